@@ -1,0 +1,6 @@
+"""Graph attention on tensors: one op, its reference and its backends."""
+
+from tempergat.ops.attention import explain, gat, gatv2
+from tempergat.ops.graph import Graph, Rows, graph_cache
+
+__all__ = ["Graph", "Rows", "explain", "gat", "gatv2", "graph_cache"]

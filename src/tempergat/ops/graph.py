@@ -1,0 +1,281 @@
+"""The graph as attention needs it: edges by target and by source."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+from torch.utils.weak import WeakTensorKeyDictionary
+
+
+class Rows(NamedTuple):
+    """Edges grouped by one end.
+
+    Row ``i`` owns slots ``pointer[i]`` to ``pointer[i + 1]``. For each slot,
+    ``other`` is the node at the other end, ``position`` the edge's place in the
+    graph's edge order and ``edge_id`` its identity for random numbers.
+    """
+
+    pointer: Tensor
+    other: Tensor
+    position: Tensor
+    edge_id: Tensor
+
+
+class Graph:
+    r"""A directed graph, checked once and sorted once, for any number of layers.
+
+    It may be passed to a layer in the place of ``edge_index``.
+
+    Args:
+        edge_index: Source and target of every edge, int64 or int32, [2, E].
+        num_nodes: Number of nodes, or a pair (sources, targets) if bipartite.
+        self_loops: Replace the self-loops of ``edge_index`` by exactly one for
+            every node that is both source and target, after all other edges.
+        check: Compare the indices with ``num_nodes`` (reads them once).
+    """
+
+    src: Tensor
+    dst: Tensor
+    edge_id: Tensor
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int | tuple[int, int],
+        *,
+        self_loops: bool = False,
+        check: bool = True,
+    ) -> None:
+        self.num_src, self.num_dst = (
+            (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
+        )
+        _check_edge_index(edge_index)
+        if check and not is_tracing():
+            _check_range(edge_index, self.num_src, self.num_dst)
+        self.num_edges = edge_index.size(1)
+        self.self_loops = self_loops
+        self.index_dtype = edge_index.dtype
+        # A copy of its own: a later edit of edge_index must not reach the kernels,
+        # and a cached graph must not keep edge_index alive.
+        largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
+        dtype = torch.int32 if largest < 2**31 else torch.int64
+        self.src, self.dst = edge_index.to(dtype, copy=True).unbind()
+        self.edge_id = torch.arange(
+            self.num_edges, device=edge_index.device, dtype=dtype
+        )
+        # While tracing, shapes must not depend on data: a self-loop that gives way
+        # to the added one stays in its place, but points to the row num_dst, which
+        # no node owns.
+        self.padded = self_loops and is_tracing()
+        if self_loops:
+            self._replace_self_loops()
+        self._by_target: Rows | None = None
+        self._by_source: Rows | None = None
+        self._looped: Graph | None = None
+
+    def _replace_self_loops(self) -> None:
+        kept = self.src != self.dst
+        if self.padded:
+            self.dst = torch.where(kept, self.dst, self.num_dst)
+        elif not bool(kept.all()):
+            self.src, self.dst = self.src[kept], self.dst[kept]
+            self.edge_id = self.edge_id[kept]
+        loops = torch.arange(
+            min(self.num_src, self.num_dst),
+            device=self.src.device,
+            dtype=self.src.dtype,
+        )
+        self.src = torch.cat([self.src, loops])
+        self.dst = torch.cat([self.dst, loops])
+        self.edge_id = torch.cat([self.edge_id, loops + self.num_edges])
+
+    @property
+    def num_loops(self) -> int:
+        """How many self-loops stand at the end of the edge order."""
+        return min(self.num_src, self.num_dst) if self.self_loops else 0
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The edges in PyG's order: the given ones, then the added self-loops."""
+        return torch.stack([self.src, self.dst]).to(self.index_dtype)
+
+    @property
+    def device(self) -> torch.device:
+        return self.src.device
+
+    @property
+    def by_target(self) -> Rows:
+        """The edges grouped by target."""
+        if self._by_target is None:
+            self._by_target = self._rows(self.dst, self.src, self.num_dst)
+        return self._by_target
+
+    @property
+    def by_source(self) -> Rows:
+        """The edges grouped by source."""
+        if self._by_source is None:
+            # A padded edge belongs to no row here either.
+            src = self.src
+            if self.padded:
+                src = torch.where(self.dst == self.num_dst, self.num_src, src)
+            self._by_source = self._rows(src, self.dst, self.num_src)
+        return self._by_source
+
+    def _rows(self, key: Tensor, other: Tensor, num_rows: int) -> Rows:
+        sorted_key, order = torch.sort(key, stable=True)
+        rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
+        pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)
+        position = order.to(key.dtype)
+        return Rows(pointer, other[order], position, self.edge_id[order])
+
+    def with_self_loops(self) -> Graph:
+        """The same graph with exactly one self-loop per node, made once."""
+        if self.self_loops:
+            return self
+        if self._looped is None:
+            size = (self.num_src, self.num_dst)
+            self._looped = Graph(self.edge_index, size, self_loops=True, check=False)
+        return self._looped
+
+    def to(self, device: torch.device | str) -> Graph:
+        """The same graph on another device."""
+        if torch.device(device) == self.device:
+            return self
+        children, context = _flatten(self)
+        moved = [
+            Rows(*(t.to(device) for t in c))
+            if isinstance(c, Rows)
+            else (c.to(device) if c is not None else None)
+            for c in children
+        ]
+        return _unflatten(moved, context)
+
+    def __repr__(self) -> str:
+        size = (
+            f"{self.num_src}"
+            if self.num_src == self.num_dst
+            else f"({self.num_src}, {self.num_dst})"
+        )
+        loops = ", self_loops=True" if self.self_loops else ""
+        return f"Graph(num_nodes={size}, num_edges={self.num_edges}{loops})"
+
+
+def _flatten(graph: Graph) -> tuple[list[Any], Any]:
+    children = [graph.src, graph.dst, graph.edge_id]
+    children += [graph._by_target, graph._by_source, graph._looped]
+    facts = (graph.num_src, graph.num_dst, graph.num_edges)
+    return children, (*facts, graph.self_loops, graph.padded, graph.index_dtype)
+
+
+def _unflatten(children: Any, context: Any) -> Graph:
+    graph = Graph.__new__(Graph)
+    graph.src, graph.dst, graph.edge_id = children[:3]
+    graph._by_target, graph._by_source, graph._looped = children[3:]
+    graph.num_src, graph.num_dst, graph.num_edges = context[:3]
+    graph.self_loops, graph.padded, graph.index_dtype = context[3:]
+    return graph
+
+
+pytree.register_pytree_node(
+    Graph, _flatten, _unflatten, serialized_type_name="tempergat.Graph"
+)
+
+
+def is_tracing() -> bool:
+    """Whether a compiler, exporter or tracer records instead of running."""
+    return (
+        torch.compiler.is_compiling()
+        or torch.compiler.is_exporting()
+        or torch.jit.is_tracing()
+    )
+
+
+def _check_edge_index(edge_index: Tensor) -> None:
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            f"edge_index must be a tensor or a tempergat.Graph, "
+            f"got {type(edge_index).__name__}"
+        )
+    if edge_index.dtype not in (torch.int64, torch.int32):
+        raise TypeError(
+            f"edge_index must hold int64 or int32 node numbers, got "
+            f"{edge_index.dtype}; convert it with edge_index.long()"
+        )
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(
+            f"edge_index must have shape [2, num_edges], got "
+            f"{list(edge_index.shape)}; row 0 holds sources, row 1 targets"
+        )
+
+
+def _check_range(edge_index: Tensor, num_src: int, num_dst: int) -> None:
+    if edge_index.numel() == 0:
+        return
+    low, high = torch.aminmax(edge_index, dim=1)
+    for side, limit, smallest, largest in zip(
+        ("source", "target"),
+        (num_src, num_dst),
+        low.tolist(),
+        high.tolist(),
+        strict=True,
+    ):
+        worst = smallest if smallest < 0 else largest
+        if smallest < 0 or largest >= limit:
+            raise ValueError(
+                f"edge_index refers to {side} node {worst}, but there are {limit} "
+                f"{side} nodes (0..{limit - 1}); check the node numbering, or pass "
+                f"the number of nodes as x has rows"
+            )
+
+
+class GraphCache:
+    """Graphs by the tensor they were made from, held as long as it lives.
+
+    An entry serves only while the very same tensor object is alive and unchanged
+    (its version counter), for the same sizes and the same self-loop setting.
+    """
+
+    def __init__(self, limit: int = 16) -> None:
+        self.limit = limit
+        self._entries: Any = WeakTensorKeyDictionary()
+        self._lock = threading.Lock()
+
+    def get(self, tensor: Tensor, key: Any, build: Any) -> Any:
+        """The cached value for the tensor and key, or ``build()``, kept."""
+        if is_tracing() or tensor.is_inference():
+            return build()
+        version = tensor._version
+        with self._lock:
+            entry = self._entries.get(tensor)
+            if entry is not None and entry["version"] == version:
+                value = entry["values"].get(key)
+                if value is not None:
+                    return value
+        value = build()
+        with self._lock:
+            entry = self._entries.get(tensor)
+            if entry is None or entry["version"] != version:
+                entry = {"version": version, "values": OrderedDict()}
+                while len(self._entries) >= self.limit:
+                    del self._entries[next(iter(self._entries.keys()))]
+                self._entries[tensor] = entry
+            entry["values"][key] = value
+            while len(entry["values"]) > self.limit:
+                entry["values"].popitem(last=False)
+        return value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+graph_cache = GraphCache()

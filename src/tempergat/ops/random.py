@@ -1,0 +1,56 @@
+"""Counter-based random bits: a pure function of a seed and an index.
+
+Dropout masks come from here on every backend, so that forward, backward, the CPU
+and the GPU kernels, and one run or many at once all see the same mask.
+"""
+
+import torch
+from torch import Tensor
+
+_LOW = 0xFFFFFFFF
+
+
+def draw_seed(device: torch.device) -> Tensor:
+    """A 0-d int64 seed from torch's own generator of that device."""
+    return torch.randint(-(2**63), 2**63 - 1, (), device=device)
+
+
+def fold_in(seed: Tensor, data: int | Tensor) -> Tensor:
+    """A new int64 seed from a seed and a number (or a tensor of numbers)."""
+    x = seed + (torch.as_tensor(data, device=seed.device) + 1) * -0x61C8864680B583EB
+    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
+    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
+    return x ^ ((x >> 31) & 0x1FFFFFFFF)
+
+
+def _mix32(x: Tensor) -> Tensor:
+    x = x ^ (x >> 16)
+    x = (x * 0x7FEB352D) & _LOW
+    x = x ^ (x >> 15)
+    x = (x * 0x846CA68B) & _LOW
+    return x ^ (x >> 16)
+
+
+def random_bits(seed: Tensor, index: Tensor) -> Tensor:
+    """32 random bits, as int64, for every broadcast pair of seed and index."""
+    index = index.long()
+    x = _mix32((index & _LOW) ^ (seed & _LOW))
+    return _mix32(x ^ ((index >> 32) & _LOW) ^ ((seed >> 32) & _LOW))
+
+
+def drop_threshold(rate: float) -> int:
+    """An element is dropped when its upper 24 bits are below this."""
+    return round(rate * 2**24)
+
+
+def keep_mask(seed: Tensor, index: Tensor, rate: float) -> Tensor:
+    """True with probability ``1 - rate``, for every pair of seed and index."""
+    return (random_bits(seed, index) >> 8) >= drop_threshold(rate)
+
+
+def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
+    """Dropout on all elements of a tensor, keyed by seed and element number."""
+    if rate == 0.0:
+        return x
+    index = torch.arange(x.numel(), device=x.device).view(x.shape)
+    return x * (keep_mask(seed, index, rate).to(x.dtype) / (1.0 - rate))
