@@ -1,0 +1,51 @@
+"""Files that appear whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from tempergat.errors import UserError
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file through a temporary one beside it, flushed and renamed.
+
+    Args:
+        path: Where the file goes; missing folders are made.
+        content: The whole file.
+
+    Raises:
+        UserError: The folder cannot be made or written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror}; choose a folder you may write to"
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UserError(
+                f"cannot write {path}: {error.strerror}; free space or choose another "
+                "folder"
+            ) from error
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write text as UTF-8, whole or not at all."""
+    write_bytes(path, content.encode())
