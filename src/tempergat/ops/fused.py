@@ -1,10 +1,352 @@
-"""The fused attention ops, registered with torch once for all devices."""
+"""The fused attention ops, registered with torch once for all devices.
 
+`tempergat::gat_forward` and its three siblings are ordinary torch ops: they have
+shapes without data (`torch.compile`), gradients, and a `vmap` rule that folds the
+batch into the heads, so that many models on one graph are one call with more heads.
+The work is done by `ops/cpu.py` and `ops/gpu.py`, whose functions take the same
+arguments, with the edges as `Rows`.
+
+Shape suffixes: E edges, S source nodes, T target nodes, H heads, C channels.
+An absent result is a tensor with no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-from tempergat.ops.graph import Graph
+from tempergat.ops import cpu
+from tempergat.ops.graph import Graph, Rows
+
+_library = torch.library.Library("tempergat", "FRAGMENT")
 
 
 def refusal(backend: str, graph: Graph, z: Tensor) -> str | None:
     """Why a fused backend cannot serve a call; None when it can."""
-    return f"the {backend} kernels are not part of this build"
+    if torch.compiler.is_exporting() or torch.jit.is_tracing():
+        return "an exported program holds plain PyTorch only"
+    if z.device != graph.device:
+        return f"the features are on {z.device}, the graph on {graph.device}"
+    if forward_ad._current_level >= 0:
+        return "forward-mode differentiation goes through the reference"
+    if backend == "cpu":
+        return cpu.refusal(graph, z)
+    if z.device.type != "cuda":
+        return f"the features are on {z.device}, not on a CUDA device"
+    return _gpu().refusal(graph, z)
+
+
+def gat(
+    graph: Graph,
+    z_SHC: Tensor,
+    score_src_SH: Tensor,
+    score_dst_TH: Tensor | None,
+    edge_score_EH: Tensor | None,
+    negative_slope: float,
+    dropout: float,
+    dropout_seed_H: Tensor | None,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """`reference.gat` by a fused kernel."""
+    scores = (score_src_SH, score_dst_TH, edge_score_EH)
+    work = _working_dtype(z_SHC, *scores)
+    z = z_SHC.to(work) if work == torch.float64 else z_SHC
+    out, _, weights = _call(
+        "gat_forward",
+        z,
+        *(None if s is None else s.to(work) for s in scores),
+        dropout_seed_H if dropout > 0.0 else None,
+        *_edges(graph),
+        negative_slope,
+        dropout,
+        return_weights,
+    )
+    return out.to(z_SHC.dtype), weights if return_weights else None
+
+
+def gatv2(
+    graph: Graph,
+    z_src_SHC: Tensor,
+    z_dst_THC: Tensor,
+    att_HC: Tensor,
+    edge_EHC: Tensor | None,
+    negative_slope: float,
+    dropout: float,
+    dropout_seed_H: Tensor | None,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """`reference.gatv2` by a fused kernel."""
+    work = _working_dtype(z_src_SHC, z_dst_THC, att_HC, edge_EHC)
+    stored = torch.promote_types(z_src_SHC.dtype, z_dst_THC.dtype)
+    if edge_EHC is not None:
+        stored = torch.promote_types(stored, edge_EHC.dtype)
+    if work == torch.float64:
+        stored = work
+    out, _, weights = _call(
+        "gatv2_forward",
+        z_src_SHC.to(stored),
+        z_dst_THC.to(stored),
+        att_HC.to(work),
+        None if edge_EHC is None else edge_EHC.to(stored),
+        dropout_seed_H if dropout > 0.0 else None,
+        *_edges(graph),
+        negative_slope,
+        dropout,
+        return_weights,
+    )
+    return out.to(z_src_SHC.dtype), weights if return_weights else None
+
+
+def _working_dtype(*tensors: Tensor | None) -> torch.dtype:
+    """What logits and sums are held in: float64 as soon as an argument is."""
+    given = [t.dtype for t in tensors if t is not None]
+    return torch.float64 if torch.float64 in given else torch.float32
+
+
+def _edges(graph: Graph) -> tuple[Tensor | None, ...]:
+    # Only a backward pass needs the edges by source.
+    by_source = graph.by_source if torch.is_grad_enabled() else (None,) * 4
+    return (*graph.by_target, *by_source)
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    # What torch.library derives from a gradient formula is unknown to the function
+    # transforms (vmap of grad); an autograd.Function of the same parts is known.
+    if (
+        not torch.compiler.is_compiling()
+        and torch._C._are_functorch_transforms_active()
+    ):
+        return _functions[name].apply(*arguments)
+    return getattr(torch.ops.tempergat, name)(*arguments)
+
+
+def _gpu() -> Any:
+    # Triton exists only where there is a GPU, and takes long to import.
+    from tempergat.ops import gpu
+
+    return gpu
+
+
+class _Kind(NamedTuple):
+    """One pair of ops: what it takes, and where each tensor has its heads."""
+
+    name: str
+    takes: str
+    heads_at: tuple[int, ...]
+    working: int
+
+    @property
+    def schemas(self) -> tuple[str, str]:
+        takes = f"{self.takes}, Tensor? dropout_seed"
+        edges = ", ".join(
+            f"Tensor{mark} {side}_{part}"
+            for side, mark in (("target", ""), ("source", "?"))
+            for part in Rows._fields
+        )
+        settings = "float negative_slope, float dropout"
+        return (
+            f"{self.name}_forward({takes}, {edges}, {settings}, bool weights)"
+            " -> (Tensor, Tensor, Tensor)",
+            f"{self.name}_backward(Tensor dout, Tensor? dweights, {takes}, "
+            f"Tensor out, Tensor lse, {edges}, {settings})"
+            " -> (Tensor, Tensor, Tensor, Tensor)",
+        )
+
+
+_KINDS = (
+    _Kind(
+        "gat",
+        "Tensor z, Tensor score_src, Tensor? score_dst, Tensor? edge_score",
+        heads_at=(1, 1, 1, 1, 0),
+        working=1,
+    ),
+    _Kind(
+        "gatv2",
+        "Tensor z_src, Tensor z_dst, Tensor att, Tensor? edge",
+        heads_at=(1, 1, 0, 1, 0),
+        working=2,
+    ),
+)
+
+
+_functions: dict[str, Any] = {}
+
+
+def _register(kind: _Kind) -> None:
+    forward, backward = f"{kind.name}_forward", f"{kind.name}_backward"
+    for schema in kind.schemas:
+        _library.define(schema)
+    for key, device in (("CPU", lambda: cpu), ("CUDA", _gpu)):
+        _library.impl(forward, _run_forward(device, forward), key)
+        _library.impl(backward, _run_backward(device, backward), key)
+    _register_rules(
+        forward,
+        shapes=_forward_shapes(kind),
+        save=_save,
+        gradient=_gradient(backward),
+        fold=_fold(forward, kind.heads_at, (1, 1, 1)),
+    )
+    _register_rules(
+        backward,
+        shapes=_backward_shapes,
+        save=_save_nothing,
+        gradient=_refuse_second,
+        fold=_fold(backward, (1, 1, *kind.heads_at, 1, 1), kind.heads_at[:4]),
+    )
+
+
+def _register_rules(
+    name: str,
+    shapes: Callable[..., Any],
+    save: Callable[..., None],
+    gradient: Callable[..., Any],
+    fold: Callable[..., Any],
+) -> None:
+    full = f"tempergat::{name}"
+    torch.library.register_fake(full, shapes, lib=_library)
+    torch.library.register_autograd(full, gradient, setup_context=save, lib=_library)
+    torch.library.register_vmap(full, fold, lib=_library)
+    rules = {
+        "forward": getattr(torch.ops.tempergat, name),
+        "setup_context": save,
+        "backward": gradient,
+        "vmap": fold,
+    }
+    members = {key: staticmethod(rule) for key, rule in rules.items()}
+    _functions[name] = type(name, (torch.autograd.Function,), members)
+
+
+def _run_forward(device: Callable[[], Any], name: str) -> Callable[..., Any]:
+    def run(*arguments: Any) -> Any:
+        tensors, by_target = arguments[:5], Rows(*arguments[5:9])
+        slope, dropout, weights = arguments[13:]
+        return getattr(device(), name)(*tensors, by_target, slope, dropout, weights)
+
+    return run
+
+
+def _run_backward(device: Callable[[], Any], name: str) -> Callable[..., Any]:
+    def run(*arguments: Any) -> Any:
+        tensors, slope, dropout = arguments[:9], *arguments[17:]
+        by_target, by_source = Rows(*arguments[9:13]), Rows(*arguments[13:17])
+        function = getattr(device(), name)
+        return function(*tensors, by_target, by_source, slope, dropout)
+
+    return run
+
+
+def _forward_shapes(kind: _Kind) -> Callable[..., Any]:
+    def shapes(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+        z, working, weights = arguments[0], arguments[kind.working], arguments[-1]
+        pointer, other = arguments[5:7]
+        heads, channels = z.shape[1:]
+        targets = pointer.size(0) - 1
+        return (
+            z.new_empty(targets, heads, channels),
+            working.new_empty(targets, heads),
+            working.new_empty(other.size(0) if weights else 0, heads),
+        )
+
+    return shapes
+
+
+def _backward_shapes(_: Any, __: Any, *arguments: Any) -> tuple[Tensor, ...]:
+    first, second, *others = arguments[:4]
+    gradients = [first.new_empty(first.shape), second.new_empty(second.shape)]
+    for x in others:
+        gradients.append(empty_gradient(x, second))
+    return tuple(gradients)
+
+
+def empty_gradient(x: Tensor | None, like: Tensor) -> Tensor:
+    """An uninitialised gradient of x: without rows, shaped like ``like``, if None."""
+    if x is None:
+        return like.new_empty(0, *like.shape[1:])
+    return x.new_empty(x.shape)
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    out, lse, _ = output
+    ctx.mark_non_differentiable(lse)
+    ctx.set_materialize_grads(False)
+    ctx.settings = inputs[13:15]
+    ctx.save_for_backward(*inputs[:5], out, lse, *inputs[5:13])
+
+
+def _save_nothing(ctx: Any, inputs: Any, output: Any) -> None:
+    pass
+
+
+def _gradient(backward_name: str) -> Callable[..., Any]:
+    def gradient(ctx: Any, dout: Any, _: Any, dweights: Any) -> Any:
+        saved = ctx.saved_tensors
+        if dout is None:
+            dout = torch.zeros_like(saved[5])
+        gradients = _call(backward_name, dout, dweights, *saved, *ctx.settings)
+        wanted = [
+            gradient if x is not None else None
+            for gradient, x in zip(gradients, saved[:4], strict=True)
+        ]
+        # The seed, the edges and the settings have none.
+        return (*wanted, *[None] * 12)
+
+    return gradient
+
+
+def _refuse_second(ctx: Any, *gradients: Any) -> Any:
+    raise RuntimeError(
+        "the fused attention kernels have no second derivative; call "
+        "tempergat.ops.reference, which can be differentiated any number of times"
+    )
+
+
+def _fold(
+    name: str, heads_at: tuple[int, ...], results_at: tuple[int, ...]
+) -> Callable[..., Any]:
+    """The vmap rule: a batch of calls is one call with that many times the heads."""
+
+    def rule(info: Any, in_dims: Any, *arguments: Any) -> Any:
+        size, count = info.batch_size, len(heads_at)
+        folded = [
+            fold(x, dim, axis, size)
+            for x, dim, axis in zip(
+                arguments[:count], in_dims[:count], heads_at, strict=True
+            )
+        ]
+        results = _call(name, *folded, *arguments[count:])
+        unfolded = tuple(
+            result.unflatten(axis, (size, -1))
+            for result, axis in zip(results, results_at, strict=True)
+        )
+        return unfolded, results_at
+
+    return rule
+
+
+def fold(x: Tensor | None, dim: int | None, axis: int, size: int) -> Tensor | None:
+    """Merges a batch dimension into the axis; a view where the layout allows it.
+
+    Args:
+        x: The tensor, batched or not.
+        dim: Where its batch dimension is; None if it has none, and is repeated.
+        axis: The axis to merge into, counted without the batch dimension.
+        size: The size of the batch.
+    """
+    if x is None:
+        return None
+    if dim is None:
+        batched = x.unsqueeze(axis)
+        shape = list(batched.shape)
+        shape[axis] = size
+        batched = batched.expand(shape)
+    else:
+        batched = x.movedim(dim, axis)
+    return batched.flatten(axis, axis + 1)
+
+
+for _kind in _KINDS:
+    _register(_kind)
