@@ -1,0 +1,136 @@
+"""A graph as plain arrays: what readers produce and the cache keeps."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch_geometric.data import Data, HeteroData
+
+from tempergat.data.dataset import MASKS
+from tempergat.data.features import csr_tensor
+from tempergat.data.splits import set_masks
+
+# Names of the three arrays that hold the sparse matrix called `x`.
+SPARSE_PARTS = ("indptr", "indices", "values")
+
+
+@dataclass
+class Graph:
+    """The arrays of a graph.
+
+    Array names are `"<node type>.<attribute>"` for nodes and
+    `"<source>/<relation>/<target>.<attribute>"` for edges; both types are "" in a
+    homogeneous graph. A sparse matrix `name` takes the arrays `name.indptr`,
+    `name.indices` and `name.values`. A mask has one row per official split.
+
+    Attributes:
+        arrays: The arrays by name.
+        num_nodes: Number of nodes by type.
+        num_columns: Number of columns of each sparse matrix.
+        hashes: sha256 of the arrays' content, where it has been computed.
+    """
+
+    arrays: dict[str, np.ndarray]
+    num_nodes: dict[str, int]
+    num_columns: dict[str, int] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
+
+
+def put_sparse(graph: Graph, name: str, matrix: scipy.sparse.csr_array) -> None:
+    """Adds a sparse matrix to a graph, its column numbers sorted in every row."""
+    matrix.sum_duplicates()
+    graph.arrays[f"{name}.indptr"] = matrix.indptr
+    graph.arrays[f"{name}.indices"] = matrix.indices
+    graph.arrays[f"{name}.values"] = matrix.data.astype(np.float32)
+    graph.num_columns[name] = matrix.shape[1]
+
+
+def narrow(index: np.ndarray, bound: int) -> np.ndarray:
+    """Node numbers below `bound` as int32, where they fit."""
+    fits = bound <= np.iinfo(np.int32).max
+    return index.astype(np.int32 if fits else np.int64, copy=False)
+
+
+def deduplicate(
+    edge_index: np.ndarray, num_nodes: int, drop_loops: bool = False
+) -> np.ndarray:
+    """Edges without repetition, sorted by source, then by target."""
+    source, target = edge_index
+    keys = source.astype(np.int64) * num_nodes + target
+    if drop_loops:
+        keys = keys[source != target]
+    keys = _sorted_unique(keys)
+    return np.stack(
+        [narrow(keys // num_nodes, num_nodes), narrow(keys % num_nodes, num_nodes)]
+    )
+
+
+def symmetrize(
+    edge_index: np.ndarray, num_nodes: int, drop_loops: bool = False
+) -> np.ndarray:
+    """Both directions of every edge, without repetition, sorted."""
+    source, target = edge_index
+    keys = np.empty(2 * len(source), dtype=np.int64)
+    np.multiply(source, num_nodes, out=keys[: len(source)], dtype=np.int64)
+    keys[: len(source)] += target
+    np.multiply(target, num_nodes, out=keys[len(source) :], dtype=np.int64)
+    keys[len(source) :] += source
+    if drop_loops:
+        keys = keys[keys // num_nodes != keys % num_nodes]
+    keys = _sorted_unique(keys)
+    result = np.empty((2, len(keys)), dtype=narrow(keys[:0], num_nodes).dtype)
+    result[0] = keys // num_nodes
+    result[1] = keys % num_nodes
+    return result
+
+
+def _sorted_unique(keys: np.ndarray) -> np.ndarray:
+    """Like np.unique, in place: the keys are the largest thing in memory here."""
+    keys.sort()
+    if len(keys) == 0:
+        return keys
+    first = np.empty(len(keys), dtype=bool)
+    first[0] = True
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    return keys if first.all() else keys[first]
+
+
+def to_pyg(graph: Graph, target: str | None, split: int) -> Data | HeteroData:
+    """Turns arrays into PyG's tensors.
+
+    Memory-mapped arrays stay memory-mapped; others get int64 indices, which every PyG
+    operator takes.
+
+    Args:
+        graph: The arrays.
+        target: Node type that is classified; None in a homogeneous graph.
+        split: Which official split becomes the masks.
+    """
+    data: Data | HeteroData = Data() if target is None else HeteroData()
+    for node_type, count in graph.num_nodes.items():
+        _store(data, node_type).num_nodes = count
+    for name, array in graph.arrays.items():
+        prefix, attribute = name.rsplit(".", 1)
+        if attribute in MASKS or attribute in SPARSE_PARTS:
+            continue
+        if array.dtype.kind in "iu" and not isinstance(array, np.memmap):
+            array = array.astype(np.int64, copy=False)
+        _store(data, prefix)[attribute] = torch.from_numpy(array)
+    for name, columns in graph.num_columns.items():
+        prefix, attribute = name.rsplit(".", 1)
+        indptr, indices, values = (graph.arrays[f"{name}.{p}"] for p in SPARSE_PARTS)
+        matrix = csr_tensor(indptr, indices, values, columns)
+        _store(data, prefix)[attribute] = matrix
+    prefix = target or ""
+    if f"{prefix}.{MASKS[0]}" in graph.arrays:
+        masks = {name: graph.arrays[f"{prefix}.{name}"] for name in MASKS}
+        chosen = {n: m if m.ndim == 1 else m[split] for n, m in masks.items()}
+        set_masks(_store(data, prefix), chosen)
+    return data
+
+
+def _store(data: Data | HeteroData, prefix: str) -> Data:
+    if isinstance(data, Data):
+        return data
+    return data[tuple(prefix.split("/"))] if "/" in prefix else data[prefix]

@@ -1,0 +1,113 @@
+"""The one typed object every source of graphs turns into."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+UNLABELLED = -1
+_HASH_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A graph with labels, a split and where it came from.
+
+    Attributes:
+        name: Name in the catalogue, or the path of a graph of one's own.
+        data: The graph. The store of the target node type holds `y` (int64,
+            -1 where a label is missing) and `train_mask`, `val_mask`, `test_mask`.
+            Edges are int64, or int32 where the graph is kept memory-mapped.
+        target: Node type that is classified; None in a homogeneous graph.
+        num_classes: Number of classes.
+        metric: `"accuracy"` or `"micro_f1"`.
+        source: Where the graph came from.
+        fingerprint: sha256 over structure, features, labels and masks; the same
+            on every machine.
+        license: Licence of the data, as far as it is stated.
+        split: What the masks are, in words.
+    """
+
+    name: str
+    data: Data | HeteroData
+    target: str | None
+    num_classes: int
+    metric: str
+    source: str
+    fingerprint: str
+    license: str = "none stated"
+    split: str = ""
+
+    @property
+    def store(self) -> BaseStorage:
+        """The storage that holds the labels and the masks."""
+        return self.data if self.target is None else self.data[self.target]
+
+    @property
+    def is_heterogeneous(self) -> bool:
+        """Whether the graph has node types."""
+        return isinstance(self.data, HeteroData)
+
+
+def tensors(data: Data | HeteroData) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor of a graph with a stable name, in a stable order."""
+    found: dict[str, Tensor] = {}
+    for store in data.stores:
+        key = store._key
+        prefix = "" if key is None else "/".join(key) if type(key) is tuple else key
+        for attribute, value in store.items():
+            if isinstance(value, Tensor):
+                found[f"{prefix}.{attribute}"] = value
+    yield from sorted(found.items())
+
+
+def hash_array(array: np.ndarray) -> str:
+    """The sha256 of an array's values; integers hash alike in every width."""
+    digest = hashlib.sha256()
+    flat = np.ascontiguousarray(array).reshape(-1)
+    kind = flat.dtype.kind
+    wide = np.dtype("<i8") if kind in "iu" else flat.dtype.newbyteorder("<")
+    digest.update(f"{kind}:{array.shape}:".encode())
+    for start in range(0, len(flat), _HASH_BLOCK):
+        digest.update(flat[start : start + _HASH_BLOCK].astype(wide).tobytes())
+    return digest.hexdigest()
+
+
+def _parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+    if tensor.layout == torch.sparse_csr:
+        yield f"{name}.indptr", tensor.crow_indices()
+        yield f"{name}.indices", tensor.col_indices()
+        yield f"{name}.values", tensor.values()
+    else:
+        yield name, tensor
+
+
+def fingerprint(data: Data | HeteroData, known: Mapping[str, str] | None = None) -> str:
+    """The sha256 that names a graph's content.
+
+    Args:
+        data: The graph.
+        known: Hashes that need not be computed again, by array name.
+    """
+    known = known or {}
+    digest = hashlib.sha256()
+    for name, tensor in tensors(data):
+        for part, values in _parts(name, tensor):
+            found = known.get(part) or hash_array(values.numpy())
+            digest.update(f"{part}={tuple(tensor.shape)}={found}\n".encode())
+    for node_type, count in sorted(node_counts(data).items()):
+        digest.update(f"{node_type}#{count}\n".encode())
+    return digest.hexdigest()
+
+
+def node_counts(data: Data | HeteroData) -> dict[str, int]:
+    """Number of nodes by type; the type of a homogeneous graph is ""."""
+    if isinstance(data, HeteroData):
+        return {kind: int(data[kind].num_nodes) for kind in data.node_types}
+    return {"": int(data.num_nodes)}

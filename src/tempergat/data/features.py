@@ -1,0 +1,115 @@
+"""Feature matrices, dense and sparse."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from tempergat.data.memory import require_memory
+from tempergat.errors import UserError
+
+# Below this share of non-zeros, `sparse="auto"` keeps a matrix sparse.
+SPARSE_DENSITY = 0.10
+
+
+def csr_tensor(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, columns: int
+) -> Tensor:
+    """A float32 CSR tensor from the three arrays of a compressed matrix."""
+    with _silent_csr_warning():
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(np.ascontiguousarray(indptr, dtype=np.int64)),
+            torch.from_numpy(np.ascontiguousarray(indices, dtype=np.int64)),
+            torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)),
+            size=(len(indptr) - 1, columns),
+            check_invariants=True,
+        )
+
+
+def density(x: Tensor) -> float:
+    """Share of the entries that are not zero."""
+    if x.numel() == 0:
+        return 1.0
+    stored = x.values() if x.layout == torch.sparse_csr else x
+    return int(torch.count_nonzero(stored)) / x.numel()
+
+
+def as_layout(x: Tensor, sparse: str | bool) -> Tensor:
+    """Brings features into the layout asked for.
+
+    Args:
+        x: Dense or CSR features.
+        sparse: True, False, or `"auto"`: sparse below a density of 10 %.
+
+    Raises:
+        UserError: The dense matrix does not fit in memory, or `sparse` is unknown.
+    """
+    if sparse not in ("auto", True, False):
+        raise UserError(f'sparse is {sparse!r}; choose "auto", True or False')
+    is_sparse = x.layout == torch.sparse_csr
+    wanted = density(x) < SPARSE_DENSITY if sparse == "auto" else bool(sparse)
+    if wanted == is_sparse:
+        return x
+    if wanted:
+        matrix = scipy.sparse.csr_array(x.numpy())
+        return csr_tensor(matrix.indptr, matrix.indices, matrix.data, x.shape[1])
+    return to_dense(x)
+
+
+def to_dense(x: Tensor) -> Tensor:
+    """Dense features.
+
+    Raises:
+        UserError: They do not fit in memory.
+    """
+    if x.layout == torch.strided:
+        return x
+    require_memory(
+        x.numel() * x.element_size(),
+        f"a dense {x.shape[0]} x {x.shape[1]} feature matrix",
+        "keep the features sparse or use a machine with more memory",
+    )
+    with _silent_csr_warning():
+        return x.to_dense()
+
+
+def normalize_rows(x: Tensor) -> Tensor:
+    """Divides every row by its sum, leaving rows that sum to zero alone.
+
+    Args:
+        x: Dense or CSR features.
+
+    Returns:
+        A new matrix in the same layout.
+    """
+    if x.layout == torch.sparse_csr:
+        rows = torch.repeat_interleave(
+            torch.arange(x.shape[0]), x.crow_indices().diff()
+        )
+        sums = torch.zeros(x.shape[0], dtype=x.dtype).index_add_(0, rows, x.values())
+        values = x.values() / _without_zeros(sums)[rows]
+        with _silent_csr_warning():
+            return torch.sparse_csr_tensor(
+                x.crow_indices(),
+                x.col_indices(),
+                values,
+                size=x.shape,
+                check_invariants=False,
+            )
+    return x / _without_zeros(x.sum(dim=1, keepdim=True))
+
+
+def _without_zeros(sums: Tensor) -> Tensor:
+    return torch.where(sums == 0, torch.ones_like(sums), sums)
+
+
+@contextmanager
+def _silent_csr_warning() -> Iterator[None]:
+    """torch warns once per process that CSR is in beta; the layout is all we use."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        yield

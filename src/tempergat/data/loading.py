@@ -1,0 +1,185 @@
+"""`load`: a name, or the path of a graph of one's own, to a dataset."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tempergat.data import planetoid
+from tempergat.data.arrays import Graph, to_pyg
+from tempergat.data.catalog import Entry, find_entry
+from tempergat.data.csbm import csbm
+from tempergat.data.dataset import Dataset, fingerprint
+from tempergat.data.download import Progress
+from tempergat.data.features import as_layout
+from tempergat.data.files import data_root, obtain
+from tempergat.data.own import OWN_SUFFIXES, load_own
+from tempergat.data.splits import DEFAULT_SPLIT_SEED, make_split, set_masks
+from tempergat.errors import UserError
+
+Reader = Callable[[dict[str, Path]], Graph]
+
+READERS: dict[str, Reader] = {
+    "planetoid": planetoid.read_planetoid,
+}
+
+
+def load(
+    name: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    *,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    sparse: str | bool = "auto",
+    progress: Progress | None = None,
+    **options: Any,
+) -> Dataset:
+    """Loads a dataset by name, or a graph of one's own by path.
+
+    Args:
+        name: A name from `tempergat data list`, or a path: a `.pt` or `.npz` file, or
+            a folder with `nodes.csv` and `edges.csv`.
+        root: Where downloads are kept; the user's cache when left out.
+        split: The number of an official split, or percentages like `"60/20/20"` for a
+            split made here. The official split, or the first of them, when left out.
+        split_seed: Seed of a split made here.
+        sparse: Whether features are a sparse CSR tensor: True, False, or `"auto"`,
+            which is sparse below 10 % non-zeros.
+        progress: Called with file name, bytes done and bytes in all while downloading.
+        **options: What one dataset takes: `directed` for ogbn-arxiv and graphs of
+            one's own, `target` for heterogeneous graphs of one's own, and the
+            parameters of `csbm`.
+
+    Raises:
+        UserError: There is no such dataset, an option does not fit it, or its files
+            cannot be had or are not what they should be.
+    """
+    if _is_path(name):
+        dataset = load_own(
+            Path(name), split=split, split_seed=split_seed, **_own_options(options)
+        )
+        return _with_layout(dataset, sparse)
+    entry = find_entry(os.fspath(name))
+    if entry.reader == "csbm":
+        return _generate(split, split_seed, options)
+    unknown = sorted(set(options) - set(entry.options))
+    if unknown:
+        raise UserError(
+            f"{entry.name} takes no option {unknown[0]!r}; it takes "
+            + ", ".join(("split", "split_seed", "sparse", *entry.options))
+        )
+    return load_entry(
+        entry, data_root(root), split, split_seed, sparse, progress, options
+    )
+
+
+def _is_path(name: str | os.PathLike[str]) -> bool:
+    if not isinstance(name, str):
+        return True
+    path = Path(name)
+    looks_like_one = os.sep in name or path.suffix in OWN_SUFFIXES
+    return looks_like_one or (path.is_dir() and (path / "nodes.csv").exists())
+
+
+def _own_options(options: dict[str, Any]) -> dict[str, Any]:
+    unknown = sorted(set(options) - {"directed", "target"})
+    if unknown:
+        raise UserError(
+            f"a graph of one's own takes no option {unknown[0]!r}; it takes split, "
+            "split_seed, sparse, directed, target"
+        )
+    return options
+
+
+def _generate(
+    split: int | str | None, split_seed: int | None, options: dict[str, Any]
+) -> Dataset:
+    if split is not None:
+        options = {**options, "split": _made_split("csbm", split)}
+    if split_seed is not None:
+        options = {**options, "split_seed": split_seed}
+    try:
+        return csbm(**options)
+    except TypeError as error:
+        raise UserError(
+            f"csbm: {error}; it takes n, a, b, mu, d, classes, sigma, rho, tau, seed, "
+            "split and split_seed"
+        ) from error
+
+
+def _made_split(name: str, split: int | str) -> str:
+    if isinstance(split, int):
+        raise UserError(
+            f"split is {split}, but {name} has no official splits; give percentages "
+            "like 60/20/20"
+        )
+    return split
+
+
+def load_entry(
+    entry: Entry,
+    root: Path,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    sparse: str | bool = "auto",
+    progress: Progress | None = None,
+    options: dict[str, Any] | None = None,
+) -> Dataset:
+    """Loads a dataset of the catalogue; see `load`."""
+    paths = obtain(entry, root, progress)
+    graph = READERS[entry.reader](paths, **(options or {}))
+    source = f"read from {next(iter(paths.values())).parent}"
+    index, made = _choose_split(entry, split, split_seed)
+    data = to_pyg(graph, entry.target, index or 0)
+    store = data if entry.target is None else data[entry.target]
+    if made is not None:
+        seed = DEFAULT_SPLIT_SEED if split_seed is None else split_seed
+        set_masks(store, make_split(store.y.numpy(), made, seed))
+        described = f"made: {made} with seed {seed}"
+    else:
+        described = entry.split
+        if entry.num_splits > 1:
+            described += f", number {index}"
+    dataset = Dataset(
+        name=entry.name,
+        data=data,
+        target=entry.target,
+        num_classes=entry.num_classes,
+        metric=entry.metric,
+        source=source,
+        fingerprint=fingerprint(data, graph.hashes),
+        license=entry.license,
+        split=described,
+    )
+    return _with_layout(dataset, sparse)
+
+
+def _choose_split(
+    entry: Entry, split: int | str | None, split_seed: int | None
+) -> tuple[int | None, str | None]:
+    """The number of an official split, or the percentages of one to be made."""
+    if isinstance(split, str):
+        return None, split
+    if entry.num_splits == 0:
+        if split is not None:
+            _made_split(entry.name, split)
+        return None, entry.made_split
+    if split is None:
+        # A seed alone chooses among the official splits, so that a study over seeds
+        # goes through all of them.
+        return (split_seed or 0) % entry.num_splits, None
+    if not 0 <= split < entry.num_splits:
+        raise UserError(
+            f"{entry.name} has no split {split}; choose 0 to {entry.num_splits - 1}"
+        )
+    return split, None
+
+
+def _with_layout(dataset: Dataset, sparse: str | bool) -> Dataset:
+    """Sets the layout last, so that it does not change the fingerprint."""
+    for store in dataset.data.node_stores:
+        if isinstance(store.get("x"), torch.Tensor):
+            store.x = as_layout(store.x, sparse)
+    return dataset

@@ -1,0 +1,166 @@
+"""Graphs of one's own: a folder of tables, an .npz file, or a .pt file.
+
+A folder holds `nodes.csv` and `edges.csv` (or .parquet). In `nodes`, the column
+`label` is the class (a number from 0 or a word; empty or -1 where unknown), `id` names
+the node (the row number from 0 where there is none), `split` is train, val, test or
+empty, and every other column is a feature. In `edges`, the columns `source` and
+`target` name nodes. Instead of the column, the split may be a table `split.csv` with
+`id` and `split`.
+
+An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
+`val_mask` and `test_mask`. A .pt holds a PyG `Data` or `HeteroData` with the same
+attributes, and is read without running code.
+"""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import Data, HeteroData
+
+from tempergat.data.dataset import Dataset, fingerprint
+from tempergat.data.own_checks import checked_split, normalise
+from tempergat.data.own_tables import read_folder
+from tempergat.errors import UserError
+
+OWN_SUFFIXES = (".pt", ".npz")
+
+
+def load_own(
+    path: Path,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    directed: bool = True,
+    target: str | None = None,
+) -> Dataset:
+    """Loads a graph of one's own.
+
+    Args:
+        path: A folder of tables, an `.npz` or a `.pt`.
+        split: Percentages of a split to be made, in place of one the graph brings.
+        split_seed: Seed of a split made here.
+        directed: Whether edges are taken as they point; False adds the reverse ones.
+        target: Node type to classify, where several have labels.
+
+    Raises:
+        UserError: The files are missing, damaged or contradict themselves.
+    """
+    data = read_own(path)
+    kind = _target(path, data, target)
+    num_classes = normalise(path, data, kind, directed)
+    described = checked_split(
+        path, data if kind is None else data[kind], split, split_seed
+    )
+    return Dataset(
+        name=str(path),
+        data=data,
+        target=kind,
+        num_classes=num_classes,
+        metric="accuracy",
+        source=str(path.resolve()),
+        fingerprint=fingerprint(data),
+        license="one's own",
+        split=described,
+    )
+
+
+def read_own(path: Path) -> Data | HeteroData:
+    """Reads the files, checking each by itself.
+
+    Raises:
+        UserError: They cannot be read.
+    """
+    if path.is_dir():
+        return read_folder(path)
+    if not path.is_file():
+        raise UserError(f"there is no file or folder {path}; check the path")
+    if path.suffix == ".npz":
+        return _read_npz(path)
+    if path.suffix == ".pt":
+        return _read_pt(path)
+    raise UserError(
+        f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz or .pt "
+        "file; save the graph as one of these"
+    )
+
+
+def _read_npz(path: Path) -> Data:
+    try:
+        with np.load(path, allow_pickle=False) as opened:
+            arrays = {name: opened[name] for name in opened.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UserError(
+            f"{path} is not a readable .npz of plain arrays ({_first_line(error)}); "
+            "save it again with numpy.savez"
+        ) from error
+    known = ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")
+    for name in ("edge_index", "y"):
+        if name not in arrays:
+            raise UserError(
+                f"{path} has no array {name}, only {', '.join(arrays) or 'none'}; an "
+                f".npz graph takes {', '.join(known)}"
+            )
+    unknown = sorted(set(arrays) - set(known))
+    if unknown:
+        raise UserError(
+            f"{path} has an array {unknown[0]}, which means nothing here; an .npz "
+            f"graph takes {', '.join(known)}"
+        )
+    data = Data()
+    for name, array in arrays.items():
+        if array.dtype.kind not in "iufb":
+            raise UserError(
+                f"{path}: {name} has type {array.dtype}; save it as numbers"
+            )
+        data[name] = torch.from_numpy(_native(array))
+    return data
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """An array torch takes: native byte order, no wide unsigned integers."""
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = array.astype(np.int64)
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+
+
+def _read_pt(path: Path) -> Data | HeteroData:
+    try:
+        value = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        # torch raises whatever its archive reader or its unpickler meets first.
+        raise UserError(
+            f"{path} is not a graph that can be loaded without running code "
+            f"({_first_line(error)}); save it with torch.save(data, path), data being "
+            "a PyG Data or HeteroData of plain tensors"
+        ) from error
+    if not isinstance(value, Data | HeteroData):
+        raise UserError(
+            f"{path} holds a {type(value).__name__}; save a PyG Data or HeteroData"
+        )
+    return value
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def _target(path: Path, data: Data | HeteroData, target: str | None) -> str | None:
+    if isinstance(data, Data):
+        if target is not None:
+            raise UserError(
+                f"target is {target!r}, but {path} has no node types; leave it out"
+            )
+        return None
+    labelled = [kind for kind in data.node_types if "y" in data[kind]]
+    if target is None and len(labelled) == 1:
+        return str(labelled[0])
+    if target in labelled:
+        return target
+    listed = ", ".join(labelled) or "none"
+    raise UserError(
+        f"{path}: the node types with labels are {listed}, and target is {target!r}; "
+        "give a y to one type, or choose with target"
+    )

@@ -1,0 +1,171 @@
+"""Tables of one's own, in CSV or Parquet, with errors that name file and row."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.errors import UserError
+
+TABLE_SUFFIXES = (".csv", ".parquet")
+
+
+@dataclass
+class Table:
+    """A table's columns, as text or numbers.
+
+    Attributes:
+        path: The file.
+        columns: The columns by name, in the file's order.
+        first_row: Number a person would give to the first row of data: 2 in a CSV
+            file, whose first line is the header, and 1 in a Parquet file.
+    """
+
+    path: Path
+    columns: dict[str, np.ndarray]
+    first_row: int
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def at(self, row: int) -> str:
+        """File and row, for an error."""
+        return f"{self.path}, row {self.first_row + int(row)}"
+
+    def column(self, *names: str) -> np.ndarray:
+        """The first column that exists under one of the names.
+
+        Raises:
+            UserError: There is none.
+        """
+        for name in names:
+            if name in self.columns:
+                return self.columns[name]
+        raise UserError(
+            f"{self.path} has no column {' or '.join(names)}, only "
+            f"{', '.join(self.columns)}; add it or rename one"
+        )
+
+
+def find_table(folder: Path, name: str) -> Path | None:
+    """The table of that name in a folder, whichever format it has.
+
+    Raises:
+        UserError: It exists in both formats.
+    """
+    found = [folder / f"{name}{suffix}" for suffix in TABLE_SUFFIXES]
+    found = [path for path in found if path.is_file()]
+    if len(found) > 1:
+        raise UserError(
+            f"{folder} has both {found[0].name} and {found[1].name}; remove one"
+        )
+    return found[0] if found else None
+
+
+def read_table(path: Path) -> Table:
+    """Reads a CSV or Parquet file.
+
+    Raises:
+        UserError: The file is empty, broken, or its rows differ in length.
+    """
+    return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+
+
+def _read_csv(path: Path) -> Table:
+    rows: list[list[str]] = []
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, strict=True)
+            header = [name.strip() for name in next(reader, [])]
+            if not any(header):
+                raise UserError(
+                    f"{path} is empty; its first line must name the columns"
+                )
+            _require_distinct(path, header)
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    raise UserError(
+                        f"{path}, row {len(rows) + 2} has {len(row)} values, but the "
+                        f"header names {len(header)} columns; give every row as many"
+                    )
+                rows.append(row)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path}, row {len(rows) + 2} is not CSV in UTF-8 ({error}); save the "
+            "table again"
+        ) from error
+    values = zip(*rows, strict=True) if rows else ([] for _ in header)
+    columns = {
+        name: np.array(column, dtype=object)
+        for name, column in zip(header, values, strict=True)
+    }
+    return Table(path, columns, first_row=2)
+
+
+def _require_distinct(path: Path, header: list[str]) -> None:
+    for name in header:
+        if header.count(name) > 1:
+            raise UserError(
+                f"{path}, row 1 names the column {name!r} {header.count(name)} times; "
+                "give every column its own name"
+            )
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UserError(
+            f"{path} is a Parquet file, which needs pyarrow; install "
+            "tempergat[parquet] or save the table as CSV"
+        ) from error
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise UserError(
+            f"{path} is not a readable Parquet file ({_first_line(error)}); save the "
+            "table again"
+        ) from error
+    _require_distinct(path, table.column_names)
+    columns = {}
+    for name in table.column_names:
+        values = np.array(table[name].to_pylist(), dtype=object)
+        columns[name] = np.array(["" if v is None else v for v in values], dtype=object)
+    if not columns:
+        raise UserError(f"{path} has no columns; save the table again")
+    return Table(path, columns, first_row=1)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def as_text(column: np.ndarray) -> np.ndarray:
+    """A column as stripped text, integers without a decimal point."""
+    return np.array([str(value).strip() for value in column], dtype=object)
+
+
+def as_numbers(table: Table, name: str) -> np.ndarray:
+    """A column as float32.
+
+    Raises:
+        UserError: A value is not a number; the message names file, row and column.
+    """
+    column = table.columns[name]
+    try:
+        return column.astype(np.float32)
+    except (ValueError, TypeError, OverflowError):
+        for row, value in enumerate(column):
+            try:
+                np.float32(value)
+            except (ValueError, TypeError, OverflowError):
+                raise UserError(
+                    f"{table.at(row)}: {name} is {value!r}, which is no number; "
+                    "features must be numbers, so encode it or drop the column"
+                ) from None
+        raise
