@@ -37,6 +37,9 @@ class Graph:
         self_loops: Replace the self-loops of ``edge_index`` by exactly one for
             every node that is both source and target, after all other edges.
         check: Compare the indices with ``num_nodes`` (reads them once).
+        padded: Keep every shape independent of the data, as compilers want it: a
+            self-loop that gives way to the added one stays in its place, but points
+            to the row ``num_dst``, which no node owns.
     """
 
     src: Tensor
@@ -50,6 +53,7 @@ class Graph:
         *,
         self_loops: bool = False,
         check: bool = True,
+        padded: bool = False,
     ) -> None:
         self.num_src, self.num_dst = (
             (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
@@ -68,10 +72,7 @@ class Graph:
         self.edge_id = torch.arange(
             self.num_edges, device=edge_index.device, dtype=dtype
         )
-        # While tracing, shapes must not depend on data: a self-loop that gives way
-        # to the added one stays in its place, but points to the row num_dst, which
-        # no node owns.
-        self.padded = self_loops and is_tracing()
+        self.padded = self_loops and padded
         if self_loops:
             self._replace_self_loops()
         self._by_target: Rows | None = None
@@ -82,7 +83,7 @@ class Graph:
         kept = self.src != self.dst
         if self.padded:
             self.dst = torch.where(kept, self.dst, self.num_dst)
-        elif not bool(kept.all()):
+        elif is_tracing() or not bool(kept.all()):
             self.src, self.dst = self.src[kept], self.dst[kept]
             self.edge_id = self.edge_id[kept]
         loops = torch.arange(

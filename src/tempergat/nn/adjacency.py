@@ -1,0 +1,140 @@
+"""Every form in which PyG takes the edges, brought to one graph."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import SparseTensor, torch_sparse
+from torch_geometric.utils import (
+    add_self_loops,
+    is_torch_sparse_tensor,
+    remove_self_loops,
+    to_edge_index,
+)
+from torch_geometric.utils.sparse import set_sparse_value
+
+from tempergat.ops.graph import Graph, graph_cache, is_tracing
+
+
+class Adjacency(NamedTuple):
+    """A graph and what belongs to the form it came in."""
+
+    graph: Graph
+    # Edge features that a sparse matrix carries as its values.
+    values: Tensor | None
+    # Attention weights handed back in the form the edges came in.
+    pack: Callable[[Tensor], Any]
+
+
+def resolve(
+    edge_index: Any,
+    size: tuple[int, int],
+    self_loops: bool,
+    reverse: bool,
+    static_shapes: bool,
+) -> Adjacency:
+    """The graph of an ``edge_index`` argument, made once per tensor.
+
+    Args:
+        edge_index: A [2, E] tensor, ``EdgeIndex``, ``Graph``, torch sparse matrix or
+            ``SparseTensor`` (these two transposed, as PyG has them).
+        size: Number of source and target nodes.
+        self_loops: Whether each node shall have exactly one self-loop.
+        reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
+        static_shapes: Whether a traced graph may be padded.
+    """
+    if isinstance(edge_index, Graph):
+        graph = _checked_graph(edge_index, size, self_loops, reverse)
+        return Adjacency(graph, None, lambda alpha: (graph.edge_index, alpha))
+    if isinstance(edge_index, SparseTensor):
+        return _from_sparse_tensor(edge_index, size, self_loops, reverse)
+    if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
+        return _from_torch_sparse(edge_index, size, self_loops, reverse)
+
+    def build() -> Graph:
+        edges = edge_index
+        if hasattr(edges, "as_tensor"):
+            edges = edges.as_tensor()
+        if reverse and isinstance(edges, Tensor) and edges.dim() == 2:
+            edges = edges.flip(0)
+        padded = static_shapes and is_tracing()
+        return Graph(edges, size, self_loops=self_loops, padded=padded)
+
+    if isinstance(edge_index, Tensor):
+        key = (size, self_loops, reverse)
+        graph = graph_cache.get(edge_index, key, build)
+    else:
+        graph = build()
+
+    def pack(alpha: Tensor) -> tuple[Tensor, Tensor]:
+        if not self_loops:
+            return edge_index, alpha
+        edges = graph.edge_index
+        return edges.flip(0) if reverse else edges, alpha
+
+    return Adjacency(graph, None, pack)
+
+
+def _checked_graph(
+    graph: Graph, size: tuple[int, int], self_loops: bool, reverse: bool
+) -> Graph:
+    if reverse:
+        raise ValueError(
+            "flow='target_to_source' cannot be combined with a tempergat.Graph; build "
+            "the Graph from edge_index.flip(0) and use the default flow"
+        )
+    if (graph.num_src, graph.num_dst) != size:
+        raise ValueError(
+            f"the graph has {graph.num_src} source and {graph.num_dst} target nodes, "
+            f"but x has {size[0]} and {size[1]} rows"
+        )
+    if graph.self_loops and not self_loops:
+        raise ValueError(
+            "the graph was made with self_loops=True, but the layer has "
+            "add_self_loops=False; build the Graph without self_loops"
+        )
+    return graph.with_self_loops() if self_loops else graph
+
+
+def _refuse_reverse(reverse: bool) -> None:
+    if reverse:
+        raise ValueError(
+            "flow='target_to_source' cannot be combined with a sparse matrix; pass "
+            "its transpose, adj_t.t(), and use the default flow"
+        )
+
+
+def _from_torch_sparse(
+    adj_t: Tensor, size: tuple[int, int], self_loops: bool, reverse: bool
+) -> Adjacency:
+    _refuse_reverse(reverse)
+
+    def build() -> tuple[Graph, Tensor, Tensor]:
+        looped = adj_t
+        if self_loops:
+            looped, _ = remove_self_loops(looped)
+            looped, _ = add_self_loops(looped, num_nodes=min(size))
+        index, values = to_edge_index(looped)
+        return Graph(index.flip(0), size), looped, values
+
+    graph, looped, values = graph_cache.get(adj_t, (size, self_loops), build)
+    return Adjacency(
+        graph,
+        values if values.dim() > 1 else None,
+        lambda alpha: (set_sparse_value(looped, alpha), alpha),
+    )
+
+
+def _from_sparse_tensor(
+    adj_t: Any, size: tuple[int, int], self_loops: bool, reverse: bool
+) -> Adjacency:
+    _refuse_reverse(reverse)
+    if self_loops:
+        adj_t = torch_sparse.set_diag(adj_t)
+    row, col, values = adj_t.coo()
+    return Adjacency(
+        Graph(torch.stack([col, row]), size),
+        values,
+        lambda alpha: adj_t.set_value(alpha, layout="coo"),
+    )

@@ -1,0 +1,433 @@
+"""What both attention layers share: arguments, gate, temperature, graph, epilogue."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.utils import scatter
+
+from tempergat.nn.adjacency import Adjacency, resolve
+from tempergat.nn.gate import GateLinear, GateMeans, check_gate
+from tempergat.nn.projection import Features, Projection
+from tempergat.nn.temperature import (
+    at_least_float32,
+    check_temperature,
+    make_theta,
+    temperature_of,
+    theta_for,
+)
+from tempergat.ops.graph import Graph
+from tempergat.ops.random import draw_seed, fold_in, keep_mask
+
+Temperature = Literal["layer", "head"] | float | None
+Gate = Literal["post", "first"] | None
+
+_HOOKS = ("propagate", "message", "aggregate", "edge_update")
+_OVERRIDABLE = ("message", "aggregate", "update", "edge_update")
+
+
+class AttentionLayer(MessagePassing):  # type: ignore[misc]
+    """Base of the two layers; see :class:`TemperGATConv` for the arguments."""
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int,
+        concat: bool,
+        negative_slope: float,
+        dropout: float,
+        add_self_loops: bool,
+        edge_dim: int | None,
+        fill_value: float | Tensor | str,
+        residual: bool,
+        temperature: Temperature,
+        init_temp: float,
+        gate: Gate,
+        gate_bias_init: float,
+        **kwargs: Any,
+    ) -> None:
+        check_temperature(temperature, init_temp)
+        check_gate(gate)
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
+        super().__init__(node_dim=0, **kwargs)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.heads = heads
+        self.concat = concat
+        self.negative_slope = negative_slope
+        self.dropout = dropout
+        self.add_self_loops = add_self_loops
+        self.edge_dim = edge_dim
+        self.fill_value = fill_value
+        self.residual = residual
+        self.temperature_kind = temperature
+        self.init_temp = init_temp
+        self.gate = gate
+        self.gate_bias_init = gate_bias_init
+        self.gate_means = GateMeans()
+        # Set by `upgrade`: PyG's GATConv ignores edge_attr without edge_dim.
+        self.ignores_edge_attr = False
+
+    @property
+    def target_to_source(self) -> bool:
+        return bool(self.flow == "target_to_source")
+
+    def _make_residual_and_bias(self, bias: bool) -> None:
+        total = self.out_channels * (self.heads if self.concat else 1)
+        if self.residual:
+            self.res = make_projection(self._side_channels(1), total, bias=False)
+        else:
+            self.register_parameter("res", None)
+        if bias:
+            self.bias = nn.Parameter(torch.empty(total))
+        else:
+            self.register_parameter("bias", None)
+
+    def _side_channels(self, side: int) -> int:
+        channels = self.in_channels
+        return channels if isinstance(channels, int) else channels[side]
+
+    def _make_temperature_and_gate(self, share_gate: bool) -> None:
+        """The paper's parts, made after everything PyG's layer has.
+
+        Their initial values are drawn last, so that layers which differ only in
+        them start from the same weights.
+        """
+        if isinstance(self.temperature_kind, str):
+            self.theta = make_theta(self.temperature_kind, self.heads)
+        else:
+            self.register_parameter("theta", None)
+            fixed = self.temperature_kind
+            self.register_buffer(
+                "fixed_temperature",
+                None if fixed is None else torch.tensor(float(fixed)),
+                persistent=False,
+            )
+        width = self.heads * self.out_channels
+        bias_init = self.gate_bias_init
+        if self.gate == "first" and not isinstance(self.in_channels, int):
+            src, dst = self.in_channels
+            self.lin_gate_src = GateLinear(src, width, bias_init)
+            self.lin_gate_dst = (
+                self.lin_gate_src if share_gate else GateLinear(dst, width, bias_init)
+            )
+        elif self.gate is not None:
+            self.lin_gate = GateLinear(self._side_channels(1), width, bias_init)
+
+    def reset_parameters(self) -> None:
+        """Draws all parameters anew, those of temperature and gate last."""
+        self.reset_shared_parameters()
+        self.reset_temperature_and_gate()
+
+    def reset_shared_parameters(self) -> None:
+        """Draws the parameters that PyG's layer has too, in PyG's order."""
+        super().reset_parameters()
+
+    def reset_temperature_and_gate(self) -> None:
+        """Sets theta and draws the gate."""
+        if self.theta is not None:
+            nn.init.constant_(self.theta, theta_for(self.init_temp))
+        for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
+            if hasattr(self, name):
+                getattr(self, name).reset_parameters()
+
+    @property
+    def temperature(self) -> Tensor | None:
+        """The current softmax temperature: 0-d, [heads], or None when plain."""
+        if self.theta is not None:
+            return temperature_of(self.theta)
+        fixed: Tensor | None = self.fixed_temperature
+        return fixed
+
+    def gate_values(
+        self, x: Features | tuple[Features, Features | None]
+    ) -> Tensor | tuple[Tensor, Tensor | None]:
+        """The gate for given inputs, [num_nodes, heads * out_channels].
+
+        Args:
+            x: The layer's input. For ``gate="first"`` a pair gives a pair; for
+                ``gate="post"`` a pair gives the gate of the targets.
+        """
+        if self.gate is None:
+            raise ValueError("this layer has no gate; make it with gate='post'")
+        x_src, x_dst = self._sides(x)
+        if self.gate == "post":
+            return self._post_gate(x_dst)
+        gate_src, gate_dst = self._first_gates(x_src, x_dst)
+        if gate_src is gate_dst:
+            return gate_src
+        return gate_src, gate_dst
+
+    def _post_gate(self, x_dst: Features | None) -> Tensor:
+        if x_dst is None:
+            raise ValueError(
+                "gate='post' gates by the target nodes' features, but x is "
+                "(x_src, None); pass them, or use gate='first' or gate=None"
+            )
+        return torch.sigmoid(self.lin_gate(x_dst))
+
+    def _first_gates(
+        self, x_src: Features, x_dst: Features | None
+    ) -> tuple[Tensor, Tensor | None]:
+        if hasattr(self, "lin_gate"):
+            lin_src = lin_dst = self.lin_gate
+        else:
+            lin_src, lin_dst = self.lin_gate_src, self.lin_gate_dst
+        gate_src = torch.sigmoid(lin_src(x_src))
+        if x_dst is None:
+            return gate_src, None
+        if x_dst is x_src and lin_dst is lin_src:
+            return gate_src, gate_src
+        return gate_src, torch.sigmoid(lin_dst(x_dst))
+
+    def _record_gates(self, *gates: Tensor | None) -> None:
+        distinct = {id(g): g for g in gates if g is not None}
+        if distinct:
+            self.gate_means.record(list(distinct.values()), self.training)
+
+    def _sides(
+        self, x: Features | tuple[Features, Features | None]
+    ) -> tuple[Features, Features | None]:
+        """Source and target inputs, checked."""
+        x_src, x_dst = x if isinstance(x, tuple | list) else (x, x)
+        for name, side, value in (("source", 0, x_src), ("target", 1, x_dst)):
+            if value is None:
+                continue
+            if value.dim() != 2:
+                raise ValueError(
+                    f"x must have shape [num_nodes, channels], got "
+                    f"{list(value.shape)} for the {name} nodes"
+                )
+            expected = self._expected_channels(side)
+            if expected > 0 and value.size(-1) != expected:
+                raise ValueError(
+                    f"x has {value.size(-1)} {name} features per node, but the layer "
+                    f"was made for in_channels={self.in_channels}"
+                )
+        if x_src is None:
+            raise ValueError("x must hold the source nodes' features, got None")
+        return x_src, x_dst
+
+    def _expected_channels(self, side: int) -> int:
+        return self._side_channels(side)
+
+    def _sizes(
+        self, x_src: Features, x_dst: Features | None, size: tuple[int, int] | None
+    ) -> tuple[int, int]:
+        num_src = x_src.size(0)
+        if x_dst is not None:
+            num_dst = x_dst.size(0)
+        else:
+            num_dst = num_src if size is None else size[1]
+        if size is not None and tuple(size) != (num_src, num_dst):
+            raise ValueError(
+                f"size is {tuple(size)}, but x has {num_src} source and {num_dst} "
+                f"target rows"
+            )
+        return num_src, num_dst
+
+    def _resolve(
+        self,
+        edge_index: Any,
+        size: tuple[int, int],
+        x_src: Features,
+        static_shapes: bool,
+    ) -> Adjacency:
+        device = getattr(edge_index, "device", x_src.device)
+        if not callable(device) and device != x_src.device:
+            raise ValueError(
+                f"edge_index is on {device}, but x is on {x_src.device}; move one of "
+                f"them with .to()"
+            )
+        return resolve(
+            edge_index,
+            size,
+            self.add_self_loops,
+            self.target_to_source,
+            static_shapes,
+        )
+
+    def _check_edge_attr(self, edge_attr: Tensor | None) -> Tensor | None:
+        if edge_attr is None:
+            return None
+        if self.edge_dim is None:
+            if self.ignores_edge_attr:
+                return None
+            raise ValueError(
+                f"edge_attr of shape {list(edge_attr.shape)} was given, but the layer "
+                f"has no edge_dim and could not use it; make the layer with "
+                f"edge_dim={edge_attr.size(-1) if edge_attr.dim() > 1 else 1}, or do "
+                f"not pass edge_attr"
+            )
+        if edge_attr.dim() == 1:
+            edge_attr = edge_attr.unsqueeze(-1)
+        if self.edge_dim > 0 and edge_attr.size(-1) != self.edge_dim:
+            raise ValueError(
+                f"edge_attr has {edge_attr.size(-1)} features per edge, but the layer "
+                f"was made with edge_dim={self.edge_dim}"
+            )
+        return edge_attr
+
+    def _edge_features(self, graph: Graph, edge_attr: Tensor | None) -> Tensor | None:
+        """The features of all edges of the graph, self-loops included."""
+        if edge_attr is None:
+            return None
+        if edge_attr.size(0) != graph.num_edges:
+            raise ValueError(
+                f"edge_attr has {edge_attr.size(0)} rows, but edge_index has "
+                f"{graph.num_edges} edges"
+            )
+        if not graph.self_loops:
+            return edge_attr
+        num_given = graph.edge_id.size(0) - graph.num_loops
+        if num_given != graph.num_edges:
+            edge_attr = edge_attr[graph.edge_id[:num_given]]
+        fill = self.fill_value
+        if isinstance(fill, str):
+            # PyG reduces over row 1 of edge_index, whatever the flow.
+            reverse = self.target_to_source
+            ends = (graph.src if reverse else graph.dst)[:num_given]
+            rows = max(graph.num_src, graph.num_dst) + 1
+            loops = scatter(edge_attr, ends.long(), 0, rows, fill)[: graph.num_loops]
+        else:
+            filled = torch.as_tensor(
+                fill, dtype=edge_attr.dtype, device=edge_attr.device
+            )
+            loops = filled.expand(graph.num_loops, edge_attr.size(-1))
+        return torch.cat([edge_attr, loops])
+
+    def _head_seeds(self, given: Tensor | None, device: torch.device) -> Tensor | None:
+        """One seed per head for the attention dropout of this call."""
+        if not self.training or self.dropout == 0.0:
+            return None
+        base = draw_seed(device) if given is None else given
+        return fold_in(base, torch.arange(self.heads, device=device))
+
+    def slow_path_reason(self) -> str | None:
+        """Why the layer must build every message, as PyG does; None if it need not."""
+        for kind in _HOOKS:
+            if any(
+                getattr(self, f"_{kind}_forward_{when}")
+                for when in ("pre_hooks", "hooks")
+            ):
+                return f"a {kind} hook is registered"
+        if self.explain:
+            return "an explainer is active"
+        if self.aggr not in ("add", "sum"):
+            return f"aggr is {self.aggr!r}, not 'add'"
+        if self.decomposed_layers != 1:
+            return f"decomposed_layers is {self.decomposed_layers}"
+        for name in _OVERRIDABLE:
+            if name in self.__dict__:
+                return f"{name}() was replaced on this instance"
+            own = next(c for c in type(self).__mro__ if name in c.__dict__)
+            if not own.__module__.startswith(("tempergat.nn", "torch_geometric.nn")):
+                return f"{own.__name__} overrides {name}()"
+        return None
+
+    def _over_t(self, att: Tensor) -> Tensor:
+        """An attention vector [1, heads, channels] divided by the temperature."""
+        att = at_least_float32(att)
+        temperature = self.temperature
+        if temperature is None:
+            return att
+        return att / at_least_float32(temperature).view(1, -1, 1)
+
+    def _run(
+        self,
+        x_src: Features,
+        x_dst: Features | None,
+        size: tuple[int, int] | None,
+        edge_index: Any,
+        edge_attr: Tensor | None,
+        return_attention_weights: bool | None,
+        dropout_seed: Tensor | None,
+    ) -> Any:
+        """The forward pass, in terms of what the two layers do differently."""
+        sizes = self._sizes(x_src, x_dst, size)
+        edge_attr = self._check_edge_attr(edge_attr)
+        by_messages = self.slow_path_reason() is not None
+        static_shapes = not (by_messages or return_attention_weights)
+        adjacency = self._resolve(edge_index, sizes, x_src, static_shapes)
+        graph = adjacency.graph
+        if edge_attr is None and self.edge_dim is not None:
+            edge_attr = self._check_edge_attr(adjacency.values)
+        edge_attr = self._edge_features(graph, edge_attr)
+
+        residual = None
+        if self.res is not None and x_dst is not None:
+            residual = self.res(x_dst)
+        z_src, z_dst = self._project(x_src, x_dst)
+        post = None
+        if self.gate == "post":
+            post = self._post_gate(x_dst)
+            self._record_gates(post)
+        elif self.gate == "first":
+            gate_src, gate_dst = self._first_gates(x_src, x_dst)
+            self._record_gates(gate_src, gate_dst)
+            same = z_dst is z_src and gate_dst is gate_src
+            z_src = z_src * gate_src
+            z_dst = z_src if same else z_dst if gate_dst is None else z_dst * gate_dst
+        heads = (-1, self.heads, self.out_channels)
+        same = z_dst is z_src
+        z_src = z_src.view(heads)
+        z_dst = z_src if same else None if z_dst is None else z_dst.view(heads)
+
+        seeds = self._head_seeds(dropout_seed, z_src.device)
+        if by_messages:
+            edges = graph.edge_index
+            if self.target_to_source:
+                edges = edges.flip(0)
+            out, alpha = self._attend_by_messages(
+                edges, z_src, z_dst, edge_attr, graph.edge_id, seeds, sizes
+            )
+        else:
+            out, alpha = self._attend(
+                graph,
+                z_src,
+                z_dst,
+                edge_attr,
+                negative_slope=self.negative_slope,
+                dropout=0.0 if seeds is None else self.dropout,
+                dropout_seed=seeds,
+                return_weights=bool(return_attention_weights),
+            )
+        out = self._finish(out, post, residual)
+        if return_attention_weights:
+            return out, adjacency.pack(alpha.to(out.dtype))
+        return out
+
+    def _drop(self, alpha: Tensor, edge_id: Tensor, seeds: Tensor | None) -> Tensor:
+        """Dropout on attention weights where they are formed edge by edge."""
+        if seeds is None:
+            return alpha
+        keep = keep_mask(seeds, edge_id.unsqueeze(-1), self.dropout)
+        return alpha * (keep.to(alpha.dtype) / (1.0 - self.dropout))
+
+    def _finish(
+        self, out: Tensor, gate: Tensor | None, residual: Tensor | None
+    ) -> Tensor:
+        """Post-gate, heads, residual, bias: what follows the aggregation."""
+        if gate is not None:
+            out = out * gate.view(-1, self.heads, self.out_channels)
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        if residual is not None:
+            out = out + residual
+        if self.bias is not None:
+            out = out + self.bias
+        return out
+
+    def __repr__(self) -> str:
+        parts = [f"{self.in_channels}, {self.out_channels}, heads={self.heads}"]
+        parts.append(f"temperature={self.temperature_kind!r}, gate={self.gate!r}")
+        return f"{self.__class__.__name__}({', '.join(parts)})"
+
+
+def make_projection(in_channels: int, out_channels: int, bias: bool) -> Projection:
+    """A linear map as PyG's attention layers have it."""
+    return Projection(in_channels, out_channels, bias, weight_initializer="glorot")

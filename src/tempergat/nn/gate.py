@@ -1,0 +1,133 @@
+"""Feature gates and the penalty on their mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn.dense.linear import is_uninitialized_parameter
+
+from tempergat.nn.projection import Projection
+
+# How many calls a layer remembers when no one asks for the penalty.
+_CALLS_KEPT = 256
+
+
+def check_gate(gate: str | None) -> None:
+    """Raises unless the word names a gate."""
+    if gate not in ("post", "first", None):
+        raise ValueError(f"gate must be 'post', 'first' or None, got {gate!r}")
+
+
+class GateLinear(Projection):
+    """The projection before a gate's sigmoid, with a chosen initial bias."""
+
+    def __init__(self, in_channels: int, out_channels: int, bias_init: float) -> None:
+        self.bias_init = bias_init
+        super().__init__(in_channels, out_channels, weight_initializer="glorot")
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if not is_uninitialized_parameter(self.bias):
+            nn.init.constant_(self.bias, self.bias_init)
+
+
+class GateMeans:
+    """The means of a layer's gate since they were last taken.
+
+    They carry gradients, so they belong to the running computation: copies and
+    pickles of a layer start without any.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[int | None, Tensor]] = []
+        self._compiled: Tensor | None = None
+
+    def record(self, gates: list[Tensor], training: bool) -> None:
+        """Keeps one mean over the given gates, if gradients can come of it."""
+        if not torch.is_grad_enabled() or torch.compiler.is_exporting():
+            return
+        if torch.compiler.is_compiling():
+            self._record_compiled(_joint_mean(gates), training)
+            return
+        # Checkpointing runs a layer again during backward: the same call, twice.
+        if torch._C._current_graph_task_id() != -1:
+            return
+        # Outside training the latest call is enough: keeping them all would hold
+        # the activations of a whole evaluation that forgot torch.no_grad().
+        if not training:
+            self._calls.clear()
+        self._calls.append((_transform_level(), _joint_mean(gates)))
+        del self._calls[:-_CALLS_KEPT]
+
+    def _record_compiled(self, mean: Tensor, training: bool) -> None:
+        # A tensor instead of a list: its length would be a guard, and every call
+        # without gate_penalty would compile again.
+        earlier = self._compiled
+        if earlier is None or not training or earlier.numel() >= _CALLS_KEPT:
+            self._compiled = mean.unsqueeze(0)
+        else:
+            self._compiled = torch.cat([earlier, mean.unsqueeze(0)])
+
+    def take(self) -> Tensor | None:
+        """The average over the calls so far, which are then forgotten."""
+        means = []
+        if self._calls:
+            # A tensor of a torch.func transform that has ended is dead.
+            level = _transform_level()
+            means = [m for made_at, m in self._calls if made_at == level and _alive(m)]
+            self._calls.clear()
+        if self._compiled is not None:
+            means += list(self._compiled.unbind())
+            self._compiled = None
+        return torch.stack(means).mean() if means else None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GateMeans:
+        return GateMeans()
+
+    def __reduce__(self) -> tuple[type[GateMeans], tuple[()]]:
+        return GateMeans, ()
+
+
+def gate_penalty(model: nn.Module) -> Tensor:
+    r"""The sum over layers of the mean gate value, :math:`\sum_l mean(g^{(l)})`.
+
+    Call it once per step, after the forward pass and before ``backward``; a layer
+    called several times since the last call counts with its average. The result is
+    differentiable, and 0 for a model without gates.
+
+    Args:
+        model: Any module that contains tempergat layers.
+    """
+    means = []
+    for module in model.modules():
+        holder = getattr(module, "gate_means", None)
+        if isinstance(holder, GateMeans):
+            mean = holder.take()
+            if mean is not None:
+                means.append(mean)
+    if means:
+        return torch.stack([m.to(means[0].device) for m in means]).sum()
+    parameter = next(model.parameters(), None)
+    return torch.zeros((), device=None if parameter is None else parameter.device)
+
+
+def _joint_mean(gates: list[Tensor]) -> Tensor:
+    total = torch.stack(
+        [g.sum(dtype=torch.promote_types(g.dtype, torch.float32)) for g in gates]
+    ).sum()
+    # An empty graph has no gate values to average.
+    return total / max(sum(g.numel() for g in gates), 1)
+
+
+def _transform_level() -> int | None:
+    level: int | None = torch._C._functorch.maybe_current_level()
+    return level
+
+
+def _alive(mean: Tensor) -> bool:
+    functorch = torch._C._functorch
+    if not functorch.is_functorch_wrapped_tensor(mean):
+        return True
+    return bool(functorch.maybe_get_level(mean) == functorch.maybe_current_level())

@@ -1,0 +1,214 @@
+"""A node classifier for each of the methods."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import JumpingKnowledge
+from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
+from torch_geometric.utils import trim_to_layer
+
+from tempergat.nn.attention_layer import AttentionLayer
+from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
+from tempergat.nn.gcn import GCNLayer
+from tempergat.nn.methods import METHODS, Method
+from tempergat.nn.projection import Features, drop_features
+from tempergat.ops.random import draw_seed, fold_in
+
+
+def build_model(
+    method: str,
+    in_channels: int,
+    hidden_channels: int,
+    out_channels: int,
+    num_layers: int = 2,
+    heads: int = 8,
+    *,
+    out_heads: int = 1,
+    dropout: float = 0.0,
+    attention_dropout: float = 0.0,
+    act: str | Callable[..., Any] | None = "elu",
+    norm: str | Callable[..., Any] | None = None,
+    jk: str | None = None,
+    residual: bool = False,
+    init_temp: float = 1.0,
+    gate_bias_init: float = 0.0,
+    **kwargs: Any,
+) -> NodeClassifier:
+    """A node classifier of one of the methods, in the manner of PyG's ``BasicGNN``.
+
+    Parameters that two methods share start equal when torch's seed is equal.
+
+    Args:
+        method: A key of ``METHODS``.
+        in_channels: Features per node; -1 to take it from the first input.
+        hidden_channels: Total width of a hidden layer, all heads together.
+        out_channels: Number of classes.
+        num_layers: Number of layers.
+        heads: Attention heads of a hidden layer (without meaning for ``gcn``).
+        out_heads: Attention heads of the output layer, averaged.
+        dropout: Dropout rate on the input of every layer.
+        attention_dropout: Dropout rate on the attention weights.
+        act: Activation between layers.
+        norm: Normalisation between layers.
+        jk: Jumping-knowledge mode: None, "last", "cat", "max" or "lstm".
+        residual: Whether layers add a linear map of their input.
+        init_temp: Where learnable temperatures start.
+        gate_bias_init: Where the gates' biases start.
+        **kwargs: Further arguments of the layers.
+    """
+    if method not in METHODS:
+        close = difflib.get_close_matches(method, METHODS, 1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(
+            f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}"
+        )
+    facts = METHODS[method]
+    if facts.backbone != "gcn" and hidden_channels % heads != 0:
+        raise ValueError(
+            f"hidden_channels={hidden_channels} is the total width of a layer and "
+            f"must be divisible by heads={heads}"
+        )
+
+    def layer(inputs: int, outputs: int, last: bool) -> nn.Module:
+        if facts.backbone == "gcn":
+            return GCNLayer(inputs, outputs, residual, **kwargs)
+        conv = TemperGATConv if facts.backbone == "gat" else TemperGATv2Conv
+        return conv(
+            inputs,
+            outputs if last else outputs // heads,
+            out_heads if last else heads,
+            concat=not last,
+            dropout=attention_dropout,
+            residual=residual,
+            temperature=facts.temperature,
+            init_temp=init_temp,
+            gate=facts.gate,
+            gate_bias_init=gate_bias_init,
+            **kwargs,
+        )
+
+    widths = [in_channels] + [hidden_channels] * (num_layers - 1)
+    # What the layers draw while they are made must not count: a gate would shift
+    # the draws of all layers after it.
+    with torch.random.fork_rng(_default_devices()):
+        convs = [layer(width, hidden_channels, False) for width in widths[:-1]]
+        if jk is None:
+            convs.append(layer(widths[-1], out_channels, True))
+        else:
+            convs.append(layer(widths[-1], hidden_channels, False))
+        model = NodeClassifier(
+            facts, convs, hidden_channels, out_channels, dropout, act, norm, jk
+        )
+    model.reset_parameters()
+    return model
+
+
+class NodeClassifier(nn.Module):
+    """Graph layers with dropout, activation and normalisation between them."""
+
+    def __init__(
+        self,
+        method: Method,
+        convs: list[nn.Module],
+        hidden_channels: int,
+        out_channels: int,
+        dropout: float,
+        act: str | Callable[..., Any] | None,
+        norm: str | Callable[..., Any] | None,
+        jk: str | None,
+    ) -> None:
+        super().__init__()
+        self.method = method
+        self.dropout = dropout
+        self.act = activation_resolver(act)
+        self.convs = nn.ModuleList(convs)
+        between = len(convs) - (jk is None)
+        layer = normalization_resolver(norm, hidden_channels) or nn.Identity()
+        self.norms = nn.ModuleList(copy.deepcopy(layer) for _ in range(between))
+        self.jk = None
+        self.lin = None
+        if jk is not None:
+            width = hidden_channels * (len(convs) if jk == "cat" else 1)
+            if jk != "last":
+                self.jk = JumpingKnowledge(jk, hidden_channels, len(convs))
+            self.lin = nn.Linear(width, out_channels)
+
+    def reset_parameters(self) -> None:
+        """Draws all parameters anew, those of temperatures and gates last."""
+        gated = [conv for conv in self.convs if isinstance(conv, AttentionLayer)]
+        for conv in self.convs:
+            if isinstance(conv, AttentionLayer):
+                conv.reset_shared_parameters()
+            else:
+                conv.reset_parameters()
+        for module in (*self.norms, self.jk, self.lin):
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+        for conv in gated:
+            conv.reset_temperature_and_gate()
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        num_sampled_nodes_per_hop: list[int] | None = None,
+        num_sampled_edges_per_hop: list[int] | None = None,
+        *,
+        dropout_seed: Tensor | None = None,
+    ) -> Tensor:
+        """Class scores of all nodes, [num_nodes, out_channels].
+
+        Args:
+            x: Node features.
+            edge_index: The edges, in any form the layers take.
+            edge_attr: Edge features, if the layers were made with ``edge_dim``.
+            num_sampled_nodes_per_hop: For sampled batches: nodes per hop.
+            num_sampled_edges_per_hop: For sampled batches: edges per hop.
+            dropout_seed: A 0-d int64 tensor that fixes all dropout masks of this
+                call; drawn from torch's generator when absent.
+        """
+        if self.training and dropout_seed is None:
+            dropout_seed = draw_seed(x.device)
+        outputs = []
+        for i, conv in enumerate(self.convs):
+            if num_sampled_nodes_per_hop is not None:
+                x, edge_index, edge_attr = trim_to_layer(
+                    i,
+                    num_sampled_nodes_per_hop,
+                    num_sampled_edges_per_hop,
+                    x,
+                    edge_index,
+                    edge_attr,
+                )
+            options: dict[str, Any] = {}
+            if self.training:
+                x = drop_features(x, self.dropout, fold_in(dropout_seed, 2 * i))
+                options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
+            if edge_attr is not None:
+                options["edge_attr"] = edge_attr
+            x = conv(x, edge_index, **options)
+            if i < len(self.norms):
+                x = self.norms[i](x)
+                if self.act is not None:
+                    x = self.act(x)
+                outputs.append(x)
+        if self.jk is not None:
+            x = self.jk(outputs)
+        if self.lin is not None:
+            x = self.lin(x)
+        return x
+
+
+def _default_devices() -> list[int]:
+    """CUDA devices whose generator makes parameters, for forking."""
+    device = torch.get_default_device()
+    if device.type != "cuda":
+        return []
+    return [torch.cuda.current_device() if device.index is None else device.index]

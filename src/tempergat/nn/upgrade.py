@@ -1,0 +1,216 @@
+"""PyG attention layers inside any model, replaced with their trained weights."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import torch
+from torch import nn
+from torch_geometric.nn import GATConv, GATv2Conv
+from torch_geometric.nn.dense.linear import is_uninitialized_parameter
+
+from tempergat.nn.attention_layer import AttentionLayer, Gate, Temperature
+from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
+
+# A new gate starts at sigmoid(2): open enough to pass the signal, far enough from
+# 1 to have a gradient.
+_GATE_BIAS = 2.0
+_GATE_OPEN = 1.0 / (1.0 + math.exp(-_GATE_BIAS))
+
+
+def upgrade(
+    model: nn.Module,
+    temperature: Temperature = "layer",
+    gate: Gate = None,
+    *,
+    init_temp: float = 1.0,
+) -> list[nn.Parameter]:
+    """Replaces every PyG ``GATConv`` and ``GATv2Conv`` in a model, in place.
+
+    The model computes the same function as before (for ``init_temp=1``), and the new
+    parts can learn from there: a gate starts at sigmoid(2), and the trained weights
+    are rescaled so that this changes nothing. Parameters that existed stay the same
+    objects, so an optimiser that holds them goes on working; add the new ones to it::
+
+        optimizer.add_param_group({"params": upgrade(model)})
+
+    Args:
+        model: Any module that contains PyG attention layers, at any depth.
+        temperature: As in the layers.
+        gate: As in the layers.
+        init_temp: Where a learnable temperature starts.
+
+    Returns:
+        The new parameters.
+
+    Raises:
+        ValueError: The model is itself a PyG layer (it cannot be replaced in place),
+            or a layer is lazy and has not seen an input yet.
+    """
+    if type(model) in _REPLACEMENTS:
+        raise ValueError(
+            f"the model is itself a {type(model).__name__}; put it into a module, for "
+            f"example torch.nn.Sequential or PyG's, so that it can be replaced there"
+        )
+    places = _find(model)
+    for layer in {id(old): old for _, _, old in places}.values():
+        _refuse_lazy(layer)
+    replaced: dict[int, AttentionLayer] = {}
+    for parent, name, old in places:
+        if id(old) not in replaced:
+            replaced[id(old)] = _replace(old, temperature, gate, init_temp)
+        parent._modules[name] = replaced[id(old)]
+    new: list[nn.Parameter] = []
+    for layer in replaced.values():
+        for name, parameter in layer.named_parameters():
+            if name == "theta" or name.startswith("lin_gate"):
+                new.append(parameter)
+    return new
+
+
+_REPLACEMENTS: dict[type[nn.Module], type[AttentionLayer]] = {
+    GATConv: TemperGATConv,
+    GATv2Conv: TemperGATv2Conv,
+}
+
+
+def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
+    places = []
+    for parent in model.modules():
+        for name, child in parent._modules.items():
+            if type(child) in _REPLACEMENTS:
+                places.append((parent, name, child))
+            elif isinstance(child, (GATConv, GATv2Conv)):
+                warnings.warn(
+                    f"{type(child).__name__} is a subclass of PyG's layer and was left "
+                    f"as it is: what it changes is not known",
+                    stacklevel=3,
+                )
+    return places
+
+
+def _refuse_lazy(layer: nn.Module) -> None:
+    for name, parameter in layer.named_parameters():
+        if is_uninitialized_parameter(parameter):
+            raise ValueError(
+                f"{layer} has not seen an input yet ({name} is uninitialised); run the "
+                f"model once, then upgrade it"
+            )
+
+
+def _replace(
+    old: Any, temperature: Temperature, gate: Gate, init_temp: float
+) -> AttentionLayer:
+    arguments: dict[str, Any] = {
+        "in_channels": _channels(old),
+        "out_channels": old.out_channels,
+        "heads": old.heads,
+        "concat": old.concat,
+        "negative_slope": old.negative_slope,
+        "dropout": old.dropout,
+        "add_self_loops": old.add_self_loops,
+        "edge_dim": old.edge_dim,
+        "fill_value": old.fill_value,
+        "bias": old.bias is not None,
+        "residual": old.residual,
+        "flow": old.flow,
+        "aggr": old.aggr,
+        "temperature": temperature,
+        "init_temp": init_temp,
+        "gate": gate,
+        "gate_bias_init": _GATE_BIAS,
+    }
+    if isinstance(old, GATv2Conv):
+        arguments["share_weights"] = old.share_weights
+    # The new layer's draws are thrown away, so they must not move the generator.
+    with torch.random.fork_rng(devices=[]):
+        new = _REPLACEMENTS[type(old)](**arguments)
+    new.aggr_module = old.aggr_module
+    new.ignores_edge_attr = True
+    _adopt(old, new)
+    if gate is not None:
+        _start_gate(new)
+    return new
+
+
+def _channels(old: Any) -> int | tuple[int, int]:
+    """The layer's input widths, also where it was made lazily."""
+    if isinstance(old.in_channels, int):
+        lin = old.lin_l if isinstance(old, GATv2Conv) else old.lin
+        return int(lin.in_channels)
+    if isinstance(old, GATv2Conv):
+        return old.lin_l.in_channels, old.lin_r.in_channels
+    return old.lin_src.in_channels, old.lin_dst.in_channels
+
+
+def _adopt(old: Any, new: AttentionLayer) -> None:
+    """Moves everything a user may have attached from the old layer to the new."""
+    reference = next(old.parameters())
+    new.to(device=reference.device, dtype=reference.dtype)
+    shared = dict(old.named_modules(remove_duplicate=False))
+    for name, parameter in list(old.named_parameters(remove_duplicate=False)):
+        path, _, leaf = name.rpartition(".")
+        new.get_submodule(path)._parameters[leaf] = parameter
+    for path, module in shared.items():
+        if path and path in dict(new.named_modules(remove_duplicate=False)):
+            _copy_hooks(module, new.get_submodule(path))
+    _copy_hooks(old, new)
+    for kind in ("propagate", "message", "aggregate", "edge_update"):
+        for when in ("pre_hooks", "hooks"):
+            name = f"_{kind}_forward_{when}"
+            setattr(new, name, getattr(old, name))
+    new.train(old.training)
+    if old.decomposed_layers != 1:
+        new.decomposed_layers = old.decomposed_layers
+
+
+_HOOK_DICTS = (
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+    "_is_full_backward_hook",
+)
+
+
+def _copy_hooks(old: nn.Module, new: nn.Module) -> None:
+    # The dictionaries themselves, so that handles held by the user still remove.
+    for name in _HOOK_DICTS:
+        if name in old.__dict__:
+            setattr(new, name, old.__dict__[name])
+
+
+@torch.no_grad()
+def _start_gate(layer: Any) -> None:
+    """Opens the gate to a constant and folds the constant into the weights."""
+    gates = [
+        getattr(layer, name)
+        for name in ("lin_gate", "lin_gate_src", "lin_gate_dst")
+        if hasattr(layer, name)
+    ]
+    for gate in gates:
+        gate.weight.zero_()
+        gate.bias.fill_(_GATE_BIAS)
+    names = ("lin", "lin_src", "lin_dst", "lin_l", "lin_r")
+    projections = [getattr(layer, name, None) for name in names]
+    if layer.gate == "post" and isinstance(layer, TemperGATv2Conv):
+        projections.append(layer.lin_edge)
+    for projection in {id(p): p for p in projections if p is not None}.values():
+        projection.weight.div_(_GATE_OPEN)
+        if projection.bias is not None:
+            projection.bias.div_(_GATE_OPEN)
+    if layer.gate == "post":
+        vectors = (
+            ("att",) if isinstance(layer, TemperGATv2Conv) else ("att_src", "att_dst")
+        )
+        for name in vectors:
+            getattr(layer, name).mul_(_GATE_OPEN)
