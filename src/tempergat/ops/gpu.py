@@ -1,0 +1,160 @@
+"""Fused attention on CUDA devices, through Triton.
+
+Triton is imported at the first call, not with the package: it is absent from CPU
+builds of torch and slow to load.
+"""
+
+import importlib.util
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tempergat.ops.graph import Graph
+
+_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+_MOST_CHANNELS = 8192
+
+
+def refusal(graph: Graph, z: Tensor) -> str | None:
+    """Why these kernels cannot serve a call; None when they can."""
+    if not z.is_cuda:
+        return f"z is on {z.device}, not on a CUDA device"
+    if importlib.util.find_spec("triton") is None:
+        return "triton is not installed; it comes with CUDA builds of torch"
+    if torch.cuda.get_device_capability(z.device) < (8, 0):
+        name = torch.cuda.get_device_name(z.device)
+        return f"{name} is older than compute capability 8.0"
+    if z.dtype not in _DTYPES:
+        return f"{z.dtype} is not among float32, bfloat16 and float16"
+    if graph.device != z.device:
+        return f"the graph is on {graph.device}, z on {z.device}"
+    if z.numel() == 0:
+        return f"z is empty ({list(z.shape)})"
+    if z.size(-1) > _MOST_CHANNELS:
+        return f"{z.size(-1)} channels per head are more than {_MOST_CHANNELS}"
+    return None
+
+
+def gat_forward(
+    z: Tensor,
+    score_src: Tensor,
+    score_dst: Tensor | None,
+    edge_score: Tensor | None,
+    dropout_seed: Tensor | None,
+    by_target: Sequence[Tensor],
+    negative_slope: float,
+    dropout: float,
+    weights: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """GAT's output, the log-sum-exp of each row and, if asked for, the weights."""
+    from tempergat.ops import gpu_gat
+
+    return gpu_gat.forward(
+        z,
+        score_src,
+        score_dst,
+        edge_score,
+        dropout_seed,
+        by_target,
+        negative_slope,
+        dropout,
+        weights,
+    )
+
+
+def gat_backward(
+    dout: Tensor,
+    dweights: Tensor | None,
+    z: Tensor,
+    score_src: Tensor,
+    score_dst: Tensor | None,
+    edge_score: Tensor | None,
+    dropout_seed: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+    by_target: Sequence[Tensor],
+    by_source: Sequence[Tensor],
+    negative_slope: float,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of z, score_src, score_dst and edge_score (no rows: absent)."""
+    from tempergat.ops import gpu_gat
+
+    return gpu_gat.backward(
+        dout,
+        dweights,
+        z,
+        score_src,
+        score_dst,
+        edge_score,
+        dropout_seed,
+        out,
+        lse,
+        by_target,
+        by_source,
+        negative_slope,
+        dropout,
+    )
+
+
+def gatv2_forward(
+    z_src: Tensor,
+    z_dst: Tensor,
+    att: Tensor,
+    edge: Tensor | None,
+    dropout_seed: Tensor | None,
+    by_target: Sequence[Tensor],
+    negative_slope: float,
+    dropout: float,
+    weights: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """GATv2's output, the log-sum-exp of each row and, if asked for, the weights."""
+    from tempergat.ops import gpu_gatv2
+
+    return gpu_gatv2.forward(
+        z_src,
+        z_dst,
+        att,
+        edge,
+        dropout_seed,
+        by_target,
+        negative_slope,
+        dropout,
+        weights,
+    )
+
+
+def gatv2_backward(
+    dout: Tensor,
+    dweights: Tensor | None,
+    z_src: Tensor,
+    z_dst: Tensor,
+    att: Tensor,
+    edge: Tensor | None,
+    dropout_seed: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+    by_target: Sequence[Tensor],
+    by_source: Sequence[Tensor],
+    negative_slope: float,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
+    from tempergat.ops import gpu_gatv2
+
+    return gpu_gatv2.backward(
+        dout,
+        dweights,
+        z_src,
+        z_dst,
+        att,
+        edge,
+        dropout_seed,
+        out,
+        lse,
+        by_target,
+        by_source,
+        negative_slope,
+        dropout,
+    )

@@ -1,0 +1,318 @@
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+"""The Triton kernels that both backbones share, and how their tiles are chosen.
+
+Letters: E edges of a step, H heads of a tile, C channels of a tile, R rows, K
+partial results. Offsets into tables are 64 bits wide throughout.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempergat.ops.gpu_schedule import Schedule
+from tempergat.ops.random import drop_threshold
+
+
+class Tile(NamedTuple):
+    """The part of a row one program serves, and how many edges it has in flight."""
+
+    heads: int
+    channels: int
+    edges: int
+    warps: int
+
+
+def choose_tile(heads: int, channels: int, *, width: int = 256, cells: int = 1024):
+    """A tile of about ``width`` columns and ``cells`` elements."""
+    padded = triton.next_power_of_2(channels)
+    block = min(triton.next_power_of_2(heads), max(1, width // padded))
+    columns = block * padded
+    edges = min(16, max(1, cells // columns))
+    warps = max(1, min(8, edges * columns // 1024))
+    return Tile(block, padded, edges, warps)
+
+
+def on_device(tensor: Tensor) -> AbstractContextManager[Any]:
+    """Makes a CUDA tensor's device the current one, where kernels are launched."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
+
+
+def dropout_arguments(dropout: float, seed: Tensor | None) -> dict[str, Any]:
+    """The kernels' arguments for dropout."""
+    return {
+        "seed_ptr": seed,
+        "threshold": drop_threshold(dropout),
+        "keep_scale": 1.0 / (1.0 - dropout) if dropout < 1.0 else float("nan"),
+        "DROPOUT": dropout > 0.0,
+    }
+
+
+@triton.jit
+def _mix32(x):
+    x = x ^ (x >> 16)
+    x = x * 0x7FEB352D
+    x = x ^ (x >> 15)
+    x = x * 0x846CA68B
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def keep_factor(seed_ptr, heads, within, edge_id, threshold, keep_scale):
+    """What dropout multiplies each weight of a tile [E, H] by."""
+    seed = tl.load(seed_ptr + heads, mask=within, other=0).to(tl.int64)
+    seed_low = (seed & 0xFFFFFFFF).to(tl.uint32)
+    seed_high = ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    edge_id = edge_id.to(tl.int64)
+    low = (edge_id & 0xFFFFFFFF).to(tl.uint32)
+    high = ((edge_id >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    bits = _mix32(low[:, None] ^ seed_low[None, :])
+    bits = _mix32(bits ^ high[:, None] ^ seed_high[None, :])
+    kept = (bits >> 8).to(tl.int32) >= threshold
+    return tl.where(kept, keep_scale, 0.0)
+
+
+@triton.jit
+def cells_of_tile(heads, channels, H: tl.constexpr, C: tl.constexpr, EXACT: tl.constexpr):
+    """Offsets of a tile in a row of H * C, and which of them are in the row."""
+    cell = heads[:, None] * C + channels[None, :]
+    if EXACT:
+        within = tl.full(cell.shape, True, tl.int1)
+    else:
+        within = (heads[:, None] < H) & (channels[None, :] < C)
+    return cell, within
+
+
+@triton.jit
+def _statistics_kernel(
+    dout_ptr, out_ptr, lse_ptr, extra_ptr, score_ptr, statistics_ptr, num_rows,
+    H: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_H: tl.constexpr,
+    BLOCK_C: tl.constexpr, EXTRA: tl.constexpr, SCORE: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, False)
+    inside = (rows < num_rows)[:, None, None] & within[None]
+    offset = rows[:, None, None] * (H * C) + cell[None]
+    dout = tl.load(dout_ptr + offset, mask=inside, other=0.0).to(tl.float32)
+    out = tl.load(out_ptr + offset, mask=inside, other=0.0).to(tl.float32)
+    delta = tl.sum(dout * out, axis=2)
+    inside = (rows < num_rows)[:, None] & (heads < H)[None, :]
+    offset = rows[:, None] * H + heads[None, :]
+    if EXTRA:
+        delta += tl.load(extra_ptr + offset, mask=inside, other=0.0)
+    lse = tl.load(lse_ptr + offset, mask=inside, other=0.0)
+    COLUMNS: tl.constexpr = 3 if SCORE else 2
+    target = statistics_ptr + rows[:, None] * (COLUMNS * H) + heads[None, :]
+    tl.store(target, lse, mask=inside)
+    tl.store(target + H, delta, mask=inside)
+    if SCORE:
+        score = tl.load(score_ptr + offset, mask=inside, other=0.0)
+        tl.store(target + 2 * H, score, mask=inside)
+
+
+def statistics(
+    dout: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    extra: Tensor | None,
+    score: Tensor | None,
+) -> Tensor:
+    """What a source needs of each target: lse, delta (and score), [T, 2 or 3, H].
+
+    delta is ``<dout, out>`` per head, plus ``extra``.
+    """
+    rows, heads, channels = dout.shape
+    columns = 2 if score is None else 3
+    table = lse.new_empty(rows, columns, heads)
+    if table.numel() == 0:
+        return table
+    tile = choose_tile(heads, channels)
+    grid = (triton.cdiv(rows, tile.edges), triton.cdiv(heads, tile.heads))
+    _statistics_kernel[grid](
+        dout, out, lse, extra, score, table, rows, heads, channels,
+        tile.edges, tile.heads, tile.channels, extra is not None, score is not None,
+        num_warps=max(2, tile.warps),
+    )  # fmt: skip
+    return table
+
+
+@triton.jit
+def _merge_softmax_kernel(
+    merges_ptr, part_ptr, part_statistics_ptr, out_ptr, lse_ptr,
+    H: tl.constexpr, C: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    merge = merges_ptr + tl.program_id(0).to(tl.int64) * 3
+    head = tl.program_id(1)
+    row = tl.load(merge).to(tl.int64)
+    first = tl.load(merge + 1).to(tl.int64)
+    count = tl.load(merge + 2)
+    channels = tl.arange(0, BLOCK_C)
+    top = tl.full([BLOCK_K], -float("inf"), tl.float32)
+    for k in range(0, count, BLOCK_K):
+        ks = k + tl.arange(0, BLOCK_K)
+        pointer = part_statistics_ptr + (first + ks) * (2 * H) + head
+        top = tl.maximum(top, tl.load(pointer, ks < count, -float("inf")))
+    highest = tl.max(top, axis=0)
+    safe = tl.where(highest == -float("inf"), 0.0, highest)
+    total = tl.zeros([BLOCK_K], tl.float32)
+    summed = tl.zeros([BLOCK_C], tl.float32)
+    for k in range(0, count, BLOCK_K):
+        ks = k + tl.arange(0, BLOCK_K)
+        pointer = part_statistics_ptr + (first + ks) * (2 * H) + head
+        scale = tl.exp(tl.load(pointer, ks < count, -float("inf")) - safe)
+        total += scale * tl.load(pointer + H, ks < count, 0.0)
+        offset = ((first + ks) * H + head)[:, None] * C + channels[None, :]
+        inside = (ks < count)[:, None] & (channels < C)[None, :]
+        part = tl.load(part_ptr + offset, mask=inside, other=0.0)
+        summed += tl.sum(scale[:, None] * part, axis=0)
+    total_of_row = tl.sum(total, axis=0)
+    tl.store(lse_ptr + row * H + head, highest + tl.log(total_of_row))
+    target = out_ptr + (row * H + head) * C + channels
+    result = summed / total_of_row
+    tl.store(target, result.to(out_ptr.dtype.element_ty), mask=channels < C)
+
+
+def merge_softmax(
+    plan: Schedule, part: Tensor, part_statistics: Tensor, out: Tensor, lse: Tensor
+) -> None:
+    """Writes the rows that were cut, from the chunks' maxima, totals and sums."""
+    _, heads, channels = out.shape
+    block = triton.next_power_of_2(channels)
+    grid = (plan.merges.size(0), heads)
+    if plan.num_partials:
+        _merge_softmax_kernel[grid](
+            plan.merges, part, part_statistics, out, lse,
+            heads, channels, max(1, min(32, 2048 // block)), block, num_warps=4,
+        )  # fmt: skip
+
+
+@triton.jit
+def _merge_sum_kernel(
+    merges_ptr, part_ptr, out_ptr, WIDTH: tl.constexpr,
+    BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    merge = merges_ptr + tl.program_id(0).to(tl.int64) * 3
+    row = tl.load(merge).to(tl.int64)
+    first = tl.load(merge + 1).to(tl.int64)
+    count = tl.load(merge + 2)
+    columns = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    summed = tl.zeros([BLOCK_D], tl.float32)
+    for k in range(0, count, BLOCK_K):
+        ks = k + tl.arange(0, BLOCK_K)
+        inside = (ks < count)[:, None] & (columns < WIDTH)[None, :]
+        offset = (first + ks)[:, None] * WIDTH + columns[None, :]
+        summed += tl.sum(tl.load(part_ptr + offset, mask=inside, other=0.0), axis=0)
+    target = out_ptr + row * WIDTH + columns
+    tl.store(target, summed.to(out_ptr.dtype.element_ty), mask=columns < WIDTH)
+
+
+def merge_sum(plan: Schedule, part: Tensor, out: Tensor) -> None:
+    """Writes the rows that were cut as the sum of their partial results."""
+    if not plan.num_partials:
+        return
+    width = out[0].numel()
+    block = min(128, triton.next_power_of_2(width))
+    grid = (plan.merges.size(0), triton.cdiv(width, block))
+    _merge_sum_kernel[grid](
+        plan.merges, part, out, width, 2048 // block, block, num_warps=4
+    )
+
+
+@triton.jit
+def _segment_sum_kernel(
+    items_ptr, position_ptr, value_ptr, factor_ptr, part_ptr, out_ptr,
+    H: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr,
+    FACTOR: tl.constexpr,
+):  # fmt: skip
+    item = items_ptr + tl.program_id(0).to(tl.int64) * 4
+    row = tl.load(item).to(tl.int64)
+    start = tl.load(item + 1)
+    end = tl.load(item + 2)
+    partial = tl.load(item + 3).to(tl.int64)
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    summed = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    for s in range(start, end, BLOCK_E):
+        slots = s + tl.arange(0, BLOCK_E)
+        place = tl.load(position_ptr + slots, mask=slots < end, other=0).to(tl.int64)
+        inside = (slots < end)[:, None] & (heads < H)[None, :]
+        offset = place[:, None] * H + heads[None, :]
+        value = tl.load(value_ptr + offset, mask=inside, other=0.0)
+        if FACTOR:
+            value *= tl.load(factor_ptr + offset, mask=inside, other=0.0)
+        summed += value
+    result = tl.sum(summed, axis=0)
+    if partial >= 0:
+        tl.store(part_ptr + partial * H + heads, result, mask=heads < H)
+    else:
+        tl.store(out_ptr + row * H + heads, result, mask=heads < H)
+
+
+def segment_sum(
+    plan: Schedule, rows: Sequence[Tensor], value: Tensor, factor: Tensor | None = None
+) -> Tensor:
+    """The sum over each row's edges of ``value`` (times ``factor``), [rows, H]."""
+    pointer, _, position, _ = rows
+    heads = value.size(1)
+    out = value.new_empty(pointer.size(0) - 1, heads)
+    part = value.new_empty(plan.num_partials, heads)
+    block = min(32, triton.next_power_of_2(heads))
+    grid = (plan.items.size(0), triton.cdiv(heads, block))
+    if grid[0]:
+        _segment_sum_kernel[grid](
+            plan.items, position, value, factor, part, out,
+            heads, max(1, 128 // block), block, factor is not None, num_warps=1,
+        )  # fmt: skip
+    merge_sum(plan, part, out)
+    return out
+
+
+@triton.jit
+def _normalise_kernel(
+    items_ptr, position_ptr, edge_id_ptr, lse_ptr, weights_ptr,
+    seed_ptr, threshold, keep_scale,
+    H: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr,
+    DROPOUT: tl.constexpr,
+):  # fmt: skip
+    item = items_ptr + tl.program_id(0).to(tl.int64) * 4
+    row = tl.load(item).to(tl.int64)
+    start = tl.load(item + 1)
+    end = tl.load(item + 2)
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    lse = tl.load(lse_ptr + row * H + heads, mask=heads < H, other=0.0)
+    for s in range(start, end, BLOCK_E):
+        slots = s + tl.arange(0, BLOCK_E)
+        place = tl.load(position_ptr + slots, mask=slots < end, other=0).to(tl.int64)
+        inside = (slots < end)[:, None] & (heads < H)[None, :]
+        target = weights_ptr + place[:, None] * H + heads[None, :]
+        weight = tl.exp(tl.load(target, mask=inside, other=0.0) - lse[None, :])
+        if DROPOUT:
+            ids = tl.load(edge_id_ptr + slots, mask=slots < end, other=0)
+            weight *= keep_factor(
+                seed_ptr, heads, heads < H, ids, threshold, keep_scale
+            )
+        tl.store(target, weight, mask=inside)
+
+
+def normalise(
+    plan: Schedule,
+    rows: Sequence[Tensor],
+    lse: Tensor,
+    weights: Tensor,
+    dropped: dict[str, Any],
+) -> None:
+    """Turns logits into weights in place, the dropout mask included."""
+    _, _, position, edge_id = rows
+    heads = weights.size(1)
+    block = min(32, triton.next_power_of_2(heads))
+    grid = (plan.items.size(0), triton.cdiv(heads, block))
+    if grid[0]:
+        _normalise_kernel[grid](
+            plan.items, position, edge_id, lse, weights,
+            H=heads, BLOCK_E=max(1, 128 // block), BLOCK_H=block, num_warps=1,
+            **dropped,
+        )  # fmt: skip

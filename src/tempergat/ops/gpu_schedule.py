@@ -1,0 +1,94 @@
+"""How rows of any degree are shared out among GPU programs.
+
+A row longer than ``LONGEST`` edges is cut into chunks of even length, which
+different programs serve; their partial results are merged in a fixed order, so that
+nothing depends on timing. Long items come first, so that none is left over when the
+device runs empty.
+"""
+
+import threading
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+LONGEST = 512
+_BUCKET = 64
+
+
+class Schedule(NamedTuple):
+    """The work of one pass over the rows.
+
+    ``items`` [I, 4] holds row, first slot, end slot and the number of the partial
+    result to write (-1: the item is the whole row). ``merges`` [M, 3] holds row,
+    first partial and number of partials of every row that was cut.
+    """
+
+    items: Tensor
+    merges: Tensor
+    num_partials: int
+
+
+def _whole_rows(pointer: Tensor) -> Schedule:
+    """One item per row in the given order: needs no value on the host."""
+    rows = torch.arange(pointer.size(0) - 1, device=pointer.device)
+    columns = [rows, pointer[:-1], pointer[1:], torch.full_like(rows, -1)]
+    items = torch.stack([c.to(pointer.dtype) for c in columns], dim=1)
+    return Schedule(items, items.new_empty(0, 3), 0)
+
+
+def _balanced(pointer: Tensor) -> Schedule:
+    start = pointer.long()[:-1]
+    degree = pointer.long()[1:] - start
+    chunks = (degree + LONGEST - 1).div(LONGEST, rounding_mode="floor").clamp(min=1)
+    total = int(chunks.sum())
+    if total == degree.numel():
+        schedule = _whole_rows(pointer)
+        items = schedule.items[_longest_first(degree)]
+        return Schedule(items, schedule.merges, 0)
+    row = torch.arange(degree.numel(), device=pointer.device)
+    row = row.repeat_interleave(chunks, output_size=total)
+    first = chunks.cumsum(0) - chunks
+    k = torch.arange(total, device=pointer.device) - first[row]
+    low = (degree[row] * k).div(chunks[row], rounding_mode="floor")
+    high = (degree[row] * (k + 1)).div(chunks[row], rounding_mode="floor")
+    cut = chunks[row] > 1
+    partial = torch.where(cut, cut.cumsum(0) - 1, -1)
+    items = torch.stack([row, start[row] + low, start[row] + high, partial], dim=1)
+    items = items[_longest_first(high - low)].to(pointer.dtype)
+    cut_row = (chunks > 1).nonzero().squeeze(1)
+    merges = [cut_row, partial[first[cut_row]], chunks[cut_row]]
+    num_partials = total - (degree.numel() - cut_row.numel())
+    return Schedule(items, torch.stack(merges, 1).to(pointer.dtype), num_partials)
+
+
+def _longest_first(length: Tensor) -> Tensor:
+    """A stable order by length in coarse steps, which keeps neighbours together."""
+    steps = length.div(_BUCKET, rounding_mode="floor")
+    return torch.sort(steps, descending=True, stable=True).indices
+
+
+_cache: Any = WeakTensorKeyDictionary()
+_lock = threading.Lock()
+
+
+def schedule(pointer: Tensor) -> Schedule:
+    """The schedule of these rows, made once for as long as they live unchanged.
+
+    Making it reads two numbers from the device. While a CUDA graph is captured that
+    is impossible; then every row is one item, which is right but not balanced.
+    """
+    # Inference tensors have no version counter; torch forbids changing them.
+    version = -1 if pointer.is_inference() else pointer._version
+    with _lock:
+        entry = _cache.get(pointer)
+    if entry is not None and entry[0] == version:
+        found: Schedule = entry[1]
+        return found
+    if pointer.is_cuda and torch.cuda.is_current_stream_capturing():
+        return _whole_rows(pointer)
+    made = _balanced(pointer)
+    with _lock:
+        _cache[pointer] = (version, made)
+    return made
