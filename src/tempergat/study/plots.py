@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from tempergat.nn.methods import METHODS
 from tempergat.study import atomic
 from tempergat.study.stats import RankTable, Summary
 
@@ -110,13 +111,13 @@ def scores_figure(
         figure = new_figure(6.4, 0.8 + 0.32 * max(len(scores), 3))
         axes = figure.add_subplot()
         for row, (method, values) in enumerate(scores.items()):
-            colour, marker = _BACKBONE_LOOK[backbone_of(method)]
+            colour, marker = _BACKBONE_LOOK[METHODS[method].backbone]
             axes.scatter(
                 values,
                 row + _spread(len(values)),
                 s=9,
                 color=colour,
-                alpha=0.35,
+                alpha=0.5,
                 linewidths=0,
             )
             _draw_interval(axes, row, summaries[method], marker)
@@ -150,7 +151,7 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
         best, worst = 1.0, float(len(methods))
         margin = 0.28 * (worst - best)
         axes.set_xlim(best - margin, worst + margin)
-        axes.set_ylim(first_label + left_count + 0.3, -2.6)
+        axes.set_ylim(first_label + left_count + 0.5, -2.6)
         axes.plot([best, worst], [0, 0], color="black", linewidth=1)
         for tick in range(1, len(methods) + 1):
             axes.plot([tick, tick], [0, -0.25], color="black", linewidth=1)
@@ -175,6 +176,14 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
                 linewidth=3.5,
                 solid_capstyle="butt",
             )
+        axes.text(
+            (best + worst) / 2,
+            first_label + left_count + 0.1,
+            "thick line: closer than the critical difference, not told apart",
+            ha="center",
+            va="center",
+            fontsize=8,
+        )
         axes.set_title(title)
     return figure
 
@@ -188,13 +197,6 @@ def indistinct_groups(table: RankTable) -> list[tuple[float, float]]:
         if end > start and not any(a <= start and end <= b for a, b in stretches):
             stretches.append((start, end))
     return stretches
-
-
-def backbone_of(method: str) -> str:
-    """The plain method a variant is built on: gat, gatv2, or gcn for itself."""
-    if method == "gcn":
-        return "gcn"
-    return "gatv2" if method.endswith("v2") else "gat"
 
 
 def _spread(count: int) -> NDArray[np.float64]:
@@ -248,7 +250,7 @@ def _draw_critical_difference(axes: Any, width: float, start: float) -> None:
 def _draw_rank(
     axes: Any, method: str, rank: float, depth: float, label_x: float, on_left: bool
 ) -> None:
-    colour, marker = _BACKBONE_LOOK[backbone_of(method)]
+    colour, marker = _BACKBONE_LOOK[METHODS[method].backbone]
     axes.plot([rank, rank, label_x], [0, depth, depth], color="#707070", linewidth=0.7)
     axes.plot(rank, 0, marker=marker, markersize=5, color=colour, clip_on=False)
     axes.text(

@@ -1,0 +1,200 @@
+"""What the runs on one dataset come to, method by method, in percent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tempergat.errors import UserError
+from tempergat.study.records import LayerRecord, Run
+from tempergat.study.stats import Comparison, Summary, compare_pairs, summarise
+
+METRIC_NAMES = {"accuracy": "accuracy", "micro_f1": "micro-F1"}
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method's runs on one dataset.
+
+    Attributes:
+        summary: Of the finished runs' scores.
+        scores: The finished runs' scores by seed.
+        comparison: With the method's baseline; None for the baseline itself.
+        selected: Learned values at the selected epoch, averaged over finished runs.
+        last: Learned values at the last epoch, likewise.
+        failures: Each failed run, in words.
+        time_s: All runs' time together.
+    """
+
+    method: str
+    summary: Summary
+    scores: dict[int, float]
+    comparison: Comparison | None
+    selected: LayerRecord
+    last: LayerRecord
+    failures: tuple[str, ...]
+    time_s: float
+
+
+@dataclass(frozen=True)
+class DatasetResult:
+    """All methods on one dataset.
+
+    Attributes:
+        selection: The rule that chose each run's epoch.
+        pairing: What the comparisons' pairs share.
+        results: In the order of the methods asked for; those without runs are left
+            out.
+    """
+
+    dataset: str
+    metric: str
+    selection: str
+    pairing: Literal["seeds", "splits"]
+    results: tuple[MethodResult, ...]
+
+    def __getitem__(self, method: str) -> MethodResult:
+        return next(result for result in self.results if result.method == method)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of the methods that have runs."""
+        return tuple(result.method for result in self.results)
+
+
+def default_baseline(methods: Sequence[str]) -> str:
+    """The method others are compared with unless told: gat, or else the first."""
+    return "gat" if "gat" in methods else methods[0]
+
+
+def dataset_result(
+    runs: Sequence[Run],
+    methods: Sequence[str],
+    against: str | Mapping[str, str],
+    metric: str = "accuracy",
+    selection: str = "best_val_accuracy",
+) -> DatasetResult:
+    """Summarise and compare the runs on one dataset.
+
+    Args:
+        runs: Runs on one dataset, one configuration per method.
+        methods: The methods wanted, in the order wanted.
+        against: The one baseline, or each compared method's own.
+        metric: What the scores are.
+        selection: Which rule's scores to use.
+
+    Raises:
+        UserError: The runs are of several datasets or configurations.
+    """
+    by_method = {
+        method: sorted(
+            (run for run in runs if run.method == method), key=lambda run: run.seed
+        )
+        for method in methods
+    }
+    by_method = {method: found for method, found in by_method.items() if found}
+    _check_comparable(runs, by_method)
+    split_count = len({run.split for run in runs})
+    pair_scores = {
+        method: _pair_scores(found, selection, by_split=split_count > 1)
+        for method, found in by_method.items()
+    }
+    baselines = (
+        {method: against for method in by_method if method != against}
+        if isinstance(against, str)
+        else dict(against)
+    )
+    compared = {
+        method: baseline
+        for method, baseline in baselines.items()
+        if method in by_method and baseline in by_method
+    }
+    comparisons = {c.method: c for c in compare_pairs(pair_scores, compared)}
+    return DatasetResult(
+        dataset=runs[0].dataset if runs else "",
+        metric=metric,
+        selection=selection,
+        pairing="splits" if split_count > 1 else "seeds",
+        results=tuple(
+            _method_result(method, found, selection, comparisons.get(method))
+            for method, found in by_method.items()
+        ),
+    )
+
+
+def _check_comparable(
+    runs: Sequence[Run], by_method: Mapping[str, Sequence[Run]]
+) -> None:
+    data = sorted({(run.dataset, run.fingerprint) for run in runs})
+    if len(data) > 1:
+        seen = ", ".join(f"{dataset} ({print_[:8]})" for dataset, print_ in data)
+        raise UserError(f"these runs are of {len(data)} datasets: {seen}; choose one")
+    for method, found in by_method.items():
+        hashes = sorted({run.config_hash for run in found})
+        if len(hashes) > 1:
+            raise UserError(
+                f"{method} on {found[0].dataset} has runs of {len(hashes)} "
+                f"configurations ({', '.join(hashes)}); choose one"
+            )
+        if len({run.seed for run in found}) < len(found):
+            raise UserError(
+                f"{method} on {found[0].dataset} has two runs of one seed; remove one"
+            )
+
+
+def _pair_scores(
+    runs: Sequence[Run], selection: str, *, by_split: bool
+) -> dict[int, float | None]:
+    """Scores in percent by seed; by split, where there are several, their means.
+
+    Runs of one split share its luck, so they count as one observation together.
+    """
+    if not by_split:
+        return {run.seed: _score(run, selection) for run in runs}
+    pairs: dict[int, float | None] = {}
+    for split in sorted({run.split for run in runs}):
+        scores = [_score(run, selection) for run in runs if run.split == split]
+        finished = [score for score in scores if score is not None]
+        whole = len(finished) == len(scores)
+        pairs[split] = float(np.mean(finished)) if whole else None
+    return pairs
+
+
+def _score(run: Run, selection: str) -> float | None:
+    return 100.0 * run.scores[selection].test if run.status == "done" else None
+
+
+def _method_result(
+    method: str,
+    runs: Sequence[Run],
+    selection: str,
+    comparison: Comparison | None,
+) -> MethodResult:
+    finished = [run for run in runs if run.status == "done"]
+    scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}
+    return MethodResult(
+        method=method,
+        summary=summarise(list(scores.values()), failed=len(runs) - len(finished)),
+        scores=scores,
+        comparison=comparison,
+        selected=_mean_layers([run.selected for run in finished]),
+        last=_mean_layers([run.last for run in finished]),
+        failures=tuple(
+            f"seed {run.seed}"
+            + ("" if run.failed_epoch is None else f" at epoch {run.failed_epoch}")
+            + f": {run.reason}"
+            for run in runs
+            if run.status == "failed"
+        ),
+        time_s=sum(run.time_s for run in runs),
+    )
+
+
+def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:
+    if not layers:
+        return LayerRecord()
+    return LayerRecord(
+        tuple(np.mean([layer.temperatures for layer in layers], axis=0).tolist()),
+        tuple(np.mean([layer.gate_means for layer in layers], axis=0).tolist()),
+    )
