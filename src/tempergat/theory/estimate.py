@@ -25,7 +25,10 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Percentile interval."""
         tail = 50 * (1 - level)
-        low, high = np.percentile(self.replicates, [tail, 100 - tail], axis=0)
+        # A method without interpolation keeps infinite replicates apart.
+        low, high = np.percentile(
+            self.replicates, [tail, 100 - tail], axis=0, method="inverted_cdf"
+        )
         return low, high
 
     @property
@@ -33,8 +36,14 @@ class Estimate:
         """Standard deviation of the replicates."""
         return np.asarray(self.replicates.std(axis=0, ddof=1))
 
+    def __abs__(self) -> "Estimate":
+        return Estimate(np.abs(self.value), np.abs(self.replicates))
+
     def __sub__(self, other: "Estimate") -> "Estimate":
         return Estimate(self.value - other.value, self.replicates - other.replicates)
+
+    def __mul__(self, other: "Estimate") -> "Estimate":
+        return Estimate(self.value * other.value, self.replicates * other.replicates)
 
     def __truediv__(self, other: "Estimate") -> "Estimate":
         return Estimate(self.value / other.value, self.replicates / other.replicates)
@@ -42,6 +51,14 @@ class Estimate:
     def square(self) -> "Estimate":
         """The estimates squared."""
         return Estimate(self.value**2, self.replicates**2)
+
+    def root(self) -> "Estimate":
+        """The square roots of the estimates."""
+        return Estimate(np.sqrt(self.value), np.sqrt(self.replicates))
+
+    def scaled(self, factor: float | FloatArray) -> "Estimate":
+        """The estimates times known numbers."""
+        return Estimate(self.value * factor, self.replicates * factor)
 
     def __getitem__(self, index: Any) -> "Estimate":
         replicate = (slice(None), *(index if isinstance(index, tuple) else (index,)))

@@ -69,7 +69,7 @@ def run_chunks(
         return np.concatenate(list(pool.map(numbered, range(-(-targets // CHUNK)))))
 
 
-def block_sums(values: Single) -> FloatArray:
+def block_sums(values: Single | FloatArray) -> FloatArray:
     """Sums over the chunk's blocks of targets."""
     return np.asarray(values.reshape(-1, BLOCK).sum(axis=1, dtype=np.float64))
 

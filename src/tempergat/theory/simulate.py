@@ -166,12 +166,14 @@ class _Scorer:
             np.exp(share, out=share)
         total = share.sum(axis=0) + own
         score = ((share * self.label_score).sum(axis=0) + own) / total
+        # Where attention is nearly sure the variance is lost in single squares.
+        precise = score.astype(np.float64)
         squares = (share * share).sum(axis=0) + own * own
         readout = (share * case.message).sum(axis=0) + own * case.own_message
         readout /= total
         columns = (
             score,
-            score * score,
+            precise * precise,
             squares / (total * total),
             readout,
             readout * readout,

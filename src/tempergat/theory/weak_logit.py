@@ -6,6 +6,7 @@ shared by all logits of a target leaves its attention unchanged.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,11 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from tempergat.theory.closed_forms import mean_absolute, uniform_limit_snr
-from tempergat.theory.model import FloatArray, MissingNoise, Setting
+from tempergat.theory.model import FloatArray, GaussianNoise, MissingNoise, Setting
+
+# Of one coordinate: the mean gap, its variance over targets, and the variance among
+# same-class and among other-class neighbours of one target.
+_Coordinate = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -69,14 +74,17 @@ def ungated_logits(setting: Setting, noise: MissingNoise) -> LogitMoments:
     per_value = {
         value: _ungated_coordinate(float(value), noise) for value in np.unique(signal)
     }
-    gap, gap_variance, same, other = np.array([per_value[v] for v in signal]).T
-    total = weights @ gap
-    return LogitMoments(
-        float(total),
-        float(total**2 + weights**2 @ gap_variance),
-        float(weights**2 @ same),
-        float(weights**2 @ other),
-    )
+    return _summed(weights, [per_value[value] for value in signal])
+
+
+def gaussian_logits(setting: Setting, noise: GaussianNoise) -> LogitMoments:
+    """Logit moments under Gaussian noise."""
+    weights, signal = np.asarray(setting.weights), np.abs(np.asarray(setting.signal))
+    per_value = {
+        value: _gaussian_coordinate(float(value), noise.sigma)
+        for value in np.unique(signal)
+    }
+    return _summed(weights, [per_value[value] for value in signal])
 
 
 def expansion(setting: Setting, logits: LogitMoments) -> Expansion:
@@ -131,6 +139,19 @@ def first_order_slope(setting: Setting, gap: float) -> float:
     )
 
 
+def weak_logit_best_temperature(setting: Setting, noise: GaussianNoise) -> float:
+    """The maximum of the second-order SNR; exact as sigma goes to infinity.
+
+    The gap falls as 1/sigma and the variance among neighbours grows as sigma^2, so the
+    best temperature grows as sigma^3, ever further above the logits' own scale.
+    Infinite where the second order does not bend the curve down, or under heterophily.
+    """
+    terms = expansion(setting, gaussian_logits(setting, noise))
+    if terms.first <= 0 or terms.second >= 0:
+        return math.inf
+    return -2 * terms.second / terms.first
+
+
 def gate_advantage(setting: Setting, noise: MissingNoise) -> float:
     """Coefficient of ``1/T^2`` in the gated SNR less that in the ungated one."""
     gated = expansion(setting, gated_logits(setting, noise))
@@ -157,10 +178,45 @@ def weak_logit_boundary(setting: Setting, rho: float) -> float:
     return float(brentq(advantage, grid[last], grid[last + 1], xtol=1e-10))
 
 
-def _ungated_coordinate(
-    signal: float, noise: MissingNoise
-) -> tuple[float, float, float, float]:
-    """Mean gap, its variance over targets, and both variances among neighbours."""
+def _summed(weights: FloatArray, coordinates: list[_Coordinate]) -> LogitMoments:
+    """Logit moments from independent coordinates."""
+    gap, gap_variance, same, other = np.array(coordinates).T
+    total = weights @ gap
+    return LogitMoments(
+        float(total),
+        float(total**2 + weights**2 @ gap_variance),
+        float(weights**2 @ same),
+        float(weights**2 @ other),
+    )
+
+
+def _gaussian_coordinate(signal: float, sigma: float) -> _Coordinate:
+    if sigma == 0:
+        return 2 * signal, 0.0, 0.0, 0.0
+    shift = 2 * signal / sigma
+
+    def conditional(power: Callable[[float, float], float]) -> float:
+        """Mean over the target's noise of a function of both conditional means."""
+
+        def integrand(x: float) -> float:
+            return power(_mean_distance(x), _mean_distance(x + shift)) * _density(x)
+
+        value, _ = quad(integrand, -12, 12, epsabs=1e-13, epsrel=1e-10)
+        return float(value)
+
+    gap = conditional(lambda same, other: other - same)
+    gap_square = conditional(lambda same, other: (other - same) ** 2)
+    same_square = conditional(lambda same, other: same**2)
+    other_square = conditional(lambda same, other: other**2)
+    return (
+        sigma * gap,
+        sigma**2 * (gap_square - gap**2),
+        sigma**2 * (2 - same_square),
+        sigma**2 * (2 + shift**2 - other_square),
+    )
+
+
+def _ungated_coordinate(signal: float, noise: MissingNoise) -> _Coordinate:
     seen, lost, tau = 1 - noise.rho, noise.rho, noise.tau
     away = float(mean_absolute(signal, tau))
     gap = 2 * seen**2 * signal
@@ -202,12 +258,17 @@ def _squared_lost_mean(signal: float, noise: MissingNoise) -> float:
 
     def integrand(x: float) -> float:
         mean = (1 - noise.rho) * abs(x - ratio)
-        mean += noise.rho * (2 * _density(x) + x * math.erf(x / math.sqrt(2)))
+        mean += noise.rho * _mean_distance(x)
         return mean**2 * _density(x)
 
     bend = min(max(ratio, -12.0), 12.0)
     value, _ = quad(integrand, -12, 12, points=[bend], epsabs=1e-12, epsrel=1e-10)
     return float(noise.tau**2 * value)
+
+
+def _mean_distance(x: float) -> float:
+    """``E|x - z|`` for a standard normal ``z``."""
+    return 2 * _density(x) + x * math.erf(x / math.sqrt(2))
 
 
 def _density(x: float) -> float:

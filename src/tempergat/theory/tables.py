@@ -1,0 +1,37 @@
+"""Tables of results: rows that share their columns, and how estimates become rows."""
+
+import csv
+import io
+from collections.abc import Sequence
+
+from tempergat.theory.estimate import Estimate
+
+Value = str | float | int | bool
+Row = dict[str, Value]
+Table = list[Row]
+
+
+def estimated(name: str, estimate: Estimate) -> Row:
+    """Columns ``name``, ``name_low`` and ``name_high`` of one estimate, 95 %."""
+    low, high = estimate.interval()
+    return {
+        name: float(estimate.value),
+        f"{name}_low": float(low),
+        f"{name}_high": float(high),
+    }
+
+
+def to_csv(table: Sequence[Row]) -> str:
+    """A table as CSV; numbers to six significant digits."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(table[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in table:
+        writer.writerow({name: _written(value) for name, value in row.items()})
+    return buffer.getvalue()
+
+
+def _written(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
