@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal
 
 import torch
@@ -11,7 +12,7 @@ from torch_geometric.utils import scatter
 
 from tempergat.nn.adjacency import Adjacency, resolve
 from tempergat.nn.gate import GateLinear, GateMeans, check_gate
-from tempergat.nn.projection import Features, Projection
+from tempergat.nn.projection import Features, make_projection, project
 from tempergat.nn.temperature import (
     at_least_float32,
     check_temperature,
@@ -72,6 +73,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         self.gate_means = GateMeans()
         # Set by `upgrade`: PyG's GATConv ignores edge_attr without edge_dim.
         self.ignores_edge_attr = False
+        self._said_edge_attr_ignored = False
 
     @property
     def target_to_source(self) -> bool:
@@ -169,7 +171,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
                 "gate='post' gates by the target nodes' features, but x is "
                 "(x_src, None); pass them, or use gate='first' or gate=None"
             )
-        return torch.sigmoid(self.lin_gate(x_dst))
+        return torch.sigmoid(project(self.lin_gate, x_dst))
 
     def _first_gates(
         self, x_src: Features, x_dst: Features | None
@@ -178,12 +180,12 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             lin_src = lin_dst = self.lin_gate
         else:
             lin_src, lin_dst = self.lin_gate_src, self.lin_gate_dst
-        gate_src = torch.sigmoid(lin_src(x_src))
+        gate_src = torch.sigmoid(project(lin_src, x_src))
         if x_dst is None:
             return gate_src, None
         if x_dst is x_src and lin_dst is lin_src:
             return gate_src, gate_src
-        return gate_src, torch.sigmoid(lin_dst(x_dst))
+        return gate_src, torch.sigmoid(project(lin_dst, x_dst))
 
     def _record_gates(self, *gates: Tensor | None) -> None:
         distinct = {id(g): g for g in gates if g is not None}
@@ -203,7 +205,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
                     f"x must have shape [num_nodes, channels], got "
                     f"{list(value.shape)} for the {name} nodes"
                 )
-            expected = self._expected_channels(side)
+            expected = self._projection_of(side).in_channels
             if expected > 0 and value.size(-1) != expected:
                 raise ValueError(
                     f"x has {value.size(-1)} {name} features per node, but the layer "
@@ -212,9 +214,6 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         if x_src is None:
             raise ValueError("x must hold the source nodes' features, got None")
         return x_src, x_dst
-
-    def _expected_channels(self, side: int) -> int:
-        return self._side_channels(side)
 
     def _sizes(
         self, x_src: Features, x_dst: Features | None, size: tuple[int, int] | None
@@ -257,6 +256,13 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             return None
         if self.edge_dim is None:
             if self.ignores_edge_attr:
+                if not self._said_edge_attr_ignored:
+                    self._said_edge_attr_ignored = True
+                    warnings.warn(
+                        "edge_attr is ignored, as by the PyG layer this one replaces: "
+                        "it was made without edge_dim",
+                        stacklevel=2,
+                    )
                 return None
             raise ValueError(
                 f"edge_attr of shape {list(edge_attr.shape)} was given, but the layer "
@@ -361,7 +367,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
 
         residual = None
         if self.res is not None and x_dst is not None:
-            residual = self.res(x_dst)
+            residual = project(self.res, x_dst)
         z_src, z_dst = self._project(x_src, x_dst)
         post = None
         if self.gate == "post":
@@ -426,8 +432,3 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         parts = [f"{self.in_channels}, {self.out_channels}, heads={self.heads}"]
         parts.append(f"temperature={self.temperature_kind!r}, gate={self.gate!r}")
         return f"{self.__class__.__name__}({', '.join(parts)})"
-
-
-def make_projection(in_channels: int, out_channels: int, bias: bool) -> Projection:
-    """A linear map as PyG's attention layers have it."""
-    return Projection(in_channels, out_channels, bias, weight_initializer="glorot")

@@ -7,17 +7,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.utils import softmax
 
 from tempergat import ops
-from tempergat.nn.attention_layer import (
-    AttentionLayer,
-    Gate,
-    Temperature,
-    make_projection,
-)
-from tempergat.nn.projection import Features
+from tempergat.nn.attention_layer import AttentionLayer, Gate, Temperature
+from tempergat.nn.projection import Features, make_projection, project
 from tempergat.nn.temperature import at_least_float32
 from tempergat.ops.graph import Graph
 
@@ -161,14 +157,15 @@ class TemperGATConv(AttentionLayer):
     def _project(
         self, x_src: Features, x_dst: Features | None
     ) -> tuple[Tensor, Tensor | None]:
-        lin_src = self.lin if self.lin is not None else self.lin_src
-        lin_dst = self.lin if self.lin is not None else self.lin_dst
-        z_src = lin_src(x_src)
+        z_src = project(self._projection_of(0), x_src)
         if x_dst is None:
             return z_src, None
-        if x_dst is x_src and lin_dst is lin_src:
+        if x_dst is x_src and self.lin is not None:
             return z_src, z_src
-        return z_src, lin_dst(x_dst)
+        return z_src, project(self._projection_of(1), x_dst)
+
+    def _projection_of(self, side: int) -> Linear:
+        return self.lin if self.lin is not None else (self.lin_src, self.lin_dst)[side]
 
     def _scores(
         self, z_src: Tensor, z_dst: Tensor | None
@@ -385,10 +382,14 @@ class TemperGATv2Conv(AttentionLayer):
     def _project(
         self, x_src: Features, x_dst: Features | None
     ) -> tuple[Tensor, Tensor | None]:
-        z_src = self.lin_l(x_src)
+        assert x_dst is not None
+        z_src = project(self.lin_l, x_src)
         if x_dst is x_src and self.share_weights:
             return z_src, z_src
-        return z_src, self.lin_r(x_dst)
+        return z_src, project(self.lin_r, x_dst)
+
+    def _projection_of(self, side: int) -> Linear:
+        return (self.lin_l, self.lin_r)[side]
 
     def _attend(
         self,

@@ -6,9 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn.dense.linear import is_uninitialized_parameter
-
-from tempergat.nn.projection import Projection
+from torch_geometric.nn.dense.linear import Linear
 
 # How many calls a layer remembers when no one asks for the penalty.
 _CALLS_KEPT = 256
@@ -20,7 +18,7 @@ def check_gate(gate: str | None) -> None:
         raise ValueError(f"gate must be 'post', 'first' or None, got {gate!r}")
 
 
-class GateLinear(Projection):
+class GateLinear(Linear):  # type: ignore[misc]
     """The projection before a gate's sigmoid, with a chosen initial bias."""
 
     def __init__(self, in_channels: int, out_channels: int, bias_init: float) -> None:
@@ -29,8 +27,7 @@ class GateLinear(Projection):
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        if not is_uninitialized_parameter(self.bias):
-            nn.init.constant_(self.bias, self.bias_init)
+        nn.init.constant_(self.bias, self.bias_init)
 
 
 class GateMeans:

@@ -10,8 +10,7 @@ from torch_geometric.nn.inits import zeros
 
 from tempergat import ops
 from tempergat.nn.adjacency import resolve
-from tempergat.nn.attention_layer import make_projection
-from tempergat.nn.projection import Features
+from tempergat.nn.projection import Features, make_projection, project
 from tempergat.ops.graph import Graph
 
 
@@ -51,7 +50,7 @@ class GCNLayer(nn.Module):
         graph = resolve(
             edge_index, size, self_loops=True, reverse=False, static_shapes=True
         ).graph
-        z = self.lin(x)
+        z = project(self.lin, x)
         degree = _degree(graph).to(z.dtype).unsqueeze(-1)
         scaled = (z * degree.rsqrt()).unsqueeze(1)
         logits = torch.zeros(
@@ -61,7 +60,7 @@ class GCNLayer(nn.Module):
         )
         mean, _ = ops.gat(graph, scaled, logits)
         out = mean.squeeze(1) * degree.sqrt() + self.bias
-        return out if self.res is None else out + self.res(x)
+        return out if self.res is None else out + project(self.res, x)
 
 
 def _degree(graph: Graph) -> Tensor:

@@ -131,8 +131,8 @@ class NodeClassifier(nn.Module):
         between = len(convs) - (jk is None)
         layer = normalization_resolver(norm, hidden_channels) or nn.Identity()
         self.norms = nn.ModuleList(copy.deepcopy(layer) for _ in range(between))
-        self.jk = None
-        self.lin = None
+        self.jk: nn.Module | None = None
+        self.lin: nn.Module | None = None
         if jk is not None:
             width = hidden_channels * (len(convs) if jk == "cat" else 1)
             if jk != "last":
@@ -141,17 +141,14 @@ class NodeClassifier(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws all parameters anew, those of temperatures and gates last."""
-        gated = [conv for conv in self.convs if isinstance(conv, AttentionLayer)]
-        for conv in self.convs:
-            if isinstance(conv, AttentionLayer):
-                conv.reset_shared_parameters()
-            else:
-                conv.reset_parameters()
-        for module in (*self.norms, self.jk, self.lin):
-            if hasattr(module, "reset_parameters"):
+        for module in (*self.convs, *self.norms, self.jk, self.lin):
+            if isinstance(module, AttentionLayer):
+                module.reset_shared_parameters()
+            elif hasattr(module, "reset_parameters"):
                 module.reset_parameters()
-        for conv in gated:
-            conv.reset_temperature_and_gate()
+        for module in self.convs:
+            if isinstance(module, AttentionLayer):
+                module.reset_temperature_and_gate()
 
     def forward(
         self,
@@ -174,7 +171,9 @@ class NodeClassifier(nn.Module):
             dropout_seed: A 0-d int64 tensor that fixes all dropout masks of this
                 call; drawn from torch's generator when absent.
         """
-        if self.training and dropout_seed is None:
+        if not self.training:
+            dropout_seed = None
+        elif dropout_seed is None and self._has_dropout():
             dropout_seed = draw_seed(x.device)
         outputs = []
         for i, conv in enumerate(self.convs):
@@ -188,7 +187,7 @@ class NodeClassifier(nn.Module):
                     edge_attr,
                 )
             options: dict[str, Any] = {}
-            if self.training:
+            if dropout_seed is not None:
                 x = drop_features(x, self.dropout, fold_in(dropout_seed, 2 * i))
                 options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
             if edge_attr is not None:
@@ -204,6 +203,10 @@ class NodeClassifier(nn.Module):
         if self.lin is not None:
             x = self.lin(x)
         return x
+
+    def _has_dropout(self) -> bool:
+        rates = [self.dropout, *(getattr(conv, "dropout", 0.0) for conv in self.convs)]
+        return any(rate > 0.0 for rate in rates)
 
 
 def _default_devices() -> list[int]:

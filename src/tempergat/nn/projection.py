@@ -1,4 +1,4 @@
-"""The linear maps of a layer."""
+"""The linear maps of a layer and the inputs they take."""
 
 from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
@@ -8,12 +8,15 @@ from tempergat.ops.random import dropout
 Features = Tensor
 
 
-class Projection(Linear):  # type: ignore[misc]
-    """PyG's linear layer."""
+def make_projection(in_channels: int, out_channels: int, bias: bool) -> Linear:
+    """A linear map as PyG's attention layers have it."""
+    return Linear(in_channels, out_channels, bias, weight_initializer="glorot")
 
-    def forward(self, x: Features) -> Tensor:
-        out: Tensor = super().forward(x)
-        return out
+
+def project(lin: Linear, x: Features) -> Tensor:
+    """A linear map of node features."""
+    out: Tensor = lin(x)
+    return out
 
 
 def drop_features(x: Features, rate: float, seed: Tensor) -> Features:

@@ -80,7 +80,7 @@ def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
     places = []
     for parent in model.modules():
         for name, child in parent._modules.items():
-            if type(child) in _REPLACEMENTS:
+            if child is not None and type(child) in _REPLACEMENTS:
                 places.append((parent, name, child))
             elif isinstance(child, (GATConv, GATv2Conv)):
                 warnings.warn(
@@ -127,8 +127,8 @@ def _replace(
     # The new layer's draws are thrown away, so they must not move the generator.
     with torch.random.fork_rng(devices=[]):
         new = _REPLACEMENTS[type(old)](**arguments)
-    new.aggr_module = old.aggr_module
-    new.ignores_edge_attr = True
+    # PyG's GATv2Conv stops at edge_attr without edge_dim, as our layers do.
+    new.ignores_edge_attr = isinstance(old, GATConv)
     _adopt(old, new)
     if gate is not None:
         _start_gate(new)
@@ -146,24 +146,19 @@ def _channels(old: Any) -> int | tuple[int, int]:
 
 
 def _adopt(old: Any, new: AttentionLayer) -> None:
-    """Moves everything a user may have attached from the old layer to the new."""
+    """Moves the old layer's parts, and what a user attached to it, to the new."""
     reference = next(old.parameters())
     new.to(device=reference.device, dtype=reference.dtype)
-    shared = dict(old.named_modules(remove_duplicate=False))
-    for name, parameter in list(old.named_parameters(remove_duplicate=False)):
-        path, _, leaf = name.rpartition(".")
-        new.get_submodule(path)._parameters[leaf] = parameter
-    for path, module in shared.items():
-        if path and path in dict(new.named_modules(remove_duplicate=False)):
-            _copy_hooks(module, new.get_submodule(path))
-    _copy_hooks(old, new)
-    for kind in ("propagate", "message", "aggregate", "edge_update"):
-        for when in ("pre_hooks", "hooks"):
-            name = f"_{kind}_forward_{when}"
-            setattr(new, name, getattr(old, name))
-    new.train(old.training)
-    if old.decomposed_layers != 1:
-        new.decomposed_layers = old.decomposed_layers
+    for name in old._modules:
+        new._modules[name] = old._modules[name]
+    for name in old._parameters:
+        new._parameters[name] = old._parameters[name]
+    # The dictionaries themselves, so that handles held by the user still remove.
+    for name in (*_HOOK_DICTS, *_MESSAGE_HOOK_DICTS):
+        if name in old.__dict__:
+            setattr(new, name, old.__dict__[name])
+    new.training = old.training
+    new.decomposed_layers = old.decomposed_layers
 
 
 _HOOK_DICTS = (
@@ -182,11 +177,11 @@ _HOOK_DICTS = (
 )
 
 
-def _copy_hooks(old: nn.Module, new: nn.Module) -> None:
-    # The dictionaries themselves, so that handles held by the user still remove.
-    for name in _HOOK_DICTS:
-        if name in old.__dict__:
-            setattr(new, name, old.__dict__[name])
+_MESSAGE_HOOK_DICTS = tuple(
+    f"_{kind}_forward_{when}"
+    for kind in ("propagate", "message", "aggregate", "edge_update")
+    for when in ("pre_hooks", "hooks")
+)
 
 
 @torch.no_grad()

@@ -167,7 +167,7 @@ class Graph:
 
 
 def _flatten(graph: Graph) -> tuple[list[Any], Any]:
-    children = [graph.src, graph.dst, graph.edge_id]
+    children: list[Any] = [graph.src, graph.dst, graph.edge_id]
     children += [graph._by_target, graph._by_source, graph._looped]
     facts = (graph.num_src, graph.num_dst, graph.num_edges)
     return children, (*facts, graph.self_loops, graph.padded, graph.index_dtype)
@@ -192,7 +192,7 @@ def is_tracing() -> bool:
     return (
         torch.compiler.is_compiling()
         or torch.compiler.is_exporting()
-        or torch.jit.is_tracing()
+        or bool(torch._C._get_tracing_state())
     )
 
 
