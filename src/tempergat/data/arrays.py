@@ -53,7 +53,9 @@ def narrow(index: np.ndarray, bound: int) -> np.ndarray:
 
 
 def deduplicate(
-    edge_index: np.ndarray, num_nodes: int, drop_loops: bool = False
+    edge_index: np.ndarray | tuple[np.ndarray, np.ndarray],
+    num_nodes: int,
+    drop_loops: bool = False,
 ) -> np.ndarray:
     """Edges without repetition, sorted by source, then by target."""
     source, target = edge_index
@@ -67,9 +69,12 @@ def deduplicate(
 
 
 def symmetrize(
-    edge_index: np.ndarray, num_nodes: int, drop_loops: bool = False
+    edge_index: np.ndarray,
+    num_nodes: int,
+    drop_loops: bool = False,
+    merge: bool = True,
 ) -> np.ndarray:
-    """Both directions of every edge, without repetition, sorted."""
+    """Both directions of every edge, sorted; without repetition if `merge`."""
     source, target = edge_index
     keys = np.empty(2 * len(source), dtype=np.int64)
     np.multiply(source, num_nodes, out=keys[: len(source)], dtype=np.int64)
@@ -78,11 +83,19 @@ def symmetrize(
     keys[len(source) :] += source
     if drop_loops:
         keys = keys[keys // num_nodes != keys % num_nodes]
-    keys = _sorted_unique(keys)
+    if merge:
+        keys = _sorted_unique(keys)
+    else:
+        keys.sort()
     result = np.empty((2, len(keys)), dtype=narrow(keys[:0], num_nodes).dtype)
     result[0] = keys // num_nodes
     result[1] = keys % num_nodes
     return result
+
+
+def transpose(edge_index: np.ndarray, sources: int, targets: int) -> np.ndarray:
+    """Edges between two node types, turned round."""
+    return narrow(np.ascontiguousarray(edge_index[::-1]), max(sources, targets))
 
 
 def _sorted_unique(keys: np.ndarray) -> np.ndarray:

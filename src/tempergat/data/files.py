@@ -79,7 +79,7 @@ def is_local(entry: Entry, root: Path) -> bool:
 
 def _places(entry: Entry, root: Path) -> list[Path]:
     """The folders to look in, in order; files of one set come from one of them."""
-    places = [root / entry.name / "raw"]
+    places = [root / entry.raw_folder]
     for mirror in mirror_folders():
         for folder in entry.folders:
             places += [mirror / folder / "raw", mirror / folder]
@@ -99,7 +99,7 @@ def _obtain_file(
 ) -> dict[str, Path]:
     found = find_local(entry, file, root)
     if found is None:
-        with locked(root / entry.name):
+        with locked((root / entry.raw_folder).parent / ".raw.lock"):
             # Another process may have fetched it while this one waited.
             found = find_local(entry, file, root)
             if found is None:
@@ -112,7 +112,7 @@ def _obtain_file(
 def _fetch(
     entry: Entry, file: RemoteFile, root: Path, progress: Progress | None
 ) -> dict[str, Path]:
-    raw = root / entry.name / "raw"
+    raw = root / entry.raw_folder
     packed = _find_archive(entry, file, root)
     if packed is None:
         packed = raw / file.name
@@ -170,14 +170,14 @@ def sha256_of(path: Path) -> str:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Holds a folder against other processes; waits while one of them has it."""
+def locked(path: Path) -> Iterator[None]:
+    """Holds a lock file against other processes; waits while one of them has it."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise UserError(
-            f"cannot write to {folder} ({error.strerror}); choose a writable data root "
+            f"cannot write to {path.parent} ({error.strerror}); choose a writable data root "
             "with TEMPERGAT_DATA"
         ) from error
     try:

@@ -2,27 +2,41 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from tempergat.data import planetoid
+from tempergat.data import heterogeneous, homogeneous, oag, ogb, planetoid, pokec
 from tempergat.data.arrays import Graph, to_pyg
+from tempergat.data.cache import open_graph, write_graph
 from tempergat.data.catalog import Entry, find_entry
 from tempergat.data.csbm import csbm
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.download import Progress
 from tempergat.data.features import as_layout
-from tempergat.data.files import data_root, obtain
+from tempergat.data.files import data_root, locked, obtain
 from tempergat.data.own import OWN_SUFFIXES, load_own
 from tempergat.data.splits import DEFAULT_SPLIT_SEED, make_split, set_masks
 from tempergat.errors import UserError
 
-Reader = Callable[[dict[str, Path]], Graph]
+Reader = Callable[..., Graph]
 
 READERS: dict[str, Reader] = {
     "planetoid": planetoid.read_planetoid,
+    "arxiv": ogb.read_arxiv,
+    "products": ogb.read_products,
+    "mag": ogb.read_mag,
+    "mag_year": ogb.read_mag_year,
+    "reddit": homogeneous.read_reddit,
+    "actor": homogeneous.read_actor,
+    "tolokers": homogeneous.read_tolokers,
+    "amazon": homogeneous.read_amazon,
+    "dblp": heterogeneous.read_dblp,
+    "imdb": heterogeneous.read_imdb,
+    "pokec": pokec.read_pokec,
+    "oag": oag.read_oag,
 }
 
 
@@ -128,9 +142,7 @@ def load_entry(
     options: dict[str, Any] | None = None,
 ) -> Dataset:
     """Loads a dataset of the catalogue; see `load`."""
-    paths = obtain(entry, root, progress)
-    graph = READERS[entry.reader](paths, **(options or {}))
-    source = f"read from {next(iter(paths.values())).parent}"
+    graph, source = _read_graph(entry, root, progress, options or {})
     index, made = _choose_split(entry, split, split_seed)
     data = to_pyg(graph, entry.target, index or 0)
     store = data if entry.target is None else data[entry.target]
@@ -149,11 +161,62 @@ def load_entry(
         num_classes=entry.num_classes,
         metric=entry.metric,
         source=source,
-        fingerprint=fingerprint(data, graph.hashes),
+        fingerprint=fingerprint(data, _known_hashes(graph)),
         license=entry.license,
         split=described,
     )
+    if entry.keep_processed and sparse == "auto":
+        # Large features are dense; looking at their density would read all of them.
+        return dataset
     return _with_layout(dataset, sparse)
+
+
+def _known_hashes(graph: Graph) -> dict[str, str]:
+    """Hashes of what the split does not change."""
+    return {n: h for n, h in graph.hashes.items() if not n.endswith("_mask")}
+
+
+def _read_graph(
+    entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
+) -> tuple[Graph, str]:
+    """The arrays of a graph, from its processed form where there is one."""
+    if not entry.keep_processed:
+        return _read_raw(entry, root, progress, options)
+    chosen = [f"-{name}" for name, value in sorted(options.items()) if value]
+    folder = root / entry.name / f"processed{''.join(chosen)}"
+    source = f"processed in {folder}"
+    graph = open_graph(folder)
+    if graph is not None:
+        return graph, source
+    with locked(root / entry.name / ".processed.lock"):
+        # Another process may have written it while this one waited.
+        graph = open_graph(folder)
+        if graph is None:
+            write_graph(folder, _read_raw(entry, root, progress, options)[0])
+            graph = open_graph(folder)
+    if graph is None:
+        raise UserError(
+            f"{folder} cannot be read back; check the disk, or move the data root with "
+            "TEMPERGAT_DATA"
+        )
+    return graph, source
+
+
+def _read_raw(
+    entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
+) -> tuple[Graph, str]:
+    paths = obtain(entry, root, progress)
+    graph = READERS[entry.reader](paths, **options)
+    found = sum(graph.num_nodes.values())
+    if abs(found - entry.num_nodes) <= entry.num_nodes // 100:
+        return graph, f"read from {next(iter(paths.values())).parent}"
+    if entry.swapped_files:
+        other = replace(entry, files=entry.swapped_files, swapped_files=())
+        return _read_raw(other, root, progress, options)
+    raise UserError(
+        f"{next(iter(paths.values()))} holds a graph of {found} nodes, but "
+        f"{entry.name} has {entry.num_nodes}; it belongs to another dataset, so fetch the right one"
+    )
 
 
 def _choose_split(

@@ -19,6 +19,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import (
+    BaseStorage,
+    EdgeStorage,
+    GlobalStorage,
+    NodeStorage,
+)
 
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.own_checks import checked_split, normalise
@@ -26,6 +33,17 @@ from tempergat.data.own_tables import read_folder
 from tempergat.errors import UserError
 
 OWN_SUFFIXES = (".pt", ".npz")
+# The classes a saved Data or HeteroData is made of; they hold data and run nothing.
+_PYG_CLASSES = [
+    Data,
+    HeteroData,
+    DataEdgeAttr,
+    DataTensorAttr,
+    BaseStorage,
+    NodeStorage,
+    EdgeStorage,
+    GlobalStorage,
+]
 
 
 def load_own(
@@ -127,7 +145,8 @@ def _native(array: np.ndarray) -> np.ndarray:
 
 def _read_pt(path: Path) -> Data | HeteroData:
     try:
-        value = torch.load(path, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(_PYG_CLASSES):
+            value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         # torch raises whatever its archive reader or its unpickler meets first.
         raise UserError(

@@ -10,7 +10,7 @@ import collections
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
@@ -66,7 +66,7 @@ PLAIN_DATA: Mapping[tuple[str, str], Any] = {
 
 class _ListedOnly(pickle.Unpickler):
     def __init__(
-        self, stream: BinaryIO, path: Path, allowed: Mapping[tuple[str, str], Any]
+        self, stream: IO[bytes], path: Path, allowed: Mapping[tuple[str, str], Any]
     ) -> None:
         # Planetoid's pickles are Python 2's, whose byte strings are latin-1.
         super().__init__(stream, encoding="latin1")
@@ -98,14 +98,21 @@ def load_pickle(path: Path, allowed: Mapping[tuple[str, str], Any] = PLAIN_DATA)
         UserError: The file names anything else, or is not a whole pickle.
     """
     with open(path, "rb") as stream:
-        try:
-            value = _ListedOnly(stream, path, allowed).load()
-            return value.matrix() if isinstance(value, SparseRecord) else value
-        except UserError:
-            raise
-        except Exception as error:
-            # A damaged pickle may fail in any way the machine inside it can.
-            raise UserError(
-                f"{path} is not a readable pickle ({type(error).__name__}: {error}); "
-                "delete it and fetch it again"
-            ) from error
+        return load_pickle_stream(stream, path, allowed)
+
+
+def load_pickle_stream(
+    stream: IO[bytes], path: Path, allowed: Mapping[tuple[str, str], Any]
+) -> Any:
+    """Reads a pickle from an open file; see `load_pickle`."""
+    try:
+        value = _ListedOnly(stream, path, allowed).load()
+        return value.matrix() if isinstance(value, SparseRecord) else value
+    except UserError:
+        raise
+    except Exception as error:
+        # A damaged pickle may fail in any way the machine inside it can.
+        raise UserError(
+            f"{path} is not a readable pickle ({type(error).__name__}: {error}); "
+            "delete it and fetch it again"
+        ) from error
