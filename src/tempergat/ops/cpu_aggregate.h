@@ -1,0 +1,48 @@
+// out[i, h] = sum over the row's slots of weights[position, h] * z[other, h]: the
+// product of a sparse matrix, or of one per head, with feature rows.
+#pragma once
+
+#include "cpu_rows.h"
+
+namespace tempergat {
+namespace TEMPERGAT_ISA {
+namespace {
+
+template <class Shape>
+int64_t aggregate(const Call& call) {
+  using A = typename Shape::A;
+  using S = typename Shape::S;
+  using V = typename Shape::V;
+  constexpr int W = Shape::W;
+  const Shape shape(call.heads, call.channels);
+  const Edges edges(call.by_target, call.wide_index);
+  const auto z = shape.table(call.z_src);
+  const A* weights = static_cast<const A*>(call.weights);
+  const int64_t H = shape.heads, C = shape.channels, blocks = shape.blocks();
+
+  auto work = [&](int64_t i, char* base) {
+    A* sum = reinterpret_cast<A*>(base);
+    const int64_t end = edges.pointer[i + 1];
+    for (int64_t c = 0; c < shape.padded(); ++c) sum[c] = 0;
+    for (int64_t k = edges.pointer[i]; k < end; ++k) {
+      if (k + 2 < end) shape.prefetch(z.row(edges.other[k + 2]));
+      const S* row = z.row(edges.other[k]);
+      const A* weight = weights + edges.position[k] * H;
+      for (int64_t h = 0; h < H; ++h) {
+        const V w = splat<W, A>(weight[h]);
+        A* to = sum + h * blocks * W;
+        for (int64_t b = 0; b < blocks; ++b)
+          store<W, A>(to + b * W,
+                      load<W>(to + b * W) + w * shape.block(row + h * C, b, z.end));
+      }
+    }
+    S* to = static_cast<S*>(call.out.data) + i * call.out.stride;
+    shape.pack(sum, to, [](int64_t) { return A(1); });
+  };
+  return over_rows(edges, shape.width(), call.threads,
+                   shape.padded() * int64_t(sizeof(A)), work);
+}
+
+}  // namespace
+}  // namespace TEMPERGAT_ISA
+}  // namespace tempergat

@@ -1,0 +1,73 @@
+// The C interface of the CPU kernels: plain data, no torch, no Python.
+//
+// ops/cpu.py mirrors these structures field by field. Whoever changes one of them, or
+// what a field means, raises kInterfaceVersion here and INTERFACE_VERSION there: a
+// library built from another version is refused when it is loaded.
+#pragma once
+
+#include <cstdint>
+
+namespace tempergat {
+
+constexpr int64_t kInterfaceVersion = 1;
+
+enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
+enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
+enum Status : int64_t { kDone = 0, kOutOfMemory = 1, kUnknownStorage = 2 };
+
+// Edges grouped by one end, see ops/graph.py; int32, or int64 if Call::wide_index.
+struct Rows {
+  const void* pointer;
+  const void* other;
+  const void* position;
+  const void* edge_id;
+  int64_t count;
+};
+
+// A matrix of feature rows in the storage type; rows may be apart by more than their
+// width, counted in elements.
+struct Features {
+  void* data;
+  int64_t rows;
+  int64_t stride;
+};
+
+// Everything that is not Features is in the working type: double for float64
+// storage, float for the others. Absent arguments are null.
+struct Call {
+  int64_t storage;
+  int64_t isa;
+  int64_t threads;
+  int64_t wide_index;
+  int64_t heads;
+  int64_t channels;
+  double negative_slope;
+  double dropout;
+  int64_t drop_threshold;
+  const int64_t* dropout_seed;
+  Rows by_target;
+  Rows by_source;
+  Features z_src;
+  Features z_dst;
+  Features edge;
+  Features out;
+  Features dout;
+  Features dz_src;
+  Features dz_dst;
+  Features dedge;
+  const void* score_src;
+  const void* score_dst;
+  const void* edge_score;
+  const void* att;
+  const void* dweights;
+  void* lse;
+  void* weights;
+  void* dscore_src;
+  void* dscore_dst;
+  void* datt;
+  // Two numbers per edge and head that a later pass of backward needs.
+  void* edge_gradient;
+  void* edge_other;
+};
+
+}  // namespace tempergat

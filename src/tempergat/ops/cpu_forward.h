@@ -1,0 +1,151 @@
+// Forward: for each target, a softmax over its edges that is computed while the
+// sources' rows are read, once.
+#pragma once
+
+#include "cpu_logits.h"
+
+namespace tempergat {
+namespace TEMPERGAT_ISA {
+namespace {
+
+template <class Shape, bool V2>
+int64_t forward(const Call& call) {
+  using A = typename Shape::A;
+  using S = typename Shape::S;
+  using V = typename Shape::V;
+  constexpr int W = Shape::W;
+  const Shape shape(call.heads, call.channels);
+  const Edges edges(call.by_target, call.wide_index);
+  const Dropout<A> dropout(call);
+  const Scores<Shape> scores(shape, call);
+  const Pairs<Shape> pairs(shape, call);
+  const auto z = shape.table(call.z_src), z_dst = shape.table(call.z_dst);
+  const A* att = static_cast<const A*>(call.att);
+  A* lse = static_cast<A*>(call.lse);
+  A* weights = static_cast<A*>(call.weights);
+  const int64_t H = shape.heads, C = shape.channels, blocks = shape.blocks();
+  const int64_t most = shape.together();
+
+  struct Memory {
+    A *sum, *mine, *att, *logit, *top, *total, *rescale, *factor;
+    int64_t bytes;
+    Memory(char* base, const Shape& shape, int64_t most) {
+      Pieces pieces{base};
+      const int64_t H = shape.heads;
+      sum = pieces.take<A>(shape.padded());
+      mine = pieces.take<A>(V2 ? shape.padded() : 0);
+      att = pieces.take<A>(V2 ? shape.padded() : 0);
+      logit = pieces.take<A>(most * H);
+      top = pieces.take<A>(H);
+      total = pieces.take<A>(H);
+      rescale = pieces.take<A>(H);
+      factor = pieces.take<A>(H);
+      bytes = pieces.used;
+    }
+  };
+
+  auto start = [&](char* base) {
+    Memory m(base, shape, most);
+    if constexpr (V2) shape.pad(att, m.att);
+  };
+
+  auto work = [&](int64_t i, char* base) {
+    Memory m(base, shape, most);
+    const int64_t begin = edges.pointer[i], end = edges.pointer[i + 1];
+    for (int64_t k = 0; k < shape.padded(); ++k) m.sum[k] = 0;
+    for (int64_t h = 0; h < H; ++h) m.total[h] = 0, m.top[h] = -INFINITY;
+    if constexpr (V2) shape.unpack(z_dst.row(i), z_dst.end, m.mine);
+
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t count = smaller(most, end - from);
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t j = edges.other[from + k], at = edges.position[from + k];
+        A* logit = m.logit + k * H;
+        if constexpr (V2) {
+          if (from + k + 2 < end) shape.prefetch(z.row(edges.other[from + k + 2]));
+          const S* row = z.row(j);
+          for (int64_t h = 0; h < H; ++h) {
+            V dot{};
+            for (int64_t b = 0; b < blocks; ++b) {
+              V v = pairs.sum(shape.block(row + h * C, b, z.end), m.mine, h, b, at);
+              dot += load<W>(m.att + (h * blocks + b) * W) * leaky<W>(v, pairs.slope);
+            }
+            logit[h] = sum<A>(dot);
+          }
+        } else {
+          scores.logits(j, i, at, logit);
+        }
+        if (weights)
+          for (int64_t h = 0; h < H; ++h) weights[at * H + h] = logit[h];
+      }
+
+      // The sums so far were taken relative to the largest logit so far.
+      for (int64_t h = 0; h < H; ++h) m.rescale[h] = m.top[h];
+      for (int64_t k = 0; k < count; ++k)
+        for (int64_t h = 0; h < H; ++h) {
+          A e = m.logit[k * H + h];
+          m.top[h] = m.top[h] < e || e != e ? e : m.top[h];
+        }
+      if (from > begin) {
+        bool moved = false;
+        for (int64_t h = 0; h < H; ++h) {
+          moved |= m.top[h] != m.rescale[h];
+          m.rescale[h] -= m.top[h];
+        }
+        if (moved) {
+          exponentials(m.rescale, H);
+          for (int64_t h = 0; h < H; ++h) {
+            m.total[h] *= m.rescale[h];
+            for (int64_t c = 0; c < blocks * W; ++c)
+              m.sum[h * blocks * W + c] *= m.rescale[h];
+          }
+        }
+      }
+      for (int64_t k = 0; k < count; ++k)
+        for (int64_t h = 0; h < H; ++h) m.logit[k * H + h] -= m.top[h];
+      exponentials(m.logit, count * H);
+
+      for (int64_t k = 0; k < count; ++k) {
+        A* weight = m.logit + k * H;
+        for (int64_t h = 0; h < H; ++h) m.total[h] += weight[h];
+        if (dropout) {
+          dropout.factors(edges.edge_id[from + k], H, m.factor);
+          for (int64_t h = 0; h < H; ++h) weight[h] *= m.factor[h];
+        }
+        if constexpr (!V2)
+          if (from + k + 2 < end) shape.prefetch(z.row(edges.other[from + k + 2]));
+        const S* row = z.row(edges.other[from + k]);
+        for (int64_t h = 0; h < H; ++h) {
+          const V w = splat<W, A>(weight[h]);
+          A* to = m.sum + h * blocks * W;
+          for (int64_t b = 0; b < blocks; ++b)
+            store<W, A>(to + b * W,
+                        load<W>(to + b * W) + w * shape.block(row + h * C, b, z.end));
+        }
+      }
+    }
+
+    S* out = static_cast<S*>(call.out.data) + i * call.out.stride;
+    shape.pack(m.sum, out, [&](int64_t h) {
+      return end > begin ? A(1) / m.total[h] : A(0);
+    });
+    for (int64_t h = 0; h < H; ++h)
+      lse[i * H + h] = end > begin ? m.top[h] + std::log(m.total[h]) : A(0);
+    if (weights)
+      for (int64_t k = begin; k < end; ++k) {
+        A* weight = weights + edges.position[k] * H;
+        for (int64_t h = 0; h < H; ++h) m.rescale[h] = weight[h] - m.top[h];
+        exponentials(m.rescale, H);
+        if (dropout) dropout.factors(edges.edge_id[k], H, m.factor);
+        for (int64_t h = 0; h < H; ++h)
+          weight[h] = m.rescale[h] / m.total[h] * (dropout ? m.factor[h] : A(1));
+      }
+  };
+  const int64_t bytes = Memory(nullptr, shape, most).bytes;
+  return over_rows(edges, shape.width(), call.threads, bytes, start, work,
+                   [](int64_t, char*) {});
+}
+
+}  // namespace
+}  // namespace TEMPERGAT_ISA
+}  // namespace tempergat

@@ -1,0 +1,236 @@
+// What all kernels share: reading the edges, cutting rows into chunks for threads,
+// scratch memory, dropout, and the shape of a feature row.
+#pragma once
+
+#include <cstdlib>
+
+#include "cpu_call.h"
+#include "cpu_simd.h"
+
+namespace tempergat {
+namespace TEMPERGAT_ISA {
+namespace {
+
+template <class T>
+inline T smaller(T a, T b) {
+  return a < b ? a : b;
+}
+template <class T>
+inline T larger(T a, T b) {
+  return a < b ? b : a;
+}
+
+struct Index {
+  const void* data;
+  bool wide;
+  int64_t operator[](int64_t i) const {
+    return wide ? static_cast<const int64_t*>(data)[i]
+                : static_cast<const int32_t*>(data)[i];
+  }
+};
+
+struct Edges {
+  Index pointer, other, position, edge_id;
+  int64_t rows;
+  Edges(const Rows& r, bool wide)
+      : pointer{r.pointer, wide},
+        other{r.other, wide},
+        position{r.position, wide},
+        edge_id{r.edge_id, wide},
+        rows(r.count) {}
+};
+
+// Rows are cut into chunks of about equal work. The cut depends on the graph and the
+// width of a row alone, so that sums over chunks are the same for any number of threads.
+struct Chunks {
+  const Edges& edges;
+  int64_t count;
+
+  Chunks(const Edges& e, int64_t width) : edges(e) {
+    constexpr int64_t work = int64_t(1) << 18, most = 256;
+    count = larger<int64_t>(1, smaller<int64_t>(most, total() * width / work));
+  }
+  int64_t total() const { return edges.pointer[edges.rows] + edges.rows; }
+  // The first row of a chunk: the first whose edges and rows before it reach its share.
+  int64_t first(int64_t chunk) const {
+    if (chunk == count) return edges.rows;
+    int64_t share = total() / count * chunk, low = 0, high = edges.rows;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (edges.pointer[middle] + middle < share)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+};
+
+// Runs work(row, memory) over all rows, finish(chunk, memory) after each chunk; memory
+// is `bytes` of a thread's own, zeroed once.
+template <class Start, class Work, class Finish>
+inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
+                         int64_t bytes, const Start& start, const Work& work,
+                         const Finish& finish) {
+  Chunks chunks(edges, width);
+  threads = larger<int64_t>(1, smaller(threads, chunks.count));
+  bytes = (bytes + 127) / 64 * 64;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 64, size_t(threads * bytes))) return kOutOfMemory;
+  __builtin_memset(memory, 0, size_t(threads * bytes));
+#pragma omp parallel num_threads(int(threads))
+  {
+    int64_t thread = 0;
+#ifdef _OPENMP
+    thread = omp_get_thread_num();
+#endif
+    char* mine = static_cast<char*>(memory) + thread * bytes;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
+      start(mine);
+      int64_t end = chunks.first(chunk + 1);
+      for (int64_t row = chunks.first(chunk); row < end; ++row) work(row, mine);
+      finish(chunk, mine);
+    }
+  }
+  free(memory);
+  return kDone;
+}
+template <class Work>
+inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
+                         int64_t bytes, const Work& work) {
+  return over_rows(
+      edges, width, threads, bytes, [](char*) {}, work, [](int64_t, char*) {});
+}
+
+// Hands out aligned pieces of a thread's memory; with base null it only counts them.
+struct Pieces {
+  char* base;
+  int64_t used = 0;
+  template <class T>
+  T* take(int64_t n) {
+    T* piece = reinterpret_cast<T*>(base + used);
+    used += (n * int64_t(sizeof(T)) + 127) / 64 * 64;
+    return piece;
+  }
+};
+
+// Dropout exactly as in ops/random.py.
+inline uint32_t mix32(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7FEB352Du;
+  x ^= x >> 15;
+  x *= 0x846CA68Bu;
+  return x ^ (x >> 16);
+}
+
+template <class A>
+struct Dropout {
+  const int64_t* seed;
+  uint32_t threshold;
+  A kept;
+  explicit Dropout(const Call& call)
+      : seed(call.dropout > 0 ? call.dropout_seed : nullptr),
+        threshold(uint32_t(call.drop_threshold)),
+        kept(call.dropout < 1 ? A(1 / (1 - call.dropout)) : A(0)) {}
+  explicit operator bool() const { return seed != nullptr; }
+
+  // The factor of each head's weight for an edge: 0 or 1 / (1 - rate).
+  void factors(int64_t edge_id, int64_t heads, A* to) const {
+    uint32_t low = uint32_t(edge_id), high = uint32_t(uint64_t(edge_id) >> 32);
+#pragma omp simd
+    for (int64_t h = 0; h < heads; ++h) {
+      uint64_t s = uint64_t(seed[h]);
+      uint32_t x = mix32(low ^ uint32_t(s));
+      x = mix32(x ^ high ^ uint32_t(s >> 32));
+      to[h] = (x >> 8) >= threshold ? kept : A(0);
+    }
+  }
+};
+
+// A feature row of H heads with C channels, walked in blocks of W lanes. In scratch
+// memory every head is padded to whole blocks; in storage it is not, so the last block
+// of a head is masked unless the channels fill it.
+template <class Stored, int Width, bool Masked, int Fixed>
+struct Shape {
+  using S = Stored;
+  using A = typename Working<S>::type;
+  using I = typename Bits<A>::type;
+  static constexpr int W = Width;
+  using V = Vec<A, W>;
+
+  int64_t heads, channels;
+  Vec<I, W> mask;
+
+  Shape(int64_t h, int64_t c) : heads(h), channels(c) {
+    int64_t tail = c - (blocks() - 1) * W;
+    for (int lane = 0; lane < W; ++lane) mask[lane] = lane < tail ? I(-1) : I(0);
+  }
+  int64_t blocks() const { return Fixed ? Fixed : (channels + W - 1) / W; }
+  int64_t width() const { return heads * channels; }
+  int64_t padded() const { return heads * blocks() * W; }
+
+  struct Table {
+    const S* data;
+    int64_t stride;
+    const S* end;
+    explicit Table(const Features& f, int64_t width)
+        : data(static_cast<const S*>(f.data)),
+          stride(f.stride),
+          end(f.rows ? data + (f.rows - 1) * f.stride + width : data) {}
+    const S* row(int64_t i) const { return data + i * stride; }
+  };
+  Table table(const Features& f) const { return Table(f, width()); }
+
+  // Block b of a head that starts at `head`; lanes past the channels are 0.
+  V block(const S* head, int64_t b, const S* end) const {
+    const S* from = head + b * W;
+    if constexpr (!Masked) {
+      return load<W>(from);
+    } else {
+      if (b + 1 < blocks()) return load<W>(from);
+      if (from + W <= end) return (V)((Vec<I, W>)load<W>(from) & mask);
+      V v{};
+      for (int64_t c = 0; c < channels - b * W; ++c) v[c] = widen(from[c]);
+      return v;
+    }
+  }
+
+  // One number per head and channel in the working type, padded.
+  void pad(const A* from, A* to) const {
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t c = 0; c < blocks() * W; ++c)
+        to[h * blocks() * W + c] = c < channels ? from[h * channels + c] : A(0);
+  }
+  // A row from storage, padded.
+  void unpack(const S* row, const S* end, A* to) const {
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t b = 0; b < blocks(); ++b)
+        store<W>(to + (h * blocks() + b) * W, block(row + h * channels, b, end));
+  }
+  // Writes padded memory, each head times a factor, to a row in storage.
+  template <class Factor>
+  void pack(const A* from, S* row, const Factor& factor) const {
+    for (int64_t h = 0; h < heads; ++h) {
+      A f = factor(h);
+      const A* head = from + h * blocks() * W;
+      for (int64_t c = 0; c < channels; ++c) narrow(head[c] * f, row + h * channels + c);
+    }
+  }
+
+  // How many edges are worked on together: their rows should stay in the cache.
+  int64_t together() const {
+    int64_t bytes = width() * int64_t(sizeof(S));
+    return larger<int64_t>(4, smaller<int64_t>(64, 32768 / larger<int64_t>(1, bytes)));
+  }
+
+  void prefetch(const S* row) const {
+    int64_t bytes = smaller<int64_t>(4096, width() * int64_t(sizeof(S)));
+    for (int64_t b = 0; b < bytes; b += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(row) + b);
+  }
+};
+
+}  // namespace
+}  // namespace TEMPERGAT_ISA
+}  // namespace tempergat

@@ -1,0 +1,165 @@
+// Short vectors of the compiler's own kind: the same source serves every instruction
+// set, and a vector wider than the machine's is split by the compiler.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace tempergat {
+namespace TEMPERGAT_ISA {
+namespace {
+
+struct bfloat16 {
+  uint16_t bits;
+};
+
+template <class T, int W>
+struct Lanes {
+  typedef T type __attribute__((vector_size(sizeof(T) * W)));
+};
+template <class T, int W>
+using Vec = typename Lanes<T, W>::type;
+
+// The type sums are held in, and the integer of its size.
+template <class S>
+struct Working {
+  using type = S;
+};
+template <>
+struct Working<bfloat16> {
+  using type = float;
+};
+template <class A>
+struct Bits;
+template <>
+struct Bits<float> {
+  using type = int32_t;
+};
+template <>
+struct Bits<double> {
+  using type = int64_t;
+};
+
+inline float widen(bfloat16 x) {
+  uint32_t bits = uint32_t(x.bits) << 16;
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline float widen(float x) { return x; }
+inline double widen(double x) { return x; }
+
+inline void narrow(float value, float* to) { *to = value; }
+inline void narrow(double value, double* to) { *to = value; }
+inline void narrow(float value, bfloat16* to) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  // A NaN stays one; all else is rounded to nearest, ties to even.
+  bits = value != value ? bits | 0x400000 : bits + 0x7FFF + ((bits >> 16) & 1);
+  to->bits = uint16_t(bits >> 16);
+}
+
+template <int W>
+inline Vec<float, W> load(const float* from) {
+  Vec<float, W> v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+template <int W>
+inline Vec<double, W> load(const double* from) {
+  Vec<double, W> v;
+  __builtin_memcpy(&v, from, sizeof v);
+  return v;
+}
+template <int W>
+inline Vec<float, W> load(const bfloat16* from) {
+  Vec<uint16_t, W> half;
+  __builtin_memcpy(&half, from, sizeof half);
+  return (Vec<float, W>)(__builtin_convertvector(half, Vec<uint32_t, W>) << 16);
+}
+template <int W, class A>
+inline void store(A* to, Vec<A, W> v) {
+  __builtin_memcpy(to, &v, sizeof v);
+}
+
+template <int W, class A>
+inline Vec<A, W> splat(A x) {
+  return x - Vec<A, W>{};
+}
+
+template <class A>
+inline A sum(Vec<A, 4> v) {
+  return (v[0] + v[2]) + (v[1] + v[3]);
+}
+template <class A>
+inline A sum(Vec<A, 8> v) {
+  return sum<A>(__builtin_shufflevector(v, v, 0, 1, 2, 3) +
+                __builtin_shufflevector(v, v, 4, 5, 6, 7));
+}
+template <class A>
+inline A sum(Vec<A, 16> v) {
+  return sum<A>(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+}
+
+template <int W, class A>
+inline Vec<A, W> leaky(Vec<A, W> v, A slope) {
+  return v > 0 ? v : v * slope;
+}
+template <class A>
+inline A leaky(A v, A slope) {
+  return v > 0 ? v : v * slope;
+}
+
+template <class A>
+struct Exponential;
+template <>
+struct Exponential<float> {
+  static constexpr int degree = 7;
+  static constexpr float lowest = -87.0f, highest = 88.0f;
+  static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+  static constexpr float round = 12582912.0f;  // 1.5 * 2^23
+  static constexpr int bias = 127, mantissa = 23;
+};
+template <>
+struct Exponential<double> {
+  static constexpr int degree = 13;
+  static constexpr double lowest = -708.0, highest = 709.0;
+  static constexpr double ln2_high = 6.93147180369123816490e-01;
+  static constexpr double ln2_low = 1.90821492927058770002e-10;
+  static constexpr double round = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr int bias = 1023, mantissa = 52;
+};
+
+// exp within two units in the last place; 0 below `lowest`, NaN for NaN.
+template <int W, class A>
+inline Vec<A, W> exponential(Vec<A, W> x) {
+  using E = Exponential<A>;
+  using I = typename Bits<A>::type;
+  using IV = Vec<I, W>;
+  IV vanishes = x < E::lowest;
+  Vec<A, W> y = vanishes ? splat<W, A>(E::lowest) : x;
+  y = y > E::highest ? splat<W, A>(E::highest) : y;
+  // Adding and taking away a large number rounds to an integer, which then stands in
+  // the low bits of the sum.
+  Vec<A, W> shifted = y * A(1.44269504088896340736) + E::round;
+  Vec<A, W> whole = shifted - E::round;
+  Vec<A, W> r = y - whole * E::ln2_high - whole * E::ln2_low;
+  Vec<A, W> p = splat<W, A>(1);
+  for (int n = E::degree; n > 0; --n) p = p * (r * A(1.0 / n)) + A(1);
+  IV power = (IV)shifted - (IV)splat<W, A>(E::round) + I(E::bias);
+  Vec<A, W> scale = (Vec<A, W>)(power << E::mantissa);
+  return vanishes ? Vec<A, W>{} : p * scale;
+}
+
+// exp of n numbers in place; x has room for a whole number of vectors.
+template <class A>
+inline void exponentials(A* x, int64_t n) {
+  constexpr int W = 64 / sizeof(A);
+  for (int64_t i = 0; i < n; i += W)
+    store<W>(x + i, exponential<W, A>(load<W>(x + i)));
+}
+
+}  // namespace
+}  // namespace TEMPERGAT_ISA
+}  // namespace tempergat
