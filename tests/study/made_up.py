@@ -53,15 +53,13 @@ def run(
 
 
 def failed_run(method: str = "gat", seed: int = 0, **fields: Any) -> Run:
-    return run(
-        method,
-        seed,
-        scores={},
-        status="failed",
-        failed_epoch=17,
-        reason="loss is not a number",
-        **fields,
-    )
+    failure = {
+        "scores": {},
+        "status": "failed",
+        "failed_epoch": 17,
+        "reason": "loss is not a number",
+    }
+    return run(method, seed, **(failure | fields))
 
 
 def study(

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from multiprocessing import get_context
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.study.made_up import failed_run, run
+from tests.study.store_users import cut_groups, write_seeds
 
 from tempergat.errors import UserError
 from tempergat.study.records import LayerRecord, Run, Scores, config_hash
@@ -283,16 +283,9 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, existing: bool) -> None:
     assert "make its folder writable or choose another with --out" in done.stdout, done
 
 
-def _write(path: Path, first: int, last: int, start: Barrier) -> None:
-    start.wait()
-    with Store(path) as store:
-        for seed in range(first, last):
-            store.put_group([run(seed=seed), run("gatv2", seed)])
-
-
 def _run_at_once(target: Callable[..., None], arguments: list[tuple[Any, ...]]) -> None:
     context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.study.made_up", "tempergat.study.store"])
+    context.set_forkserver_preload(["tests.study.store_users"])
     start = context.Barrier(len(arguments))
     workers = [context.Process(target=target, args=(*a, start)) for a in arguments]
     for worker in workers:
@@ -306,21 +299,16 @@ def test_processes_share_a_store_from_its_first_moment(tmp_path: Path) -> None:
     for attempt in range(6):
         path = tmp_path / f"store-{attempt}.sqlite"
         # Neighbours overlap: each seed but the outermost is written by two.
-        _run_at_once(_write, [(path, first, first + 10) for first in (0, 5, 10, 15)])
+        _run_at_once(
+            write_seeds, [(path, first, first + 10) for first in (0, 5, 10, 15)]
+        )
         with Store(path) as store:
             assert [r.seed for r in store.runs(methods=["gat"])] == list(range(25))
             assert len(store.runs()) == 50
 
 
-def _cut(path: Path, size: int, start: Barrier) -> None:
-    start.wait()
-    with Store(path) as store:
-        for last in range(1, 30):
-            store.groups("print", "gat", "hash", range(last), size)
-
-
 def test_two_processes_cutting_groups_agree(path: Path) -> None:
-    _run_at_once(_cut, [(path, 2), (path, 3)])
+    _run_at_once(cut_groups, [(path, 2), (path, 3)])
     with Store(path) as store:
         groups = store.groups("print", "gat", "hash", range(29), 1)
     assert sorted(s for g in groups for s in g.seeds) == list(range(29))

@@ -120,9 +120,10 @@ def read_runs(path: Path) -> list[Run]:
     try:
         configs = json.loads(configs_text)
         for row in reader:
-            runs.append(_from_row(row, configs[row["config_hash"]]))
-            if runs[-1].config_hash != row["config_hash"]:
+            run = _from_row(row, configs[row["config_hash"]])
+            if run.config_hash != row["config_hash"]:
                 raise ValueError("its configuration is not the one it ran with")
+            runs.append(run)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{path}, row {len(runs) + 1}: {error}; export again"
