@@ -20,7 +20,7 @@ def csr_tensor(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, columns: int
 ) -> Tensor:
     """A float32 CSR tensor from the three arrays of a compressed matrix."""
-    with _silent_csr_warning():
+    with without_beta_warning():
         return torch.sparse_csr_tensor(
             torch.from_numpy(np.ascontiguousarray(indptr, dtype=np.int64)),
             torch.from_numpy(np.ascontiguousarray(indices, dtype=np.int64)),
@@ -73,7 +73,7 @@ def to_dense(x: Tensor) -> Tensor:
         f"a dense {x.shape[0]} x {x.shape[1]} feature matrix",
         "keep the features sparse or use a machine with more memory",
     )
-    with _silent_csr_warning():
+    with without_beta_warning():
         return x.to_dense()
 
 
@@ -92,7 +92,7 @@ def normalize_rows(x: Tensor) -> Tensor:
         )
         sums = torch.zeros(x.shape[0], dtype=x.dtype).index_add_(0, rows, x.values())
         values = x.values() / _without_zeros(sums)[rows]
-        with _silent_csr_warning():
+        with without_beta_warning():
             return torch.sparse_csr_tensor(
                 x.crow_indices(),
                 x.col_indices(),
@@ -108,7 +108,7 @@ def _without_zeros(sums: Tensor) -> Tensor:
 
 
 @contextmanager
-def _silent_csr_warning() -> Iterator[None]:
+def without_beta_warning() -> Iterator[None]:
     """torch warns once per process that CSR is in beta; the layout is all we use."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")

@@ -77,6 +77,15 @@ def is_local(entry: Entry, root: Path) -> bool:
     )
 
 
+def where_at_hand(entry: Entry, root: Path) -> str:
+    """In a word or two, where a dataset would come from."""
+    if not entry.files:
+        return "generated"
+    if entry.keep_processed and any((root / entry.name).glob("processed*/graph.json")):
+        return "processed"
+    return "raw files" if is_local(entry, root) else "no"
+
+
 def _places(entry: Entry, root: Path) -> list[Path]:
     """The folders to look in, in order; files of one set come from one of them."""
     places = [root / entry.raw_folder]
@@ -177,8 +186,8 @@ def locked(path: Path) -> Iterator[None]:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise UserError(
-            f"cannot write to {path.parent} ({error.strerror}); choose a writable data root "
-            "with TEMPERGAT_DATA"
+            f"cannot write to {path.parent} ({error.strerror}); choose a writable data "
+            "root with TEMPERGAT_DATA"
         ) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

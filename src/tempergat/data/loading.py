@@ -215,7 +215,8 @@ def _read_raw(
         return _read_raw(other, root, progress, options)
     raise UserError(
         f"{next(iter(paths.values()))} holds a graph of {found} nodes, but "
-        f"{entry.name} has {entry.num_nodes}; it belongs to another dataset, so fetch the right one"
+        f"{entry.name} has {entry.num_nodes}; it belongs to another dataset, so fetch "
+        "the right one"
     )
 
 

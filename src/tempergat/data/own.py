@@ -28,6 +28,7 @@ from torch_geometric.data.storage import (
 )
 
 from tempergat.data.dataset import Dataset, fingerprint
+from tempergat.data.features import without_beta_warning
 from tempergat.data.own_checks import checked_split, normalise
 from tempergat.data.own_tables import read_folder
 from tempergat.errors import UserError
@@ -66,7 +67,7 @@ def load_own(
         UserError: The files are missing, damaged or contradict themselves.
     """
     data = read_own(path)
-    kind = _target(path, data, target)
+    kind = target_type(path, data, target)
     num_classes = normalise(path, data, kind, directed)
     described = checked_split(
         path, data if kind is None else data[kind], split, split_seed
@@ -145,7 +146,7 @@ def _native(array: np.ndarray) -> np.ndarray:
 
 def _read_pt(path: Path) -> Data | HeteroData:
     try:
-        with torch.serialization.safe_globals(_PYG_CLASSES):
+        with without_beta_warning(), torch.serialization.safe_globals(_PYG_CLASSES):
             value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         # torch raises whatever its archive reader or its unpickler meets first.
@@ -166,7 +167,12 @@ def _first_line(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-def _target(path: Path, data: Data | HeteroData, target: str | None) -> str | None:
+def target_type(path: Path, data: Data | HeteroData, target: str | None) -> str | None:
+    """The node type to classify; None in a homogeneous graph.
+
+    Raises:
+        UserError: It is not clear which, or the one asked for has no labels.
+    """
     if isinstance(data, Data):
         if target is not None:
             raise UserError(

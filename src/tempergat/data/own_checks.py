@@ -8,8 +8,9 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.data.arrays import deduplicate, symmetrize
+from tempergat.data.arrays import symmetrize
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.features import csr_tensor
 from tempergat.data.splits import (
     DEFAULT_SPLIT,
     DEFAULT_SPLIT_SEED,
@@ -33,20 +34,35 @@ def normalise(
         UserError: The graph contradicts itself.
     """
     store = data if target is None else data[target]
-    num_classes = _check_labels(path, store)
-    _check_features(path, data)
+    num_classes = check_labels(path, store)
+    check_features(path, data)
+    _require_finite(path, data)
     for kind, edges, sizes in edge_stores(path, data):
-        ends = edges.edge_index.numpy()
-        if kind is None or kind[0] == kind[2]:
-            combine = deduplicate if directed else symmetrize
-            ends = combine(ends, sizes[0]).astype(np.int64)
-        elif not directed:
+        _order_edges(edges, max(sizes))
+        if directed:
+            continue
+        described = [name for name in edges.edge_attrs() if name != "edge_index"]
+        if (kind is not None and kind[0] != kind[2]) or described:
             raise UserError(
-                f"directed is False, but {path} has the edge type {kind}, whose ends "
-                "differ; add reverse types with torch_geometric.transforms.ToUndirected"
+                f"directed is False, but {path} has "
+                + (f"the edge attribute {described[0]}" if described else f"{kind}")
+                + "; add the reverse edges with torch_geometric.transforms.ToUndirected"
             )
-        edges.edge_index = torch.from_numpy(ends)
+        ends = symmetrize(edges.edge_index.numpy(), sizes[0])
+        edges.edge_index = torch.from_numpy(ends.astype(np.int64))
     return num_classes
+
+
+def _order_edges(store: BaseStorage, bound: int) -> None:
+    """Sorts edges and merges repeated ones; attributes go with the first of them."""
+    source, target = store.edge_index.numpy()
+    _, kept = np.unique(source * bound + target, return_index=True)
+    chosen = torch.from_numpy(kept)
+    for name in store.edge_attrs():
+        if name == "edge_index":
+            store.edge_index = store.edge_index[:, chosen]
+        else:
+            store[name] = store[name][chosen]
 
 
 EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
@@ -112,7 +128,15 @@ def _check_edges(
     store.edge_index = ends.long()
 
 
-def _check_labels(path: Path, store: BaseStorage) -> int:
+def check_labels(path: Path, store: BaseStorage) -> int:
+    """Checks labels and makes them int64, in place.
+
+    Returns:
+        The number of classes.
+
+    Raises:
+        UserError: They are missing, or not classes.
+    """
     labels = store.get("y")
     if not isinstance(labels, Tensor):
         raise UserError(f"{path} has no labels y; give every node a class, or -1")
@@ -142,7 +166,12 @@ def _check_labels(path: Path, store: BaseStorage) -> int:
     return num_classes
 
 
-def _check_features(path: Path, data: Data | HeteroData) -> None:
+def check_features(path: Path, data: Data | HeteroData) -> None:
+    """Checks features and makes them float32, in place.
+
+    Raises:
+        UserError: They are no matrices, or do not fit the labels.
+    """
     for store in data.node_stores:
         x = store.get("x")
         if x is None:
@@ -161,6 +190,29 @@ def _check_features(path: Path, data: Data | HeteroData) -> None:
                 f"{path}: {where} has {x.shape[0]} rows, but y has {labels.shape[0]}; "
                 "give both one row per node"
             )
+        store.x = _checked_sparse(path, where, x.float())
+
+
+def _checked_sparse(path: Path, where: str, x: Tensor) -> Tensor:
+    """Refuses a sparse matrix whose indices would lead outside its arrays."""
+    if x.layout != torch.sparse_csr:
+        return x
+    try:
+        parts = (x.crow_indices().numpy(), x.col_indices().numpy(), x.values().numpy())
+        return csr_tensor(*parts, x.shape[1])
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: {where} is a broken sparse matrix ({reason}); save it again"
+        ) from error
+
+
+def _require_finite(path: Path, data: Data | HeteroData) -> None:
+    for store in data.node_stores:
+        x = store.get("x")
+        if x is None:
+            continue
+        where = "x" if store._key is None else f"x of {store._key}"
         values = x.values() if x.layout == torch.sparse_csr else x
         wrong = torch.nonzero(~torch.isfinite(values))
         if len(wrong):
@@ -169,7 +221,6 @@ def _check_features(path: Path, data: Data | HeteroData) -> None:
                 f"{path}: {where} holds {float(values[tuple(wrong[0])])} at [{place}]; "
                 "fill or drop values that are not finite"
             )
-        store.x = x.float()
 
 
 def checked_split(

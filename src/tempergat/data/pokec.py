@@ -53,7 +53,7 @@ _USUAL_AGE = 23
 
 
 def read_pokec(paths: dict[str, Path]) -> Graph:
-    """Reads both tables; friendships are followed both ways, clubs get reverse edges."""
+    """Reads both tables; friendships go both ways, clubs get reverse edges."""
     profiles = paths["soc-pokec-profiles.txt.gz"]
     users = _Users()
     for row, fields in _profiles(profiles):

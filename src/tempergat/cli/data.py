@@ -1,0 +1,152 @@
+"""`tempergat data`: what datasets there are, and what a graph of one's own holds."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tempergat.data.catalog import Entry
+
+_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Root = Annotated[
+    Path | None,
+    typer.Option(help="Data root; TEMPERGAT_DATA or the user's cache when left out."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the family to the application."""
+    family = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    family.command("list")(list_datasets)
+    family.command("info")(show_info)
+    family.command("check")(check)
+    app.add_typer(family, name="data", help="Datasets, and graphs of your own.")
+
+
+def list_datasets(root: _Root = None, as_json: _AsJson = False) -> None:
+    """List every dataset with its size, metric and whether it is at hand."""
+    from tempergat.data.catalog import CATALOG
+    from tempergat.data.files import data_root
+
+    facts = [_facts(entry, data_root(root)) for entry in CATALOG.values()]
+    if as_json:
+        _print_json(facts)
+        return
+    from tempergat.cli.tables import layout, output_console
+
+    console = output_console()
+    columns = ("name", "nodes", "edges", "features", "classes", "metric", "at hand")
+    keys = ("name", "nodes", "edges", "features", "classes", "metric", "at_hand")
+    rows = [[_text(fact[key]) for key in keys] for fact in facts]
+    console.print(layout(columns, rows, console.width))
+
+
+def show_info(
+    name: Annotated[str, typer.Argument(help="A name from `tempergat data list`.")],
+    root: _Root = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Print all that is known of a dataset."""
+    from tempergat.data.catalog import find_entry
+    from tempergat.data.files import data_root
+
+    facts = _facts(find_entry(name), data_root(root))
+    if as_json:
+        _print_json(facts)
+        return
+    files = facts.pop("files")
+    _print_pairs({key.replace("_", " "): value for key, value in facts.items()})
+    for file in files:
+        size = "" if file["bytes"] is None else f", {_size(file['bytes'])}"
+        checksum = "known" if file["sha256"] else "unknown"
+        typer.echo(f"file      {file['name']}: {file['url']}{size}, sha256 {checksum}")
+
+
+def check(
+    path: Annotated[
+        Path, typer.Argument(help="A folder with nodes.csv and edges.csv, .npz or .pt.")
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="Node type to classify, where several could be.")
+    ] = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Report what a graph of your own holds, and what loading will do about it."""
+    from tempergat.data.check import check_graph
+
+    findings = check_graph(path, target)
+    if as_json:
+        _print_json([dataclasses.asdict(finding) for finding in findings])
+        return
+    width = max(len(finding.subject) for finding in findings)
+    for finding in findings:
+        value = _text(finding.value)
+        needed = finding.action and finding.value not in (0, None)
+        line = f"{finding.subject:<{width}}  {value}"
+        typer.echo(f"{line}  ->  {finding.action}" if needed else line)
+
+
+def _facts(entry: "Entry", root: Path) -> dict[str, Any]:
+    from tempergat.data.files import where_at_hand
+
+    facts: dict[str, Any] = {
+        "name": entry.name,
+        "description": entry.description,
+        "nodes": entry.num_nodes,
+        "edges": entry.num_edges,
+        "edges_in_the_paper": entry.paper_edges or entry.num_edges,
+        "node_types": entry.node_types,
+        "edge_types": entry.edge_types,
+        "features": entry.num_features,
+        "classes": entry.num_classes,
+        "classified": entry.target,
+        "metric": entry.metric,
+        "split": entry.split,
+        "license": entry.license,
+        "h2_index_in_the_paper": entry.h2_index,
+        "download_bytes": entry.download_bytes,
+        "at_hand": where_at_hand(entry, root),
+        "note": entry.note,
+        "files": [
+            {
+                "name": file.name,
+                "url": file.url,
+                "bytes": file.size,
+                "sha256": file.sha256,
+            }
+            for file in entry.files
+        ],
+    }
+    return facts
+
+
+def _print_pairs(pairs: dict[str, Any]) -> None:
+    shown = {
+        key: _text(value) for key, value in pairs.items() if value not in (None, "")
+    }
+    if "download bytes" in pairs:
+        shown.pop("download bytes", None)
+        size = pairs["download bytes"]
+        shown["download"] = "size unknown" if size is None else _size(size)
+    width = max(len(key) for key in shown)
+    for key, value in shown.items():
+        typer.echo(f"{key:<{width}}  {value}")
+
+
+def _size(number: int) -> str:
+    return f"{number / 2**20:,.1f} MiB"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(part)}" for key, part in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))

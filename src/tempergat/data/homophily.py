@@ -1,0 +1,131 @@
+"""How alike neighbours are: homophily, and the H2Index of a heterogeneous graph.
+
+Edges with an unlabelled end are left out of every measure here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from torch_geometric.data import HeteroData
+
+from tempergat.data.dataset import UNLABELLED
+
+# The most paths of two steps that are followed; beyond, the H2Index is not computed.
+_MAX_PATHS = 2_000_000_000
+_PATHS_PER_BLOCK = 20_000_000
+
+
+@dataclass(frozen=True)
+class Homophily:
+    """Three measures; None where there is no edge or no second class to compare.
+
+    Attributes:
+        edge: Share of edges whose ends have the same class.
+        node: Mean over nodes of the share of neighbours of their own class; nodes
+            without a labelled neighbour are left out.
+        adjusted: `edge` beyond what the classes' degrees would give by chance, divided
+            by the most it could be: 0 is chance, 1 only like with like.
+    """
+
+    edge: float | None
+    node: float | None
+    adjusted: float | None
+
+
+def homophily(edge_index: np.ndarray, labels: np.ndarray) -> Homophily:
+    """The homophily of directed edges, given both ways where they are undirected.
+
+    Args:
+        edge_index: Array of shape (2, edges): sources, then targets.
+        labels: Class of each node, -1 where there is none.
+    """
+    source, target = edge_index
+    known = (labels[source] != UNLABELLED) & (labels[target] != UNLABELLED)
+    source, target = source[known], target[known]
+    if len(source) == 0:
+        return Homophily(None, None, None)
+    same = labels[source] == labels[target]
+    received = np.bincount(target, minlength=len(labels))
+    alike = np.bincount(target, weights=same, minlength=len(labels))
+    reached = received > 0
+    degrees = np.bincount(labels[target]).astype(np.float64)
+    edge = float(same.mean())
+    return Homophily(
+        edge=edge,
+        node=float((alike[reached] / received[reached]).mean()),
+        adjusted=_adjust(edge, degrees),
+    )
+
+
+def _adjust(edge: float, degrees: np.ndarray) -> float | None:
+    """Adjusted homophily from edge homophily and each class's share of degrees."""
+    chance = float(((degrees / degrees.sum()) ** 2).sum())
+    return None if chance == 1 else (edge - chance) / (1 - chance)
+
+
+def h2_index(data: HeteroData, target: str) -> float | None:
+    """The class-adjusted heterogeneous heterophily index of H2GB.
+
+    Every pair of edge types that leads from the target type back to it makes a graph
+    among target nodes: an edge wherever there is such a path. The index is one minus
+    the mean of those graphs' adjusted homophily, so larger is more heterophilic.
+    H2GB gives unlabelled nodes a random class; here they are left out.
+
+    Args:
+        data: The graph.
+        target: Node type that has the labels.
+
+    Returns:
+        The index, or None where no path has labelled ends or there are over two
+        thousand million of them.
+    """
+    labels = data[target].y.numpy()
+    found = []
+    for first in data.edge_types:
+        for second in data.edge_types:
+            if first[0] == target and first[2] == second[0] and second[2] == target:
+                step = _adjacency(data, first), _adjacency(data, second)
+                if _num_paths(*step).sum() > _MAX_PATHS:
+                    return None
+                adjusted = _path_homophily(*step, labels)
+                if adjusted is not None:
+                    found.append(adjusted)
+    return 1 - sum(found) / len(found) if found else None
+
+
+def _adjacency(data: HeteroData, kind: tuple[str, str, str]) -> scipy.sparse.csr_array:
+    source, target = data[kind].edge_index.numpy()
+    shape = (int(data[kind[0]].num_nodes), int(data[kind[2]].num_nodes))
+    ones = np.ones(len(source), dtype=np.float32)
+    return scipy.sparse.csr_array((ones, (source, target)), shape=shape)
+
+
+def _num_paths(
+    first: scipy.sparse.csr_array, second: scipy.sparse.csr_array
+) -> np.ndarray:
+    """Number of two-step paths from each node."""
+    reached = np.concatenate([[0], np.cumsum(np.diff(second.indptr)[first.indices])])
+    return np.diff(reached[first.indptr])
+
+
+def _path_homophily(
+    first: scipy.sparse.csr_array, second: scipy.sparse.csr_array, labels: np.ndarray
+) -> float | None:
+    labelled = labels != UNLABELLED
+    classes = int(labels.max()) + 1
+    paths = np.cumsum(_num_paths(first, second))
+    start, total, same = 0, 0, 0
+    degrees = np.zeros(classes)
+    while start < len(labels):
+        done = paths[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(paths, done + _PATHS_PER_BLOCK)))
+        block = (first[start:stop] @ second).tocoo()
+        rows, columns = block.row + start, block.col
+        known = labelled[rows] & labelled[columns]
+        ends = labels[columns[known]]
+        total += len(ends)
+        same += int((labels[rows[known]] == ends).sum())
+        degrees += np.bincount(ends, minlength=classes)
+        start = stop
+    return _adjust(same / total, degrees) if total else None
