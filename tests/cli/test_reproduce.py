@@ -5,13 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.study.made_up import study
 from typer.testing import CliRunner
 
 from tempergat.cli import app
 from tempergat.errors import UserError
 from tempergat.study.paper import read_paper
 from tempergat.study.store import Store
+from tests.study.made_up import study
 
 FACTS = Path(__file__).parents[2] / "results"
 

@@ -3,10 +3,9 @@
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tests.study.made_up import run
-
 from tempergat.study.records import Run
 from tempergat.study.store import Group, Store
+from tests.study.made_up import run
 
 METHODS = ("gat", "gatv2", "temp_gated")
 SEEDS = 300

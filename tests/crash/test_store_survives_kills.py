@@ -7,9 +7,9 @@ from multiprocessing import Pipe, get_context
 from pathlib import Path
 
 import pytest
-from tests.crash.group_writer import METHODS, SEEDS, groups_of, write_groups
 
 from tempergat.study.store import Store
+from tests.crash.group_writer import METHODS, SEEDS, groups_of, write_groups
 
 
 def _kill_at_random(path: Path, kills: int, luck: random.Random) -> int:

@@ -3,9 +3,8 @@
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from tests.study.made_up import run
-
 from tempergat.study.store import Store
+from tests.study.made_up import run
 
 
 def write_seeds(path: Path, first: int, last: int, start: Barrier) -> None:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.study.made_up import failed_run, run
 
 from tempergat.errors import UserError
 from tempergat.study.export import COLUMNS, configs_path, export_runs, read_runs
 from tempergat.study.records import LayerRecord, Run
 from tempergat.study.store import Store
+from tests.study.made_up import failed_run, run
 
 
 def fill(path: Path, runs: list[Run]) -> Path:
@@ -96,6 +96,12 @@ def test_a_changed_configuration_is_noticed(exported: Path) -> None:
     (key,) = configs
     configs_path(exported).write_text(json.dumps({key: {"learning_rate": 1.0}}))
     with pytest.raises(UserError, match="row 1: its configuration is not the one"):
+        read_runs(exported)
+
+
+def test_a_configuration_that_is_missing_is_named(exported: Path) -> None:
+    configs_path(exported).write_text("{}")
+    with pytest.raises(UserError, match="row 1: no configuration"):
         read_runs(exported)
 
 

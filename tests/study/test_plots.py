@@ -5,12 +5,12 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from tests.study.made_up import METHODS, failed_run, study
 
 from tempergat.study import plots
 from tempergat.study.report import write_figure
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.study.stats import average_ranks
+from tests.study.made_up import METHODS, failed_run, study
 
 
 @pytest.fixture

@@ -3,13 +3,14 @@
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
-from tests.study.made_up import METHODS, failed_run, study
 
 from tempergat.errors import UserError
 from tempergat.study import atomic
+from tempergat.study.records import LayerRecord
 from tempergat.study.report import (
     Table,
     as_csv,
@@ -22,6 +23,7 @@ from tempergat.study.report import (
     write_result,
 )
 from tempergat.study.results import DatasetResult, dataset_result
+from tests.study.made_up import METHODS, failed_run, run, study
 
 
 @pytest.fixture
@@ -61,6 +63,13 @@ def test_json_is_strict_and_in_percent(result: DatasetResult) -> None:
     assert gated["comparison"]["difference"] == pytest.approx(4.0)
     assert gated["comparison"]["verdict"] == "better"
     assert len(gated["scores"]) == 8
+
+
+def test_json_stays_strict_where_a_learned_value_is_no_number() -> None:
+    runs = [run(seed=seed, last=LayerRecord((math.nan,), ())) for seed in range(2)]
+    (found,) = as_json(dataset_result(runs, METHODS, "gat"))["results"]
+    assert found["last"] == {"temperatures": [None], "gate_means": []}
+    json.dumps(found, allow_nan=False)
 
 
 def test_csv_has_a_line_per_method_with_numbers_in_full(result: DatasetResult) -> None:

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.study.made_up import METHODS, failed_run, study
 
 from tempergat.errors import UserError
 from tempergat.study.export import export_runs
@@ -15,6 +14,7 @@ from tempergat.study.ranks import below_backbone, ranks_json, reproduce_ranks
 from tempergat.study.records import Run
 from tempergat.study.reproduce import reproduce_homogeneous, reproduction_json
 from tempergat.study.store import Store
+from tests.study.made_up import METHODS, failed_run, study
 
 FACTS = Path(__file__).parents[2] / "results" / "paper" / "results.csv"
 

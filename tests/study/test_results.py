@@ -1,11 +1,11 @@
 """Runs become one result per method, nothing dropped and nothing mixed."""
 
 import pytest
-from tests.study.made_up import METHODS, failed_run, run, study
 
 from tempergat.errors import UserError
 from tempergat.study.records import LayerRecord
 from tempergat.study.results import dataset_result, default_baseline
+from tests.study.made_up import METHODS, failed_run, run, study
 
 
 def test_scores_are_in_percent_and_methods_in_the_order_asked() -> None:

@@ -187,6 +187,26 @@ def test_equal_differences_are_ties_whatever_their_last_bits() -> None:
     assert found.wilcoxon_p == pytest.approx(scipy_stats.wilcoxon(steps).pvalue)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(760, 840), st.one_of(st.none(), st.integers(760, 840))),
+        max_size=60,
+    )
+)
+def test_any_scores_can_be_compared_without_a_warning(
+    pairs: list[tuple[int, int | None]],
+) -> None:
+    base: dict[int, float | None] = {i: a / 10 for i, (a, _) in enumerate(pairs)}
+    other = {i: None if b is None else b / 10 for i, (_, b) in enumerate(pairs)}
+    (found,) = compare_to_baseline({"gat": base, "gated": other}, "gat")
+    assert found.pairs + found.lost_pairs == len(pairs)
+    for value in (found.t_p, found.wilcoxon_p, found.t_p_holm, found.wilcoxon_p_holm):
+        assert value is None or 0.0 <= value <= 1.0
+    assert (found.verdict == "too few runs") == (found.pairs < 2)
+    assert found.effect_size is None or math.isfinite(found.effect_size)
+
+
 def test_each_variant_can_have_its_own_baseline_in_one_family() -> None:
     random = np.random.default_rng(5)
     scores = {

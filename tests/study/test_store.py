@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.study.made_up import failed_run, run
-from tests.study.store_users import cut_groups, write_seeds
 
 from tempergat.errors import UserError
 from tempergat.study.records import LayerRecord, Run, Scores, config_hash
 from tempergat.study.store import SCHEMA_VERSION, Store
+from tests.study.made_up import failed_run, run
+from tests.study.store_users import cut_groups, write_seeds
 
 
 @pytest.fixture
@@ -171,6 +171,19 @@ def test_commits_reach_the_disk(path: Path) -> None:
         connection = store._connection
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+
+def test_a_full_disk_costs_the_group_but_not_the_store(path: Path) -> None:
+    with Store(path) as store:
+        store.put_group([run()])
+        # SQLite meets this limit as it meets the end of a disk.
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+        with pytest.raises(UserError, match="check the disk and its free space"):
+            store.put_group([run(seed=seed) for seed in range(1, 100)])
+    with Store(path) as store:
+        assert [r.seed for r in store.runs()] == [0]
+        assert store.put_group([run(seed=seed) for seed in range(1, 100)]) == 99
 
 
 def test_a_store_from_a_newer_version_is_refused(path: Path) -> None:

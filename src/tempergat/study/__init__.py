@@ -1,0 +1,1 @@
+"""Many runs: kept, summarised, compared, drawn and set beside the paper's."""

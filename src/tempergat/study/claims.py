@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tempergat.study.paper import BACKBONES, PAPER_METHODS, PaperCell
-from tempergat.study.records import SELECTION_RULES, Run
+from tempergat.study.records import Run
 from tempergat.study.results import DatasetResult, MethodResult, dataset_result
 from tempergat.study.stats import Comparison, Welch, holm, welch
+from tempergat.train.config import SELECTION_RULES
 
 Outcome = Literal["holds", "within noise", "reversed", "too few runs"]
 

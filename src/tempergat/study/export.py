@@ -11,9 +11,10 @@ from typing import Any
 
 from tempergat.errors import UserError
 from tempergat.study import atomic
-from tempergat.study.records import SELECTION_RULES, LayerRecord, Run, Scores
+from tempergat.study.records import LayerRecord, Run, Scores
 from tempergat.study.report import csv_text
 from tempergat.study.store import Store
+from tempergat.train.config import SELECTION_RULES
 
 _PARTS = ("epoch", "train", "val", "test")
 COLUMNS = (
@@ -120,6 +121,8 @@ def read_runs(path: Path) -> list[Run]:
     try:
         configs = json.loads(configs_text)
         for row in reader:
+            if row["config_hash"] not in configs:
+                raise ValueError(f"no configuration {row['config_hash']}")
             run = _from_row(row, configs[row["config_hash"]])
             if run.config_hash != row["config_hash"]:
                 raise ValueError("its configuration is not the one it ran with")

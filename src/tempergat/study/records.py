@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-SELECTION_RULES = ("best_val_accuracy", "last_epoch", "best_val_loss")
-
 
 @dataclass(frozen=True)
 class Scores:

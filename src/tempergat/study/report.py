@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.study import atomic, plots
+from tempergat.study.records import LayerRecord
 from tempergat.study.results import METRIC_NAMES, DatasetResult, MethodResult
 
 _COMPARISON_COLUMNS = (
@@ -299,8 +301,15 @@ def _record(result: MethodResult) -> dict[str, Any]:
         "comparison": comparison,
         "scores": {str(seed): score for seed, score in result.scores.items()},
         "failures": list(result.failures),
-        "selected": asdict(result.selected),
-        "last": asdict(result.last),
+        "selected": _layers(result.selected),
+        "last": _layers(result.last),
+    }
+
+
+def _layers(record: LayerRecord) -> dict[str, list[float | None]]:
+    return {
+        name: [value if math.isfinite(value) else None for value in values]
+        for name, values in asdict(record).items()
     }
 
 
