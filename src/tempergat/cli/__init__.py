@@ -1,0 +1,78 @@
+"""The `tempergat` command: parse, call, print.
+
+Commands import torch and what stands on it inside themselves, so that help and usage
+errors come at once. A mistake of the user's ends in one line and status 2.
+"""
+
+import importlib
+import importlib.util
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from tempergat import __version__
+from tempergat.cli.signals import meet_sigterm_like_ctrl_c
+from tempergat.errors import UserError
+
+# One module per family of commands, in the order of the help.
+_FAMILIES = ("compare", "train", "methods", "data", "reproduce", "theory", "doctor")
+
+app = typer.Typer(
+    name="tempergat",
+    help="Graph attention with a learnable softmax temperature and feature gates: "
+    "which method wins on a graph, and is it real?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tempergat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and leave.",
+            is_eager=True,
+            callback=_print_version,
+        ),
+    ] = False,
+) -> None: ...
+
+
+for _family in _FAMILIES:
+    if importlib.util.find_spec(f"tempergat.cli.{_family}") is not None:
+        importlib.import_module(f"tempergat.cli.{_family}").register(app)
+
+
+def main() -> None:
+    """Run the command; every ending a user can cause is one line."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without ± prints a question mark rather than dying of it.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    meet_sigterm_like_ctrl_c()
+    try:
+        app()
+    except UserError as error:
+        _fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}")
+    except MemoryError:
+        _fail("out of memory; free some, or choose a smaller graph or narrower layers")
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"tempergat: {message}", err=True)
+    sys.exit(2)

@@ -1,0 +1,5 @@
+"""`python -m tempergat`."""
+
+from tempergat.cli import main
+
+main()

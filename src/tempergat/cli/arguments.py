@@ -1,0 +1,155 @@
+"""What several commands take, checked before any work is done."""
+
+import difflib
+import shlex
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tempergat.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from tempergat.data import Dataset
+
+DEFAULT_RUNS = 10
+
+DatasetName = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATASET|PATH",
+        help="A name (`tempergat data list`) or the path of a graph of your own.",
+    ),
+]
+RecipeName = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        help="Settings: the name of a recipe or a YAML file; the dataset's own when "
+        "left out.",
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="Number of an official split, or percentages like 60/20/20 of one made "
+        "here.",
+    ),
+]
+SplitSeed = Annotated[
+    int | None, typer.Option(min=0, help="Seed of a split made here.")
+]
+DeviceName = Annotated[
+    str, typer.Option("--device", help="auto, cpu or cuda (cuda:1 for the second).")
+]
+OutFolder = Annotated[
+    Path, typer.Option("--out", help="Folder for everything that is written.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def parse_runs(text: str, recipe_runs: int) -> int:
+    """How many runs: a number, or `paper` for the recipe's.
+
+    Raises:
+        UserError: It is neither.
+    """
+    if text == "paper":
+        return recipe_runs
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise UserError(
+            f"--runs is {text!r}; give a number from 1, or paper for the recipe's "
+            f"{recipe_runs}"
+        )
+    return int(text)
+
+
+def parse_methods(text: str) -> list[str]:
+    """Methods from a list like `gat,gatv2`, each once.
+
+    Raises:
+        UserError: One does not exist; the message names the nearest.
+    """
+    names = [name for name in text.replace(",", " ").split() if name]
+    if not names:
+        raise UserError(f"--methods is {text!r}; name some, like gat,temp_gated")
+    return [checked_method(name) for name in dict.fromkeys(names)]
+
+
+def checked_method(name: str) -> str:
+    """The name of a method that exists.
+
+    Raises:
+        UserError: It does not; the message names the nearest.
+    """
+    from tempergat.nn.methods import METHODS
+
+    if name in METHODS:
+        return name
+    raise UserError(
+        f"there is no method {name!r}; {did_you_mean(name, METHODS)}methods are "
+        f"{', '.join(METHODS)}"
+    )
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """`did you mean gat? `, or nothing where nothing is near."""
+    near = difflib.get_close_matches(word.lower(), known, n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}? " if near else ""
+
+
+def parse_split(text: str | None) -> int | str | None:
+    """A split's number, or its percentages as they are."""
+    return int(text) if text is not None and text.isdigit() else text
+
+
+def choose_device(name: str) -> "torch.device":
+    """The device of a name; the first CUDA device for `auto`, where there is one.
+
+    Raises:
+        UserError: There is no such device here.
+    """
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise UserError(f"--device is {name!r}; choose auto, cpu or cuda")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UserError(
+            f"--device is {name!r}, but torch {torch.__version__} sees "
+            f"{torch.cuda.device_count()} CUDA devices; choose cpu, or see "
+            "`tempergat doctor`"
+        )
+    return device
+
+
+def resume_command() -> str:
+    """The command this process was started with, ready to be pasted."""
+    program = Path(sys.argv[0]).name
+    start = ["python", "-m", "tempergat"] if program == "__main__.py" else [program]
+    return shlex.join([*start, *sys.argv[1:]])
+
+
+def describe(dataset: "Dataset") -> str:
+    """A dataset's size and split in one line."""
+    from tempergat.data.dataset import MASKS, node_counts
+
+    nodes = sum(node_counts(dataset.data).values())
+    parts = [int(dataset.store[name].sum()) for name in MASKS]
+    x = dataset.store.get("x")
+    features = f"{x.shape[1]:,} features, " if x is not None else ""
+    return (
+        f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
+        f"{features}{dataset.num_classes} classes; train/validation/test "
+        f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}"
+    )

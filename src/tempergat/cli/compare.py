@@ -1,0 +1,265 @@
+"""`tempergat compare`: which method wins on a graph, and is it real?"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempergat.cli.arguments import (
+    DEFAULT_RUNS,
+    DeviceName,
+    Json,
+    OutFolder,
+    Quiet,
+    RecipeName,
+    Split,
+    SplitSeed,
+    checked_method,
+    choose_device,
+    describe,
+    parse_methods,
+    parse_runs,
+    resume_command,
+)
+from tempergat.cli.graphs import GENERATED, load_graph, recipe_name_for
+from tempergat.cli.signals import exit_status
+from tempergat.errors import UserError
+
+if TYPE_CHECKING:
+    from tempergat.study.records import Run
+    from tempergat.study.results import DatasetResult
+    from tempergat.train.config import RunConfig
+
+STORE_NAME = "store.sqlite"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(compare)
+
+
+def compare(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            metavar="[DATASET|PATH]",
+            help="A name (`tempergat data list`) or the path of a graph of your own; a "
+            "generated graph with both kinds of noise when left out.",
+            show_default=False,
+        ),
+    ] = GENERATED,
+    runs: Annotated[
+        str, typer.Option(help="Seeds per method; paper for as many as the recipe.")
+    ] = str(DEFAULT_RUNS),
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Methods like gat,temp_gated; the paper's eleven when left out."
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The method all others are compared with; each variant's backbone "
+            "when left out.",
+        ),
+    ] = None,
+    recipe: RecipeName = None,
+    split: Split = None,
+    split_seed: SplitSeed = None,
+    device: DeviceName = "auto",
+    out: OutFolder = Path("tempergat-out"),
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train methods over many seeds and say which differences are real.
+
+    Runs are kept in the --out folder as they finish: the same command goes on where
+    it was stopped, and does nothing twice. Exit status: 0 done, 1 some runs failed,
+    2 bad usage or input.
+    """
+    plan = _plan(dataset, runs, methods, baseline, recipe)
+    _Comparison(plan, device, out, as_json, quiet).run(dataset, split, split_seed)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is compared with what, and with which settings."""
+
+    methods: tuple[str, ...]
+    configs: tuple["RunConfig", ...]
+    seeds: tuple[int, ...]
+    baseline: str | None
+    recipe: str
+
+    @property
+    def selection(self) -> str:
+        return self.configs[0].selection
+
+    @property
+    def against(self) -> dict[str, str]:
+        """Each compared method's baseline."""
+        from tempergat.nn.methods import METHODS
+
+        pairs = {name: self.baseline or METHODS[name].backbone for name in self.methods}
+        return {name: other for name, other in pairs.items() if name != other}
+
+    @property
+    def without_baseline(self) -> list[str]:
+        """Methods whose baseline is not among those compared."""
+        return [n for n, other in self.against.items() if other not in self.methods]
+
+
+def _plan(
+    dataset: str,
+    runs: str,
+    methods: str | None,
+    baseline: str | None,
+    recipe: str | None,
+) -> _Plan:
+    from tempergat.nn.methods import METHODS
+    from tempergat.train.config import load_recipe
+
+    names = [name for name, method in METHODS.items() if method.in_paper]
+    if methods is not None:
+        names = parse_methods(methods)
+    if baseline is not None and checked_method(baseline) not in names:
+        names = [baseline, *names]
+    recipe = recipe or recipe_name_for(dataset)
+    settings = load_recipe(recipe)
+    configs = [settings.config_for(name) for name in names]
+    rules = sorted({config.selection for config in configs})
+    if len(rules) > 1:
+        raise UserError(
+            f"recipe {recipe} selects epochs by {' and by '.join(rules)}; scores are "
+            "comparable under one rule only, so use one selection throughout"
+        )
+    seeds = range(parse_runs(runs, settings.runs))
+    return _Plan(tuple(names), tuple(configs), tuple(seeds), baseline, recipe)
+
+
+class _Comparison:
+    """One plan carried out: trained, shown, written."""
+
+    def __init__(
+        self, plan: _Plan, device: str, out: Path, as_json: bool, quiet: bool
+    ) -> None:
+        from tempergat.cli.tables import error_console, output_console
+
+        self._plan = plan
+        self._device = choose_device(device)
+        self._out = out
+        self._as_json = as_json
+        self._quiet = quiet
+        self._stdout = output_console()
+        self._stderr = error_console()
+        self._metric = ""
+        self._finished: list[Run] = []
+
+    def run(self, name: str, split: str | None, split_seed: int | None) -> None:
+        from tempergat.cli.progress import make_display
+        from tempergat.study.store import Store
+        from tempergat.study.sweep import Progress, sweep
+
+        plan = self._plan
+        with Store(self._out / STORE_NAME) as store:
+            console = None if self._quiet else self._stderr
+            graph = load_graph(name, split, split_seed, console)
+            self._metric = graph.metric
+            self._say(describe(graph))
+            self._say(
+                f"{len(plan.methods)} methods x {len(plan.seeds)} runs on "
+                f"{self._device}, recipe {plan.recipe}"
+            )
+            if plan.without_baseline:
+                self._say(
+                    f"nothing to compare {', '.join(plan.without_baseline)} with: add "
+                    "the backbone to --methods, or choose a --baseline"
+                )
+            display = make_display(
+                self._stderr,
+                plan.methods,
+                len(plan.seeds),
+                plan.selection,
+                quiet=self._quiet,
+            )
+
+            def on_progress(progress: Progress) -> None:
+                self._finished += progress.new
+                display(progress)
+
+            try:
+                with display:
+                    sweep(
+                        graph,
+                        plan.configs,
+                        plan.seeds,
+                        store,
+                        self._device,
+                        on_progress,
+                    )
+            except KeyboardInterrupt as stop:
+                self._show_so_far()
+                raise typer.Exit(exit_status(stop)) from stop
+        self._finish()
+
+    def _result(self) -> "DatasetResult":
+        from tempergat.study.results import dataset_result
+
+        plan = self._plan
+        return dataset_result(
+            self._finished, plan.methods, plan.against, self._metric, plan.selection
+        )
+
+    def _finish(self) -> None:
+        from tempergat.study.report import write_result
+
+        result = self._result()
+        files = write_result(result, self._out, self._plan.baseline)
+        self._print(result, files)
+        if any(r.summary.failed for r in result.results):
+            raise typer.Exit(1)
+
+    def _show_so_far(self) -> None:
+        done, total = (
+            len(self._finished),
+            len(self._plan.methods) * len(self._plan.seeds),
+        )
+        if done:
+            self._print(self._result(), [])
+        self._stderr.print(
+            f"Stopped with {done} of {total} runs done; they are kept. "
+            "Differences and verdicts may change with the rest. To go on:"
+        )
+        self._stderr.print(f"  {resume_command()}", soft_wrap=True)
+
+    def _print(self, result: "DatasetResult", files: Sequence[Path]) -> None:
+        from tempergat.cli.tables import print_table
+        from tempergat.study.report import as_json, result_table
+
+        if self._as_json:
+            done = sum(r.summary.runs + r.summary.failed for r in result.results)
+            facts: dict[str, Any] = {
+                **as_json(result),
+                "fingerprint": self._finished[0].fingerprint,
+                "recipe": self._plan.recipe,
+                "device": str(self._device),
+                "complete": done == len(self._plan.methods) * len(self._plan.seeds),
+                "store": str(self._out / STORE_NAME),
+                "files": [str(path) for path in files],
+            }
+            typer.echo(json.dumps(facts, indent=1, allow_nan=False))
+            return
+        print_table(self._stdout, result_table(result))
+        if files:
+            *tables, _, picture = files
+            typer.echo(f"picture  {picture}")
+            typer.echo(f"tables   {', '.join(str(path) for path in tables)}")
+            typer.echo(f"runs     {self._out / STORE_NAME}")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            self._stderr.print(line)

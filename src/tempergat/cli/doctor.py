@@ -1,0 +1,131 @@
+"""`tempergat doctor`: versions, devices and kernels."""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import torch
+
+_PACKAGES = (
+    "torch",
+    "torch-geometric",
+    "numpy",
+    "scipy",
+    "pydantic",
+    "safetensors",
+    "matplotlib",
+    "triton",
+    "pyarrow",
+    "optuna",
+    "tensorboard",
+    "wandb",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(doctor)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print versions, devices, and which attention kernels serve them."""
+    findings = examine()
+    if as_json:
+        typer.echo(json.dumps(findings, indent=1))
+        return
+    for name, version in findings["versions"].items():
+        typer.echo(f"{name:16} {version or 'not installed'}")
+    for device in findings["devices"]:
+        typer.echo(f"\n{device['device']}: {device['name']}")
+        typer.echo(f"  attention is computed by  {device['backend']}")
+        for backend, reason in device["refused"].items():
+            typer.echo(f"  {backend} kernels are out: {reason}")
+    if findings["no_cuda"]:
+        typer.echo(f"\ncuda: {findings['no_cuda']}")
+    typer.echo(f"\ndatasets are kept in {findings['data_root']}")
+    for mirror in findings["mirrors"]:
+        typer.echo(f"and looked for in {mirror}")
+
+
+def examine() -> dict[str, Any]:
+    """Everything the command prints, as plain values."""
+    import torch
+
+    from tempergat import __version__
+    from tempergat.data.files import data_root, mirror_folders
+
+    versions = {
+        "tempergat": __version__,
+        "python": f"{platform.python_version()} on {platform.platform()}",
+        **{name: _installed(name) for name in _PACKAGES},
+    }
+    cuda = [torch.device("cuda", index) for index in range(torch.cuda.device_count())]
+    return {
+        "versions": versions,
+        "devices": [_examine(device) for device in (torch.device("cpu"), *cuda)],
+        "no_cuda": None if cuda else _why_no_cuda(),
+        "data_root": str(data_root()),
+        "mirrors": [str(folder) for folder in mirror_folders()],
+    }
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _examine(device: "torch.device") -> dict[str, Any]:
+    import torch
+
+    from tempergat.ops import Graph, explain
+
+    # A small graph of the commonest kind: what is refused here is refused everywhere.
+    edge_index = torch.tensor([[0, 1], [1, 0]], device=device)
+    choice = explain(Graph(edge_index, 2), torch.zeros(2, 8, 8, device=device))
+    refused = dict(choice.refused)
+    if device.type == "cpu":
+        refused.pop("gpu", None)
+    return {
+        "device": str(device),
+        "name": _name(device),
+        "backend": f"{choice.backend} kernels"
+        if choice.backend != "reference"
+        else "the reference in plain PyTorch",
+        "refused": refused,
+    }
+
+
+def _name(device: "torch.device") -> str:
+    import torch
+
+    if device.type == "cpu":
+        return (
+            f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+            f"{torch.get_num_threads()} threads in use"
+        )
+    facts = torch.cuda.get_device_properties(device)
+    return (
+        f"{facts.name}, {facts.total_memory / 2**30:.0f} GiB, compute capability "
+        f"{facts.major}.{facts.minor}"
+    )
+
+
+def _why_no_cuda() -> str:
+    import torch
+
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} is built without it"
+    return (
+        f"torch {torch.__version__} is built for CUDA {torch.version.cuda}, but sees "
+        "no device; check the driver and CUDA_VISIBLE_DEVICES"
+    )

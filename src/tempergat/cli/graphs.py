@@ -1,0 +1,99 @@
+"""The graph a command is about, and the recipe that goes with it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tempergat.cli.arguments import parse_split
+from tempergat.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tempergat.data import Dataset
+    from tempergat.data.download import Progress
+
+GENERATED = "csbm"
+# The demonstration's graph: Gaussian noise on every feature, and a third of them lost.
+NOISE: dict[str, Any] = {"sigma": 1.0, "rho": 0.3, "tau": 1.0}
+_MEGABYTE = 1e6
+
+
+def load_graph(
+    name: str, split: str | None, split_seed: int | None, console: "Console | None"
+) -> "Dataset":
+    """Load the graph a command names.
+
+    Args:
+        name: A name in the catalogue or a path.
+        split: As the user wrote it.
+        split_seed: Seed of a split made here.
+        console: Where to show downloads; None to show nothing.
+
+    Raises:
+        UserError: There is no such graph, or it cannot be used.
+    """
+    from tempergat.data import load
+    from tempergat.data.catalog import CATALOG
+
+    options: dict[str, Any] = NOISE if name.lower() == GENERATED else {}
+    with _download_display(console) as progress:
+        graph = load(
+            name,
+            split=parse_split(split),
+            split_seed=split_seed,
+            progress=progress,
+            **options,
+        )
+    if graph.name in CATALOG:
+        return graph
+    # The folder's or file's own name is short enough for tables and file names.
+    return replace(graph, name=Path(name).resolve().stem)
+
+
+def recipe_name_for(dataset: str) -> str:
+    """The recipe of a dataset: the paper's where there is one.
+
+    Raises:
+        UserError: There is no such dataset.
+    """
+    from tempergat.data.catalog import find_entry
+    from tempergat.train.config import recipe_names
+
+    try:
+        name = find_entry(dataset).name.replace("_", "-")
+    except UserError:
+        # A path, or a mistake that loading tells better.
+        return "default"
+    known = recipe_names()
+    return next((r for r in (f"paper/{name}", name) if r in known), "default")
+
+
+@contextmanager
+def _download_display(console: "Console | None") -> Iterator["Progress | None"]:
+    if console is None:
+        yield None
+        return
+    if not console.is_terminal:
+        announced: set[str] = set()
+
+        def announce(file: str, done: int, size: int | None) -> None:
+            if file not in announced:
+                announced.add(file)
+                console.print(f"downloading {file}{_of(size)}")
+
+        yield announce
+        return
+    with console.status("") as status:
+
+        def show(file: str, done: int, size: int | None) -> None:
+            status.update(f"downloading {file}: {done / _MEGABYTE:.1f} MB{_of(size)}")
+
+        status.update("loading the graph")
+        yield show
+
+
+def _of(size: int | None) -> str:
+    return "" if size is None else f" of {size / _MEGABYTE:.1f} MB"

@@ -1,0 +1,253 @@
+"""Many runs: every method over all seeds, group by group, through the store."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from tempergat.data import Dataset
+from tempergat.study.group_locks import GroupLocks
+from tempergat.study.records import LayerRecord, Run, Scores, config_hash
+from tempergat.study.store import Group, Store
+from tempergat.train import RunConfig, RunResult, group_size, train_group
+from tempergat.train.task import refuse_other_training
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a sweep stands.
+
+    Attributes:
+        method: The method whose group is at hand; None before the first.
+        runs_done: Runs in the store, of those this sweep is about.
+        runs: Runs this sweep is about.
+        group_runs: Runs that train together at the moment.
+        epoch: Epochs they have trained.
+        epochs: Epochs they will train.
+        new: Runs seen in the store for the first time, this sweep's own and those of
+            other processes.
+        time_left_s: Estimate; None until a group has trained.
+        waiting: Whether another process trains the group and this one waits for it.
+    """
+
+    method: str | None
+    runs_done: int
+    runs: int
+    group_runs: int = 0
+    epoch: int = 0
+    epochs: int = 0
+    new: tuple[Run, ...] = ()
+    time_left_s: float | None = None
+    waiting: bool = False
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def sweep(
+    dataset: Dataset,
+    configs: Sequence[RunConfig],
+    seeds: Sequence[int],
+    store: Store,
+    device: torch.device,
+    on_progress: OnProgress | None = None,
+) -> list[Run]:
+    """Train what the store does not hold yet of every configuration and seed.
+
+    Seeds are cut into groups that train together; the cut is kept in the store, and a
+    group's runs are kept all at once, so a sweep that is stopped at any moment and
+    started again ends with the same runs. Several processes may share the store: each
+    leaves alone what another has in hand, and takes it over should that one die.
+
+    Args:
+        dataset: The graph.
+        configs: One configuration per method.
+        seeds: The seeds, each once.
+        store: Where runs are kept.
+        device: Where to train.
+        on_progress: Called after every epoch and every group.
+
+    Returns:
+        The runs of these seeds, in the order of the configurations, failed ones
+        included.
+
+    Raises:
+        UserError: A group cannot be trained or does not fit memory, or the store
+            cannot be used.
+    """
+    return _Sweep(dataset, configs, seeds, store, device, on_progress).run()
+
+
+class _Sweep:
+    def __init__(
+        self,
+        dataset: Dataset,
+        configs: Sequence[RunConfig],
+        seeds: Sequence[int],
+        store: Store,
+        device: torch.device,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._dataset = dataset
+        self._seeds = list(seeds)
+        self._store = store
+        self._device = device
+        self._on_progress = on_progress or (lambda progress: None)
+        self._configs = {_hash(config): config for config in configs}
+        self._groups = list(self._cut())
+        self._known: dict[tuple[str, int], Run] = {}
+        self._clock = _Clock()
+
+    def _cut(self) -> Iterator[Group]:
+        for config in self._configs.values():
+            refuse_other_training(self._dataset, config)
+        for key, config in self._configs.items():
+            yield from self._store.groups(
+                self._dataset.fingerprint,
+                config.method,
+                key,
+                self._seeds,
+                group_size(self._dataset, config, self._device),
+            )
+
+    def run(self) -> list[Run]:
+        self._report(None)
+        pending = self._store.pending(self._groups)
+        with GroupLocks(self._store.path) as locks:
+            # First what no other process has in hand, then what is left of the rest.
+            for wait in (False, True):
+                in_other_hands = []
+                for group in pending:
+                    if wait:
+                        self._report(group, waiting=True)
+                    if not locks.take(group.id, wait=wait):
+                        in_other_hands.append(group)
+                        continue
+                    try:
+                        if self._store.pending([group]):
+                            self._train(group)
+                    finally:
+                        locks.leave(group.id)
+                    self._report(group)
+                pending = in_other_hands
+        wanted = set(self._seeds)
+        return [
+            self._known[key, seed]
+            for key in self._configs
+            for seed in sorted(wanted)
+            if (key, seed) in self._known
+        ]
+
+    def _train(self, group: Group) -> None:
+        config = self._configs[group.config_hash]
+        started = time.monotonic()
+
+        def on_epoch(epoch: int) -> None:
+            self._report(group, epoch=epoch)
+
+        results = train_group(
+            self._dataset, config, group.seeds, self._device, on_epoch
+        )
+        self._store.put_group(
+            [to_run(self._dataset, config, result, group.id) for result in results]
+        )
+        self._clock.add(self._work(group), time.monotonic() - started)
+
+    def _report(
+        self, group: Group | None, epoch: int | None = None, waiting: bool = False
+    ) -> None:
+        # Between two epochs of a group nothing new is looked for.
+        new = () if epoch is not None else tuple(self._look_for_new_runs())
+        left = [g for g in self._groups if not self._is_known(g)]
+        work = sum(self._work(g) for g in left)
+        config = self._configs[group.config_hash] if group is not None else None
+        if group is not None and config is not None and epoch is not None:
+            work -= len(group.seeds) * epoch
+        self._on_progress(
+            Progress(
+                method=group.method if group is not None else None,
+                runs_done=sum(len(g.seeds) for g in self._groups)
+                - sum(len(g.seeds) for g in left),
+                runs=sum(len(g.seeds) for g in self._groups),
+                group_runs=len(group.seeds) if group is not None else 0,
+                epoch=epoch or 0,
+                epochs=config.epochs if config is not None else 0,
+                new=new,
+                time_left_s=self._clock.estimate(work),
+                waiting=waiting,
+            )
+        )
+
+    def _look_for_new_runs(self) -> Iterator[Run]:
+        runs = self._store.runs(
+            fingerprint=self._dataset.fingerprint, config_hashes=list(self._configs)
+        )
+        for run in runs:
+            key = (run.config_hash, run.seed)
+            if key not in self._known:
+                # One graph may have been read under two names.
+                self._known[key] = replace(run, dataset=self._dataset.name)
+                if run.seed in self._seeds:
+                    yield self._known[key]
+
+    def _is_known(self, group: Group) -> bool:
+        return all((group.config_hash, seed) in self._known for seed in group.seeds)
+
+    def _work(self, group: Group) -> int:
+        return len(group.seeds) * self._configs[group.config_hash].epochs
+
+
+class _Clock:
+    """Time per epoch of a run, as measured so far."""
+
+    def __init__(self) -> None:
+        self._work = 0
+        self._time_s = 0.0
+
+    def add(self, work: int, time_s: float) -> None:
+        self._work += work
+        self._time_s += time_s
+
+    def estimate(self, work: int) -> float | None:
+        return self._time_s / self._work * max(work, 0) if self._work else None
+
+
+def to_run(
+    dataset: Dataset, config: RunConfig, result: RunResult, group_id: int | None = None
+) -> Run:
+    """What training returned, as the store keeps it."""
+    return Run(
+        dataset=dataset.name,
+        fingerprint=dataset.fingerprint,
+        method=config.method,
+        seed=result.seed,
+        config=config.model_dump(mode="json"),
+        scores={
+            rule: Scores(epoch=result.epochs[rule], **scores)
+            for rule, scores in result.scores.items()
+        },
+        status=result.status,
+        failed_epoch=result.failed_epoch,
+        reason=result.reason,
+        selected=_layers(result, "selected"),
+        last=_layers(result, "last"),
+        time_s=result.time_s,
+        memory_bytes=result.memory_bytes,
+        versions=result.versions,
+        device=result.device,
+        group_id=group_id,
+    )
+
+
+def _layers(result: RunResult, moment: str) -> LayerRecord:
+    temperatures, gate_means = (
+        tuple(float(np.mean(value)) for value in values.get(moment, ()))
+        for values in (result.temperatures, result.gate_means)
+    )
+    return LayerRecord(temperatures, gate_means)
+
+
+def _hash(config: RunConfig) -> str:
+    return config_hash(config.model_dump(mode="json"))
