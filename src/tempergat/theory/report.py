@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from tempergat.theory.beyond import gate_scenarios, scenarios, temperature_scenarios
 from tempergat.theory.gating import gain_order, gate_boundary, gate_curves
-from tempergat.theory.model import MissingNoise, standard_setting
+from tempergat.theory.layer import layer_check
+from tempergat.theory.learned import learned_study
+from tempergat.theory.model import GaussianNoise, MissingNoise, standard_setting
 from tempergat.theory.proof_gate import gate_steps
 from tempergat.theory.proof_temperature import temperature_steps
 from tempergat.theory.proofs import FAILS, HOLDS, UNSEEN, judged, table_of
@@ -20,22 +22,50 @@ TAUS = tuple(0.25 * 2.0**power for power in range(-5, 5))
 GATE_TEMPERATURES = (1.0, 2.0, 4.0, 16.0)
 ORDER_TAUS = (0.5, 1.0, 2.0, 4.0)
 ORDER_TEMPERATURES = (4.0, 8.0, 16.0, 32.0, 64.0)
+LAYER_TEMPERATURES = (0.1, 1.0, 10.0, 1000.0)
+LEARNED_NODES = 1000
 SCENARIO_SIGMAS = (0.5, 1.0, 4.0)
 SCENARIO_TEMPERATURES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, float("inf"))
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How many targets each part simulates."""
+    """How many targets each part simulates, and how much is trained."""
 
     proofs: int
     curves: int
     gates: int
     order: int
+    graphs: int
+    steps: int
+    learned: tuple[GaussianNoise | MissingNoise, ...]
 
 
-FULL = Effort(proofs=500_000, curves=400_000, gates=200_000, order=2_000_000)
-QUICK = Effort(proofs=20_000, curves=20_000, gates=10_000, order=100_000)
+FULL = Effort(
+    proofs=500_000,
+    curves=400_000,
+    gates=200_000,
+    order=2_000_000,
+    graphs=10,
+    steps=300,
+    learned=(
+        GaussianNoise(0.5),
+        GaussianNoise(1.0),
+        GaussianNoise(2.0),
+        MissingNoise(0.5, 0.25),
+        MissingNoise(0.5, 1.0),
+        MissingNoise(0.5, 4.0),
+    ),
+)
+QUICK = Effort(
+    proofs=20_000,
+    curves=20_000,
+    gates=10_000,
+    order=100_000,
+    graphs=2,
+    steps=30,
+    learned=(MissingNoise(0.5, 1.0),),
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +86,7 @@ def analyse(
     """Run every part of the analysis.
 
     Args:
-        effort: How many targets each part simulates.
+        effort: How many targets each part simulates, and how much is trained.
         seed: Seed of the random numbers.
         threads: Worker threads.
         progress: Told the name of each part as it begins.
@@ -128,6 +158,18 @@ def analyse(
         seed=seed + 6,
         threads=threads,
     )
+    progress("the paper's weights in a real layer")
+    tables["layer_check"] = layer_check(
+        setting, LAYER_TEMPERATURES, nodes=60, seed=seed
+    )
+    tables["learned"] = learned_study(
+        setting,
+        effort.learned,
+        nodes=LEARNED_NODES,
+        seeds=range(seed, seed + effort.graphs),
+        steps=effort.steps,
+        progress=lambda part: progress(f"learned gate and temperature: {part}"),
+    )
     return Report(tables, verdicts(tables))
 
 
@@ -142,6 +184,8 @@ def verdicts(tables: dict[str, Table]) -> list[str]:
         _post_verdict(tables["gate_curves"]),
         _self_loop_verdict(tables["gate_scenarios"]),
         _heterophily_verdict(tables["temperature_scenarios"]),
+        _layer_verdict(tables["layer_check"]),
+        _learned_verdict(tables["learned"]),
     ]
 
 
@@ -236,4 +280,26 @@ def _heterophily_verdict(table: Table) -> str:
     return (
         "under heterophily at sigma 1 the largest |SNR| of those tried is "
         f"{best['size']:.3g}, at T = {best['temperature']:g}"
+    )
+
+
+def _layer_verdict(table: Table) -> str:
+    largest = max(float(row["largest_difference"]) for row in table)
+    return (
+        "a real GATv2 layer with the paper's weights attends as the formula does, to "
+        f"{largest:.1e}"
+    )
+
+
+def _learned_verdict(table: Table) -> str:
+    rows = {
+        row["variant"]: row for row in table if row["noise"] == "missing rho=0.5 tau=1"
+    }
+    gate = rows["gate_first"]
+    return (
+        "trained on graphs at rho 0.5, tau 1 the gate is "
+        f"{gate['gate_observed']:.3f} on observed and {gate['gate_lost']:.3f} on lost "
+        f"coordinates (the oracle's 1 and 0); label SNR {gate['snr']:.3g} with it, "
+        f"{rows['temperature']['snr']:.3g} with the temperature alone, "
+        f"{rows['oracle_temperature']['snr']:.3g} with the oracle"
     )

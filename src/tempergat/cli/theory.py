@@ -1,0 +1,124 @@
+"""`tempergat theory`: the paper's two theorems, closed forms beside simulation."""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempergat.errors import UserError
+
+if TYPE_CHECKING:
+    from tempergat.theory.report import Report
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(theory)
+
+
+def theory(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer targets: seconds, wider intervals.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the tables, and figures/ inside it.")
+    ] = Path("results/theory"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print tables and verdicts as JSON.")
+    ] = False,
+) -> None:
+    """Check both theorems: closed forms, simulation, and what they leave out."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot make the folder {out}: {error.strerror}; choose another with --out"
+        ) from error
+
+    from tempergat.cli.tables import error_console, output_console
+    from tempergat.study import atomic
+    from tempergat.theory.report import FULL, QUICK, analyse
+    from tempergat.theory.tables import to_csv
+
+    progress = error_console()
+    report = analyse(
+        QUICK if quick else FULL, progress=lambda part: progress.print(f"{part} ...")
+    )
+    files = []
+    for name, table in report.tables.items():
+        files.append(out / f"{name}.csv")
+        atomic.write_text(files[-1], to_csv(table))
+    files += _figures(report, out / "figures")
+    if as_json:
+        content = {
+            "verdicts": report.verdicts,
+            "tables": report.tables,
+            "files": [str(file) for file in files],
+        }
+        typer.echo(json.dumps(_finite(content), indent=2))
+        return
+    console = output_console()
+    _print_best(console, report)
+    for line in report.verdicts:
+        console.print(f"- {line}")
+    console.print(f"wrote {len(files)} files under {out}")
+
+
+def _figures(report: "Report", folder: Path) -> list[Path]:
+    from tempergat.study import plots_theory
+
+    tables = report.tables
+    drawn = (
+        (plots_theory.temperature_figure, "temperature", "temperature_curves"),
+        (plots_theory.best_temperature_figure, "best_temperature", "best_temperature"),
+        (plots_theory.gate_figure, "gate_tau", "gate_curves"),
+        (plots_theory.gate_rho_figure, "gate_rho", "gate_curves"),
+        (plots_theory.boundary_figure, "gate_boundary", "gate_boundary"),
+        (plots_theory.order_figure, "gain_order", "gain_order"),
+        (plots_theory.scenarios_figure, "scenarios", "temperature_scenarios"),
+    )
+    files: list[Path] = []
+    for draw, name, table in drawn:
+        files += draw(tables[table], folder / name)
+    return files
+
+
+def _print_best(console: Any, report: "Report") -> None:
+    """The best temperature against the noise, the shortest of the tables."""
+    from tempergat.cli.tables import layout
+
+    rows = [
+        (
+            f"{row['sigma']:g}",
+            f"{row['best_temperature']:.3g}",
+            f"[{row['best_temperature_low']:.3g}, {row['best_temperature_high']:.3g}]",
+            f"{row['weak_logit_best']:.3g}",
+            f"{row['best_snr']:.3g}",
+            f"{row['snr_at_one']:.3g}",
+            "yes" if row["one_is_good"] else "no",
+        )
+        for row in report.tables["best_temperature"]
+    ]
+    columns = (
+        "sigma",
+        "best T",
+        "95 % interval",
+        "closed form",
+        "best SNR",
+        "SNR(1)",
+        "T = 1 is good",
+    )
+    console.print(layout(columns, rows, console.width))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinities: they become the words inf, -inf and nan."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
