@@ -9,7 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def adjacency(edge_index: Tensor, num_src: int, num_dst: int, self_loops: bool) -> Tensor:
+def adjacency(
+    edge_index: Tensor, num_src: int, num_dst: int, self_loops: bool
+) -> Tensor:
     """Number of edges from j to i at [i, j]; at most one where loops are added."""
     counts = torch.zeros(num_dst, num_src, dtype=torch.float64)
     for j, i in edge_index.t().tolist():
@@ -43,7 +45,11 @@ def layer(
 ) -> Tensor:
     """One attention layer with parameters named as in the layer's state_dict."""
     split = (len(x), heads, -1)
-    g = torch.sigmoid(x @ p["lin_gate.weight"].t() + p["lin_gate.bias"]) if gate else None
+    g = (
+        torch.sigmoid(x @ p["lin_gate.weight"].t() + p["lin_gate.bias"])
+        if gate
+        else None
+    )
     if backbone == "gat":
         left = right = x @ p["lin.weight"].t()
     else:

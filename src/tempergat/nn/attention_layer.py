@@ -17,8 +17,8 @@ from tempergat.nn.temperature import (
     at_least_float32,
     check_temperature,
     make_theta,
+    set_theta,
     temperature_of,
-    theta_for,
 )
 from tempergat.ops.graph import Graph
 from tempergat.ops.random import draw_seed, fold_in, keep_mask
@@ -133,7 +133,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
     def reset_temperature_and_gate(self) -> None:
         """Sets theta and draws the gate."""
         if self.theta is not None:
-            nn.init.constant_(self.theta, theta_for(self.init_temp))
+            set_theta(self.theta, self.init_temp)
         for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
             if hasattr(self, name):
                 getattr(self, name).reset_parameters()

@@ -8,8 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
-# How many calls a layer remembers when no one asks for the penalty.
+# How many calls a layer remembers when no one asks for the penalty. In compiled code
+# each number of calls so far is a graph of its own, so there it must stay small.
 _CALLS_KEPT = 256
+_COMPILED_CALLS_KEPT = 4
 
 
 def check_gate(gate: str | None) -> None:
@@ -30,6 +32,17 @@ class GateLinear(Linear):  # type: ignore[misc]
         nn.init.constant_(self.bias, self.bias_init)
 
 
+class _Kept:
+    """A mean that compiled code passes on without looking at it.
+
+    A bare tensor left by an earlier step would become an input of the compiled
+    graph, and backward would run on into that step's graph.
+    """
+
+    def __init__(self, mean: Tensor) -> None:
+        self.mean = mean
+
+
 class GateMeans:
     """The means of a layer's gate since they were last taken.
 
@@ -39,14 +52,15 @@ class GateMeans:
 
     def __init__(self) -> None:
         self._calls: list[tuple[int | None, Tensor]] = []
-        self._compiled: Tensor | None = None
+        self._compiled: tuple[_Kept, ...] = ()
 
     def record(self, gates: list[Tensor], training: bool) -> None:
         """Keeps one mean over the given gates, if gradients can come of it."""
         if not torch.is_grad_enabled() or torch.compiler.is_exporting():
             return
         if torch.compiler.is_compiling():
-            self._record_compiled(_joint_mean(gates), training)
+            earlier = self._compiled[1 - _COMPILED_CALLS_KEPT :] if training else ()
+            self._compiled = (*earlier, _Kept(_joint_mean(gates)))
             return
         # Checkpointing runs a layer again during backward: the same call, twice.
         if torch._C._current_graph_task_id() != -1:
@@ -58,15 +72,6 @@ class GateMeans:
         self._calls.append((_transform_level(), _joint_mean(gates)))
         del self._calls[:-_CALLS_KEPT]
 
-    def _record_compiled(self, mean: Tensor, training: bool) -> None:
-        # A tensor instead of a list: its length would be a guard, and every call
-        # without gate_penalty would compile again.
-        earlier = self._compiled
-        if earlier is None or not training or earlier.numel() >= _CALLS_KEPT:
-            self._compiled = mean.unsqueeze(0)
-        else:
-            self._compiled = torch.cat([earlier, mean.unsqueeze(0)])
-
     def take(self) -> Tensor | None:
         """The average over the calls so far, which are then forgotten."""
         means = []
@@ -75,9 +80,8 @@ class GateMeans:
             level = _transform_level()
             means = [m for made_at, m in self._calls if made_at == level and _alive(m)]
             self._calls.clear()
-        if self._compiled is not None:
-            means += list(self._compiled.unbind())
-            self._compiled = None
+        means += [kept.mean for kept in self._compiled]
+        self._compiled = ()
         return torch.stack(means).mean() if means else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GateMeans:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -96,7 +97,7 @@ def build_model(
     widths = [in_channels] + [hidden_channels] * (num_layers - 1)
     # What the layers draw while they are made must not count: a gate would shift
     # the draws of all layers after it.
-    with torch.random.fork_rng(_default_devices()):
+    with _fork_generator():
         convs = [layer(width, hidden_channels, False) for width in widths[:-1]]
         if jk is None:
             convs.append(layer(widths[-1], out_channels, True))
@@ -140,15 +141,22 @@ class NodeClassifier(nn.Module):
             self.lin = nn.Linear(width, out_channels)
 
     def reset_parameters(self) -> None:
-        """Draws all parameters anew, those of temperatures and gates last."""
+        """Draws all parameters anew, those of temperatures and gates apart.
+
+        Whatever the method, torch's generator moves on equally far: what is drawn
+        later, lazy layers and dropout, is the same for all of them too.
+        """
         for module in (*self.convs, *self.norms, self.jk, self.lin):
             if isinstance(module, AttentionLayer):
                 module.reset_shared_parameters()
             elif hasattr(module, "reset_parameters"):
                 module.reset_parameters()
-        for module in self.convs:
-            if isinstance(module, AttentionLayer):
-                module.reset_temperature_and_gate()
+        seed = int(torch.randint(2**62, ()))
+        with _fork_generator() as generator:
+            generator.manual_seed(seed)
+            for module in self.convs:
+                if isinstance(module, AttentionLayer):
+                    module.reset_temperature_and_gate()
 
     def forward(
         self,
@@ -209,9 +217,16 @@ class NodeClassifier(nn.Module):
         return any(rate > 0.0 for rate in rates)
 
 
-def _default_devices() -> list[int]:
-    """CUDA devices whose generator makes parameters, for forking."""
+@contextmanager
+def _fork_generator() -> Iterator[torch.Generator]:
+    """The generator that makes new parameters, set back afterwards."""
     device = torch.get_default_device()
-    if device.type != "cuda":
-        return []
-    return [torch.cuda.current_device() if device.index is None else device.index]
+    generator = torch.default_generator
+    if device.type == "cuda":
+        index = torch.cuda.current_device() if device.index is None else device.index
+        generator = torch.cuda.default_generators[index]
+    state = generator.get_state()
+    try:
+        yield generator
+    finally:
+        generator.set_state(state)

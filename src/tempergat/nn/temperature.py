@@ -31,11 +31,20 @@ def check_temperature(temperature: str | float | None, init_temp: float) -> None
         )
 
 
-def theta_for(temperature: float) -> float:
-    """The theta for which ``softplus(theta) + EPSILON`` is this temperature."""
+@torch.no_grad()
+def set_theta(theta: Tensor, temperature: float) -> None:
+    """Sets theta so that its temperature is the given one, to the last bit it can."""
     target = temperature - EPSILON
     # log(exp(t) - 1), written so that neither a small nor a large t loses digits.
-    return target + math.log(-math.expm1(-target))
+    theta.fill_(target + math.log(-math.expm1(-target)))
+    candidates = [theta.clone()]
+    for end in (-torch.inf, torch.inf):
+        nearby = theta.clone()
+        for _ in range(4):
+            nearby = torch.nextafter(nearby, torch.full_like(nearby, end))
+            candidates.append(nearby)
+    errors = [(temperature_of(c) - temperature).abs().max().item() for c in candidates]
+    theta.copy_(candidates[errors.index(min(errors))])
 
 
 def temperature_of(theta: Tensor) -> Tensor:

@@ -1,0 +1,225 @@
+"""The penalty is the sum over layers of the mean gate, whatever runs the layers."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.utils.checkpoint import checkpoint
+
+from tempergat.nn import (
+    TemperGATConv,
+    TemperGATv2Conv,
+    build_model,
+    gate_penalty,
+)
+
+X = torch.randn(7, 5, generator=torch.Generator().manual_seed(0))
+EDGES = torch.randint(0, 7, (2, 25), generator=torch.Generator().manual_seed(1))
+
+
+def two_layers(gate="post"):
+    return torch.nn.ModuleList(
+        [TemperGATConv(5, 5, gate=gate), TemperGATv2Conv(5, 5, gate=gate)]
+    )
+
+
+def run(layers, x=X):
+    hidden = layers[0](x, EDGES)
+    return layers[1](hidden, EDGES), hidden
+
+
+@pytest.mark.parametrize("gate", ["post", "first"])
+def test_penalty_is_the_sum_over_layers_of_the_mean_gate(gate):
+    layers = two_layers(gate)
+    _, hidden = run(layers)
+    expected = layers[0].gate_values(X).mean() + layers[1].gate_values(hidden).mean()
+    assert torch.allclose(gate_penalty(layers), expected)
+
+
+def test_penalty_has_the_gradient_of_the_mean_gate():
+    layers = two_layers()
+    run(layers)
+    gate_penalty(layers).backward()
+    ours = layers[0].lin_gate.weight.grad.clone()
+    layers.zero_grad()
+    _, hidden = run(layers)
+    mean = layers[0].gate_values(X).mean() + layers[1].gate_values(hidden).mean()
+    mean.backward()
+    assert torch.allclose(ours, layers[0].lin_gate.weight.grad)
+
+
+def test_without_gates_the_penalty_is_zero():
+    layers = two_layers(gate=None)
+    run(layers)
+    assert gate_penalty(layers).item() == 0.0
+    assert gate_penalty(torch.nn.ReLU()).item() == 0.0
+
+
+def test_taking_the_penalty_clears_it():
+    layers = two_layers()
+    run(layers)
+    assert gate_penalty(layers).item() > 0
+    assert gate_penalty(layers).item() == 0.0
+
+
+def test_a_layer_used_twice_counts_with_its_average():
+    conv = TemperGATConv(5, 5)
+    hidden = conv(X, EDGES)
+    conv(hidden, EDGES)
+    expected = (conv.gate_values(X).mean() + conv.gate_values(hidden).mean()) / 2
+    assert torch.allclose(gate_penalty(conv), expected)
+
+
+def test_first_gate_of_a_pair_averages_over_both_sides():
+    conv = TemperGATConv((5, 3), 4, gate="first", add_self_loops=False)
+    x = (X, torch.randn(2, 3))
+    conv(x, torch.tensor([[0, 6], [0, 1]]))
+    source, target = conv.gate_values(x)
+    assert torch.allclose(gate_penalty(conv), torch.cat([source, target]).mean())
+
+
+def test_post_gate_of_a_pair_averages_over_the_targets():
+    conv = TemperGATConv((5, 3), 4, gate="post", add_self_loops=False)
+    x = (X, torch.randn(2, 3))
+    conv(x, torch.tensor([[0, 6], [0, 1]]))
+    assert torch.allclose(gate_penalty(conv), conv.gate_values(x).mean())
+
+
+def test_half_precision_gates_are_averaged_in_single():
+    conv = TemperGATConv(5, 64, heads=8).bfloat16()
+    conv(X.bfloat16(), EDGES)
+    penalty = gate_penalty(conv)
+    assert penalty.dtype == torch.float32
+    exact = conv.gate_values(X.bfloat16()).double().mean()
+    assert torch.allclose(penalty.double(), exact, rtol=1e-5)
+
+
+def test_an_evaluation_in_between_changes_nothing():
+    layers = two_layers()
+    _, hidden = run(layers)
+    expected = layers[0].gate_values(X).mean() + layers[1].gate_values(hidden).mean()
+    layers.eval()
+    with torch.no_grad():
+        run(layers, 10 * X)
+    layers.train()
+    assert torch.allclose(gate_penalty(layers), expected)
+
+
+def test_means_are_in_no_state_copy_or_pickle():
+    layers = two_layers()
+    keys = set(layers.state_dict())
+    run(layers)
+    assert set(layers.state_dict()) == keys
+    assert gate_penalty(copy.deepcopy(layers)).item() == 0.0
+    assert gate_penalty(pickle.loads(pickle.dumps(layers))).item() == 0.0
+    assert gate_penalty(layers).item() > 0
+
+
+def test_forgotten_penalties_do_not_pile_up():
+    conv = TemperGATConv(5, 5)
+    for _ in range(400):
+        conv(X, EDGES)
+    assert len(conv.gate_means._calls) <= 256
+    conv.eval()
+    for _ in range(3):
+        conv(X, EDGES)
+    assert len(conv.gate_means._calls) == 1
+
+
+def test_checkpointing_does_not_count_a_call_twice():
+    layers = two_layers()
+    expected, hidden = run(layers)
+    expected_penalty = gate_penalty(layers)
+    (expected.sum() + expected_penalty).backward()
+    gradient = layers[0].lin_gate.weight.grad.clone()
+    layers.zero_grad()
+
+    hidden = checkpoint(layers[0], X, EDGES, use_reentrant=False)
+    out = checkpoint(layers[1], hidden, EDGES, use_reentrant=False)
+    penalty = gate_penalty(layers)
+    assert torch.allclose(penalty, expected_penalty)
+    (out.sum() + penalty).backward()
+    assert torch.allclose(layers[0].lin_gate.weight.grad, gradient, atol=1e-6)
+    assert gate_penalty(layers).item() == 0.0
+
+
+def test_under_compile_the_penalty_and_its_gradient_are_the_same():
+    layers = two_layers()
+    out, _ = run(layers)
+    expected = gate_penalty(layers)
+    (out.sum() + expected).backward()
+    gradient = layers[0].lin_gate.weight.grad.clone()
+
+    compiled = torch.compile(
+        lambda x: run(layers, x)[0], fullgraph=True, backend="eager"
+    )
+    for _ in range(3):
+        layers.zero_grad()
+        out = compiled(X)
+        penalty = gate_penalty(layers)
+        assert torch.allclose(penalty, expected)
+        (out.sum() + penalty).backward()
+        assert torch.allclose(layers[0].lin_gate.weight.grad, gradient, atol=1e-6)
+
+
+def test_compiled_training_without_the_penalty_does_not_compile_forever():
+    torch._dynamo.reset()
+    conv = TemperGATConv(5, 5)
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(lambda x: conv(x, EDGES), fullgraph=True, backend=counter)
+    for _ in range(12):
+        compiled(X).sum().backward()
+    assert counter.frame_count <= 5
+    assert gate_penalty(conv).item() > 0
+
+
+def test_a_layer_used_twice_in_compiled_code_counts_with_its_average():
+    torch._dynamo.reset()
+    conv = TemperGATConv(5, 5)
+
+    def twice(x):
+        return conv(conv(x, EDGES), EDGES)
+
+    twice(X)
+    expected = gate_penalty(conv)
+    torch.compile(twice, fullgraph=True, backend="aot_eager")(X)
+    assert torch.allclose(gate_penalty(conv), expected)
+
+
+def penalised_loss(model, params, buffers, x):
+    out = functional_call(model, (params, buffers), (x, EDGES))
+    return out.pow(2).mean() + gate_penalty(model)
+
+
+@pytest.mark.parametrize("method", ["temp_gated", "gated_temp_v2"])
+def test_inside_vmap_of_grad_each_model_has_its_own_penalty(method):
+    models = [build_model(method, 5, 8, 3, heads=2) for _ in range(3)]
+    params, buffers = stack_module_state(models)
+    base = copy.deepcopy(models[0])
+
+    gradients = vmap(grad(lambda p, b: penalised_loss(base, p, b, X)))(params, buffers)
+    for i, model in enumerate(models):
+        (model(X, EDGES).pow(2).mean() + gate_penalty(model)).backward()
+        for name, parameter in model.named_parameters():
+            expected = parameter.grad
+            assert torch.allclose(gradients[name][i], expected, atol=1e-6), name
+
+
+def test_a_transform_that_never_asked_leaves_nothing_behind():
+    models = [build_model("temp_gated", 5, 8, 3, heads=2) for _ in range(3)]
+    params, buffers = stack_module_state(models)
+    base = models[0]
+
+    def loss(p, b):
+        return functional_call(base, (p, b), (X, EDGES)).sum()
+
+    vmap(grad(loss))(params, buffers)
+    base(X, EDGES)
+    alone = gate_penalty(base)
+    base(X, EDGES)
+    assert torch.allclose(gate_penalty(base), alone)
+    vmap(grad(loss))(params, buffers)
+    gradients = vmap(grad(lambda p, b: penalised_loss(base, p, b, X)))(params, buffers)
+    assert all(torch.isfinite(g).all() for g in gradients.values())

@@ -1,0 +1,256 @@
+"""Odd but valid inputs work; invalid ones are named before any computation."""
+
+import itertools
+
+import pytest
+import torch
+
+from tempergat import Graph
+from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
+
+LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
+GATES = [None, "post", "first"]
+ALL = list(itertools.product(LAYERS, GATES))
+
+
+def train_step(conv, x, edge_index, **kwargs):
+    out = conv(x, edge_index, **kwargs)
+    assert torch.isfinite(out).all()
+    out.float().pow(2).mean().backward()
+    for name, parameter in conv.named_parameters():
+        assert parameter.grad is None or torch.isfinite(parameter.grad).all(), name
+    return out
+
+
+@pytest.mark.parametrize(("backbone", "gate"), ALL)
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_empty_graph_without_nodes(backbone, gate, self_loops):
+    conv = LAYERS[backbone](4, 3, heads=2, gate=gate, add_self_loops=self_loops)
+    out = train_step(conv, torch.empty(0, 4), torch.empty(2, 0, dtype=torch.long))
+    assert out.shape == (0, 6)
+
+
+@pytest.mark.parametrize(("backbone", "gate"), ALL)
+def test_nodes_without_edges_get_the_bias(backbone, gate):
+    conv = LAYERS[backbone](4, 3, heads=2, gate=gate, add_self_loops=False)
+    torch.nn.init.normal_(conv.bias)
+    out = train_step(conv, torch.randn(5, 4), torch.empty(2, 0, dtype=torch.long))
+    assert torch.allclose(out, conv.bias.expand(5, 6))
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_isolated_node_keeps_its_own_features(backbone):
+    conv = LAYERS[backbone](4, 3, gate=None)
+    x = torch.randn(3, 4)
+    out, (edges, alpha) = conv(
+        x, torch.tensor([[0], [1]]), return_attention_weights=True
+    )
+    own = conv.lin(x) if backbone == "gat" else conv.lin_l(x)
+    assert torch.allclose(out[2], own[2] + conv.bias)
+    assert torch.allclose(alpha[(edges[1] == 2)], torch.ones(1, 1))
+
+
+@pytest.mark.parametrize(("backbone", "gate"), ALL)
+def test_one_node(backbone, gate):
+    conv = LAYERS[backbone](4, 3, gate=gate)
+    train_step(conv, torch.randn(1, 4), torch.tensor([[0], [0]]))
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_duplicate_edges_count_twice(backbone):
+    conv = LAYERS[backbone](4, 3, add_self_loops=False, gate=None)
+    x = torch.randn(3, 4)
+    once = torch.tensor([[0, 1], [2, 2]])
+    twice = torch.tensor([[0, 0, 1], [2, 2, 2]])
+    _, (_, alpha) = conv(x, twice, return_attention_weights=True)
+    assert torch.allclose(alpha[0], alpha[1])
+    assert torch.allclose(alpha.sum(), torch.ones(()))
+    assert not torch.allclose(conv(x, once)[2], conv(x, twice)[2])
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_existing_self_loops_are_replaced_by_one(backbone):
+    conv = LAYERS[backbone](4, 3)
+    x = torch.randn(3, 4)
+    plain = torch.tensor([[0, 1], [1, 2]])
+    looped = torch.tensor([[0, 1, 1, 1], [1, 1, 1, 2]])
+    assert torch.allclose(conv(x, plain), conv(x, looped), atol=1e-6)
+
+
+@pytest.mark.parametrize(("backbone", "gate"), ALL)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_precisions(backbone, gate, dtype):
+    conv = LAYERS[backbone](8, 4, heads=2, gate=gate, temperature="head").to(dtype)
+    x = torch.randn(10, 8)
+    edge_index = torch.randint(0, 10, (2, 40))
+    out = train_step(conv, x.to(dtype), edge_index)
+    assert out.dtype == dtype
+    exact = conv.double()(x.double(), edge_index)
+    assert torch.allclose(out.double(), exact, atol=0.05 * exact.abs().max().item())
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_logits_of_ten_thousand(backbone, dtype):
+    conv = LAYERS[backbone](4, 3, temperature="layer").to(dtype)
+    with torch.no_grad():
+        for name, parameter in conv.named_parameters():
+            if name.startswith("att"):
+                parameter.fill_(5e3)
+    train_step(conv, torch.randn(8, 4).to(dtype), torch.randint(0, 8, (2, 30)))
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("temperature", [1e-3, 1e-1, 1e1, 1e3])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_temperatures_over_six_decades(backbone, dtype, temperature, fixed):
+    options = (
+        {"temperature": temperature}
+        if fixed
+        else {"temperature": "layer", "init_temp": temperature}
+    )
+    conv = LAYERS[backbone](4, 3, heads=2, **options).to(dtype)
+    x = 5 * torch.randn(8, 4)
+    train_step(conv, x.to(dtype), torch.randint(0, 8, (2, 30)))
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_graph_object_is_shared_by_layers_of_either_self_loop_setting(backbone):
+    edge_index = torch.randint(0, 6, (2, 20))
+    graph = Graph(edge_index, 6)
+    x = torch.randn(6, 4)
+    for self_loops in (True, False):
+        conv = LAYERS[backbone](4, 3, add_self_loops=self_loops)
+        assert torch.equal(conv(x, graph), conv(x, edge_index))
+
+
+def error_of(call):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+class TestBadInput:
+    x = torch.randn(5, 4)
+    edges = torch.tensor([[0, 1], [1, 2]])
+
+    def test_node_out_of_range(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        message = error_of(lambda: conv(self.x, torch.tensor([[0, 5], [1, 2]])))
+        assert "source node 5" in message
+        assert "0..4" in message
+        message = error_of(lambda: conv(self.x, torch.tensor([[0, 1], [1, -3]])))
+        assert "target node -3" in message
+
+    def test_float_edge_index(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        with pytest.raises(TypeError, match=r"float32.*edge_index\.long"):
+            conv(self.x, self.edges.float())
+
+    def test_flat_edge_index(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        with pytest.raises(ValueError, match=r"\[2, num_edges\], got \[4\]"):
+            conv(self.x, self.edges.flatten())
+
+    def test_transposed_edge_index(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        edges = torch.zeros(7, 2, dtype=torch.long)
+        assert "[7, 2]" in error_of(lambda: conv(self.x, edges))
+
+    def test_something_else_as_edge_index(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        assert "list" in error_of(lambda: conv(self.x, [[0, 1], [1, 2]]))
+
+    def test_wrong_feature_width(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        message = error_of(lambda: conv(torch.randn(5, 6), self.edges))
+        assert "x has 6" in message
+        assert "in_channels=4" in message
+
+    def test_features_of_one_dimension(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        assert "[5]" in error_of(lambda: conv(torch.randn(5), self.edges))
+
+    def test_edge_attr_without_edge_dim(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        message = error_of(lambda: conv(self.x, self.edges, torch.randn(2, 7)))
+        assert "edge_dim=7" in message
+
+    def test_edge_attr_of_wrong_width_or_length(self, backbone):
+        conv = LAYERS[backbone](4, 3, edge_dim=2)
+        assert "3 features" in error_of(
+            lambda: conv(self.x, self.edges, torch.randn(2, 3))
+        )
+        assert "9 rows" in error_of(lambda: conv(self.x, self.edges, torch.randn(9, 2)))
+
+    @pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "1", True])
+    def test_init_temp_that_is_no_temperature(self, backbone, value):
+        message = error_of(lambda: LAYERS[backbone](4, 3, init_temp=value))
+        assert repr(value) in message
+
+    @pytest.mark.parametrize("value", [0.0, -2.0, "heads", float("inf"), True])
+    def test_temperature_that_is_none(self, backbone, value):
+        message = error_of(lambda: LAYERS[backbone](4, 3, temperature=value))
+        assert repr(value) in message
+
+    def test_unknown_gate(self, backbone):
+        message = error_of(lambda: LAYERS[backbone](4, 3, gate="pre"))
+        assert "'post', 'first' or None, got 'pre'" in message
+
+    def test_dropout_out_of_range(self, backbone):
+        assert "1.5" in error_of(lambda: LAYERS[backbone](4, 3, dropout=1.5))
+
+    def test_graph_of_another_size(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        graph = Graph(self.edges, 7)
+        assert "7 source" in error_of(lambda: conv(self.x, graph))
+
+    def test_graph_with_self_loops_in_a_layer_without(self, backbone):
+        conv = LAYERS[backbone](4, 3, add_self_loops=False)
+        graph = Graph(self.edges, 5, self_loops=True)
+        assert "add_self_loops=False" in error_of(lambda: conv(self.x, graph))
+
+    def test_gate_values_without_a_gate(self, backbone):
+        conv = LAYERS[backbone](4, 3, gate=None)
+        assert "no gate" in error_of(lambda: conv.gate_values(self.x))
+
+
+def test_post_gate_needs_target_features():
+    edges = torch.tensor([[0, 1], [1, 2]])
+    conv = TemperGATConv((4, 4), 3, gate="post", add_self_loops=False)
+    with pytest.raises(ValueError, match="gate='first'"):
+        conv((torch.randn(5, 4), None), edges)
+
+
+def test_first_gate_without_target_features_gates_the_sources():
+    edges = torch.tensor([[0, 1], [1, 2]])
+    conv = TemperGATConv((4, 4), 3, gate="first", add_self_loops=False, bias=False)
+    x = torch.randn(5, 4)
+    out = conv((x, None), edges)
+    gate, none = conv.gate_values((x, None))
+    assert none is None
+    assert torch.allclose(out[1], (conv.lin_src(x) * gate)[0])
+
+
+def test_gatv2_needs_target_features():
+    conv = TemperGATv2Conv((4, 4), 3)
+    with pytest.raises(ValueError, match="pass both"):
+        conv((torch.randn(5, 4), None), torch.tensor([[0], [1]]))
+
+
+def test_size_that_contradicts_x():
+    conv = TemperGATConv(4, 3)
+    with pytest.raises(ValueError, match=r"size is \(5, 6\)"):
+        conv(torch.randn(5, 4), torch.tensor([[0], [1]]), size=(5, 6))
+
+
+def test_unknown_method_names_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'temp_gated'"):
+        build_model("temp_gatd", 4, 8, 2, heads=2)
+
+
+def test_width_not_divisible_by_heads():
+    with pytest.raises(ValueError, match=r"hidden_channels=9 .* heads=2"):
+        build_model("gat", 4, 9, 2, heads=2)

@@ -1,0 +1,171 @@
+"""The eleven methods and the classifier around them."""
+
+import pytest
+import torch
+from torch_geometric.nn import GCNConv
+
+from tempergat.nn import METHODS, TemperGATConv, TemperGATv2Conv, build_model
+from tempergat.nn.gcn import GCNLayer
+
+X = torch.randn(12, 6, generator=torch.Generator().manual_seed(0))
+EDGES = torch.randint(0, 12, (2, 50), generator=torch.Generator().manual_seed(1))
+
+PAPER = ["gcn", "gat", "gatv2", "gated", "temp_only", "temp_gated", "gated_temp"]
+PAPER += ["gated_v2", "temp_only_v2", "temp_gated_v2", "gated_temp_v2"]
+
+
+def test_the_table_is_the_papers_and_marks_what_it_did_not_run():
+    assert [name for name, method in METHODS.items() if method.in_paper] == PAPER
+    others = {name for name, method in METHODS.items() if not method.in_paper}
+    assert others == {"gated_first", "gated_first_v2"}
+    assert METHODS["temp_gated"][:3] == ("gat", "layer", "post")
+    assert METHODS["gated_temp_v2"][:3] == ("gatv2", "layer", "first")
+    assert METHODS["gated_first"][:3] == ("gat", None, "first")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_trains_all_of_its_parameters(method):
+    model = build_model(method, 6, 8, 3, heads=2)
+    out = model(X, EDGES)
+    assert out.shape == (12, 3)
+    out.pow(2).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_hidden_channels_is_the_total_width():
+    model = build_model("gat", 6, 64, 7, num_layers=3, heads=8)
+    shapes = [conv.lin.weight.shape for conv in model.convs]
+    assert shapes == [(64, 6), (64, 64), (7, 64)]
+    assert [conv.heads for conv in model.convs] == [8, 8, 1]
+
+
+def test_output_heads_are_averaged():
+    model = build_model("gatv2", 6, 8, 3, heads=2, out_heads=5)
+    assert model.convs[-1].heads == 5
+    assert not model.convs[-1].concat
+    assert model(X, EDGES).shape == (12, 3)
+
+
+@pytest.mark.parametrize("num_layers", [1, 2, 4])
+def test_depth(num_layers):
+    model = build_model("temp_gated", 6, 8, 3, num_layers=num_layers, heads=2)
+    assert len(model.convs) == num_layers
+    assert model(X, EDGES).shape == (12, 3)
+
+
+@pytest.mark.parametrize("jk", ["last", "cat", "max", "lstm"])
+@pytest.mark.parametrize("norm", [None, "batch_norm", "layer_norm"])
+def test_jumping_knowledge_and_normalisation(jk, norm):
+    model = build_model("temp_gated", 6, 8, 3, heads=2, jk=jk, norm=norm, residual=True)
+    out = model(X, EDGES)
+    assert out.shape == (12, 3)
+    out.pow(2).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_activation_stands_between_layers_only():
+    model = build_model("gat", 6, 8, 3, heads=2, act="relu")
+    hidden = model.convs[0](X, EDGES).relu()
+    assert torch.allclose(model(X, EDGES), model.convs[1](hidden, EDGES))
+
+
+@pytest.mark.parametrize("backbone", ["gat", "gatv2"])
+@pytest.mark.parametrize("in_channels", [6, -1])
+def test_shared_parameters_of_two_methods_start_equal(backbone, in_channels):
+    states = {}
+    for name, method in METHODS.items():
+        if method.backbone == backbone:
+            torch.manual_seed(4)
+            model = build_model(
+                name, in_channels, 8, 3, num_layers=3, heads=2, residual=True, jk="cat"
+            )
+            if in_channels == -1:
+                model(X, EDGES)
+            states[name] = model.state_dict()
+    plain = states[backbone]
+    for name, state in states.items():
+        for key, value in plain.items():
+            assert torch.equal(state[key], value), (name, key)
+
+
+def test_building_a_model_moves_the_generator_as_far_as_its_weights_need():
+    torch.manual_seed(4)
+    first = build_model("temp_gated", 6, 8, 3, heads=2)
+    second = build_model("temp_gated", 6, 8, 3, heads=2)
+    assert not torch.equal(first.convs[0].lin.weight, second.convs[0].lin.weight)
+
+
+def test_dropout_of_features_and_attention_are_separate():
+    seed = torch.tensor(1)
+    for options in ({"dropout": 0.5}, {"attention_dropout": 0.5}):
+        model = build_model("gat", 6, 8, 3, heads=2, **options)
+        model.train()
+        dropped = model(X, EDGES, dropout_seed=seed)
+        assert torch.equal(dropped, model(X, EDGES, dropout_seed=seed))
+        assert not torch.equal(dropped, model(X, EDGES, dropout_seed=seed + 1))
+        model.eval()
+        assert not torch.equal(dropped, model(X, EDGES, dropout_seed=seed))
+
+
+def test_the_gate_sees_the_dropped_out_input():
+    model = build_model("gated", 6, 8, 3, num_layers=1, dropout=0.9)
+    seen = []
+    conv = model.convs[0]
+    conv.lin_gate.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    conv.lin.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    model(X, EDGES)
+    assert torch.equal(seen[0], seen[1])
+    assert (seen[0] == 0).float().mean() > 0.5
+
+
+def test_without_dropout_training_draws_no_random_numbers():
+    model = build_model("temp_gated", 6, 8, 3, heads=2)
+    before = torch.get_rng_state()
+    model(X, EDGES)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_gcn_is_pygs():
+    edges = torch.cat([EDGES, torch.tensor([[3, 3], [3, 3]])], dim=1).unique(dim=1)
+    torch.manual_seed(2)
+    theirs = GCNConv(6, 5)
+    torch.manual_seed(2)
+    ours = GCNLayer(6, 5, residual=False)
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+    x, y = X.clone().requires_grad_(), X.clone().requires_grad_()
+    out, expected = ours(x, edges), theirs(y, edges)
+    assert torch.allclose(out, expected, atol=1e-6)
+    (out**2).sum().backward()
+    (expected**2).sum().backward()
+    assert torch.allclose(x.grad, y.grad, atol=1e-5)
+    assert torch.allclose(ours.lin.weight.grad, theirs.lin.weight.grad, atol=1e-4)
+
+
+def test_trimming_a_sampled_batch_keeps_the_seed_nodes_scores():
+    # Two seeds, their neighbours, and theirs, numbered by hop as samplers do.
+    edges = torch.tensor([[2, 3, 3, 4, 5, 6], [0, 0, 1, 2, 3, 3]])
+    x = torch.randn(7, 6)
+    model = build_model("temp_gated_v2", 6, 8, 3, heads=2)
+    whole = model(x, edges)[:2]
+    trimmed = model(
+        x,
+        edges,
+        num_sampled_nodes_per_hop=[2, 2, 3],
+        num_sampled_edges_per_hop=[3, 3],
+    )
+    assert len(trimmed) < 7
+    assert torch.allclose(trimmed[:2], whole, atol=1e-6)
+
+
+def test_edge_features_reach_the_layers():
+    model = build_model("temp_gated", 6, 8, 3, heads=2, edge_dim=4)
+    edge_attr = torch.randn(50, 4)
+    out = model(X, EDGES, edge_attr)
+    assert not torch.allclose(out, model(X, EDGES, 2 * edge_attr))
+
+
+def test_layer_classes_match_the_backbones():
+    for name, method in METHODS.items():
+        conv = build_model(name, 6, 8, 3, heads=2).convs[0]
+        classes = {"gcn": GCNLayer, "gat": TemperGATConv, "gatv2": TemperGATv2Conv}
+        assert type(conv) is classes[method.backbone]

@@ -1,0 +1,339 @@
+"""Plain layers are PyG's: outputs, gradients, weights, state and call forms."""
+
+import pytest
+import torch
+from torch_geometric import EdgeIndex
+from torch_geometric.nn import GATConv, GATv2Conv
+from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
+
+from tempergat import Graph
+from tempergat.nn import TemperGATConv, TemperGATv2Conv
+
+PAIRS = {"gat": (GATConv, TemperGATConv), "gatv2": (GATv2Conv, TemperGATv2Conv)}
+NEW_KEYS = ("theta", "lin_gate")
+
+
+def twins(backbone, *args, temperature=None, gate=None, **kwargs):
+    """PyG's layer and ours with the same weights."""
+    theirs_class, ours_class = PAIRS[backbone]
+    theirs = theirs_class(*args, **kwargs)
+    ours = ours_class(*args, temperature=temperature, gate=gate, **kwargs)
+    missing, unexpected = ours.load_state_dict(theirs.state_dict(), strict=False)
+    assert not unexpected
+    assert all(key.startswith(NEW_KEYS) for key in missing)
+    return theirs, ours
+
+
+def assert_close(a, b):
+    scale = b.abs().max().item() if b.numel() else 0.0
+    assert a.shape == b.shape
+    worst = (a - b).abs().max().item() if b.numel() else 0.0
+    assert worst <= 1e-6 * max(scale, 1e-3), f"{worst:.1e} of {scale:.1e}"
+
+
+def assert_same_function(theirs, ours, x, *args, **kwargs):
+    """Outputs and all gradients, by name."""
+
+    def run(layer):
+        inputs = x if isinstance(x, tuple) else (x,)
+        inputs = [i.clone().requires_grad_() for i in inputs]
+        layer.zero_grad()
+        out = layer(
+            tuple(inputs) if isinstance(x, tuple) else inputs[0], *args, **kwargs
+        )
+        torch.manual_seed(7)
+        (out * torch.randn_like(out)).sum().backward()
+        grads = {f"x{i}": t.grad for i, t in enumerate(inputs)}
+        grads |= {n: p.grad for n, p in layer.named_parameters()}
+        return out, grads
+
+    expected, expected_grads = run(theirs)
+    out, grads = run(ours)
+    assert_close(out, expected)
+    for name, gradient in expected_grads.items():
+        assert_close(grads[name], gradient)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("temperature", [None, "layer"])
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("edge_dim", [None, 3])
+@pytest.mark.parametrize("concat", [True, False])
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_same_outputs_and_gradients(
+    backbone, temperature, self_loops, edge_dim, concat, flow
+):
+    theirs, ours = twins(
+        backbone,
+        6,
+        5,
+        heads=3,
+        concat=concat,
+        add_self_loops=self_loops,
+        edge_dim=edge_dim,
+        residual=True,
+        flow=flow,
+        temperature=temperature,
+    )
+    edge_index = torch.randint(0, 12, (2, 50))
+    edge_attr = torch.randn(50, 3) if edge_dim else None
+    x = torch.randn(12, 6)
+    assert_same_function(theirs, ours, x, edge_index, edge_attr=edge_attr)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("temperature", [None, "layer"])
+@pytest.mark.parametrize("num_dst", [4, 8])
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_same_on_bipartite_graphs(backbone, temperature, num_dst, self_loops):
+    theirs, ours = twins(
+        backbone,
+        (6, 3),
+        5,
+        heads=2,
+        temperature=temperature,
+        add_self_loops=self_loops,
+    )
+    edge_index = torch.stack(
+        [torch.randint(0, 8, (20,)), torch.randint(0, num_dst, (20,))]
+    )
+    x = (torch.randn(8, 6), torch.randn(num_dst, 3))
+    assert_same_function(theirs, ours, x, edge_index)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_same_when_one_width_serves_both_sides(backbone):
+    theirs, ours = twins(backbone, 6, 5, add_self_loops=False)
+    edge_index = torch.stack([torch.randint(0, 8, (20,)), torch.randint(0, 4, (20,))])
+    x = (torch.randn(8, 6), torch.randn(4, 6))
+    assert_same_function(theirs, ours, x, edge_index)
+
+
+@pytest.mark.parametrize("size", [None, (8, 4)])
+def test_same_without_target_features(size):
+    theirs, ours = twins("gat", (6, 3), 5, add_self_loops=False, residual=False)
+    edge_index = torch.stack([torch.randint(0, 8, (20,)), torch.randint(0, 4, (20,))])
+    x = (torch.randn(8, 6), None)
+    assert_close(ours(x, edge_index, size=size), theirs(x, edge_index, size=size))
+
+
+def test_same_with_shared_weights():
+    theirs, ours = twins("gatv2", 6, 5, heads=2, share_weights=True)
+    edge_index = torch.randint(0, 9, (2, 30))
+    assert_same_function(theirs, ours, torch.randn(9, 6), edge_index)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize(
+    "fill_value", [0.5, "mean", "add", "max", torch.tensor([1.0, 2.0])]
+)
+def test_same_edge_features_of_self_loops(backbone, fill_value):
+    theirs, ours = twins(backbone, 6, 5, edge_dim=2, fill_value=fill_value)
+    edge_index = torch.randint(0, 7, (2, 20))
+    x, edge_attr = torch.randn(7, 6), torch.randn(20, 2)
+    assert_same_function(theirs, ours, x, edge_index, edge_attr=edge_attr)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_same_with_one_dimensional_edge_features(backbone):
+    theirs, ours = twins(backbone, 6, 5, edge_dim=1)
+    edge_index = torch.randint(0, 7, (2, 20))
+    x, edge_attr = torch.randn(7, 6), torch.randn(20)
+    assert_same_function(theirs, ours, x, edge_index, edge_attr=edge_attr)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_edge_features_may_be_left_out(backbone):
+    theirs, ours = twins(backbone, 6, 5, edge_dim=3)
+    edge_index = torch.randint(0, 7, (2, 20))
+    x = torch.randn(7, 6)
+    assert_close(ours(x, edge_index), theirs(x, edge_index))
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("aggr", ["mean", "max", ["add", "mean"]])
+def test_same_with_another_aggregation(backbone, aggr):
+    theirs, ours = twins(backbone, 6, 4, heads=1, concat=False, bias=False, aggr=aggr)
+    edge_index = torch.randint(0, 9, (2, 30))
+    x = torch.randn(9, 6)
+    assert "aggr" in ours.slow_path_reason()
+    assert_close(ours(x, edge_index), theirs(x, edge_index))
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_attention_weights_are_pygs_in_order_shape_and_content(backbone, self_loops):
+    theirs, ours = twins(backbone, 6, 5, heads=3, add_self_loops=self_loops)
+    edge_index = torch.randint(0, 9, (2, 30))
+    x = torch.randn(9, 6)
+    _, (edges, alpha) = theirs(x, edge_index, return_attention_weights=True)
+    _, (our_edges, our_alpha) = ours(x, edge_index, return_attention_weights=True)
+    assert torch.equal(our_edges, edges)
+    assert our_edges.dtype == edges.dtype
+    assert_close(our_alpha, alpha)
+    entropy = -(our_alpha * our_alpha.clamp_min(1e-9).log()).sum()
+    entropy.backward()
+    assert all(
+        p.grad is not None and p.grad.abs().sum() > 0
+        for n, p in ours.named_parameters()
+        if n.startswith("att")
+    )
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_attention_weights_in_training_show_the_dropout(backbone):
+    ours = PAIRS[backbone][1](6, 5, heads=3, dropout=0.5)
+    edge_index = torch.randint(0, 40, (2, 600))
+    x = torch.randn(40, 6)
+    out, (_, alpha) = ours(x, edge_index, return_attention_weights=True)
+    dropped = (alpha == 0).float().mean().item()
+    assert 0.4 < dropped < 0.6
+    ours.eval()
+    _, (_, whole) = ours(x, edge_index, return_attention_weights=True)
+    kept = alpha != 0
+    assert torch.allclose(alpha[kept], 2 * whole[kept], rtol=1e-5)
+    assert not torch.equal(out, ours(x, edge_index))
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_dropout_follows_torchs_seed_and_a_given_seed(backbone):
+    ours = PAIRS[backbone][1](6, 5, heads=3, dropout=0.5)
+    edge_index, x = torch.randint(0, 20, (2, 90)), torch.randn(20, 6)
+
+    def run(**kwargs):
+        return ours(x, edge_index, **kwargs)
+
+    torch.manual_seed(5)
+    first = run()
+    torch.manual_seed(5)
+    assert torch.equal(run(), first)
+    assert not torch.equal(run(), first)
+    seed = torch.tensor(11)
+    assert torch.equal(run(dropout_seed=seed), run(dropout_seed=seed))
+    assert not torch.equal(run(dropout_seed=seed), run(dropout_seed=seed + 1))
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_both_paths_draw_the_same_dropout_mask(backbone):
+    ours = PAIRS[backbone][1](6, 5, heads=3, dropout=0.5)
+    edge_index, x = torch.randint(0, 20, (2, 90)), torch.randn(20, 6)
+    seed = torch.tensor(3)
+    fast = ours(x, edge_index, dropout_seed=seed)
+    hook = ours.register_message_forward_hook(lambda *_: None)
+    assert_close(ours(x, edge_index, dropout_seed=seed), fast)
+    hook.remove()
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_state_dict_loads_strictly_into_the_plain_layer(backbone):
+    theirs_class, ours_class = PAIRS[backbone]
+    theirs = theirs_class(6, 5, heads=2, edge_dim=3, residual=True)
+    ours = ours_class(
+        6, 5, heads=2, edge_dim=3, residual=True, temperature=None, gate=None
+    )
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("gate", [None, "post", "first"])
+def test_state_dict_lacks_only_the_new_keys_elsewhere(backbone, gate):
+    theirs_class, ours_class = PAIRS[backbone]
+    ours = ours_class(6, 5, gate=gate)
+    state = theirs_class(6, 5).state_dict()
+    missing, unexpected = ours.load_state_dict(state, strict=False)
+    expected = {"theta"} | ({"lin_gate.weight", "lin_gate.bias"} if gate else set())
+    assert set(missing) == expected
+    assert not unexpected
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_equal_seeds_give_pygs_initial_weights_whatever_is_added(backbone):
+    theirs_class, ours_class = PAIRS[backbone]
+    torch.manual_seed(1)
+    expected = theirs_class(6, 5, heads=2, edge_dim=3, residual=True).state_dict()
+    for gate in (None, "post", "first"):
+        torch.manual_seed(1)
+        ours = ours_class(6, 5, heads=2, edge_dim=3, residual=True, gate=gate)
+        for key, value in expected.items():
+            assert torch.equal(ours.state_dict()[key], value), key
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("form", ["int32", "edge_index", "csr", "coo", "graph"])
+def test_every_form_of_edge_index_gives_the_same(backbone, self_loops, form):
+    theirs, ours = twins(backbone, 6, 5, heads=2, add_self_loops=self_loops)
+    edge_index = torch.randint(0, 9, (2, 30)).unique(dim=1)
+    x = torch.randn(9, 6)
+    expected = theirs(x, edge_index)
+    forms = {
+        "int32": lambda: edge_index.int(),
+        "edge_index": lambda: EdgeIndex(edge_index.contiguous(), sparse_size=(9, 9)),
+        "csr": lambda: to_torch_csr_tensor(edge_index.flip(0), size=(9, 9)),
+        "coo": lambda: to_torch_coo_tensor(edge_index.flip(0), size=(9, 9)),
+        "graph": lambda: Graph(edge_index, 9),
+    }
+    edges = forms[form]()
+    assert_close(ours(x, edges), expected)
+    assert_close(ours(x, edges), expected)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("to_sparse", [to_torch_csr_tensor, to_torch_coo_tensor])
+def test_attention_weights_of_a_sparse_matrix_are_pygs(backbone, self_loops, to_sparse):
+    theirs, ours = twins(backbone, 6, 5, heads=2, add_self_loops=self_loops)
+    edge_index = torch.randint(0, 9, (2, 30)).unique(dim=1)
+    adj_t = to_sparse(edge_index.flip(0), size=(9, 9))
+    x = torch.randn(9, 6)
+    _, (adj, alpha) = theirs(x, adj_t, return_attention_weights=True)
+    _, (our_adj, our_alpha) = ours(x, adj_t, return_attention_weights=True)
+    assert our_adj.layout == adj.layout
+    assert_close(our_alpha, alpha)
+    assert_close(our_adj.to_dense(), adj.to_dense())
+
+
+def test_csc_matrix_is_taken():
+    theirs, ours = twins("gat", 6, 5, add_self_loops=False)
+    edge_index = torch.randint(0, 9, (2, 30)).unique(dim=1)
+    adj_t = to_torch_csr_tensor(edge_index.flip(0), size=(9, 9))
+    x = torch.randn(9, 6)
+    assert_close(ours(x, adj_t.to_sparse_csc()), theirs(x, edge_index))
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_lazy_widths_come_from_the_first_input(backbone):
+    ours = PAIRS[backbone][1]((-1, -1), 5, gate="first", add_self_loops=False)
+    edge_index = torch.stack([torch.randint(0, 8, (20,)), torch.randint(0, 4, (20,))])
+    assert ours((torch.randn(8, 6), torch.randn(4, 3)), edge_index).shape == (4, 5)
+    with pytest.raises(ValueError, match="7 target features"):
+        ours((torch.randn(8, 6), torch.randn(4, 7)), edge_index)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_a_message_hook_sees_the_messages_and_can_change_them(backbone):
+    theirs, ours = twins(backbone, 6, 5, heads=2)
+    edge_index, x = torch.randint(0, 9, (2, 30)), torch.randn(9, 6)
+    for layer in (theirs, ours):
+        layer.register_message_forward_hook(lambda _, inputs, out: out * 2)
+    assert ours.slow_path_reason() == "a message hook is registered"
+    assert_same_function(theirs, ours, x, edge_index)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_a_subclass_may_override_message(backbone):
+    theirs_class, ours_class = PAIRS[backbone]
+
+    def message(self, x_j, alpha):
+        return 2 * x_j * alpha.unsqueeze(-1)
+
+    # PyG caches what it knows of a class by the class name: one name per backbone.
+    doubled = {"message": message}
+    DoubledTheirs = type(f"DoubledTheirs_{backbone}", (theirs_class,), doubled)
+    DoubledOurs = type(f"DoubledOurs_{backbone}", (ours_class,), doubled)
+    theirs = DoubledTheirs(6, 5)
+    ours = DoubledOurs(6, 5, temperature=None, gate=None)
+    ours.load_state_dict(theirs.state_dict())
+    assert ours.slow_path_reason() == f"DoubledOurs_{backbone} overrides message()"
+    edge_index, x = torch.randint(0, 9, (2, 30)), torch.randn(9, 6)
+    assert_same_function(theirs, ours, x, edge_index)
