@@ -9,14 +9,21 @@ from tempergat.train.config import (
 )
 from tempergat.train.grouping import group_size
 from tempergat.train.run import RunResult, train_group
+from tempergat.train.single import predict, train_single
+from tempergat.train.trackers import TensorBoardTracker, Tracker, WandbTracker
 
 __all__ = [
     "SELECTION_RULES",
     "Recipe",
     "RunConfig",
     "RunResult",
+    "TensorBoardTracker",
+    "Tracker",
+    "WandbTracker",
     "group_size",
     "load_recipe",
+    "predict",
     "recipe_names",
     "train_group",
+    "train_single",
 ]

@@ -83,11 +83,9 @@ class Training:
                 on_epoch(self.epochs_done)
 
     def _one_epoch(self) -> None:
-        parameters = list(self.group.parameters.values())
+        self.optimizer.zero_grad()
         losses = self.group.losses(self.epoch)
-        gradients = torch.autograd.grad(losses.sum(), parameters)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
+        losses.sum().backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         val_loss, scores = self.group.scores()
         self._record(losses.detach(), val_loss, scores)

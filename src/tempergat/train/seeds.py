@@ -179,20 +179,6 @@ class SeedGroup:
             self._mapped(gate_means)(parameters, buffers) if self._gated else nothing,
         )
 
-    @torch.no_grad()
-    def predict(self, state: State) -> Tensor:
-        """The class of every node, [seeds, nodes], at given parameters and buffers."""
-        names = {*self.parameters}
-
-        def classes(parameters: State, buffers: State) -> Tensor:
-            return self._logits(parameters, buffers).argmax(dim=-1)
-
-        self._model.eval()
-        return self._mapped(classes)(
-            {k: v for k, v in state.items() if k in names},
-            {k: v for k, v in state.items() if k not in names},
-        )
-
     def _logits(
         self, parameters: State, buffers: State, dropout_seed: Tensor | None = None
     ) -> Tensor:

@@ -1,0 +1,138 @@
+"""Checkpoints: one safetensors file that is whole, or refused.
+
+The file holds tensors and, in its header, facts as JSON text and a sha256 over both,
+since safetensors itself notices a cut file but not a flipped bit. Reading one runs no
+code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from tempergat.errors import UserError
+
+_FORMAT = "tempergat checkpoint 1"
+_LENGTH_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds.
+
+    Attributes:
+        tensors: By name.
+        facts: Plain JSON values by name.
+    """
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
+def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Writes a checkpoint so that the path holds the old file or the new one, whole.
+
+    Raises:
+        UserError: The folder cannot be written to.
+    """
+    stored = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    header = {"format": _FORMAT, "facts": json.dumps(facts, sort_keys=True)}
+    unsigned = safetensors.torch.save(stored, {**header, "sha256": ""})
+    digest = _digest(unsigned)
+    content = safetensors.torch.save(stored, {**header, "sha256": digest})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, content)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {path}: {error.strerror}; free space or choose a folder "
+            f"you may write to"
+        ) from error
+
+
+def read(path: Path) -> Checkpoint:
+    """Reads a checkpoint.
+
+    Raises:
+        UserError: There is none, or it is damaged, or of a later version.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"cannot read checkpoint {path}: {error.strerror}; give the path of a "
+            f"file that `tempergat train` made"
+        ) from error
+    try:
+        about = _header(content).get("__metadata__", {})
+        tensors = safetensors.torch.load(content)
+        intact = about.get("sha256") == _digest(content)
+    except (SafetensorError, ValueError, AttributeError, RecursionError) as error:
+        raise UserError(_damaged(path)) from error
+    if not str(about.get("format", "")).startswith("tempergat checkpoint"):
+        raise UserError(
+            f"{path} is not a checkpoint of tempergat; give the path of a file that "
+            f"`tempergat train` made"
+        )
+    if not intact:
+        raise UserError(_damaged(path))
+    if about["format"] != _FORMAT:
+        raise UserError(
+            f"{path} is a {about['format']!r}, this version reads {_FORMAT!r}; use "
+            f"the version of tempergat that made it"
+        )
+    return Checkpoint(tensors, json.loads(about["facts"]))
+
+
+def _damaged(path: Path) -> str:
+    return (
+        f"{path} is damaged: its content does not match its checksum; delete it and "
+        f"train again, or restore it from a copy"
+    )
+
+
+def _header(content: bytes) -> dict[str, Any]:
+    length = int.from_bytes(content[:_LENGTH_BYTES], "little")
+    header = json.loads(content[_LENGTH_BYTES : _LENGTH_BYTES + length])
+    if not isinstance(header, dict):
+        raise ValueError("the header is not an object")
+    return header
+
+
+def _digest(content: bytes) -> str:
+    """The sha256 of a file's header, without the checksum in it, and its tensors."""
+    header = _header(content)
+    header["__metadata__"] = {**header["__metadata__"], "sha256": ""}
+    length = int.from_bytes(content[:_LENGTH_BYTES], "little")
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    digest.update(memoryview(content)[_LENGTH_BYTES + length :])
+    return digest.hexdigest()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

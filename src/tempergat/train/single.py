@@ -1,0 +1,157 @@
+"""One run with checkpoints, and predictions from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tempergat.data import Dataset
+from tempergat.errors import UserError
+from tempergat.train import checkpoint
+from tempergat.train.config import RunConfig
+from tempergat.train.loop import COLUMNS, Training
+from tempergat.train.run import RunResult, memory_told, results_of
+from tempergat.train.seeds import SeedGroup, single_model
+from tempergat.train.task import features_of, graph_of, refuse_other_training, task_of
+from tempergat.train.trackers import Tracker
+
+CHECKPOINT_NAME = "checkpoint.safetensors"
+
+
+def train_single(
+    dataset: Dataset,
+    config: RunConfig,
+    seed: int,
+    device: torch.device,
+    checkpoint_dir: Path,
+    *,
+    resume: bool = True,
+    checkpoint_every: int = 50,
+    on_epoch: Callable[[int], None] | None = None,
+    tracker: Tracker | None = None,
+) -> RunResult:
+    """Trains one run and keeps a checkpoint of it.
+
+    A run that was stopped, at any point and in any way, goes on from its checkpoint
+    and ends, on a CPU, with bitwise the weights it would have had.
+
+    Args:
+        dataset: The graph, homogeneous.
+        config: The settings.
+        seed: The run's seed.
+        device: Where to train.
+        checkpoint_dir: The folder of the checkpoint file.
+        resume: Go on from the checkpoint in the folder, if there is one; otherwise
+            start anew and overwrite it.
+        checkpoint_every: Epochs between checkpoints; there is one at the end anyway.
+        on_epoch: Called with each epoch's number, from 1.
+        tracker: Takes the run's numbers after every epoch.
+
+    Raises:
+        UserError: Nothing can be trained with these arguments, or the folder holds
+            the checkpoint of another run or a damaged one.
+    """
+    if checkpoint_every < 1:
+        raise UserError(
+            f"checkpoint_every is {checkpoint_every}; give at least 1 epoch"
+        )
+    device = torch.device(device)
+    path = Path(checkpoint_dir) / CHECKPOINT_NAME
+    start = time.perf_counter()
+    with memory_told(config, 1, device):
+        group = SeedGroup(task_of(dataset, config, device), config, [seed])
+        training = Training(group, config)
+        facts: dict[str, Any] = {
+            "config": config.model_dump(mode="json"),
+            "seed": seed,
+            "fingerprint": dataset.fingerprint,
+            "in_channels": group.task.in_channels,
+            "num_classes": group.task.num_classes,
+        }
+        if resume and path.exists():
+            saved = checkpoint.read(path)
+            _refuse_another_run(path, saved.facts, facts)
+            training.load_state(saved.tensors)
+        else:
+            # A folder that cannot be written to is noticed before any work is done.
+            checkpoint.write(path, training.state(), facts)
+
+        def after_epoch(epoch: int) -> None:
+            if tracker is not None:
+                row = training.history[epoch - 1, 0].tolist()
+                tracker.log(epoch, dict(zip(COLUMNS, row, strict=True)))
+            if on_epoch is not None:
+                on_epoch(epoch)
+
+        while training.epochs_done < config.epochs:
+            following = training.epochs_done // checkpoint_every + 1
+            training.run(until=following * checkpoint_every, on_epoch=after_epoch)
+            checkpoint.write(path, training.state(), facts)
+        if tracker is not None:
+            tracker.finish()
+        return results_of(training, start)[0]
+
+
+def predict(
+    checkpoint_path: Path, dataset: Dataset, device: torch.device | str = "cpu"
+) -> Tensor:
+    """The class of every node of a graph, by a checkpoint's selected weights.
+
+    Args:
+        checkpoint_path: The checkpoint, or its folder.
+        dataset: A graph with as many features per node as the run's had.
+        device: Where to compute.
+
+    Returns:
+        One class per node, int64, on the CPU.
+
+    Raises:
+        UserError: The checkpoint is damaged or does not fit the graph.
+    """
+    path = Path(checkpoint_path)
+    if path.is_dir():
+        path = path / CHECKPOINT_NAME
+    device = torch.device(device)
+    saved = checkpoint.read(path)
+    config = RunConfig.model_validate(saved.facts["config"])
+    refuse_other_training(dataset, config)
+    x = features_of(dataset, config, device)
+    expected = saved.facts["in_channels"]
+    if x.size(1) != expected:
+        raise UserError(
+            f"{dataset.name} has {x.size(1)} features per node, but the model of "
+            f"{path} was trained on {expected}; give a graph with the same features"
+        )
+    model = single_model(config, expected, saved.facts["num_classes"], seed=0)
+    prefix = "best."
+    selected = {
+        name.removeprefix(prefix): value.squeeze(0)
+        for name, value in saved.tensors.items()
+        if name.startswith(prefix)
+    }
+    model.load_state_dict(selected)
+    model.to(device).eval()
+    with torch.no_grad():
+        logits: Tensor = model(x, graph_of(dataset, device))
+    return logits.argmax(dim=-1).cpu()
+
+
+def _refuse_another_run(
+    path: Path, found: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    for name, value in wanted.items():
+        seen: Any = found.get(name)
+        if seen == value:
+            continue
+        if name == "config":
+            name = next(k for k in value if seen.get(k) != value[k])
+            seen, value = seen.get(name), value[name]
+        raise UserError(
+            f"{path} is of another run: its {name} is {seen!r}, not {value!r}; choose "
+            f"another folder, or start anew without resuming"
+        )
