@@ -1,0 +1,238 @@
+"""The layers live with the rest of torch and PyG."""
+
+import copy
+import io
+import itertools
+import pickle
+
+import pytest
+import torch
+from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
+from torch_geometric.nn import HeteroConv, to_hetero
+
+from tempergat import Graph
+from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model, gate_penalty
+
+LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
+X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
+EDGES = torch.randint(0, 10, (2, 40), generator=torch.Generator().manual_seed(1))
+COMBINATIONS = list(itertools.product(LAYERS, [None, "post", "first"]))
+
+
+def step(layer, conv, x, edges):
+    conv.zero_grad()
+    x = x.clone().requires_grad_()
+    out = layer(x, edges)
+    out.pow(2).sum().backward()
+    grads = {n: p.grad.clone() for n, p in conv.named_parameters()}
+    return out.detach(), grads | {"x": x.grad}
+
+
+def assert_steps_equal(ours, expected):
+    assert torch.allclose(ours[0], expected[0], atol=1e-5)
+    for name, gradient in expected[1].items():
+        scale = gradient.abs().max().item() + 1e-6
+        assert torch.allclose(ours[1][name], gradient, atol=1e-5 * scale), name
+
+
+@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
+@pytest.mark.parametrize("edges", ["tensor", "graph"])
+def test_compiled_whole_forward_and_backward(backbone, gate, edges):
+    torch._dynamo.reset()
+    conv = LAYERS[backbone](5, 4, heads=2, gate=gate)
+    index = EDGES if edges == "tensor" else Graph(EDGES, 10)
+    expected = step(conv, conv, X, index)
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    assert_steps_equal(step(compiled, conv, X, index), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
+def test_compiled_by_inductor(backbone, gate):
+    torch._dynamo.reset()
+    conv = LAYERS[backbone](5, 4, heads=2, gate=gate)
+    expected = step(conv, conv, X, EDGES)
+    compiled = torch.compile(conv, fullgraph=True)
+    assert_steps_equal(step(compiled, conv, X, EDGES), expected)
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_compiled_with_edge_features_and_existing_self_loops(backbone):
+    torch._dynamo.reset()
+    conv = LAYERS[backbone](5, 4, edge_dim=3)
+    edges = torch.cat([EDGES, torch.tensor([[2, 2, 7], [2, 2, 7]])], dim=1)
+    edge_attr = torch.randn(43, 3)
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    expected = conv(X, edges, edge_attr)
+    assert torch.allclose(compiled(X, edges, edge_attr), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
+def test_exported_program_runs_on_other_edges(backbone, gate):
+    conv = LAYERS[backbone](5, 4, heads=2, gate=gate).eval()
+    program = torch.export.export(conv, (X, EDGES))
+    edges = torch.randint(0, 10, (2, 40))
+    assert torch.allclose(program.module()(X, edges), conv(X, edges), atol=1e-6)
+
+
+def test_exported_with_a_dynamic_number_of_edges():
+    conv = TemperGATConv(5, 4).eval()
+    dynamic = {1: torch.export.Dim("edges", min=2, max=10000)}
+    program = torch.export.export(
+        conv, (X, EDGES), dynamic_shapes={"x": None, "edge_index": dynamic}
+    )
+    edges = torch.randint(0, 10, (2, 17))
+    assert torch.allclose(program.module()(X, edges), conv(X, edges), atol=1e-6)
+
+
+@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
+def test_autocast_keeps_the_result_close(backbone, gate):
+    conv = LAYERS[backbone](5, 4, heads=2, gate=gate)
+    expected = conv(X, EDGES)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = conv(X, EDGES)
+        loss = out.float().pow(2).mean() + gate_penalty(conv)
+    loss.backward()
+    assert torch.allclose(
+        out.float(), expected, atol=0.05 * expected.abs().max().item()
+    )
+    assert all(torch.isfinite(p.grad).all() for p in conv.parameters())
+
+
+@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
+def test_deterministic_algorithms(backbone, gate):
+    conv = LAYERS[backbone](5, 4, heads=2, gate=gate, edge_dim=2)
+    edge_attr = torch.randn(40, 2)
+    torch.use_deterministic_algorithms(True)
+    try:
+        first = conv(X, EDGES, edge_attr)
+        first.sum().backward()
+        assert torch.equal(conv(X, EDGES, edge_attr), first)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
+def test_copies_right_after_a_training_step(backbone, gate):
+    conv = LAYERS[backbone](5, 4, heads=2, gate=gate)
+    out = conv(X, EDGES)
+    assert torch.equal(copy.deepcopy(conv)(X, EDGES), out)
+    assert torch.equal(pickle.loads(pickle.dumps(conv))(X, EDGES), out)
+    out.sum().backward()
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+@pytest.mark.parametrize("temperature", ["layer", "head", 0.5, None])
+def test_state_dict_round_trip(backbone, temperature):
+    conv = LAYERS[backbone](5, 4, heads=2, temperature=temperature)
+    for parameter in conv.parameters():
+        torch.nn.init.normal_(parameter)
+    stream = io.BytesIO()
+    torch.save(conv.state_dict(), stream)
+    stream.seek(0)
+    other = LAYERS[backbone](5, 4, heads=2, temperature=temperature)
+    other.load_state_dict(torch.load(stream, weights_only=True), strict=True)
+    assert torch.equal(other(X, EDGES), conv(X, EDGES))
+
+
+@pytest.mark.parametrize("gate", [None, "post", "first"])
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_inside_hetero_conv(backbone, gate):
+    conv = HeteroConv(
+        {
+            ("a", "x", "b"): LAYERS[backbone](
+                (-1, -1), 4, gate=gate, add_self_loops=False
+            ),
+            ("b", "y", "b"): LAYERS[backbone](-1, 4, gate=gate),
+            ("a", "z", "a"): LAYERS[backbone](-1, 4, gate=gate),
+        }
+    )
+    x = {"a": torch.randn(6, 3), "b": torch.randn(4, 5)}
+    edges = {
+        ("a", "x", "b"): torch.tensor([[0, 5, 2], [1, 3, 3]]),
+        ("b", "y", "b"): torch.tensor([[0, 1], [1, 2]]),
+        ("a", "z", "a"): torch.tensor([[0, 1], [1, 2]]),
+    }
+    out = conv(x, edges)
+    assert out["b"].shape == (4, 4)
+    (out["a"].sum() + out["b"].sum()).backward()
+    assert all(p.grad is not None for p in conv.parameters())
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_to_hetero(backbone):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = LAYERS[backbone]((-1, -1), 4, add_self_loops=False)
+            self.conv2 = LAYERS[backbone]((-1, -1), 3, add_self_loops=False)
+
+        def forward(self, x, edge_index):
+            return self.conv2(self.conv1(x, edge_index).relu(), edge_index)
+
+    metadata = (["a", "b"], [("a", "x", "b"), ("b", "y", "a")])
+    model = to_hetero(Net(), metadata)
+    x = {"a": torch.randn(6, 3), "b": torch.randn(4, 5)}
+    edges = {
+        ("a", "x", "b"): torch.tensor([[0, 5, 2], [1, 3, 3]]),
+        ("b", "y", "a"): torch.tensor([[0, 1], [1, 2]]),
+    }
+    out = model(x, edges)
+    assert out["a"].shape == (6, 3)
+    assert gate_penalty(model) > 0
+
+
+def test_to_hetero_refuses_self_loops_as_pyg_does():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = TemperGATConv((-1, -1), 4)
+
+        def forward(self, x, edge_index):
+            return self.conv(x, edge_index)
+
+    with pytest.raises(ValueError, match="add_self_loops"):
+        to_hetero(Net(), (["a", "b"], [("a", "x", "b"), ("b", "y", "a")]))
+
+
+def explain(model, algorithm, **kwargs):
+    explainer = Explainer(
+        model,
+        algorithm,
+        explanation_type="model",
+        model_config={
+            "mode": "multiclass_classification",
+            "task_level": "node",
+            "return_type": "raw",
+        },
+        **kwargs,
+    )
+    return explainer(X, EDGES, index=3)
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_attention_explainer_reads_the_attention(backbone):
+    model = build_model(
+        f"temp_gated{'_v2' if backbone == 'gatv2' else ''}", 5, 8, 3, heads=2
+    )
+    explanation = explain(model.eval(), AttentionExplainer(), edge_mask_type="object")
+    assert explanation.edge_mask.shape == (40,)
+    assert explanation.edge_mask.max() > 0
+    assert model.convs[0].slow_path_reason() is None
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_mask_based_explainer_learns_a_mask(backbone):
+    model = build_model(
+        f"temp_gated{'_v2' if backbone == 'gatv2' else ''}", 5, 8, 3, heads=2
+    )
+    before = model.eval()(X, EDGES)
+    explanation = explain(
+        model,
+        GNNExplainer(epochs=5),
+        edge_mask_type="object",
+        node_mask_type="attributes",
+    )
+    assert explanation.edge_mask.shape == (40,)
+    assert explanation.edge_mask.max() > 0
+    assert torch.equal(model(X, EDGES), before)

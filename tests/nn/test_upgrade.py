@@ -1,0 +1,244 @@
+"""A trained PyG model keeps its function, its optimiser and its hooks."""
+
+import pytest
+import torch
+from torch_geometric.nn import (
+    GAT,
+    GATConv,
+    GATv2Conv,
+    GCNConv,
+    HeteroConv,
+    Linear,
+    Sequential,
+    to_hetero,
+)
+
+from tempergat.nn import TemperGATConv, TemperGATv2Conv, upgrade
+
+X = torch.randn(15, 6, generator=torch.Generator().manual_seed(0))
+EDGES = torch.randint(0, 15, (2, 60), generator=torch.Generator().manual_seed(1))
+EDGE_ATTR = torch.randn(60, 3, generator=torch.Generator().manual_seed(2))
+GATES = [None, "post", "first"]
+
+
+class TwoLayers(torch.nn.Module):
+    def __init__(self, layer, **kwargs):
+        super().__init__()
+        self.first = layer(6, 4, heads=3, **kwargs)
+        self.block = torch.nn.ModuleDict({"deep": layer(12, 5, concat=False, **kwargs)})
+
+    def forward(self, x, edge_index, edge_attr=None):
+        x = self.first(x, edge_index, edge_attr).relu()
+        return self.block["deep"](x, edge_index, edge_attr)
+
+
+def randomise_biases(model):
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter)
+    return model
+
+
+def assert_same(a, b):
+    assert (a - b).abs().max() <= 1e-6 * b.abs().max()
+
+
+@pytest.mark.parametrize("layer", [GATConv, GATv2Conv])
+@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize("temperature", [None, "layer", "head", 1.0])
+@pytest.mark.parametrize("edge_dim", [None, 3])
+def test_function_is_unchanged_and_new_parts_are_alive(
+    layer, gate, temperature, edge_dim
+):
+    model = randomise_biases(TwoLayers(layer, edge_dim=edge_dim, residual=True))
+    edge_attr = EDGE_ATTR if edge_dim else None
+    expected = model(X, EDGES, edge_attr)
+    new = upgrade(model, temperature=temperature, gate=gate)
+    kinds = {GATConv: TemperGATConv, GATv2Conv: TemperGATv2Conv}
+    assert type(model.first) is kinds[layer]
+    assert type(model.block["deep"]) is kinds[layer]
+    out = model(X, EDGES, edge_attr)
+    assert_same(out, expected)
+
+    per_layer = (2 if gate else 0) + (1 if isinstance(temperature, str) else 0)
+    assert len(new) == 2 * per_layer
+    out.pow(2).sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in new)
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_pygs_own_gat_model(gate):
+    for v2 in (False, True):
+        model = GAT(6, 8, 2, 3, heads=2, v2=v2).eval()
+        expected = model(X, EDGES)
+        upgrade(model, gate=gate)
+        assert_same(model(X, EDGES), expected)
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_pygs_sequential(gate):
+    model = Sequential(
+        "x, edge_index",
+        [
+            (GATConv(6, 4), "x, edge_index -> x"),
+            torch.nn.ReLU(),
+            (GATv2Conv(4, 3), "x, edge_index -> x"),
+        ],
+    )
+    expected = model(X, EDGES)
+    assert upgrade(model, gate=gate)
+    assert_same(model(X, EDGES), expected)
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_layers_in_a_hetero_conv(gate):
+    def conv(layer):
+        return layer((6, 5), 4, add_self_loops=False)
+
+    model = torch.nn.ModuleList(
+        [
+            HeteroConv(
+                {
+                    ("a", "to", "b"): conv(GATConv),
+                    ("b", "to", "a"): GATv2Conv((5, 6), 4, add_self_loops=False),
+                }
+            )
+        ]
+    )
+    x = {"a": torch.randn(7, 6), "b": torch.randn(4, 5)}
+    edges = {
+        ("a", "to", "b"): torch.stack(
+            [torch.randint(0, 7, (9,)), torch.randint(0, 4, (9,))]
+        ),
+        ("b", "to", "a"): torch.stack(
+            [torch.randint(0, 4, (9,)), torch.randint(0, 7, (9,))]
+        ),
+    }
+    expected = model[0](x, edges)
+    upgrade(model, gate=gate)
+    out = model[0](x, edges)
+    for key, value in expected.items():
+        assert_same(out[key], value)
+
+
+def test_to_hetero_after_the_upgrade():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = GATConv((6, 6), 4, add_self_loops=False)
+            self.lin = Linear(4, 2)
+
+        def forward(self, x, edge_index):
+            return self.lin(self.conv(x, edge_index).relu())
+
+    net = Net()
+    upgrade(net, gate="first")
+    hetero = to_hetero(net, (["a"], [("a", "to", "a")]))
+    out = hetero({"a": X}, {("a", "to", "a"): EDGES})
+    assert out["a"].shape == (15, 2)
+
+
+def test_parameters_stay_the_same_objects_and_optimisers_valid():
+    model = TwoLayers(GATv2Conv)
+    before = dict(model.named_parameters())
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    model(X, EDGES).pow(2).sum().backward()
+    optimizer.step()
+    new = upgrade(model, gate="post")
+    after = dict(model.named_parameters())
+    for name, parameter in before.items():
+        assert after[name] is parameter
+    assert {id(p) for p in new} == {id(p) for n, p in after.items() if n not in before}
+    optimizer.add_param_group({"params": new})
+    values = [p.detach().clone() for p in new]
+    optimizer.zero_grad()
+    model(X, EDGES).pow(2).sum().backward()
+    optimizer.step()
+    assert all(not torch.equal(p, v) for p, v in zip(new, values, strict=True))
+
+
+def test_dtype_mode_frozen_weights_and_hooks_are_kept():
+    model = TwoLayers(GATConv).double().eval()
+    model.first.att_src.requires_grad_(False)
+    seen = []
+    handle = model.first.register_forward_hook(lambda *_: seen.append("forward"))
+    model.first.lin.register_forward_hook(lambda *_: seen.append("projection"))
+    message = model.first.register_message_forward_hook(
+        lambda *_: seen.append("message")
+    )
+    upgrade(model, gate="post")
+    assert model.first.theta.dtype == torch.float64
+    assert model.first.lin_gate.weight.dtype == torch.float64
+    assert not model.first.training
+    assert not model.first.att_src.requires_grad
+    model(X.double(), EDGES)
+    assert seen == ["projection", "message", "forward"]
+    handle.remove()
+    message.remove()
+    seen.clear()
+    model(X.double(), EDGES)
+    assert seen == ["projection"]
+
+
+def test_a_layer_shared_by_two_places_stays_shared():
+    conv = GATConv(6, 6)
+    model = torch.nn.ModuleList([conv, conv])
+    new = upgrade(model)
+    assert model[0] is model[1]
+    assert len(new) == 1
+
+
+def test_shared_weights_are_folded_once():
+    model = torch.nn.ModuleList([GATv2Conv(6, 5, share_weights=True, heads=2)])
+    randomise_biases(model)
+    expected = model[0](X, EDGES)
+    upgrade(model, gate="post")
+    assert model[0].lin_l is model[0].lin_r
+    assert_same(model[0](X, EDGES), expected)
+
+
+def test_other_layers_are_left_alone():
+    model = torch.nn.ModuleList([GCNConv(6, 5), torch.nn.Linear(5, 5)])
+    assert upgrade(model) == []
+    assert type(model[0]) is GCNConv
+
+
+def test_user_subclasses_are_left_alone_with_a_warning():
+    class MyConv(GATConv):
+        pass
+
+    model = torch.nn.ModuleList([MyConv(6, 5)])
+    with pytest.warns(UserWarning, match="MyConv is a subclass"):
+        assert upgrade(model) == []
+    assert type(model[0]) is MyConv
+
+
+def test_lazy_layers_are_refused_and_nothing_is_changed():
+    model = torch.nn.ModuleList([GATConv(6, 5), GATConv(-1, 5)])
+    with pytest.raises(ValueError, match="run the model once"):
+        upgrade(model)
+    assert type(model[0]) is GATConv
+    model[1](X, EDGES)
+    upgrade(model, gate="post")
+    assert model[1](X, EDGES).shape == (15, 5)
+
+
+def test_a_bare_layer_is_refused():
+    with pytest.raises(ValueError, match="itself a GATConv"):
+        upgrade(GATConv(6, 5))
+
+
+def test_edge_attr_that_pyg_ignored_is_ignored_with_one_warning():
+    model = torch.nn.ModuleList([GATConv(6, 5)])
+    expected = model[0](X, EDGES, EDGE_ATTR)
+    upgrade(model)
+    with pytest.warns(UserWarning, match="edge_attr is ignored"):
+        assert_same(model[0](X, EDGES, EDGE_ATTR), expected)
+    model[0](X, EDGES, EDGE_ATTR)
+
+
+def test_upgrading_draws_nothing_from_torchs_generator():
+    model = TwoLayers(GATConv)
+    before = torch.get_rng_state()
+    upgrade(model, gate="first")
+    assert torch.equal(torch.get_rng_state(), before)
