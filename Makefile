@@ -1,0 +1,40 @@
+# make demo   compares the methods on the built-in graph: a table and a picture
+# make test   everything CI checks: format, lint, types, architecture, tests
+# make bench  speed and memory beside PyG, as ratios measured in one run
+# Each needs Python 3.11 or newer and nothing else; the first run installs into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SHARED := $(wildcard $(CURDIR)/../shared/data)
+ifneq ($(SHARED),)
+export TEMPERGAT_MIRROR := $(if $(TEMPERGAT_MIRROR),$(TEMPERGAT_MIRROR):)$(SHARED)
+endif
+
+.PHONY: demo test test-all bench clean
+
+demo: .venv/installed
+	$(BIN)/tempergat compare
+
+test: .venv/installed
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: .venv/installed
+	$(BIN)/python -m pytest -n 2
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/attention_cpu.py
+	$(BIN)/python benchmarks/seeds.py
+	$(BIN)/python benchmarks/data_load.py
+
+.venv/installed: pyproject.toml constraints.txt $(wildcard CMakeLists.txt src/tempergat/ops/*.cpp src/tempergat/ops/*.h)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tempergat needs Python 3.11 or newer, found $$($(PYTHON) --version); set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv build dist tempergat-out
