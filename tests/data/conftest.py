@@ -1,8 +1,106 @@
-"""Settings the tests of the data share."""
+"""What the tests of the data share: a loopback server and small raw files."""
 
+import threading
 import warnings
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
 
 with warnings.catch_warnings():
     # PyG compiles parts of itself with torch.jit.script when it is first imported.
     warnings.simplefilter("ignore", DeprecationWarning)
     import torch_geometric  # noqa: F401
+
+from tempergat.data.catalog import CATALOG
+from tempergat.data.files import is_local
+
+
+class Server:
+    """Serves files over loopback http, well or badly.
+
+    Attributes:
+        files: Content by name.
+        tags: ETag by name; none is sent for a name that is not listed.
+        cuts: Bytes after which the next answers for a name break off, in order.
+        silent_cuts: Like `cuts`, but the answer does not announce its length.
+        requests: Name and Range header of every request, in order.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.tags: dict[str, str] = {}
+        self.cuts: dict[str, list[int]] = {}
+        self.silent_cuts: dict[str, int] = {}
+        self.redirects: dict[str, str] = {}
+        self.requests: list[tuple[str, str | None]] = []
+        self.url = ""
+
+
+def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.lstrip("/")
+            asked = self.headers.get("Range")
+            server.requests.append((name, asked))
+            if name in server.redirects:
+                self.send_response(302)
+                self.send_header("Location", server.redirects[name])
+                self.end_headers()
+                return
+            if name not in server.files:
+                self.send_error(404)
+                return
+            content = server.files[name]
+            start = 0
+            same = self.headers.get("If-Range") == server.tags.get(name)
+            if asked is not None and same:
+                start = int(asked.removeprefix("bytes=").removesuffix("-"))
+                if start >= len(content):
+                    self.send_error(416)
+                    return
+            self.send_response(206 if start else 200)
+            if start:
+                end = f"{len(content) - 1}/{len(content)}"
+                self.send_header("Content-Range", f"bytes {start}-{end}")
+            if name in server.tags:
+                self.send_header("ETag", server.tags[name])
+            body = content[start:]
+            if name in server.silent_cuts:
+                body = body[: server.silent_cuts[name]]
+            else:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            cuts = server.cuts.get(name)
+            self.wfile.write(body[: cuts.pop(0)] if cuts else body)
+
+        def log_message(self, format: str, *arguments: object) -> None: ...
+
+    return Handler
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server that lives as long as the test."""
+    state = Server()
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), _handler(state))
+    state.url = f"http://127.0.0.1:{listening.server_port}"
+    thread = threading.Thread(target=listening.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    yield state
+    listening.shutdown()
+    listening.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the network as the only source."""
+    monkeypatch.delenv("TEMPERGAT_MIRROR", raising=False)
+
+
+def require_raw_files(name: str, root: Path) -> None:
+    """Skips a test whose dataset is neither in a mirror nor cached."""
+    if not is_local(CATALOG[name], root):
+        pytest.skip(f"the raw files of {name} are in no mirror")
