@@ -259,13 +259,24 @@ def test_no_flipped_byte_is_ever_returned_as_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7, 0.95])
-def test_a_truncated_store_is_refused(tmp_path: Path, share: float) -> None:
+def test_a_truncated_store_is_refused_on_opening(tmp_path: Path, share: float) -> None:
     path = tmp_path / "store.sqlite"
     _filled(path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(UserError, match="damaged"), Store(path) as store:
-        store.runs()
+    with pytest.raises(UserError, match="damaged"):
+        Store(path)
+
+
+def test_damage_deep_inside_is_found_on_opening(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    _filled(path)
+    content = bytearray(path.read_bytes())
+    # The first bytes of the last page: what kind of page it is.
+    content[-4096:-4088] = b"\xff" * 8
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="damaged"):
+        Store(path)
 
 
 @pytest.mark.parametrize("existing", [False, True])
