@@ -1,0 +1,227 @@
+"""Many seeds at once beside sequential PyG runs, in one process.
+
+    python -m benchmarks.seeds --device cpu
+    python -m benchmarks.seeds --device cuda --whole cora citeseer pubmed
+
+The PyG run is `torch_geometric.nn.models.GAT(1433, 64, 2, 7, heads=8, act="elu")` on
+dense features with the same optimiser, an evaluation every epoch and the same initial
+weights as seed 0 of the group. Without dropout both must then have the same losses,
+which is checked. Rows are appended to benchmarks/results/seeds_<device>.csv; times are
+per epoch, of one run for PyG and of the whole group for ours.
+"""
+
+import argparse
+import csv
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import torch_geometric
+from torch_geometric.nn.models import GAT
+
+from tempergat.data import Dataset, load
+from tempergat.nn.methods import METHODS
+from tempergat.train import RunConfig, group_size, load_recipe, train_group
+from tempergat.train.loop import COLUMNS, Training
+from tempergat.train.seeds import SeedGroup, single_model
+from tempergat.train.task import task_of
+
+RESULTS = Path(__file__).parent / "results"
+# Equal sums in another order, through 5 steps of Adam.
+LOSS_TOLERANCE = 1e-4
+COMPARED_EPOCHS = 5
+
+
+def settings(method: str, dropout: float, epochs: int) -> RunConfig:
+    """Cora's recipe as PyG's model can have it: 8 output heads, one dropout rate."""
+    return (
+        load_recipe("cora")
+        .config_for(method)
+        .with_changes(
+            epochs=epochs,
+            out_heads=8,
+            feature_dropout=dropout,
+            attention_dropout=dropout,
+        )
+    )
+
+
+def run_pyg(
+    dataset: Dataset, config: RunConfig, device: torch.device, epochs: int
+) -> tuple[list[float], float]:
+    """A PyG user's loop: its losses, and seconds per epoch after the first ones."""
+    data = dataset.data.clone()
+    data.x = data.x.to_dense()
+    data = data.to(device)
+    model = GAT(
+        data.num_features,
+        config.hidden_channels,
+        config.num_layers,
+        dataset.num_classes,
+        heads=config.heads,
+        act=config.act,
+        dropout=config.feature_dropout,
+        v2=config.method == "gatv2",
+    )
+    ours = single_model(config, data.num_features, dataset.num_classes, seed=0)
+    model.load_state_dict(ours.state_dict())
+    model = model.to(device)
+    optimizer = torch.optim.Adam(
+        model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+    )
+    losses: list[float] = []
+    start = 0.0
+    for epoch in range(COMPARED_EPOCHS + epochs):
+        if epoch == COMPARED_EPOCHS:
+            start = time.perf_counter()
+        model.train()
+        optimizer.zero_grad()
+        out = model(data.x, data.edge_index)
+        loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        model.eval()
+        with torch.no_grad():
+            out = model(data.x, data.edge_index)
+            F.cross_entropy(out[data.val_mask], data.y[data.val_mask]).item()
+            correct = out.argmax(dim=1) == data.y
+            for mask in (data.train_mask, data.val_mask, data.test_mask):
+                correct[mask].float().mean().item()
+    return losses, (time.perf_counter() - start) / epochs
+
+
+def run_group(
+    dataset: Dataset, config: RunConfig, seeds: range, device: torch.device
+) -> tuple[list[float], float]:
+    """All seeds, in groups: the losses of seed 0, and seconds per epoch of all.
+
+    On a GPU the time is that of all epochs with everything around them, on a CPU that
+    of the epochs after the first two.
+    """
+    size = group_size(dataset, config, device)
+    losses: list[float] = []
+    total = 0.0
+    for first in range(0, len(seeds), size):
+        whole = time.perf_counter()
+        task = task_of(dataset, config, device)
+        group = SeedGroup(task, config, seeds[first : first + size])
+        training = Training(group, config)
+        training.run(until=2)
+        warm = time.perf_counter()
+        training.run()
+        history = training.history.cpu()
+        done = time.perf_counter()
+        if device.type == "cuda":
+            total += (done - whole) / config.epochs
+        else:
+            total += (done - warm) / (config.epochs - 2)
+        losses = losses or history[:, 0, COLUMNS.index("loss")].tolist()
+    return losses, total
+
+
+def compare(
+    dataset: Dataset, method: str, dropout: float, seeds: int, device: torch.device
+) -> dict[str, Any]:
+    """One row: PyG's time, ours, and how many times faster ours is."""
+    on_gpu = device.type == "cuda"
+    config = settings(method, dropout, epochs=400 if on_gpu else 8)
+    pyg_losses, pyg_s = run_pyg(dataset, config, device, epochs=50 if on_gpu else 10)
+    losses, ours_s = run_group(dataset, config, range(seeds), device)
+    difference = max(
+        abs(a - b)
+        for a, b in zip(
+            losses[:COMPARED_EPOCHS], pyg_losses[:COMPARED_EPOCHS], strict=True
+        )
+    )
+    if dropout == 0.0 and difference > LOSS_TOLERANCE:
+        raise SystemExit(f"losses of {method} differ from PyG's by {difference}")
+    return {
+        "what": "epoch",
+        "method": method,
+        "dropout": dropout,
+        "seeds": seeds,
+        "pyg_run_ms": round(1e3 * pyg_s, 3),
+        "all_seeds_ms": round(1e3 * ours_s, 3),
+        "times_faster": round(pyg_s * seeds / ours_s, 2),
+        "loss_difference": f"{difference:.1e}" if dropout == 0.0 else "",
+    }
+
+
+def whole_study(name: str, seeds: int, device: torch.device) -> dict[str, Any]:
+    """One row: all methods of the paper with the dataset's recipe, in full."""
+    dataset, recipe = load(name), load_recipe(name)
+    start = time.perf_counter()
+    for method in (m for m, facts in METHODS.items() if facts.in_paper):
+        config = recipe.config_for(method)
+        size = group_size(dataset, config, device)
+        for first in range(0, seeds, size):
+            chosen = range(first, min(first + size, seeds))
+            train_group(dataset, config, chosen, device)
+    return {
+        "what": f"{name}, all methods, all epochs",
+        "seeds": seeds,
+        "all_seeds_ms": round(1e3 * (time.perf_counter() - start), 1),
+    }
+
+
+def machine(device: torch.device) -> str:
+    """The machine, in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text().splitlines()
+        model = next((x for x in lines if x.startswith("model name")), model)
+    threads = torch.get_num_threads()
+    return f"{model.split(':')[-1].strip()}, {threads} of {os.cpu_count()} cores"
+
+
+def save(rows: list[dict[str, Any]], device: torch.device) -> None:
+    """Appends the rows, with machine and versions, to the device's file."""
+    about = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": machine(device),
+        "torch": torch.__version__,
+        "torch_geometric": torch_geometric.__version__,
+    }
+    names = ("what", "method", "dropout", "seeds", "pyg_run_ms", "all_seeds_ms")
+    columns = [*names, "times_faster", "loss_difference", *about]
+    path = RESULTS / f"seeds_{device.type}.csv"
+    is_new = not path.exists()
+    RESULTS.mkdir(exist_ok=True)
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerows({**row, **about} for row in rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--methods", nargs="*", default=["gat", "gatv2"])
+    parser.add_argument("--dropout", type=float, nargs="*", default=[0.0, 0.6])
+    parser.add_argument("--whole", nargs="*", default=[])
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    dataset = load("cora")
+    rows = []
+    for method in options.methods:
+        for dropout in options.dropout:
+            rows.append(compare(dataset, method, dropout, options.seeds, device))
+            print(rows[-1], flush=True)
+    for name in options.whole:
+        rows.append(whole_study(name, options.seeds, device))
+        print(rows[-1], flush=True)
+    save(rows, device)
+
+
+if __name__ == "__main__":
+    main()
