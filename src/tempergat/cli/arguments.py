@@ -1,6 +1,7 @@
 """What several commands take, checked before any work is done."""
 
 import difflib
+import os
 import shlex
 import sys
 from collections.abc import Collection
@@ -131,6 +132,23 @@ def choose_device(name: str) -> "torch.device":
             "`tempergat doctor`"
         )
     return device
+
+
+def require_writable(folder: Path) -> None:
+    """Refuse a folder that could not be made or written to.
+
+    Raises:
+        UserError: It is so.
+    """
+    nearest = next(
+        path for path in (folder, *folder.absolute().parents) if path.exists()
+    )
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise UserError(
+            f"cannot write to {folder}: {nearest} is "
+            f"{'read-only' if nearest.is_dir() else 'a file'}; choose another folder "
+            "with --out"
+        )
 
 
 def resume_command() -> str:

@@ -22,10 +22,12 @@ from tempergat.cli.arguments import (
     describe,
     parse_methods,
     parse_runs,
+    require_writable,
     resume_command,
 )
 from tempergat.cli.graphs import GENERATED, load_graph, recipe_name_for
 from tempergat.cli.signals import exit_status
+from tempergat.cli.waiting import waiting
 from tempergat.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def compare(
     dataset: Annotated[
         str,
         typer.Argument(
-            metavar="[DATASET|PATH]",
+            metavar="DATASET|PATH",
             help="A name (`tempergat data list`) or the path of a graph of your own; a "
             "generated graph with both kinds of noise when left out.",
             show_default=False,
@@ -75,14 +77,17 @@ def compare(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train methods over many seeds and say which differences are real.
+    """Which method wins on a graph, and is it real?
 
-    Runs are kept in the --out folder as they finish: the same command goes on where
-    it was stopped, and does nothing twice. Exit status: 0 done, 1 some runs failed,
-    2 bad usage or input.
+    Trains every method over many seeds and says which differences stand out of the
+    noise. Runs are kept in the --out folder as they finish: the same command goes on
+    where it was stopped, and does nothing twice. Exit status: 0 done, 1 some runs
+    failed, 2 bad usage or input.
     """
-    plan = _plan(dataset, runs, methods, baseline, recipe)
-    _Comparison(plan, device, out, as_json, quiet).run(dataset, split, split_seed)
+    with waiting("starting", quiet=quiet):
+        plan = _plan(dataset, runs, methods, baseline, recipe)
+        comparison = _Comparison(plan, device, out, as_json, quiet)
+    comparison.run(dataset, split, split_seed)
 
 
 @dataclass(frozen=True)
@@ -165,20 +170,22 @@ class _Comparison:
         from tempergat.study.sweep import Progress, sweep
 
         plan = self._plan
-        with Store(self._out / STORE_NAME) as store:
-            console = None if self._quiet else self._stderr
-            graph = load_graph(name, split, split_seed, console)
-            self._metric = graph.metric
-            self._say(describe(graph))
+        # Before a download, so that it is not in vain.
+        require_writable(self._out)
+        console = None if self._quiet else self._stderr
+        graph = load_graph(name, split, split_seed, console)
+        self._metric = graph.metric
+        self._say(describe(graph))
+        self._say(
+            f"{len(plan.methods)} methods x {len(plan.seeds)} runs on "
+            f"{self._device}, recipe {plan.recipe}"
+        )
+        if plan.without_baseline:
             self._say(
-                f"{len(plan.methods)} methods x {len(plan.seeds)} runs on "
-                f"{self._device}, recipe {plan.recipe}"
+                f"nothing to compare {', '.join(plan.without_baseline)} with: add "
+                "the backbone to --methods, or choose a --baseline"
             )
-            if plan.without_baseline:
-                self._say(
-                    f"nothing to compare {', '.join(plan.without_baseline)} with: add "
-                    "the backbone to --methods, or choose a --baseline"
-                )
+        with Store(self._out / STORE_NAME) as store:
             display = make_display(
                 self._stderr,
                 plan.methods,

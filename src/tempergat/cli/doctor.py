@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print versions, devices, and which attention kernels serve them."""
+    """Versions, devices and attention kernels."""
     findings = examine()
     if as_json:
         typer.echo(json.dumps(findings, indent=1))

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 def methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the methods: backbone, temperature, gate."""
+    """The methods and what they are made of."""
     from tempergat.cli.tables import output_console, print_table
     from tempergat.nn.methods import METHODS
     from tempergat.study.report import Table

@@ -6,7 +6,6 @@ from typing import Protocol, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from tempergat.cli.tables import layout
@@ -183,10 +182,11 @@ class _LiveTable(_Silence):
             done += progress.group_runs * progress.epoch / progress.epochs
         words = [_counted(progress), self._tally.best]
         line = "; ".join(word for word in words if word) + _left(progress)
+        filled = round(_BAR_WIDTH * done / max(progress.runs, 1))
+        bar = Text("━" * filled, style="green")
+        bar.append("━" * (_BAR_WIDTH - filled), style="dim")
         return Group(
-            layout(_COLUMNS, rows, self._console.width),
-            ProgressBar(total=max(progress.runs, 1), completed=done, width=_BAR_WIDTH),
-            Text(line),
+            layout(_COLUMNS, rows, self._console.width), bar.append(f" {line}", "none")
         )
 
     def _row(self, method: str) -> tuple[str, ...]:

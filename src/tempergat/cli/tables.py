@@ -3,21 +3,20 @@
 import sys
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from tempergat.study.report import Table
 
 # Left out first where a terminal is too narrow; the written tables have them all.
 _DISPENSABLE = ("d", "runs", "p", "95 % interval")
-_PADDING = 2
-_VERDICT_STYLES = {"better": "green", "worse": "red", "failed": "red"}
+_GAP = "  "
+_STYLES = {"better": "green", "worse": "red"}
+_WIDTH_OF_A_FILE = 200
 
 
 def output_console() -> Console:
-    """Standard output; as wide as need be where it is not a terminal."""
+    """Standard output; wide where it is not a terminal."""
     return _console(sys.stdout.isatty(), stderr=False)
 
 
@@ -27,8 +26,12 @@ def error_console() -> Console:
 
 
 def _console(is_terminal: bool, stderr: bool) -> Console:
-    width = None if is_terminal else 200
-    return Console(stderr=stderr, width=width, highlight=False, markup=False)
+    return Console(
+        stderr=stderr,
+        width=None if is_terminal else _WIDTH_OF_A_FILE,
+        highlight=False,
+        markup=False,
+    )
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -39,37 +42,55 @@ def print_table(console: Console, table: Table) -> None:
         console.print(Text(note, style="dim"))
 
 
-def layout(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> RichTable:
-    """Rows and columns as rich lays them out, within a width where possible."""
-    shown = _fitting(columns, rows, width)
-    laid_out = RichTable(
-        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _PADDING, 0, 0), expand=False
-    )
-    for position, index in enumerate(shown):
-        laid_out.add_column(
-            columns[index],
-            justify="left" if position in (0, len(shown) - 1) else "right",
-            no_wrap=True,
-        )
-    for row in rows:
-        laid_out.add_row(
-            *(Text(row[index], _VERDICT_STYLES.get(row[index], "")) for index in shown)
-        )
+def layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Text:
+    """Rows under their headings, words to the left and numbers to the right.
+
+    Args:
+        columns: Headings.
+        rows: Cells, as many to a row as there are headings.
+        width: What there is room for; columns that matter least are left out until
+            the rest fits.
+    """
+    widths = [
+        max(len(text) for text in (heading, *(row[index] for row in rows)))
+        for index, heading in enumerate(columns)
+    ]
+    shown = _fitting(columns, widths, width)
+    to_the_right = {
+        index
+        for index in shown
+        if any(row[index][:1] in "+-.0123456789<" and row[index] != "-" for row in rows)
+    }
+    laid_out = Text(no_wrap=True, overflow="crop")
+    for row in (columns, *rows):
+        cells = []
+        for index in shown:
+            room = widths[index]
+            cell = (
+                row[index].rjust(room)
+                if index in to_the_right
+                else row[index].ljust(room)
+            )
+            cells.append(Text(cell, "" if row is columns else _style(row[index])))
+        line = Text(_GAP).join(cells)
+        line.rstrip()
+        laid_out.append_text(line)
+        laid_out.append("\n")
+        if row is columns:
+            rule = sum(widths[index] for index in shown) + len(_GAP) * (len(shown) - 1)
+            laid_out.append("─" * rule + "\n", style="dim")
+    laid_out.right_crop(1)
     return laid_out
 
 
-def _fitting(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> list[int]:
-    widths = [
-        max(len(columns[index]), *(len(row[index]) for row in rows), 0)
-        for index in range(len(columns))
-    ]
+def _fitting(columns: Sequence[str], widths: Sequence[int], width: int) -> list[int]:
     shown = list(range(len(columns)))
     for name in _DISPENSABLE:
-        if sum(widths[index] + _PADDING for index in shown) <= width:
+        if sum(widths[index] + len(_GAP) for index in shown) <= width:
             break
         shown = [index for index in shown if columns[index] != name]
     return shown
+
+
+def _style(cell: str) -> str:
+    return _STYLES.get(cell, "")

@@ -1,0 +1,277 @@
+"""`tempergat train`, one run with a checkpoint, and `tempergat predict` from it."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempergat.cli.arguments import (
+    DatasetName,
+    DeviceName,
+    Json,
+    Quiet,
+    RecipeName,
+    Split,
+    SplitSeed,
+    checked_method,
+    choose_device,
+    describe,
+    resume_command,
+)
+from tempergat.cli.graphs import load_graph, recipe_name_for
+from tempergat.cli.signals import exit_status
+from tempergat.cli.waiting import waiting
+from tempergat.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tempergat.data import Dataset
+    from tempergat.train import RunConfig, RunResult, Tracker
+
+# A line this often where there is no terminal, in parts of the whole run.
+_LINES = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Add both commands to the application."""
+    app.command()(train)
+    app.command()(predict)
+
+
+def train(
+    dataset: DatasetName,
+    method: Annotated[str, typer.Option(help="One of `tempergat methods`.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
+    recipe: RecipeName = None,
+    split: Split = None,
+    split_seed: SplitSeed = None,
+    device: DeviceName = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the checkpoint; one for each run under tempergat-out/ "
+            "when left out.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on from the folder's checkpoint, or start anew.")
+    ] = True,
+    track: Annotated[
+        str | None, typer.Option(help="Also send curves to tensorboard or wandb.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train one run, with a checkpoint.
+
+    The same command goes on where it was stopped, and ends with the same weights.
+    """
+    with waiting("starting", quiet=quiet):
+        from tempergat.cli.tables import error_console
+        from tempergat.train import load_recipe, train_single
+
+        settings = load_recipe(recipe or recipe_name_for(dataset))
+        config = settings.config_for(checked_method(method))
+        where = choose_device(device)
+    console = error_console()
+    graph = load_graph(dataset, split, split_seed, None if quiet else console)
+    folder = out or Path("tempergat-out") / _folder_name(graph.name, method, seed)
+    if not quiet:
+        console.print(describe(graph))
+    try:
+        with (
+            _tracker(track, folder, config) as tracker,
+            _epoch_display(None if quiet else console, config.epochs) as on_epoch,
+        ):
+            result = train_single(
+                graph,
+                config,
+                seed,
+                where,
+                folder,
+                resume=resume,
+                on_epoch=on_epoch,
+                tracker=tracker,
+            )
+    except KeyboardInterrupt as stop:
+        typer.echo(
+            f"Stopped; the checkpoint in {folder} is kept. To go on:\n"
+            f"  {resume_command()}",
+            err=True,
+        )
+        raise typer.Exit(exit_status(stop)) from stop
+    _show(graph, config, result, folder, as_json)
+    if result.status == "failed":
+        raise typer.Exit(1)
+
+
+def predict(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A checkpoint of `tempergat train`, or its folder.")
+    ],
+    data: DatasetName,
+    out: Annotated[Path, typer.Option(help="The CSV to write.")] = Path("labels.csv"),
+    device: DeviceName = "auto",
+    as_json: Json = False,
+) -> None:
+    """Classify a graph's nodes with a checkpoint.
+
+    Writes a CSV of nodes and class numbers; classes given as words count in
+    alphabetical order.
+    """
+    from tempergat.study import atomic
+    from tempergat.study.report import csv_text
+    from tempergat.train import predict as predict_classes
+
+    graph = load_graph(data, None, None, None)
+    classes = predict_classes(checkpoint, graph, choose_device(device)).tolist()
+    nodes = _node_names(data) or range(len(classes))
+    lines = [
+        {"node": node, "label": label}
+        for node, label in zip(nodes, classes, strict=True)
+    ]
+    atomic.write_text(out, csv_text(lines))
+    counts = {label: classes.count(label) for label in sorted(set(classes))}
+    if as_json:
+        facts = {
+            "dataset": graph.name,
+            "nodes": len(classes),
+            "per_class": {str(label): count for label, count in counts.items()},
+            "file": str(out),
+        }
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    listed = ", ".join(f"{count:,} of class {label}" for label, count in counts.items())
+    typer.echo(f"{graph.name}: {len(classes):,} nodes, {listed}")
+    typer.echo(f"wrote {out}")
+
+
+def _show(
+    graph: "Dataset",
+    config: "RunConfig",
+    result: "RunResult",
+    folder: Path,
+    as_json: bool,
+) -> None:
+    from tempergat.study.results import METRIC_NAMES
+    from tempergat.train.single import CHECKPOINT_NAME
+
+    file = folder / CHECKPOINT_NAME
+    scores = {
+        rule: {part: 100.0 * score for part, score in found.items()}
+        for rule, found in result.scores.items()
+    }
+    if as_json:
+        facts: dict[str, Any] = {
+            "dataset": graph.name,
+            "method": config.method,
+            "seed": result.seed,
+            "metric": graph.metric,
+            "status": result.status,
+            "reason": result.reason,
+            "selection": config.selection,
+            "epochs": result.epochs,
+            "scores": scores,
+            "temperatures": result.temperatures,
+            "gate_means": result.gate_means,
+            "time_s": result.time_s,
+            "checkpoint": str(file),
+        }
+        typer.echo(json.dumps(facts, indent=1, allow_nan=False))
+        return
+    title = f"{config.method} on {graph.name}, seed {result.seed}"
+    if result.status == "failed":
+        typer.echo(f"{title}: failed, {result.reason}")
+        return
+    chosen = scores[config.selection]
+    typer.echo(
+        f"{title}: test {METRIC_NAMES[graph.metric]} {chosen['test']:.2f} % at epoch "
+        f"{result.selected_epoch} of {config.epochs} (validation {chosen['val']:.2f}, "
+        f"training {chosen['train']:.2f})"
+    )
+    for words, values in (
+        ("temperatures", result.temperatures),
+        ("mean gates", result.gate_means),
+    ):
+        if values.get("selected"):
+            typer.echo(f"{words}: {_joined(values['selected'])}")
+    typer.echo(f"checkpoint: {file}")
+
+
+def _joined(values: list[float | list[float]]) -> str:
+    return ", ".join(
+        f"{value:.3f}" if isinstance(value, float) else f"({_joined([*value])})"
+        for value in values
+    )
+
+
+def _folder_name(dataset: str, method: str, seed: int) -> str:
+    return re.sub(r"[^\w.-]+", "-", f"{dataset}-{method}-seed{seed}")
+
+
+def _node_names(data: str) -> list[str] | None:
+    """The nodes' own names, where the graph is a folder that gives them."""
+    from tempergat.data.tables import as_text, find_table, read_table
+
+    folder = Path(data)
+    table = find_table(folder, "nodes") if folder.is_dir() else None
+    columns = {} if table is None else read_table(table).columns
+    return as_text(columns["id"]).tolist() if "id" in columns else None
+
+
+@contextmanager
+def _tracker(
+    name: str | None, folder: Path, config: "RunConfig"
+) -> Iterator["Tracker | None"]:
+    from tempergat.train import TensorBoardTracker, WandbTracker
+
+    if name is None:
+        yield None
+    elif name == "tensorboard":
+        yield TensorBoardTracker(folder / "tensorboard")
+    elif name == "wandb":
+        yield WandbTracker("tempergat", config.model_dump(mode="json"), folder)
+    else:
+        raise UserError(f"--track is {name!r}; choose tensorboard or wandb")
+
+
+@contextmanager
+def _epoch_display(
+    console: "Console | None", epochs: int
+) -> Iterator[Callable[[int], None] | None]:
+    from tempergat.cli.progress import duration
+
+    if console is None:
+        yield None
+        return
+    begun: list[tuple[int, float]] = []
+
+    def words(epoch: int) -> str:
+        # Epochs done before this process started say nothing about its speed.
+        begun.append((epoch, time.monotonic()))
+        del begun[1:-1]
+        (first, since), (last, now) = begun[0], begun[-1]
+        left = ""
+        if last > first and epoch < epochs:
+            seconds = (now - since) / (last - first) * (epochs - epoch)
+            left = f", about {duration(seconds)} left"
+        return f"epoch {epoch} of {epochs}{left}"
+
+    if not console.is_terminal:
+        every = max(epochs // _LINES, 1)
+
+        def say(epoch: int) -> None:
+            line = words(epoch)
+            if epoch % every == 0 or epoch == epochs:
+                console.print(line)
+
+        yield say
+        return
+    with console.status("starting") as status:
+        yield lambda epoch: status.update(words(epoch))
