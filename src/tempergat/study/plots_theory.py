@@ -82,10 +82,8 @@ def gate_figure(
                 ]
                 label = _VARIANTS[variant]
                 _band(axes, rows, "tau", "snr", look, f"{label}, labels")
-                if variant != "ungated":
-                    faint = look | {"markerfacecolor": "white", "linewidth": 0.8}
-                    label = f"{label}, features"
-                    _band(axes, rows, "tau", "readout_snr", faint, label)
+                faint = look | {"markerfacecolor": "white", "linewidth": 0.8}
+                _band(axes, rows, "tau", "readout_snr", faint, f"{label}, features")
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
             axes.set_title(f"T = {temperature:g}")

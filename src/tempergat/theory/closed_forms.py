@@ -37,7 +37,8 @@ def mean_absolute(shift: FloatArray | float, scale: float) -> FloatArray:
     shift = np.abs(np.asarray(shift, dtype=np.float64))
     if scale == 0:
         return shift
-    ratio = shift / scale
+    # Beyond 40 the density is zero and the error function one, to the last digit.
+    ratio = np.minimum(shift, 40 * scale) / scale
     return np.asarray(
         scale * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
         + shift * erf(ratio / np.sqrt(2))

@@ -6,6 +6,7 @@ what the target contributes, and the softmax cancels, from what tells neighbours
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,29 +34,30 @@ class LogitSample:
 
     def mean(self, other: bool) -> Estimate:
         """Mean distance to a neighbour of the same or of the other class."""
-        return self._means()[..., OTHER if other else SAME]
+        return self._means[..., OTHER if other else SAME]
 
     def variance(self, other: bool) -> Estimate:
         """Its variance, over targets and neighbours."""
-        means = self._means()
+        means = self._means
         square = means[..., OTHER_SQUARED if other else SAME_SQUARED]
         return square - means[..., OTHER if other else SAME].square()
 
     def neighbour_variance(self, other: bool) -> Estimate:
         """The part of the variance that differs among one target's neighbours."""
-        means = self._means()
+        means = self._means
         square = means[..., OTHER_SQUARED if other else SAME_SQUARED]
         return square - means[..., OTHER_PRODUCT if other else SAME_PRODUCT]
 
     def gap(self) -> Estimate:
         """The class-separation logit gap."""
-        means = self._means()
+        means = self._means
         return means[..., OTHER] - means[..., SAME]
 
     def squared_gap(self) -> Estimate:
         """Mean over targets of the squared gap."""
-        return self._means()[..., GAP_PRODUCT]
+        return self._means[..., GAP_PRODUCT]
 
+    @cached_property
     def _means(self) -> Estimate:
         return resampled_means(self.sums, BLOCK, self.seed)
 

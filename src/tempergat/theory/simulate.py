@@ -7,6 +7,7 @@ first one's with the sign turned, and SNR = sqrt(2) mean / standard deviation.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -53,17 +54,18 @@ class Simulation:
 
     def mean_score(self) -> Estimate:
         """``E[R | y_i = +1]``."""
-        return self._means()[..., SCORE]
+        return self._means[..., SCORE]
 
     def variance(self) -> Estimate:
         """``Var(R | y_i = +1)``."""
-        means = self._means()
+        means = self._means
         return means[..., SCORE_SQUARED] - means[..., SCORE].square()
 
     def concentration(self) -> Estimate:
         """``E[sum_j alpha_j^2]``."""
-        return self._means()[..., CONCENTRATION]
+        return self._means[..., CONCENTRATION]
 
+    @cached_property
     def _means(self) -> Estimate:
         return resampled_means(self.sums, BLOCK, self.seed)
 
@@ -73,7 +75,7 @@ class Simulation:
             with np.errstate(divide="ignore"):
                 return np.asarray(means[..., first] * np.sqrt(2 / spread))
 
-        means = self._means()
+        means = self._means
         return Estimate(ratio(means.value), ratio(means.replicates))
 
 
