@@ -51,7 +51,7 @@ class DatasetReproduction:
     """One dataset of the paper's table.
 
     Attributes:
-        rules: Our result under each selection rule, the configured one first.
+        rules: Our result under each selection rule, best validation accuracy first.
         cells: Ours beside the paper's, method by method.
         claims: One per variant with a backbone.
         device: What the runs ran on.
@@ -66,7 +66,7 @@ class DatasetReproduction:
 
     @property
     def result(self) -> DatasetResult:
-        """Our result under the configured selection rule."""
+        """Our result at the best validation accuracy."""
         return self.rules[0]
 
 

@@ -126,8 +126,9 @@ def _page(report: Reproduction) -> str:
         "Made by `tempergat reproduce homogeneous` from results/; edit that, not this "
         "page.\nScores are test scores in percent at the first epoch of best "
         "validation accuracy, mean ±\nstandard deviation over runs with seeds fixed "
-        "beforehand. Settings are those of\nrecipes/paper/, where each value the paper "
-        "leaves unstated is marked; those were chosen on\nthe baselines alone.\n",
+        "beforehand. Settings are those of\nsrc/tempergat/recipes/paper/, where each "
+        "value the paper leaves unstated is marked; those\nwere chosen on the "
+        "baselines alone.\n",
         _summary(report),
         _what_does_not_hold(report),
         *(_dataset_section(dataset) for dataset in report.datasets),
