@@ -15,11 +15,13 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
+from torch.utils._pytree import tree_map
 
 from tempergat.errors import UserError
 from tempergat.nn.gate import gate_penalty
 from tempergat.nn.methods import METHODS
 from tempergat.nn.models import NodeClassifier, build_model
+from tempergat.nn.projection import Features
 from tempergat.nn.temperature import temperature_of
 from tempergat.ops.random import fold_in
 from tempergat.train.config import RunConfig
@@ -84,33 +86,57 @@ class SeedGroup:
         task: What they learn.
         config: Their settings.
         seeds: The seeds, one model each.
+        features: Features of each seed's own, in place of the task's, in one or more
+            variants: [seeds, variants, nodes, in_channels]. A seed then has one run
+            per variant, from the same weights and with the same dropout masks.
 
     Attributes:
-        parameters: The models' parameters by name, [seeds, ...] each.
+        seeds: The seed of each run; a seed's variants follow each other.
+        model: The model whose layers every run goes through.
+        parameters: The models' parameters by name, [runs, ...] each.
         buffers: Their buffers, likewise.
     """
 
-    def __init__(self, task: Task, config: RunConfig, seeds: Sequence[int]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        config: RunConfig,
+        seeds: Sequence[int],
+        features: Tensor | None = None,
+    ) -> None:
         if not seeds:
             raise UserError("no seeds were given; give at least one")
+        variants = 1
+        if features is not None:
+            variants = features.size(1)
+            expected = (len(seeds), variants, *task.x.shape)
+            if features.shape != expected:
+                raise ValueError(
+                    f"features have shape {list(features.shape)}; give "
+                    f"[seeds, variants, nodes, in_channels], {list(expected)}"
+                )
         models = [
             single_model(config, task.in_channels, task.num_classes, seed)
             for seed in seeds
         ]
         self.task = task
         self.config = config
-        self.seeds = tuple(seeds)
-        parameters, buffers = stack_module_state(models)
+        self.seeds = tuple(seed for seed in seeds for _ in range(variants))
+        parameters, buffers = (
+            {name: v.detach().repeat_interleave(variants, 0) for name, v in s.items()}
+            for s in stack_module_state(models)
+        )
         self.parameters: State = {
-            name: value.detach().to(task.device).requires_grad_()
+            name: value.to(task.device).requires_grad_()
             for name, value in parameters.items()
         }
         self.buffers: State = {
             name: value.to(task.device) for name, value in buffers.items()
         }
         # The values in it are never used: every call brings its own.
-        self._model = models[0].to(task.device)
-        self._seed_tensor = torch.tensor(self.seeds, device=task.device)
+        self.model = models[0].to(task.device)
+        self._features = features
+        self._seed_tensor = torch.tensor(list(seeds), device=task.device)
         self._gated = METHODS[config.method].gate is not None
 
     def losses(self, step: Tensor) -> Tensor:
@@ -122,16 +148,16 @@ class SeedGroup:
         task = self.task
         nodes, labels = task.nodes["train"], task.labels["train"]
 
-        def loss(parameters: State, buffers: State, seed: Tensor) -> Tensor:
-            logits = self._logits(parameters, buffers, fold_in(seed, step))
+        def loss(state: State, seed: Tensor, x: Features) -> Tensor:
+            logits = self._logits(state, x, fold_in(seed, step))
             total = cross_entropy(logits.index_select(0, nodes), labels)
             if self._gated:
-                penalty = gate_penalty(self._model)
+                penalty = gate_penalty(self.model)
                 total = total + self.config.gate_penalty * penalty
             return total
 
-        self._model.train()
-        return self._mapped(loss)(self.parameters, self.buffers, self._seed_tensor)
+        self.model.train()
+        return self._over_runs(loss, {**self.parameters, **self.buffers})
 
     @torch.no_grad()
     def scores(self) -> tuple[Tensor, Tensor]:
@@ -139,8 +165,8 @@ class SeedGroup:
         task = self.task
         metric = METRICS[task.metric]
 
-        def evaluate(parameters: State, buffers: State) -> tuple[Tensor, Tensor]:
-            logits = self._logits(parameters, buffers)
+        def evaluate(state: State, seed: Tensor, x: Features) -> tuple[Tensor, Tensor]:
+            logits = self._logits(state, x)
             val_loss = cross_entropy(
                 logits.index_select(0, task.nodes["val"]), task.labels["val"]
             )
@@ -151,45 +177,72 @@ class SeedGroup:
             ]
             return val_loss.double(), torch.stack(found)
 
-        self._model.eval()
-        return self._mapped(evaluate)(self.parameters, self.buffers)
+        self.model.eval()
+        return self._over_runs(evaluate, {**self.parameters, **self.buffers})
 
     def layer_values(self, state: State) -> LayerValues:
         """Temperatures and mean gates of all seeds at given parameters and buffers."""
-        names = {*self.parameters}
-        parameters = {k: v.detach() for k, v in state.items() if k in names}
-        buffers = {k: v for k, v in state.items() if k not in names}
-        layers = range(len(self._model.convs))
-        thetas = [f"convs.{layer}.theta" for layer in layers]
+        thetas = [f"convs.{layer}.theta" for layer in range(len(self.model.convs))]
         temperatures = [
-            temperature_of(parameters[name]) for name in thetas if name in names
+            temperature_of(state[name].detach()) for name in thetas if name in state
         ]
 
-        def gate_means(parameters: State, buffers: State) -> Tensor:
-            # Layers note their mean gates only where a gradient could come of it.
-            with torch.enable_grad():
-                self._logits(parameters, buffers)
-            convs: Any = self._model.convs
+        def gate_means(model: NodeClassifier) -> Tensor:
+            convs: Any = model.convs
             return torch.stack([conv.gate_means.take() for conv in convs])
 
-        self._model.eval()
         nothing = torch.empty(len(self.seeds), 0, device=self.task.device)
         return LayerValues(
             torch.stack(temperatures, dim=1) if temperatures else nothing,
-            self._mapped(gate_means)(parameters, buffers) if self._gated else nothing,
+            self.observe(state, gate_means) if self._gated else nothing,
         )
 
+    def observe(self, state: State, look: Callable[[NodeClassifier], Result]) -> Result:
+        """What each run's layers have left behind after a pass in evaluation.
+
+        Args:
+            state: Parameters and buffers, like `Training.best`.
+            look: Takes the model and returns what its layers, or forward hooks on
+                them, have kept of the pass.
+
+        Returns:
+            What `look` returned, for all runs: [runs, ...].
+        """
+
+        def passed(state: State, seed: Tensor, x: Features) -> Result:
+            # Layers note their mean gates only where a gradient could come of it.
+            with torch.enable_grad():
+                self._logits(state, x)
+            return look(self.model)
+
+        self.model.eval()
+        return self._over_runs(passed, {k: v.detach() for k, v in state.items()})
+
     def _logits(
-        self, parameters: State, buffers: State, dropout_seed: Tensor | None = None
+        self, state: State, x: Features, dropout_seed: Tensor | None = None
     ) -> Tensor:
         logits: Tensor = functional_call(
-            self._model,
-            (parameters, buffers),
-            (self.task.x, self.task.graph),
-            {"dropout_seed": dropout_seed},
+            self.model, state, (x, self.task.graph), {"dropout_seed": dropout_seed}
         )
         return logits
 
-    def _mapped(self, function: Callable[..., Result]) -> Callable[..., Result]:
-        mapped: Callable[..., Result] = vmap(function, randomness="error")
-        return mapped
+    def _over_runs(
+        self, function: Callable[[State, Tensor, Features], Result], state: State
+    ) -> Result:
+        """A function of a run's state, seed and features, mapped over all runs."""
+        if self._features is None:
+            x = self.task.x
+            mapped = vmap(lambda s, seed: function(s, seed, x), randomness="error")
+            result: Result = mapped(state, self._seed_tensor)
+            return result
+        shape = self._features.shape[:2]
+        # Variants inside seeds: what depends on the seed alone, the dropout masks, is
+        # computed once for all of a seed's variants.
+        variants = vmap(function, in_dims=(0, None, 0), randomness="error")
+        found = vmap(variants, randomness="error")(
+            {k: v.reshape(*shape, *v.shape[1:]) for k, v in state.items()},
+            self._seed_tensor,
+            self._features,
+        )
+        flat: Result = tree_map(lambda value: value.flatten(0, 1), found)
+        return flat
