@@ -1,0 +1,281 @@
+"""`tempergat compare`: what a user sees, keeps and can get wrong."""
+
+import csv
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tempergat.study.store import Store
+from tests.cli.conftest import Command
+from tests.cli.tiny import write_graph, write_recipe
+
+THREE = ("--methods", "gcn,gat,temp_gated")
+
+
+def test_the_table_and_the_files_come_out(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 3, *THREE)
+    assert ended.status == 0
+    for method in ("gcn", "gat", "temp_gated"):
+        row = rf"^{method} +\d+\.\d\d ± \d+\.\d\d +\d+\.\d\d to \d+\.\d\d +3 "
+        assert re.search(row, ended.out, re.MULTILINE), ended.out
+    assert re.search(r"^temp_gated .* (within noise|better|worse)$", ended.out, re.M)
+    assert "picture  tempergat-out/graph.png" in ended.out
+    made = {path.name for path in Path("tempergat-out").iterdir()}
+    assert made >= {f"graph.{kind}" for kind in ("csv", "md", "tex", "svg", "png")}
+    assert made >= {"store.sqlite"}
+    with open("tempergat-out/graph.csv") as file:
+        assert [row["method"] for row in csv.DictReader(file)] == [
+            "gcn",
+            "gat",
+            "temp_gated",
+        ]
+    assert Path("tempergat-out/graph.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_progress_goes_to_standard_error_with_the_time_left(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
+    assert "graph: 60 nodes" in ended.err
+    assert re.search(r"gcn: .* 2 of 6 runs, about \d+ s left", ended.err)
+    assert "6 of 6 runs" in ended.err
+    assert "of 6 runs" not in ended.out
+
+
+def test_quiet_shows_no_progress(command: Command, graph: Path, recipe: Path) -> None:
+    ended = command(
+        "compare", graph, "--recipe", recipe, "--runs", 2, *THREE, "--quiet"
+    )
+    assert ended.err == ""
+    assert "temp_gated" in ended.out
+
+
+def test_json_is_all_of_standard_output_and_in_percent(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 2, *THREE, "--json")
+    found = json.loads(ended.out)
+    assert found["dataset"] == "graph"
+    assert found["complete"] is True
+    assert [r["method"] for r in found["results"]] == ["gcn", "gat", "temp_gated"]
+    for result in found["results"]:
+        assert 1.0 < result["mean"] <= 100.0
+        assert result["runs"] == 2
+    assert found["results"][2]["comparison"]["baseline"] == "gat"
+    assert found["results"][1]["comparison"] is None
+
+
+def test_asking_again_does_nothing_twice(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    arguments = ("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
+    first = command(*arguments)
+    again = command(*arguments)
+    assert again.out == first.out
+    assert "6 of 6 runs are there already" in again.err
+    more = command("compare", graph, "--recipe", recipe, "--runs", 3, *THREE)
+    assert "6 of 9 runs are there already" in more.err
+
+
+def test_a_baseline_is_compared_with_all_and_run_when_not_named(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command(
+        *("compare", graph, "--recipe", recipe, "--runs", 2, "--json"),
+        *("--methods", "gat,gatv2", "--baseline", "gcn"),
+    )
+    found = {r["method"]: r["comparison"] for r in json.loads(ended.out)["results"]}
+    assert list(found) == ["gcn", "gat", "gatv2"]
+    assert found["gcn"] is None
+    assert found["gat"]["baseline"] == found["gatv2"]["baseline"] == "gcn"
+
+
+def test_a_variant_without_its_backbone_is_said_to_be_compared_with_nothing(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command(
+        *("compare", graph, "--recipe", recipe, "--runs", 2),
+        *("--methods", "temp_gated,gatv2"),
+    )
+    assert "nothing to compare temp_gated with" in ended.err
+
+
+def test_runs_paper_takes_the_recipes(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command(
+        *("compare", graph, "--recipe", recipe, "--runs", "paper", "--json"),
+        *("--methods", "gcn"),
+    )
+    assert json.loads(ended.out)["results"][0]["runs"] == 4
+
+
+def test_failed_runs_are_shown_and_exit_with_one(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "wild.yaml", learning_rate=1e30)
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
+    assert ended.status == 1
+    assert re.search(r"gat: 2 of 2 runs failed.*epoch \d", ended.out)
+    assert "Traceback" not in ended.err
+
+
+def test_a_split_can_be_made(command: Command, graph: Path, recipe: Path) -> None:
+    common = ("compare", graph, "--recipe", recipe, "--runs", 1, "--methods", "gcn")
+    first = command(*common, "--split", "50/25/25", "--split-seed", 1)
+    assert "30/15/15" in first.err
+    other = command(*common, "--split", "50/25/25", "--split-seed", 2)
+    assert "already" not in other.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["coar"], ["no dataset 'coar'", "did you mean cora"]),
+        (["no/such/graph.npz"], ["no/such/graph.npz"]),
+        (
+            ["csbm", "--methods", "temp_gate"],
+            ["'temp_gate'", "did you mean temp_gated"],
+        ),
+        (["csbm", "--methods", ","], ["--methods is ','"]),
+        (["csbm", "--baseline", "gatt"], ["'gatt'", "did you mean"]),
+        (["csbm", "--runs", "0"], ["--runs is '0'", "paper"]),
+        (["csbm", "--runs", "many"], ["--runs is 'many'"]),
+        (["csbm", "--recipe", "corra"], ["no recipe 'corra'", "did you mean"]),
+        (["csbm", "--recipe", "gone.yaml"], ["gone.yaml", "No such file"]),
+        (["csbm", "--device", "tpu"], ["--device is 'tpu'", "cpu or cuda"]),
+        (["csbm", "--device", "cuda:63"], ["'cuda:63'", "doctor"]),
+        (["csbm", "--split", "60-20-20"], ["60-20-20", "60/20/20"]),
+        (["csbm", "--split", "3"], ["no official splits"]),
+        (["csbm", "--out", "/dev/null"], ["/dev/null", "--out"]),
+    ],
+)
+def test_a_mistake_ends_in_one_line_and_status_two(
+    command: Command, arguments: list[str], words: list[str]
+) -> None:
+    ended = command("compare", *arguments)
+    assert ended.status == 2
+    assert ended.out == ""
+    lines = [line for line in ended.err.splitlines() if line.startswith("tempergat: ")]
+    assert len(lines) == 1
+    assert ended.err.rstrip().endswith(lines[0])
+    for word in words:
+        assert word in lines[0]
+    assert not Path("tempergat-out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"y": np.zeros(60, np.int64)}, "two classes"),
+        ({"val_mask": np.zeros(60, bool)}, "no labelled validation nodes"),
+        ({"train_mask": np.zeros(60, bool)}, "train_mask"),
+        ({"x": None}, "no node features"),
+        ({"x": np.full((60, 3), np.nan)}, "not finite"),
+        ({"edge_index": np.array([[0], [60]])}, "edge_index"),
+    ],
+    ids=["one class", "no validation", "no training", "no features", "nan", "edge"],
+)
+def test_a_graph_nothing_can_be_learned_from_is_refused_in_words(
+    command: Command,
+    tmp_path: Path,
+    recipe: Path,
+    changes: dict[str, np.ndarray],
+    words: str,
+) -> None:
+    graph = write_graph(tmp_path / "odd.npz", **changes)
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
+    assert ended.status == 2
+    assert words in ended.err.splitlines()[-1]
+    assert "Traceback" not in ended.err
+
+
+def test_a_store_from_a_newer_version_is_refused(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    Store("tempergat-out/store.sqlite").close()
+    connection = sqlite3.connect("tempergat-out/store.sqlite")
+    connection.execute("PRAGMA user_version = 99")
+    connection.commit()
+    connection.close()
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
+    assert ended.status == 2
+    assert "newer tempergat" in ended.err.splitlines()[-1]
+
+
+def test_a_damaged_store_is_refused(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    Path("tempergat-out").mkdir()
+    Path("tempergat-out/store.sqlite").write_bytes(b"not a store" * 500)
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
+    assert ended.status == 2
+    assert "damaged" in ended.err.splitlines()[-1]
+
+
+def test_a_recipe_with_two_rules_of_selection_is_refused(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    text = recipe.read_text()
+    recipe.write_text(
+        text.replace("selection: best_val_accuracy", "selection: last_epoch", 1)
+    )
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
+    assert ended.status == 2
+    assert "best_val_accuracy and by last_epoch" in ended.err
+
+
+def test_unknown_options_are_usage_errors(command: Command) -> None:
+    ended = command("compare", "csbm", "--run", "3")
+    assert ended.status == 2
+    assert "--run" in ended.err
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_being_stopped_prints_the_table_so_far_and_how_to_go_on(
+    tmp_path: Path, graph: Path, number: signal.Signals
+) -> None:
+    recipe = write_recipe(tmp_path / "long.yaml", epochs=40)
+    arguments = [
+        "compare",
+        "graph.npz",
+        *("--recipe", recipe.name),
+        *("--runs", "2"),
+        *THREE,
+    ]
+    # The third method would go on for ever.
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tempergat", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stderr is not None
+    seen = ""
+    for line in process.stderr:
+        seen += line
+        if line.startswith("gcn: "):
+            process.send_signal(number)
+            break
+    out, err = process.communicate()
+    assert process.returncode == 128 + number, (seen, err)
+    assert re.search(r"^gcn +\d+\.\d\d ± ", out, re.MULTILINE)
+    assert "temp_gated" not in out
+    assert "Stopped with 2 of 6 runs" in err
+    assert f"python -m tempergat {' '.join(arguments)}" in err
+    assert "Traceback" not in err
+    with Store(tmp_path / "tempergat-out" / "store.sqlite") as store:
+        assert [run.method for run in store.runs()] == ["gcn", "gcn"]

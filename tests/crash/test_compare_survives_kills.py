@@ -1,0 +1,99 @@
+"""Whatever moment `tempergat compare` is killed at, its table comes out the same."""
+
+import csv
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tempergat.study.records import Run
+from tempergat.study.store import Store
+from tests.cli.tiny import write_graph, write_recipe
+from tests.crash.nursery import Nursery
+
+METHODS = 11
+SEEDS = 3
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery() as started:
+        yield started
+
+
+def _arguments(folder: Path, out: Path) -> list[str]:
+    return [
+        "compare",
+        str(folder / "graph.npz"),
+        *("--recipe", str(folder / "recipe.yaml")),
+        *("--runs", str(SEEDS)),
+        *("--out", str(out)),
+        *("--device", "cpu"),
+    ]
+
+
+def _runs(out: Path) -> list[Run]:
+    with Store(out / "store.sqlite") as store:
+        return [replace(run, time_s=0.0) for run in store.runs()]
+
+
+def _tables(out: Path) -> tuple[str, str, list[dict[str, str]]]:
+    rows = list(csv.DictReader((out / "graph.csv").read_text().splitlines()))
+    for row in rows:
+        del row["time_s"]
+    return (out / "graph.md").read_text(), (out / "graph.tex").read_text(), rows
+
+
+def _sweep_with_kills(
+    nursery: Nursery, folder: Path, out: Path, kills: int, luck: random.Random
+) -> int:
+    """Start the command again and again until it ends; count the kills that hit."""
+    arguments = _arguments(folder, out)
+    hits = 0
+    while True:
+        process = nursery.start(arguments, folder / "output.txt")
+        if hits < kills:
+            time.sleep(luck.uniform(0.0, 0.8))
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        status = nursery.wait()
+        if status == 0:
+            return hits
+        assert status == -signal.SIGKILL, (folder / "output.txt").read_text()
+        hits += 1
+
+
+def _survive(nursery: Nursery, folder: Path, kills: int) -> None:
+    write_graph(folder / "graph.npz")
+    write_recipe(folder / "recipe.yaml", epochs=12)
+    whole = folder / "whole"
+    assert _sweep_with_kills(nursery, folder, whole, 0, random.Random()) == 0
+    assert len(_runs(whole)) == METHODS * SEEDS
+    luck = random.Random(7)
+    hits = 0
+    attempt = 0
+    while hits < kills:
+        out = folder / f"killed-{attempt}"
+        hits += _sweep_with_kills(nursery, folder, out, kills - hits, luck)
+        assert _runs(out) == _runs(whole)
+        assert _tables(out) == _tables(whole)
+        attempt += 1
+
+
+def test_eight_kills_change_nothing_in_the_table(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    _survive(nursery, tmp_path, 8)
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_change_nothing_in_the_table(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    _survive(nursery, tmp_path, 200)
