@@ -1,0 +1,74 @@
+"""`tempergat theory`, run as a user runs it, with next to no targets."""
+
+import csv
+import json
+from functools import cache
+
+import pytest
+from typer.testing import CliRunner
+
+from tempergat.theory import report
+from tempergat.theory.model import MissingNoise
+
+TINY = report.Effort(
+    proofs=4000,
+    curves=2000,
+    gates=2000,
+    order=2000,
+    graphs=2,
+    steps=2,
+    learned=(MissingNoise(0.5, 1.0),),
+)
+
+
+analyse = report.analyse
+
+
+@cache
+def analysed():
+    """Both forms of output are of one analysis; it need not run twice."""
+    return analyse(TINY)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    from tempergat.cli import app
+
+    monkeypatch.setattr(report, "analyse", lambda effort, progress: analysed())
+    return lambda *words: CliRunner().invoke(app, ["theory", "--quick", *words])
+
+
+def test_command_writes_tables_and_figures_and_prints_verdicts(run, tmp_path):
+    result = run("--out", str(tmp_path / "new" / "folder"))
+    assert result.exit_code == 0, result.output
+    folder = tmp_path / "new" / "folder"
+    tables = {path.stem for path in folder.glob("*.csv")}
+    assert {"proof_steps", "best_temperature", "gate_boundary", "learned"} <= tables
+    with (folder / "gate_curves.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["variant"] for row in rows} == {"ungated", "gate_first", "post_gate"}
+    assert "snr_low" in rows[0]
+    assert len(list((folder / "figures").glob("*.svg"))) == 7
+    assert len(list((folder / "figures").glob("*.png"))) == 7
+    assert "proof steps:" in result.output
+    assert "self-loops" in result.output
+
+
+def test_command_prints_json_that_parses_without_infinities(run, tmp_path):
+    result = run("--out", str(tmp_path), "--json")
+    assert result.exit_code == 0, result.output
+    content = json.loads(
+        result.stdout, parse_constant=lambda word: pytest.fail(f"not JSON: {word}")
+    )
+    assert set(content) == {"verdicts", "tables", "files"}
+    temperatures = {
+        row["temperature"] for row in content["tables"]["temperature_scenarios"]
+    }
+    assert "inf" in temperatures
+
+
+def test_command_refuses_an_output_that_is_a_file_before_working(run, tmp_path):
+    (tmp_path / "taken").write_text("")
+    result = run("--out", str(tmp_path / "taken"))
+    assert result.exit_code != 0
+    assert "choose another with --out" in str(result.exception)
