@@ -98,7 +98,7 @@ def test_transfer_that_never_gets_on_is_given_up(
     monkeypatch.setattr(download_module, "_PAUSE_S", 0.0)
     file = remote(server)
     server.cuts["file.bin"] = [0] * 20
-    with pytest.raises(DownloadError, match="file.bin"):
+    with pytest.raises(DownloadError, match=r"file\.bin"):
         download(file, tmp_path / "file.bin")
     assert not (tmp_path / "file.bin").exists()
 

@@ -43,7 +43,7 @@ def check_graph(path: Path, target: str | None = None) -> list[Finding]:
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
-    data = read_own(path)
+    data = read_own(path, require_finite=False)
     kind = target_type(path, data, target)
     store = data if kind is None else data[kind]
     num_classes = check_labels(path, store)

@@ -123,6 +123,7 @@ def _fetch(
 ) -> dict[str, Path]:
     raw = root / entry.raw_folder
     packed = _find_archive(entry, file, root)
+    is_new = packed is None
     if packed is None:
         packed = raw / file.name
         try:
@@ -132,7 +133,13 @@ def _fetch(
     if not file.members:
         return {file.name: packed}
     verify(packed, file)
-    unpack(packed, raw, file.members)
+    try:
+        unpack(packed, raw, file.members)
+    except UserError:
+        # What was cut short on the way must not be found again by the next attempt.
+        if is_new:
+            packed.unlink()
+        raise
     if packed.parent == raw:
         packed.unlink()
     return {name: raw / name for name in file.members}

@@ -48,7 +48,7 @@ class _Table(_Record):
         for block in blocks:
             values, places = block.arguments[:2]
             if isinstance(places, slice):
-                places = range(*places.indices(len(values) * 10**6))
+                places = range(places.start, places.stop, places.step or 1)
             for row, place in enumerate(places):
                 if place == position:
                     return cast(np.ndarray, values[row])
@@ -63,15 +63,20 @@ def _plain_dict(*_factory: object) -> dict[Any, Any]:
 _ALLOWED: Mapping[tuple[str, str], Any] = {
     **PLAIN_DATA,
     ("builtins", "slice"): slice,
+    ("__builtin__", "slice"): slice,
     ("builtins", "int"): int,
+    ("__builtin__", "int"): int,
     ("collections", "defaultdict"): _plain_dict,
     ("numpy.core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
     ("numpy._core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
     ("pandas.core.frame", "DataFrame"): _Table,
+    ("pandas", "DataFrame"): _Table,
     ("pandas.core.internals.managers", "BlockManager"): _Record,
     ("pandas._libs.internals", "_unpickle_block"): _Record,
     ("pandas.core.indexes.base", "_new_Index"): _Record,
     ("pandas.core.indexes.base", "Index"): _Record,
+    ("pandas", "Index"): _Record,
+    ("pandas", "RangeIndex"): _Record,
     ("pandas.core.indexes.range", "RangeIndex"): _Record,
     ("pandas.core.indexes.numeric", "Int64Index"): _Record,
 }

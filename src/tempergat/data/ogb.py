@@ -116,8 +116,9 @@ def _edges(path: Path) -> np.ndarray:
     return np.ascontiguousarray(read_numbers(path, 2, np.int64).T)
 
 
-def _require_nodes(path: Path, edges: np.ndarray, sources: int, targets: int) -> None:
-    for ends, size in zip(edges, (sources, targets), strict=True):
+def _require_nodes(path: Path, columns: np.ndarray, *sizes: int) -> None:
+    """Checks the node numbers in each column against the number of nodes."""
+    for ends, size in zip(columns, sizes, strict=True):
         if len(ends) and not (ends.min() >= 0 and ends.max() < size):
             row = int(np.flatnonzero((ends < 0) | (ends >= size))[0])
             raise UserError(
@@ -147,7 +148,7 @@ def _labels(path: Path, num_nodes: int) -> np.ndarray:
 
 def _mask(path: Path, num_nodes: int) -> np.ndarray:
     nodes = read_numbers(path, 1, np.int64)
-    _require_nodes(path, nodes.T, num_nodes, num_nodes)
+    _require_nodes(path, nodes.T, num_nodes)
     mask = np.zeros(num_nodes, dtype=bool)
     mask[nodes[:, 0]] = True
     return mask

@@ -85,14 +85,18 @@ def load_own(
     )
 
 
-def read_own(path: Path) -> Data | HeteroData:
+def read_own(path: Path, require_finite: bool = True) -> Data | HeteroData:
     """Reads the files, checking each by itself.
+
+    Args:
+        path: A folder of tables, an `.npz` or a `.pt`.
+        require_finite: Whether a table may not hold NaN or infinity.
 
     Raises:
         UserError: They cannot be read.
     """
     if path.is_dir():
-        return read_folder(path)
+        return read_folder(path, require_finite)
     if not path.is_file():
         raise UserError(f"there is no file or folder {path}; check the path")
     if path.suffix == ".npz":
@@ -107,7 +111,9 @@ def read_own(path: Path) -> Data | HeteroData:
 
 def _read_npz(path: Path) -> Data:
     try:
-        with np.load(path, allow_pickle=False) as opened:
+        # Opened here, since numpy leaves a damaged file open.
+        with open(path, "rb") as stream:
+            opened = np.load(stream, allow_pickle=False)
             arrays = {name: opened[name] for name in opened.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise UserError(

@@ -20,8 +20,12 @@ _SPLIT_NAMES = {
 _NOT_FEATURES = ("id", "label", "split")
 
 
-def read_folder(folder: Path) -> Data:
+def read_folder(folder: Path, require_finite: bool = True) -> Data:
     """Reads `nodes`, `edges` and, where there is one, `split`.
+
+    Args:
+        folder: Where the tables are.
+        require_finite: Whether a feature may not be NaN or infinity.
 
     Raises:
         UserError: A table is missing or contradicts another; file and row are named.
@@ -34,7 +38,7 @@ def read_folder(folder: Path) -> Data:
     features = [name for name in nodes.columns if name not in _NOT_FEATURES]
     data = Data(num_nodes=len(nodes))
     if features:
-        columns = [as_numbers(nodes, name) for name in features]
+        columns = [as_numbers(nodes, name, require_finite) for name in features]
         data.x = torch.from_numpy(np.stack(columns, axis=1))
     data.y = torch.from_numpy(_labels(nodes))
     source = _lookup(edges, "source", positions, nodes)

@@ -49,12 +49,20 @@ class SparseRecord:
         return matrix
 
 
+def _latin1(text: str, encoding: str) -> bytes:
+    """Stands for the codec call by which older protocols write bytes."""
+    if encoding not in ("latin1", "latin-1"):
+        raise pickle.UnpicklingError(f"bytes written as {encoding!r}")
+    return text.encode("latin-1")
+
+
 PLAIN_DATA: Mapping[tuple[str, str], Any] = {
     ("__builtin__", "list"): list,
     ("builtins", "list"): list,
     ("__builtin__", "dict"): dict,
     ("builtins", "dict"): dict,
     ("collections", "defaultdict"): collections.defaultdict,
+    ("_codecs", "encode"): _latin1,
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct_array,

@@ -17,7 +17,9 @@ def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
         UserError: The file is damaged, or lacks an array.
     """
     try:
-        with np.load(path, allow_pickle=False) as opened:
+        # Opened here, since numpy leaves a damaged file open.
+        with open(path, "rb") as stream:
+            opened = np.load(stream, allow_pickle=False)
             return {name: opened[name] for name in names}
     except _DAMAGE as error:
         raise UserError(
@@ -33,7 +35,8 @@ def load_array(path: Path) -> np.ndarray:
         UserError: The file is damaged.
     """
     try:
-        array: np.ndarray = np.load(path, allow_pickle=False)
+        with open(path, "rb") as stream:
+            array: np.ndarray = np.load(stream, allow_pickle=False)
     except _DAMAGE as error:
         raise UserError(
             f"{path} is not a plain array ({error}); delete it, so that it is fetched "

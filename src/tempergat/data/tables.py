@@ -150,22 +150,40 @@ def as_text(column: np.ndarray) -> np.ndarray:
     return np.array([str(value).strip() for value in column], dtype=object)
 
 
-def as_numbers(table: Table, name: str) -> np.ndarray:
+def as_numbers(table: Table, name: str, require_finite: bool) -> np.ndarray:
     """A column as float32.
+
+    Args:
+        table: The table.
+        name: The column.
+        require_finite: Whether NaN, infinity and what float32 cannot hold are refused.
 
     Raises:
         UserError: A value is not a number; the message names file, row and column.
     """
     column = table.columns[name]
     try:
-        return column.astype(np.float32)
+        wide = column.astype(np.float64)
     except (ValueError, TypeError, OverflowError):
-        for row, value in enumerate(column):
-            try:
-                np.float32(value)
-            except (ValueError, TypeError, OverflowError):
-                raise UserError(
-                    f"{table.at(row)}: {name} is {value!r}, which is no number; "
-                    "features must be numbers, so encode it or drop the column"
-                ) from None
-        raise
+        row = next(row for row, value in enumerate(column) if not _is_number(value))
+        raise UserError(
+            f"{table.at(row)}: {name} is {column[row]!r}, which is no number; features "
+            "must be numbers, so encode it or drop the column"
+        ) from None
+    with np.errstate(over="ignore"):
+        values = wide.astype(np.float32)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if require_finite and len(wrong):
+        raise UserError(
+            f"{table.at(wrong[0])}: {name} is {column[wrong[0]]!r}, which is no finite "
+            "number; fill it or drop the row"
+        )
+    return values
+
+
+def _is_number(value: object) -> bool:
+    try:
+        np.array([value], dtype=object).astype(np.float64)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True

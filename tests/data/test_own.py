@@ -1,0 +1,347 @@
+"""Graphs of one's own: what is read, and what each mistake is told as."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data, HeteroData
+
+from tempergat.data import load
+from tempergat.errors import UserError
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+NODES = "id,height,label,weight,split\na,1.5,x,0,train\nb,2,y,1,val\nc,-1e3,x,0,test\n"
+EDGES = "source,target\na,b\nb,c\n"
+
+
+def write_folder(folder: Path, nodes: str = NODES, edges: str = EDGES) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "nodes.csv").write_text(nodes)
+    (folder / "edges.csv").write_text(edges)
+    return folder
+
+
+def test_folder_of_tables_becomes_a_graph(tmp_path: Path) -> None:
+    dataset = load(write_folder(tmp_path / "g"), sparse=False)
+    assert dataset.data.x.tolist() == [[1.5, 0], [2, 1], [-1000, 0]]
+    assert dataset.data.y.tolist() == [0, 1, 0]
+    assert dataset.data.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert [dataset.data[mask].tolist().index(True) for mask in MASKS] == [0, 1, 2]
+    assert dataset.num_classes == 2
+    assert dataset.split == "given with the graph"
+    assert dataset.metric == "accuracy"
+
+
+def test_path_may_be_text_or_relative(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_folder(tmp_path / "cora")
+    monkeypatch.chdir(tmp_path)
+    relative, absolute = load("./cora"), load(str(tmp_path / "cora"))
+    assert relative.data.num_nodes == 3
+    assert relative.fingerprint == absolute.fingerprint
+
+
+def test_undirected_adds_reverse_edges_and_merges(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g", edges="source,target\na,b\nb,a\na,b\nc,c\n")
+    assert load(folder).data.edge_index.tolist() == [[0, 1, 2], [1, 0, 2]]
+    folder = write_folder(tmp_path / "g", edges="source,target\na,b\na,c\n")
+    both = load(folder, directed=False).data
+    assert both.edge_index.tolist() == [[0, 0, 1, 2], [1, 2, 0, 0]]
+
+
+def test_nodes_without_ids_are_numbered_by_row(tmp_path: Path) -> None:
+    nodes = "x1,label\n1,0\n2,1\n3,\n"
+    dataset = load(write_folder(tmp_path / "g", nodes, "source,target\n0,2\n"))
+    assert dataset.data.y.tolist() == [0, 1, -1]
+    assert dataset.data.edge_index.tolist() == [[0], [2]]
+    assert dataset.split == "made: 60/20/20 with seed 0"
+    assert not dataset.data.test_mask[2]
+
+
+def test_split_may_be_a_table_of_its_own(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g", "id,f,label\na,1,0\nb,1,1\nc,1,1\n")
+    (folder / "split.csv").write_text("id,split\nc,Train\na,validation\n")
+    data = load(folder).data
+    assert data.train_mask.tolist() == [False, False, True]
+    assert data.val_mask.tolist() == [True, False, False]
+    assert not data.test_mask.any()
+
+
+def test_percentages_replace_a_given_split(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g")
+    made = load(folder, split="34/33/33", split_seed=2)
+    assert made.split == "made: 34/33/33 with seed 2"
+    assert sum(int(made.data[mask].sum()) for mask in MASKS) == 3
+
+
+def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    folder = tmp_path / "g"
+    folder.mkdir()
+    nodes = {"id": [7, 8, 9], "height": [1.5, 2, -1e3], "label": ["x", "y", None]}
+    parquet.write_table(arrow.table(nodes), folder / "nodes.parquet")
+    edges = arrow.table({"source": [7, 8], "target": [8, 9]})
+    parquet.write_table(edges, folder / "edges.parquet")
+    dataset = load(folder, sparse=False)
+    assert dataset.data.x.tolist() == [[1.5], [2], [-1000]]
+    assert dataset.data.y.tolist() == [0, 1, -1]
+    assert dataset.data.edge_index.tolist() == [[0, 1], [1, 2]]
+    (folder / "nodes.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    with pytest.raises(UserError, match=r"nodes\.parquet is not a readable Parquet"):
+        load(folder)
+
+
+def small_graph() -> Data:
+    return Data(
+        x=torch.randn(4, 3),
+        edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]),
+        y=torch.tensor([0, 1, 0, 1]),
+        train_mask=torch.tensor([True, False, True, False]),
+        val_mask=torch.tensor([False, True, False, False]),
+        test_mask=torch.tensor([False, False, False, True]),
+    )
+
+
+def test_pt_and_npz_hold_the_same_graph(tmp_path: Path) -> None:
+    data = small_graph()
+    torch.save(data, tmp_path / "g.pt")
+    arrays = {name: value.numpy() for name, value in data.to_dict().items()}
+    np.savez(tmp_path / "g.npz", **arrays)
+    first, second = load(tmp_path / "g.pt"), load(tmp_path / "g.npz")
+    assert first.fingerprint == second.fingerprint
+    assert torch.equal(first.data.x, data.x)
+
+
+def test_heterogeneous_pt_is_read_and_its_target_found(tmp_path: Path) -> None:
+    data = HeteroData()
+    data["paper"].x = torch.randn(3, 2)
+    data["paper"].y = torch.tensor([0, 1, 1])
+    data["author"].num_nodes = 2
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1, 1], [0, 2, 2]])
+    torch.save(data, tmp_path / "g.pt")
+    dataset = load(tmp_path / "g.pt")
+    assert dataset.target == "paper"
+    written = dataset.data["author", "writes", "paper"].edge_index
+    assert written.tolist() == [[0, 1], [0, 2]]
+    with pytest.raises(UserError, match="target is 'author'"):
+        load(tmp_path / "g.pt", target="author")
+    with pytest.raises(UserError, match="ToUndirected"):
+        load(tmp_path / "g.pt", directed=False)
+
+
+def test_edge_attributes_follow_their_edges(tmp_path: Path) -> None:
+    data = small_graph()
+    data.edge_index = torch.tensor([[2, 0, 2, 1], [3, 1, 3, 2]])
+    data.edge_weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    torch.save(data, tmp_path / "g.pt")
+    loaded = load(tmp_path / "g.pt").data
+    assert loaded.edge_index.tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert loaded.edge_weight.tolist() == [2.0, 4.0, 1.0]
+
+
+MISTAKES: list[tuple[str, str, str, str]] = [
+    ("empty nodes", "", EDGES, r"nodes\.csv is empty"),
+    ("no rows", "id,f,label\n", EDGES, r"nodes\.csv has no rows"),
+    ("no label column", "id,f\na,1\n", EDGES, r"nodes\.csv has no column label"),
+    ("no labels", "id,f,label\na,1,\n", EDGES, r"nodes\.csv has no label in any row"),
+    ("text feature", NODES.replace("2,y", "tall,y"), EDGES, r"row 3: height is 'tall'"),
+    ("empty feature", NODES.replace("2,y", ",y"), EDGES, r"row 3: height is ''"),
+    ("infinite", NODES.replace("2,y", "inf,y"), EDGES, r"row 3: height is 'inf'"),
+    ("nan", NODES.replace("2,y", "nan,y"), EDGES, r"row 3: height is 'nan'"),
+    ("overflow", NODES.replace("2,y", "1e99,y"), EDGES, r"row 3: height is '1e99'"),
+    ("short row", NODES + "d,1\n", EDGES, r"nodes\.csv, row 5 has 2 values"),
+    ("same id", NODES.replace("b,2", "a,2"), EDGES, r"row 3: id 'a' is also .*row 2"),
+    ("empty id", NODES.replace("b,2", ",2"), EDGES, r"row 3: id is empty"),
+    ("same column", "id,f,f,label\na,1,1,0\n", EDGES, r"row 1 names the column 'f'"),
+    ("unknown node", NODES, EDGES + "a,z\n", r"edges\.csv, row 4: target is 'z'"),
+    ("no target", NODES, "source\na\n", r"edges\.csv has no column target"),
+    ("empty edges", NODES, "", r"edges\.csv is empty"),
+    (
+        "mixed labels",
+        "id,f,label\na,1,0\nb,1,one\n",
+        EDGES,
+        r"row 3: label is 'one'.*number 0",
+    ),
+    (
+        "label too large",
+        "id,f,label\na,1,0\nb,1,9\n",
+        EDGES,
+        r"row 3: label 9 is out of range",
+    ),
+    (
+        "label too small",
+        "id,f,label\na,1,0\nb,1,-2\n",
+        EDGES,
+        r"row 3: label -2 is out of range",
+    ),
+    (
+        "unknown split",
+        NODES.replace("val", "dev"),
+        EDGES,
+        r"row 3: split is 'dev'; write train",
+    ),
+    (
+        "unlabelled in a split",
+        "id,f,label,split\na,1,0,train\nb,1,,test\nc,1,1,val\n",
+        EDGES,
+        r"node 1 is in test_mask but has no label",
+    ),
+    (
+        "nothing to train on",
+        "id,f,label,split\na,1,0,test\nb,1,1,test\nc,1,1,val\n",
+        EDGES,
+        r"no node in train_mask",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "named"),
+    [mistake[1:] for mistake in MISTAKES],
+    ids=[mistake[0] for mistake in MISTAKES],
+)
+def test_mistake_in_a_table_is_one_line_that_names_its_place(
+    nodes: str, edges: str, named: str, tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path / "g", nodes, edges)
+    before = sorted(folder.iterdir())
+    with pytest.raises(UserError, match=named) as caught:
+        load(folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_two_splits_claiming_one_node_are_named(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g", "id,f,label\na,1,0\nb,1,1\nc,1,1\n")
+    (folder / "split.csv").write_text("id,split\na,train\nb,val\na,test\n")
+    with pytest.raises(UserError, match=r"split\.csv, row 4: .*already in train"):
+        load(folder)
+    write_folder(folder)
+    with pytest.raises(UserError, match=r"column split and there is a split\.csv too"):
+        load(folder)
+
+
+@pytest.mark.parametrize("missing", ["nodes", "edges"])
+def test_missing_table_is_named(missing: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g")
+    (folder / f"{missing}.csv").unlink()
+    with pytest.raises(UserError, match=rf"has no {missing}\.csv"):
+        load(folder)
+
+
+def test_table_in_another_encoding_is_told(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "g")
+    (folder / "nodes.csv").write_bytes(NODES.encode("utf-16"))
+    with pytest.raises(UserError, match=r"nodes\.csv, row .* is not CSV in UTF-8"):
+        load(folder)
+
+
+def spoil(change: Callable[[Data], None], path: Path) -> Path:
+    data = small_graph()
+    change(data)
+    torch.save(data, path)
+    return path
+
+
+def put(name: str, value: object) -> Callable[[Data], None]:
+    return lambda data: data.__setitem__(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "named"),
+    [
+        ("y", torch.tensor([0, 1, 0, 9]), r"y\[3\] is 9"),
+        ("y", torch.tensor([0, 1, 0, -5]), r"y\[3\] is -5"),
+        ("y", torch.tensor([0, 1, 0]), r"x has 4 rows, but y has 3"),
+        ("y", torch.tensor([0.5, 1, 0, 0]), "fractions"),
+        ("y", torch.zeros(4, 2, dtype=torch.int64), "one class per node"),
+        ("y", torch.full((4,), -1), "no labelled node"),
+        ("y", None, "no labels y"),
+        ("x", torch.randn(4), "nodes x features"),
+        ("x", torch.full((4, 3), torch.nan), r"nan at \[0, 0\]"),
+        ("x", torch.randn(4, 3).to_sparse(), "layout"),
+        ("edge_index", torch.tensor([[0], [4]]), r"edge_index\[1, 0\] is 4.*0\.\.3"),
+        ("edge_index", torch.tensor([[-1], [0]]), r"edge_index\[0, 0\] is -1"),
+        ("edge_index", torch.rand(2, 3), "integers"),
+        ("edge_index", torch.zeros(3, 2, dtype=torch.int64), r"\(2, edges\)"),
+        ("edge_index", None, r"\(2, edges\)"),
+        ("train_mask", torch.tensor([True]), "each of 4 nodes"),
+        ("train_mask", torch.tensor([True, True, False, False]), "node 1 is in"),
+    ],
+)
+def test_contradiction_in_a_pt_is_named(
+    name: str, value: object, named: str, tmp_path: Path
+) -> None:
+    path = spoil(put(name, value), tmp_path / "g.pt")
+    with pytest.raises(UserError, match=named) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+class Hostile:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        import os
+
+        return os.mkdir, (str(self.folder / "hacked"),)
+
+
+def test_hostile_pt_runs_nothing(tmp_path: Path) -> None:
+    data = small_graph()
+    data.extra = Hostile(tmp_path)
+    torch.save(data, tmp_path / "g.pt")
+    with pytest.raises(UserError, match="without running code"):
+        load(tmp_path / "g.pt")
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_pt_that_is_no_graph_is_told(tmp_path: Path) -> None:
+    torch.save({"weights": torch.ones(3)}, tmp_path / "g.pt")
+    with pytest.raises(UserError, match="holds a dict"):
+        load(tmp_path / "g.pt")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "named"),
+    [
+        ({"y": np.zeros(3, int)}, "no array edge_index, only y"),
+        ({"edge_index": np.zeros((2, 1), int)}, "no array y"),
+        (
+            {"edge_index": np.zeros((2, 1), int), "y": np.array(["a", "b"])},
+            "y has type",
+        ),
+        (
+            {"edge_index": np.zeros((2, 1), int), "y": np.zeros(2, int), "z": 1},
+            "an array z",
+        ),
+        ({"edge_index": np.zeros((2, 1), int), "y": np.array([None])}, "plain arrays"),
+    ],
+)
+def test_wrong_npz_is_named(
+    arrays: dict[str, np.ndarray], named: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "g.npz", **arrays)
+    with pytest.raises(UserError, match=named):
+        load(tmp_path / "g.npz")
+
+
+def test_missing_and_foreign_files_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no file or folder"):
+        load(tmp_path / "nothing.pt")
+    (tmp_path / "g.xlsx").write_bytes(b"")
+    with pytest.raises(UserError, match=r"neither a folder .* nor a \.npz or \.pt"):
+        load(tmp_path / "g.xlsx")
+    write_folder(tmp_path / "g")
+    with pytest.raises(UserError, match="no option 'colour'"):
+        load(tmp_path / "g", colour=1)
+    with pytest.raises(UserError, match="no numbered splits"):
+        load(tmp_path / "g", split=3)
+    with pytest.raises(UserError, match="no node types"):
+        load(tmp_path / "g", target="paper")
