@@ -32,7 +32,7 @@ int64_t aggregate(const Call& call) {
         const V w = splat<W, A>(weight[h]);
         A* to = sum + h * blocks * W;
         for (int64_t b = 0; b < blocks; ++b)
-          store<W, A>(to + b * W,
+          store<W>(to + b * W,
                       load<W>(to + b * W) + w * shape.block(row + h * C, b, z.end));
       }
     }

@@ -28,8 +28,9 @@ int64_t forward(const Call& call) {
 
   struct Memory {
     A *sum, *mine, *att, *logit, *top, *total, *rescale, *factor;
+    uint32_t* seeds;
     int64_t bytes;
-    Memory(char* base, const Shape& shape, int64_t most) {
+    Memory(char* base, const Shape& shape, int64_t most, int64_t padded_heads) {
       Pieces pieces{base};
       const int64_t H = shape.heads;
       sum = pieces.take<A>(shape.padded());
@@ -39,18 +40,20 @@ int64_t forward(const Call& call) {
       top = pieces.take<A>(H);
       total = pieces.take<A>(H);
       rescale = pieces.take<A>(H);
-      factor = pieces.take<A>(H);
+      factor = pieces.take<A>(padded_heads);
+      seeds = pieces.take<uint32_t>(2 * padded_heads);
       bytes = pieces.used;
     }
   };
 
   auto start = [&](char* base) {
-    Memory m(base, shape, most);
+    Memory m(base, shape, most, dropout.padded());
+    dropout.split(m.seeds);
     if constexpr (V2) shape.pad(att, m.att);
   };
 
   auto work = [&](int64_t i, char* base) {
-    Memory m(base, shape, most);
+    Memory m(base, shape, most, dropout.padded());
     const int64_t begin = edges.pointer[i], end = edges.pointer[i + 1];
     for (int64_t k = 0; k < shape.padded(); ++k) m.sum[k] = 0;
     for (int64_t h = 0; h < H; ++h) m.total[h] = 0, m.top[h] = -INFINITY;
@@ -109,7 +112,7 @@ int64_t forward(const Call& call) {
         A* weight = m.logit + k * H;
         for (int64_t h = 0; h < H; ++h) m.total[h] += weight[h];
         if (dropout) {
-          dropout.factors(edges.edge_id[from + k], H, m.factor);
+          dropout.factors(m.seeds, edges.edge_id[from + k], m.factor);
           for (int64_t h = 0; h < H; ++h) weight[h] *= m.factor[h];
         }
         if constexpr (!V2)
@@ -119,7 +122,7 @@ int64_t forward(const Call& call) {
           const V w = splat<W, A>(weight[h]);
           A* to = m.sum + h * blocks * W;
           for (int64_t b = 0; b < blocks; ++b)
-            store<W, A>(to + b * W,
+            store<W>(to + b * W,
                         load<W>(to + b * W) + w * shape.block(row + h * C, b, z.end));
         }
       }
@@ -136,12 +139,12 @@ int64_t forward(const Call& call) {
         A* weight = weights + edges.position[k] * H;
         for (int64_t h = 0; h < H; ++h) m.rescale[h] = weight[h] - m.top[h];
         exponentials(m.rescale, H);
-        if (dropout) dropout.factors(edges.edge_id[k], H, m.factor);
+        if (dropout) dropout.factors(m.seeds, edges.edge_id[k], m.factor);
         for (int64_t h = 0; h < H; ++h)
           weight[h] = m.rescale[h] / m.total[h] * (dropout ? m.factor[h] : A(1));
       }
   };
-  const int64_t bytes = Memory(nullptr, shape, most).bytes;
+  const int64_t bytes = Memory(nullptr, shape, most, dropout.padded()).bytes;
   return over_rows(edges, shape.width(), call.threads, bytes, start, work,
                    [](int64_t, char*) {});
 }

@@ -31,20 +31,25 @@ int64_t gat_backward(const Call& call) {
 
   struct Memory {
     A *mine, *gradient, *alpha, *factor;
+    uint32_t* seeds;
     int64_t bytes;
-    Memory(char* base, const Shape& shape, int64_t most) {
+    Memory(char* base, const Shape& shape, int64_t most, int64_t padded_heads) {
       Pieces pieces{base};
       mine = pieces.take<A>(shape.padded());
       gradient = pieces.take<A>(shape.padded());
       alpha = pieces.take<A>(most * shape.heads);
-      factor = pieces.take<A>(shape.heads);
+      factor = pieces.take<A>(padded_heads);
+      seeds = pieces.take<uint32_t>(2 * padded_heads);
       bytes = pieces.used;
     }
   };
-  const int64_t bytes = Memory(nullptr, shape, most).bytes;
+  const int64_t bytes = Memory(nullptr, shape, most, dropout.padded()).bytes;
 
+  auto start = [&](char* base) {
+    dropout.split(Memory(base, shape, most, dropout.padded()).seeds);
+  };
   auto features = [&](int64_t j, char* base) {
-    Memory m(base, shape, most);
+    Memory m(base, shape, most, dropout.padded());
     const int64_t begin = by_source.pointer[j], end = by_source.pointer[j + 1];
     for (int64_t k = 0; k < shape.padded(); ++k) m.gradient[k] = 0;
     shape.unpack(z.row(j), z.end, m.mine);
@@ -60,7 +65,7 @@ int64_t gat_backward(const Call& call) {
       for (int64_t k = 0; k < count; ++k) {
         const int64_t at = by_source.position[from + k] * H;
         const A* alpha = m.alpha + k * H;
-        if (dropout) dropout.factors(by_source.edge_id[from + k], H, m.factor);
+        if (dropout) dropout.factors(m.seeds, by_source.edge_id[from + k], m.factor);
         if (from + k + 2 < end) shape.prefetch(dout.row(by_source.other[from + k + 2]));
         const S* row = dout.row(by_source.other[from + k]);
         for (int64_t h = 0; h < H; ++h) {
@@ -70,7 +75,7 @@ int64_t gat_backward(const Call& call) {
             const int64_t c = (h * blocks + b) * W;
             const V d = shape.block(row + h * C, b, dout.end);
             dot += d * load<W>(m.mine + c);
-            store<W, A>(m.gradient + c, load<W>(m.gradient + c) + beta * d);
+            store<W>(m.gradient + c, load<W>(m.gradient + c) + beta * d);
           }
           products[at + h] = sum<A>(dot);
         }
@@ -82,18 +87,20 @@ int64_t gat_backward(const Call& call) {
     S* to = static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride;
     shape.pack(m.gradient, to, [](int64_t) { return A(1); });
   };
-  int64_t status = over_rows(by_source, shape.width(), call.threads, bytes, features);
+  int64_t status = over_rows(by_source, shape.width(), call.threads, bytes, start,
+                             features, [](int64_t, char*) {});
   if (status != kDone) return status;
 
   Pieces count{nullptr};
-  count.take<A>(3 * (H + 16));
+  count.take<A>(4 * (H + 16));
   auto logits = [&](int64_t i, char* base) {
     Pieces pieces{base};
     A* delta = pieces.take<A>(H);
     A* total = pieces.take<A>(H);
+    A* mass = pieces.take<A>(H);
     A* u = pieces.take<A>(H);
     const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
-    for (int64_t h = 0; h < H; ++h) delta[h] = total[h] = 0;
+    for (int64_t h = 0; h < H; ++h) delta[h] = total[h] = mass[h] = 0;
     // The gradient of a weight after dropout, times what dropout multiplied it by.
     auto incoming = [&](int64_t at) {
       if (std::signbit(alphas[at])) return A(0);
@@ -105,8 +112,13 @@ int64_t gat_backward(const Call& call) {
       for (int64_t h = 0; h < H; ++h) {
         products[at + h] = incoming(at + h);
         delta[h] += alphas[at + h] * products[at + h];
+        mass[h] += std::fabs(alphas[at + h]);
       }
     }
+    // The rounding of lse makes all weights of a row a little too large or too small;
+    // divided out here, it cannot keep the row's gradients from cancelling.
+    if (end > begin)
+      for (int64_t h = 0; h < H; ++h) delta[h] /= mass[h];
     for (int64_t k = begin; k < end; ++k) {
       const int64_t position = by_target.position[k], at = position * H;
       scores.sums(by_target.other[k], i, position, u);

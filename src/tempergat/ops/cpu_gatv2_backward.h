@@ -47,6 +47,7 @@ struct TargetPass {
     A *att, *mine, *dout, *gradient, *datt, *alpha, *product, *factor, *delta;
     double* datt_sum;
     int64_t* pending;
+    uint32_t* seeds;
     int64_t bytes;
     Memory(char* base, const TargetPass& pass) {
       Pieces pieces{base};
@@ -58,7 +59,8 @@ struct TargetPass {
       datt = pieces.take<A>(padded);
       alpha = pieces.take<A>(pass.most * H);
       product = pieces.take<A>(pass.most * H);
-      factor = pieces.take<A>(pass.most * H);
+      factor = pieces.take<A>(pass.most * H + pass.dropout.padded());
+      seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
       delta = pieces.take<A>(H);
       datt_sum = pieces.take<double>(padded);
       pending = pieces.take<int64_t>(1);
@@ -77,6 +79,7 @@ struct TargetPass {
       shape.pad(static_cast<const A*>(call.att), m.att);
       for (int64_t c = 0; c < padded; ++c) m.datt[c] = 0, m.datt_sum[c] = 0;
       *m.pending = 0;
+      dropout.split(m.seeds);
     };
     auto work = [&](int64_t i, char* base) { row(i, Memory(base, *this)); };
     auto finish = [&](int64_t chunk, char* base) {
@@ -118,8 +121,9 @@ struct TargetPass {
       for (int64_t from = begin; from < end; from += most) {
         const int64_t count = smaller(most, end - from);
         weigh(i, from, count, end, m);
-        for (int64_t k = 0; k < count * H; ++k)
-          m.delta[k % H] += m.alpha[k] * m.product[k];
+        for (int64_t k = 0; k < count; ++k)
+          for (int64_t h = 0; h < H; ++h)
+            m.delta[h] += m.alpha[k * H + h] * m.product[k * H + h];
       }
     } else if (end > begin) {
       const S* row = out.row(i);
@@ -170,7 +174,7 @@ struct TargetPass {
           m.product[k * H + h] += dweights[at * H + h];
       if (dropout) {
         A* factor = m.factor + k * H;
-        dropout.factors(edges.edge_id[from + k], H, factor);
+        dropout.factors(m.seeds, edges.edge_id[from + k], factor);
         for (int64_t h = 0; h < H; ++h) m.product[k * H + h] *= factor[h];
       }
     }
@@ -195,8 +199,8 @@ struct TargetPass {
         const V v =
             pairs.sum(shape.block(row + h * C, b, z.end), m.mine, h, b, at);
         const V d = v > 0 ? one : below;
-        store<W, A>(m.gradient + c, load<W>(m.gradient + c) + d);
-        store<W, A>(m.datt + c, load<W>(m.datt + c) + d * v);
+        store<W>(m.gradient + c, load<W>(m.gradient + c) + d);
+        store<W>(m.datt + c, load<W>(m.datt + c) + d * v);
       }
     }
     if (!call.dedge.data) return;
@@ -208,8 +212,7 @@ struct TargetPass {
             pairs.sum(shape.block(row + h * C, b, z.end), m.mine, h, b, at);
         const V t = load<W>(m.att + (h * blocks + b) * W) * gradient[h] *
                     (v > 0 ? zero + A(1) : zero + pairs.slope);
-        for (int64_t c = b * W; c < smaller(C, (b + 1) * W); ++c)
-          narrow(t[c - b * W], to + h * C + c);
+        shape.put(t, to + h * C, b);
       }
   }
 };
@@ -263,7 +266,7 @@ int64_t source_pass(const Call& call) {
           const V v = pairs.sum(shape.block(z_dst.row(i) + h * C, b, z_dst.end),
                                 m.mine, h, b, at);
           const V d = shape.block(dout.row(i) + h * C, b, dout.end);
-          store<W, A>(m.sum + c, load<W>(m.sum + c) + weight * d +
+          store<W>(m.sum + c, load<W>(m.sum + c) + weight * d +
                                      load<W>(m.att + c) * (v > 0 ? one : below));
         }
       }

@@ -116,34 +116,48 @@ struct Pieces {
 };
 
 // Dropout exactly as in ops/random.py.
-inline uint32_t mix32(uint32_t x) {
-  x ^= x >> 16;
-  x *= 0x7FEB352Du;
-  x ^= x >> 15;
-  x *= 0x846CA68Bu;
-  return x ^ (x >> 16);
-}
-
 template <class A>
 struct Dropout {
+  static constexpr int W = 16;
+  using U = Vec<uint32_t, W>;
   const int64_t* seed;
+  int64_t heads;
   uint32_t threshold;
   A kept;
   explicit Dropout(const Call& call)
       : seed(call.dropout > 0 ? call.dropout_seed : nullptr),
+        heads(call.heads),
         threshold(uint32_t(call.drop_threshold)),
         kept(call.dropout < 1 ? A(1 / (1 - call.dropout)) : A(0)) {}
   explicit operator bool() const { return seed != nullptr; }
 
-  // The factor of each head's weight for an edge: 0 or 1 / (1 - rate).
-  void factors(int64_t edge_id, int64_t heads, A* to) const {
-    uint32_t low = uint32_t(edge_id), high = uint32_t(uint64_t(edge_id) >> 32);
-#pragma omp simd
+  static U mix(U x) {
+    x ^= x >> 16;
+    x *= 0x7FEB352Du;
+    x ^= x >> 15;
+    x *= 0x846CA68Bu;
+    return x ^ (x >> 16);
+  }
+  int64_t padded() const { return (heads + W - 1) / W * W; }
+  // The lower and the upper halves of the heads' seeds, each padded.
+  void split(uint32_t* halves) const {
+    if (!seed) return;
     for (int64_t h = 0; h < heads; ++h) {
-      uint64_t s = uint64_t(seed[h]);
-      uint32_t x = mix32(low ^ uint32_t(s));
-      x = mix32(x ^ high ^ uint32_t(s >> 32));
-      to[h] = (x >> 8) >= threshold ? kept : A(0);
+      halves[h] = uint32_t(seed[h]);
+      halves[padded() + h] = uint32_t(uint64_t(seed[h]) >> 32);
+    }
+  }
+  // The factor of each head's weight for an edge: 0 or 1 / (1 - rate), padded.
+  void factors(const uint32_t* halves, int64_t edge_id, A* to) const {
+    const uint32_t low = uint32_t(edge_id), high = uint32_t(uint64_t(edge_id) >> 32);
+    for (int64_t h = 0; h < heads; h += W) {
+      U x, upper;
+      __builtin_memcpy(&x, halves + h, sizeof x);
+      __builtin_memcpy(&upper, halves + padded() + h, sizeof upper);
+      x = mix(mix(x ^ low) ^ (upper ^ high));
+      // A comparison gives -1 for true.
+      const Vec<int32_t, W> keeps = (x >> 8) >= threshold;
+      store<W>(to + h, __builtin_convertvector(keeps, Vec<A, W>) * -kept);
     }
   }
 };
@@ -196,6 +210,14 @@ struct Shape {
     }
   }
 
+  // Writes block b of a head that starts at `head`.
+  void put(V v, S* head, int64_t b) const {
+    if (!Masked || b + 1 < blocks()) {
+      store<W>(head + b * W, v);
+    } else {
+      for (int64_t c = b * W; c < channels; ++c) narrow(v[c - b * W], head + c);
+    }
+  }
   // One number per head and channel in the working type, padded.
   void pad(const A* from, A* to) const {
     for (int64_t h = 0; h < heads; ++h)
@@ -212,9 +234,9 @@ struct Shape {
   template <class Factor>
   void pack(const A* from, S* row, const Factor& factor) const {
     for (int64_t h = 0; h < heads; ++h) {
-      A f = factor(h);
-      const A* head = from + h * blocks() * W;
-      for (int64_t c = 0; c < channels; ++c) narrow(head[c] * f, row + h * channels + c);
+      const V f = splat<W, A>(factor(h));
+      for (int64_t b = 0; b < blocks(); ++b)
+        put(load<W>(from + (h * blocks() + b) * W) * f, row + h * channels, b);
     }
   }
 

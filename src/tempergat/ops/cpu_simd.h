@@ -77,9 +77,21 @@ inline Vec<float, W> load(const bfloat16* from) {
   __builtin_memcpy(&half, from, sizeof half);
   return (Vec<float, W>)(__builtin_convertvector(half, Vec<uint32_t, W>) << 16);
 }
-template <int W, class A>
-inline void store(A* to, Vec<A, W> v) {
+template <int W>
+inline void store(float* to, Vec<float, W> v) {
   __builtin_memcpy(to, &v, sizeof v);
+}
+template <int W>
+inline void store(double* to, Vec<double, W> v) {
+  __builtin_memcpy(to, &v, sizeof v);
+}
+template <int W>
+inline void store(bfloat16* to, Vec<float, W> v) {
+  Vec<uint32_t, W> bits = (Vec<uint32_t, W>)v;
+  const Vec<uint32_t, W> rounded = bits + 0x7FFF + ((bits >> 16) & 1);
+  bits = v != v ? bits | 0x400000 : rounded;
+  const auto half = __builtin_convertvector(bits >> 16, Vec<uint16_t, W>);
+  __builtin_memcpy(to, &half, sizeof half);
 }
 
 template <int W, class A>
@@ -89,7 +101,8 @@ inline Vec<A, W> splat(A x) {
 
 template <class A>
 inline A sum(Vec<A, 4> v) {
-  return (v[0] + v[2]) + (v[1] + v[3]);
+  const Vec<A, 4> pairs = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
+  return pairs[0] + pairs[1];
 }
 template <class A>
 inline A sum(Vec<A, 8> v) {
