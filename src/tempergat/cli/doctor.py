@@ -27,6 +27,12 @@ _PACKAGES = (
     "wandb",
 )
 
+_BACKENDS = {
+    "gpu": "our Triton kernels",
+    "cpu": "our C++ kernels",
+    "reference": "the reference, in plain PyTorch",
+}
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -45,9 +51,9 @@ def doctor(
         typer.echo(f"{name:16} {version or 'not installed'}")
     for device in findings["devices"]:
         typer.echo(f"\n{device['device']}: {device['name']}")
-        typer.echo(f"  attention is computed by  {device['backend']}")
+        typer.echo(f"  attention is computed by {_BACKENDS[device['backend']]}")
         for backend, reason in device["refused"].items():
-            typer.echo(f"  {backend} kernels are out: {reason}")
+            typer.echo(f"  not by {_BACKENDS[backend]}: {reason}")
     if findings["no_cuda"]:
         typer.echo(f"\ncuda: {findings['no_cuda']}")
     typer.echo(f"\ndatasets are kept in {findings['data_root']}")
@@ -98,9 +104,7 @@ def _examine(device: "torch.device") -> dict[str, Any]:
     return {
         "device": str(device),
         "name": _name(device),
-        "backend": f"{choice.backend} kernels"
-        if choice.backend != "reference"
-        else "the reference in plain PyTorch",
+        "backend": choice.backend,
         "refused": refused,
     }
 

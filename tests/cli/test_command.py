@@ -1,0 +1,49 @@
+"""The command as a whole: help, version, and every ending in words."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tempergat
+from tests.cli.conftest import Command
+
+FAMILIES = ("compare", "train", "predict", "methods", "data", "reproduce", "doctor")
+
+
+def test_help_names_every_command(command: Command) -> None:
+    ended = command("--help")
+    assert ended.status == 0
+    for family in FAMILIES:
+        assert f"\n  {family} " in ended.out
+
+
+def test_version_is_the_packages(command: Command) -> None:
+    assert command("--version").out == f"tempergat {tempergat.__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error(command: Command) -> None:
+    ended = command("comparre")
+    assert ended.status == 2
+    assert "comparre" in ended.err
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tempergat", "methods"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("family", ["compare", "train", "predict", "doctor", "methods"])
+def test_every_command_explains_itself(command: Command, family: str) -> None:
+    ended = command(family, "--help")
+    assert ended.status == 0
+    assert "--json" in ended.out

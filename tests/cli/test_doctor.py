@@ -1,0 +1,37 @@
+"""`tempergat doctor` says what there is, and why the rest is not."""
+
+import json
+from importlib import metadata
+
+import torch
+
+from tempergat.ops import Graph, explain
+from tests.cli.conftest import Command
+
+
+def test_versions_devices_and_kernels_are_told(command: Command) -> None:
+    ended = command("doctor")
+    assert ended.status == 0
+    assert f"torch            {metadata.version('torch')}" in ended.out
+    assert "cpu: " in ended.out
+    assert "attention is computed by" in ended.out
+
+
+def test_json_names_the_backend_that_serves_the_cpu(command: Command) -> None:
+    found = json.loads(command("doctor", "--json").out)
+    cpu = found["devices"][0]
+    graph = Graph(torch.tensor([[0], [1]]), 2)
+    choice = explain(graph, torch.zeros(2, 8, 8))
+    assert cpu["device"] == "cpu"
+    assert cpu["backend"] == choice.backend
+    assert cpu["refused"].get("cpu") == choice.refused.get("cpu")
+    assert found["versions"]["torch"] == metadata.version("torch")
+
+
+def test_without_a_gpu_it_says_why(command: Command) -> None:
+    found = json.loads(command("doctor", "--json").out)
+    if torch.cuda.is_available():
+        assert found["no_cuda"] is None
+        assert found["devices"][1]["device"] == "cuda:0"
+    else:
+        assert torch.__version__ in found["no_cuda"]

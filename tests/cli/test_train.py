@@ -1,0 +1,183 @@
+"""`tempergat train` keeps a checkpoint, and `tempergat predict` uses it."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tempergat.train import checkpoint
+from tests.cli.conftest import Command
+from tests.cli.tiny import write_graph, write_recipe
+
+CHECKPOINT = Path("tempergat-out/graph-temp_gated-seed3/checkpoint.safetensors")
+
+
+@pytest.fixture
+def trained(command: Command, graph: Path, recipe: Path) -> Path:
+    arguments = ("--method", "temp_gated", "--seed", 3, "--recipe", recipe)
+    assert command("train", graph, *arguments).status == 0
+    return CHECKPOINT
+
+
+def test_a_run_prints_its_score_and_where_its_checkpoint_is(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command(
+        "train", graph, "--method", "temp_gated", "--seed", 3, "--recipe", recipe
+    )
+    assert ended.status == 0
+    assert re.search(
+        r"temp_gated on graph, seed 3: test accuracy \d+\.\d\d % at epoch \d of 8",
+        ended.out,
+    )
+    assert re.search(r"temperatures: \d\.\d+, \d\.\d+", ended.out)
+    assert f"checkpoint: {CHECKPOINT}" in ended.out
+    assert CHECKPOINT.is_file()
+    assert "epoch 8 of 8" in ended.err
+
+
+def test_json_is_in_percent_and_equal_when_asked_again(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    arguments = ("train", graph, "--method", "gat", "--recipe", recipe, "--json")
+    first, again = (json.loads(command(*arguments).out) for _ in range(2))
+    assert 1.0 < first["scores"]["best_val_accuracy"]["train"] <= 100.0
+    assert first["status"] == "done"
+    assert first | {"time_s": 0} == again | {"time_s": 0}
+
+
+def test_another_run_does_not_take_over_a_folder(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    arguments = ("train", graph, "--recipe", recipe, "--out", "here", "--method")
+    assert command(*arguments, "gat").status == 0
+    other = command(*arguments, "gatv2")
+    assert other.status == 2
+    assert "another run" in other.err.splitlines()[-1]
+    assert command(*arguments, "gatv2", "--no-resume").status == 0
+
+
+def test_a_run_that_diverges_exits_with_one(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "wild.yaml", learning_rate=1e30)
+    ended = command("train", graph, "--method", "gat", "--recipe", recipe)
+    assert ended.status == 1
+    assert re.search(r"failed, the loss was \S+ at epoch \d", ended.out)
+
+
+def test_a_stopped_run_goes_on_to_the_same_checkpoint(
+    command: Command, tmp_path: Path, graph: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "long.yaml", epochs=300)
+    arguments = ["train", str(graph), "--method", "gat", "--recipe", str(recipe)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tempergat", *arguments, "--out", "stopped"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("epoch 60 "):
+            process.send_signal(signal.SIGTERM)
+            break
+    _, err = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "To go on:\n  python -m tempergat train" in err
+    assert command(*arguments, "--out", "stopped").status == 0
+    assert command(*arguments, "--out", "whole").status == 0
+    stopped, whole = (
+        checkpoint.read(Path(folder) / "checkpoint.safetensors")
+        for folder in ("stopped", "whole")
+    )
+    assert stopped.facts == whole.facts
+    for name, tensor in whole.tensors.items():
+        assert torch.equal(stopped.tensors[name], tensor), name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--method", "gatt"], "did you mean gat"),
+        (["--method", "gat", "--track", "paper"], "--track is 'paper'"),
+        (["--method", "gat", "--out", "/dev/null"], "/dev/null"),
+        ([], "--method"),
+        (["--method", "gat", "--seed", "-1"], "--seed"),
+    ],
+)
+def test_a_mistake_ends_in_words_and_status_two(
+    command: Command, graph: Path, arguments: list[str], words: str
+) -> None:
+    ended = command("train", graph, *arguments)
+    assert ended.status == 2
+    assert words in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_predictions_are_one_row_per_node(
+    command: Command, trained: Path, graph: Path
+) -> None:
+    ended = command("predict", trained, graph, "--out", "labels.csv")
+    assert ended.status == 0
+    with open("labels.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["node"] for row in rows] == [str(node) for node in range(60)]
+    assert {row["label"] for row in rows} <= {"0", "1"}
+    assert f"wrote {Path('labels.csv')}" in ended.out
+    counts = json.loads(command("predict", trained.parent, graph, "--json").out)
+    assert sum(counts["per_class"].values()) == counts["nodes"] == 60
+
+
+def test_predictions_carry_the_nodes_own_names(
+    command: Command, recipe: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    names = [f"n{number}" for number in range(12)]
+    nodes = "".join(f"{name},{i % 2},{i % 2}.5\n" for i, name in enumerate(names))
+    (folder / "nodes.csv").write_text("id,label,height\n" + nodes)
+    edges = "".join(f"{a},{b}\n" for a, b in zip(names, names[2:], strict=False))
+    (folder / "edges.csv").write_text("source,target\n" + edges)
+    arguments = ("--method", "gat", "--recipe", recipe, "--split", "50/25/25")
+    trained = command("train", folder, *arguments, "--out", "run")
+    assert trained.status == 0, trained.err
+    assert command("predict", "run", folder).status == 0
+    with open("labels.csv") as file:
+        assert [row["node"] for row in csv.DictReader(file)] == names
+
+
+def test_a_damaged_checkpoint_is_refused(
+    command: Command, trained: Path, graph: Path
+) -> None:
+    content = bytearray(trained.read_bytes())
+    content[-5] ^= 1
+    trained.write_bytes(content)
+    ended = command("predict", trained, graph)
+    assert ended.status == 2
+    assert "damaged" in ended.err
+    assert not Path("labels.csv").exists()
+
+
+def test_a_graph_with_other_features_is_refused(
+    command: Command, trained: Path, tmp_path: Path
+) -> None:
+    wide = write_graph(tmp_path / "wide.npz", x=np.ones((60, 9), np.float32))
+    ended = command("predict", trained, wide)
+    assert ended.status == 2
+    assert "9 features" in ended.err
+
+
+def test_a_missing_checkpoint_is_refused(command: Command, graph: Path) -> None:
+    ended = command("predict", "gone", graph)
+    assert ended.status == 2
+    assert "gone" in ended.err
