@@ -25,7 +25,7 @@ INTERFACE_VERSION = 1
 ISAS = ("generic", "avx2", "avx512")
 REMEDY = "python -m tempergat.ops.build"
 
-_STORAGE = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
+STORAGE = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _FAILURES = {1: "out of memory", 2: "unknown storage type"}
 
 
@@ -163,7 +163,7 @@ def refusal(graph: Graph, z: Tensor) -> str | None:
     """Why the CPU kernels cannot serve a call; None when they can."""
     if z.device.type != "cpu":
         return f"the features are on {z.device}"
-    if z.dtype not in _STORAGE:
+    if z.dtype not in STORAGE:
         return f"the CPU kernels store float32, float64 or bfloat16, not {z.dtype}"
     if 0 in z.shape[-2:]:
         return f"there is nothing to compute for features of shape {list(z.shape)}"
@@ -326,7 +326,7 @@ class _Frame:
         self.z = z
         self.kept: list[Tensor] = []
         self.call = _Call()
-        self.call.storage = _STORAGE[z.dtype]
+        self.call.storage = STORAGE[z.dtype]
         self.call.heads, self.call.channels = z.shape[1:]
         self.call.negative_slope = slope
         if dropout > 0.0:

@@ -21,8 +21,13 @@ from torch.autograd import forward_ad
 
 from tempergat.ops import cpu
 from tempergat.ops.graph import Graph, Rows
-
-_library = torch.library.Library("tempergat", "FRAGMENT")
+from tempergat.ops.registration import (
+    call,
+    fold,
+    refuse_second_derivative,
+    register,
+    save_nothing,
+)
 
 
 def refusal(backend: str, graph: Graph, z: Tensor) -> str | None:
@@ -37,7 +42,8 @@ def refusal(backend: str, graph: Graph, z: Tensor) -> str | None:
         return cpu.refusal(graph, z)
     if z.device.type != "cuda":
         return f"the features are on {z.device}, not on a CUDA device"
-    return _gpu().refusal(graph, z)
+    reason: str | None = _gpu().refusal(graph, z)
+    return reason
 
 
 def gat(
@@ -55,7 +61,7 @@ def gat(
     scores = (score_src_SH, score_dst_TH, edge_score_EH)
     work = _working_dtype(z_SHC, *scores)
     z = z_SHC.to(work) if work == torch.float64 else z_SHC
-    out, _, weights = _call(
+    out, _, weights = call(
         "gat_forward",
         z,
         *(None if s is None else s.to(work) for s in scores),
@@ -86,7 +92,7 @@ def gatv2(
         stored = torch.promote_types(stored, edge_EHC.dtype)
     if work == torch.float64:
         stored = work
-    out, _, weights = _call(
+    out, _, weights = call(
         "gatv2_forward",
         z_src_SHC.to(stored),
         z_dst_THC.to(stored),
@@ -111,17 +117,6 @@ def _edges(graph: Graph) -> tuple[Tensor | None, ...]:
     # Only a backward pass needs the edges by source.
     by_source = graph.by_source if torch.is_grad_enabled() else (None,) * 4
     return (*graph.by_target, *by_source)
-
-
-def _call(name: str, *arguments: Any) -> Any:
-    # What torch.library derives from a gradient formula is unknown to the function
-    # transforms (vmap of grad); an autograd.Function of the same parts is known.
-    if (
-        not torch.compiler.is_compiling()
-        and torch._C._are_functorch_transforms_active()
-    ):
-        return _functions[name].apply(*arguments)
-    return getattr(torch.ops.tempergat, name)(*arguments)
 
 
 def _gpu() -> Any:
@@ -173,51 +168,28 @@ _KINDS = (
 )
 
 
-_functions: dict[str, Any] = {}
-
-
 def _register(kind: _Kind) -> None:
     forward, backward = f"{kind.name}_forward", f"{kind.name}_backward"
-    for schema in kind.schemas:
-        _library.define(schema)
-    for key, device in (("CPU", lambda: cpu), ("CUDA", _gpu)):
-        _library.impl(forward, _run_forward(device, forward), key)
-        _library.impl(backward, _run_backward(device, backward), key)
-    _register_rules(
-        forward,
+    devices: dict[str, Callable[[], Any]] = {"CPU": lambda: cpu, "CUDA": _gpu}
+    register(
+        kind.schemas[0],
+        {key: _run_forward(device, forward) for key, device in devices.items()},
         shapes=_forward_shapes(kind),
         save=_save,
         gradient=_gradient(backward),
         fold=_fold(forward, kind.heads_at, (1, 1, 1)),
     )
-    _register_rules(
-        backward,
+    register(
+        kind.schemas[1],
+        {key: _run_backward(device, backward) for key, device in devices.items()},
         shapes=_backward_shapes,
-        save=_save_nothing,
-        gradient=_refuse_second,
+        save=save_nothing,
+        gradient=refuse_second_derivative(
+            "call tempergat.ops.reference, which can be differentiated any number "
+            "of times"
+        ),
         fold=_fold(backward, (1, 1, *kind.heads_at, 1, 1), kind.heads_at[:4]),
     )
-
-
-def _register_rules(
-    name: str,
-    shapes: Callable[..., Any],
-    save: Callable[..., None],
-    gradient: Callable[..., Any],
-    fold: Callable[..., Any],
-) -> None:
-    full = f"tempergat::{name}"
-    torch.library.register_fake(full, shapes, lib=_library)
-    torch.library.register_autograd(full, gradient, setup_context=save, lib=_library)
-    torch.library.register_vmap(full, fold, lib=_library)
-    rules = {
-        "forward": getattr(torch.ops.tempergat, name),
-        "setup_context": save,
-        "backward": gradient,
-        "vmap": fold,
-    }
-    members = {key: staticmethod(rule) for key, rule in rules.items()}
-    _functions[name] = type(name, (torch.autograd.Function,), members)
 
 
 def _run_forward(device: Callable[[], Any], name: str) -> Callable[..., Any]:
@@ -277,16 +249,12 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs[:5], out, lse, *inputs[5:13])
 
 
-def _save_nothing(ctx: Any, inputs: Any, output: Any) -> None:
-    pass
-
-
 def _gradient(backward_name: str) -> Callable[..., Any]:
     def gradient(ctx: Any, dout: Any, _: Any, dweights: Any) -> Any:
         saved = ctx.saved_tensors
         if dout is None:
             dout = torch.zeros_like(saved[5])
-        gradients = _call(backward_name, dout, dweights, *saved, *ctx.settings)
+        gradients = call(backward_name, dout, dweights, *saved, *ctx.settings)
         wanted = [
             gradient if x is not None else None
             for gradient, x in zip(gradients, saved[:4], strict=True)
@@ -297,13 +265,6 @@ def _gradient(backward_name: str) -> Callable[..., Any]:
     return gradient
 
 
-def _refuse_second(ctx: Any, *gradients: Any) -> Any:
-    raise RuntimeError(
-        "the fused attention kernels have no second derivative; call "
-        "tempergat.ops.reference, which can be differentiated any number of times"
-    )
-
-
 def _fold(
     name: str, heads_at: tuple[int, ...], results_at: tuple[int, ...]
 ) -> Callable[..., Any]:
@@ -312,12 +273,12 @@ def _fold(
     def rule(info: Any, in_dims: Any, *arguments: Any) -> Any:
         size, count = info.batch_size, len(heads_at)
         folded = [
-            fold(x, dim, axis, size)
+            None if x is None else fold(x, dim, axis, size)
             for x, dim, axis in zip(
                 arguments[:count], in_dims[:count], heads_at, strict=True
             )
         ]
-        results = _call(name, *folded, *arguments[count:])
+        results = call(name, *folded, *arguments[count:])
         unfolded = tuple(
             result.unflatten(axis, (size, -1))
             for result, axis in zip(results, results_at, strict=True)
@@ -325,27 +286,6 @@ def _fold(
         return unfolded, results_at
 
     return rule
-
-
-def fold(x: Tensor | None, dim: int | None, axis: int, size: int) -> Tensor | None:
-    """Merges a batch dimension into the axis; a view where the layout allows it.
-
-    Args:
-        x: The tensor, batched or not.
-        dim: Where its batch dimension is; None if it has none, and is repeated.
-        axis: The axis to merge into, counted without the batch dimension.
-        size: The size of the batch.
-    """
-    if x is None:
-        return None
-    if dim is None:
-        batched = x.unsqueeze(axis)
-        shape = list(batched.shape)
-        shape[axis] = size
-        batched = batched.expand(shape)
-    else:
-        batched = x.movedim(dim, axis)
-    return batched.flatten(axis, axis + 1)
 
 
 for _kind in _KINDS:

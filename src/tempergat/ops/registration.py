@@ -1,0 +1,91 @@
+"""How our ops are made known to torch: shapes, gradients and batching in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+library = torch.library.Library("tempergat", "FRAGMENT")
+_functions: dict[str, Any] = {}
+
+
+def register(
+    schema: str,
+    run: dict[str, Callable[..., Any]],
+    *,
+    shapes: Callable[..., Any],
+    save: Callable[..., None],
+    gradient: Callable[..., Any],
+    fold: Callable[..., Any],
+) -> None:
+    """Defines ``tempergat::<name>``.
+
+    Args:
+        schema: Name, arguments and results, in torch's notation.
+        run: The work, by dispatch key.
+        shapes: The results' shapes, without data.
+        save: What backward needs, as `torch.autograd.Function.setup_context`.
+        gradient: As `torch.autograd.Function.backward`.
+        fold: As `torch.autograd.Function.vmap`.
+    """
+    name = schema[: schema.index("(")]
+    full = f"tempergat::{name}"
+    library.define(schema)  # type: ignore[no-untyped-call]
+    for key, function in run.items():
+        library.impl(name, function, key)  # type: ignore[no-untyped-call]
+    torch.library.register_fake(full, shapes, lib=library)
+    torch.library.register_autograd(full, gradient, setup_context=save, lib=library)
+    torch.library.register_vmap(full, fold, lib=library)
+    rules = {
+        "forward": getattr(torch.ops.tempergat, name),
+        "setup_context": save,
+        "backward": gradient,
+        "vmap": fold,
+    }
+    members = {key: staticmethod(rule) for key, rule in rules.items()}
+    _functions[name] = type(name, (torch.autograd.Function,), members)
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Runs one of our ops."""
+    # What torch.library makes of a gradient formula is unknown to the function
+    # transforms (vmap of grad); an autograd.Function of the same parts is known.
+    if (
+        not torch.compiler.is_compiling()
+        and torch._C._are_functorch_transforms_active()
+    ):
+        return _functions[name].apply(*arguments)
+    return getattr(torch.ops.tempergat, name)(*arguments)
+
+
+def fold(x: Tensor, dim: int | None, axis: int, size: int) -> Tensor:
+    """Merges a batch dimension into the axis; a view where the layout allows it.
+
+    Args:
+        x: The tensor, batched or not.
+        dim: Where its batch dimension is; None if it has none, and is repeated.
+        axis: The axis to merge into, counted without the batch dimension.
+        size: The size of the batch.
+    """
+    if dim is None:
+        x = x.unsqueeze(axis)
+        batched = x.expand(*x.shape[:axis], size, *x.shape[axis + 1 :])
+    else:
+        batched = x.movedim(dim, axis)
+    return batched.flatten(axis, axis + 1)
+
+
+def refuse_second_derivative(remedy: str) -> Callable[..., Any]:
+    """A gradient formula for an op that is one already."""
+
+    def refuse(ctx: Any, *gradients: Any) -> Any:
+        raise RuntimeError(f"the fused kernels have no second derivative; {remedy}")
+
+    return refuse
+
+
+def save_nothing(ctx: Any, inputs: Any, output: Any) -> None:
+    """For ops whose gradient formula needs nothing."""
