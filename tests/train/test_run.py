@@ -11,6 +11,7 @@ from torch_geometric.data import HeteroData
 
 from tempergat.data import Dataset
 from tempergat.errors import UserError
+from tempergat.nn import build_model
 from tempergat.train import group_size, train_group
 from tempergat.train.evaluate import accuracy, micro_f1
 from tempergat.train.grouping import bytes_per_seed
@@ -101,6 +102,28 @@ def test_a_loss_that_is_no_number_fails_every_seed_from_the_first_epoch() -> Non
     x[3, 2] = torch.nan
     for result in train_group(changed(graph, x=x), config(epochs=3), [0, 1], CPU):
         assert (result.status, result.failed_epoch) == ("failed", 1)
+
+
+def test_initial_weights_are_those_of_the_single_model() -> None:
+    settings = config("temp_gated_v2", norm="batch", jk="lstm", residual=True)
+    group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [9, 2])
+    for slot, seed in enumerate((9, 2)):
+        torch.manual_seed(seed)
+        model = build_model(
+            settings.method,
+            12,
+            settings.hidden_channels,
+            3,
+            settings.num_layers,
+            settings.heads,
+            norm="batch",
+            jk="lstm",
+            residual=True,
+        )
+        expected = model.state_dict()
+        assert set(expected) == {*group.parameters, *group.buffers}
+        for name, value in {**group.parameters, **group.buffers}.items():
+            assert torch.equal(value[slot], expected[name]), name
 
 
 def test_which_parameters_are_decayed_is_as_set() -> None:

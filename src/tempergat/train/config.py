@@ -264,7 +264,9 @@ def _shipped() -> dict[str, Traversable]:
     def collect(folder: Traversable, prefix: str) -> None:
         for entry in folder.iterdir():
             if entry.is_dir():
-                collect(entry, f"{prefix}{entry.name}/")
+                # Plans of studies say what to run, not with which settings.
+                if entry.name != "studies":
+                    collect(entry, f"{prefix}{entry.name}/")
             elif entry.name.endswith(".yaml"):
                 found[prefix + entry.name.removesuffix(".yaml")] = entry
 

@@ -8,13 +8,14 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, stack_module_state, vmap
+from torch.func import functional_call, vmap
 from torch.utils._pytree import tree_map
 
 from tempergat.errors import UserError
@@ -53,10 +54,7 @@ def single_model(
     Raises:
         UserError: The seed or a setting is one that no model can be made with.
     """
-    if not 0 <= seed < 2**63:
-        raise UserError(f"seed is {seed}; give 0 or a positive number below 2**63")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with _seeded(seed):
         try:
             return build_model(
                 config.method,
@@ -77,6 +75,28 @@ def single_model(
             )
         except ValueError as error:
             raise UserError(f"settings of {config.method}: {error}") from error
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    if not 0 <= seed < 2**63:
+        raise UserError(f"seed is {seed}; give 0 or a positive number below 2**63")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _initial_states(model: NodeClassifier, seeds: Sequence[int]) -> State:
+    """What `single_model` gives each of the seeds, stacked.
+
+    Making a layer draws nothing that counts and takes long; one is made and drawn anew.
+    """
+    states = []
+    for seed in seeds:
+        with _seeded(seed):
+            model.reset_parameters()
+        states.append({k: v.clone() for k, v in model.state_dict().items()})
+    return {name: torch.stack([s[name] for s in states]) for name in states[0]}
 
 
 class SeedGroup:
@@ -115,26 +135,23 @@ class SeedGroup:
                     f"features have shape {list(features.shape)}; give "
                     f"[seeds, variants, nodes, in_channels], {list(expected)}"
                 )
-        models = [
-            single_model(config, task.in_channels, task.num_classes, seed)
-            for seed in seeds
-        ]
+        self.model = single_model(config, task.in_channels, task.num_classes, seeds[0])
         self.task = task
         self.config = config
         self.seeds = tuple(seed for seed in seeds for _ in range(variants))
-        parameters, buffers = (
-            {name: v.detach().repeat_interleave(variants, 0) for name, v in s.items()}
-            for s in stack_module_state(models)
-        )
+        state = {
+            name: value.repeat_interleave(variants, 0).to(task.device)
+            for name, value in _initial_states(self.model, seeds).items()
+        }
+        # From here on the values in it are not used: every call brings its own.
+        self.model.to(task.device)
+        names = {name for name, _ in self.model.named_parameters()}
         self.parameters: State = {
-            name: value.to(task.device).requires_grad_()
-            for name, value in parameters.items()
+            name: value.requires_grad_()
+            for name, value in state.items()
+            if name in names
         }
-        self.buffers: State = {
-            name: value.to(task.device) for name, value in buffers.items()
-        }
-        # The values in it are never used: every call brings its own.
-        self.model = models[0].to(task.device)
+        self.buffers: State = {k: v for k, v in state.items() if k not in names}
         self._features = features
         self._seed_tensor = torch.tensor(list(seeds), device=task.device)
         self._gated = METHODS[config.method].gate is not None
