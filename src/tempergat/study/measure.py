@@ -1,0 +1,170 @@
+"""What features and edges of a graph can tell a classifier, measured before training.
+
+Only labels of training nodes are used for the features, and those of training and
+validation nodes for the edges: nothing here looks at the test nodes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+from torch import Tensor
+
+from tempergat.data import Dataset, normalize_rows
+from tempergat.data.features import density, to_dense
+from tempergat.data.homophily import homophily
+
+FALSE_DISCOVERIES = 0.05
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Separability:
+    """How far apart the classes are, coordinate by coordinate.
+
+    Attributes:
+        signal_to_noise: Variance between class means over variance within classes,
+            all coordinates together, the part due to chance taken off; None where
+            training nodes are too few or do not vary.
+        reliable_share: Share of coordinates whose class means differ (F-test, at most
+            5 % of them by chance); None likewise.
+        top_tenth_share: Share of the signal that the best tenth of the coordinates
+            carries; None without signal.
+    """
+
+    signal_to_noise: float | None
+    reliable_share: float | None
+    top_tenth_share: float | None
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """A graph in numbers.
+
+    Attributes:
+        nodes: Number of nodes.
+        edges: Number of directed edges.
+        train_nodes: Labelled training nodes.
+        features: Features per node.
+        density: Share of feature entries that are not zero.
+        own: Of the nodes' own features.
+        neighbours: Of the means over each node's neighbours and itself.
+        edge_homophily: Share of edges inside a class; None without labelled edges.
+        adjusted_homophily: The same beyond chance, 0 is chance, 1 only like with like.
+        labelled_edges: Edges both of whose ends are training or validation nodes.
+        mean_degree: Incoming edges per node.
+    """
+
+    nodes: int
+    edges: int
+    train_nodes: int
+    features: int
+    density: float
+    own: Separability
+    neighbours: Separability
+    edge_homophily: float | None
+    adjusted_homophily: float | None
+    labelled_edges: int
+    mean_degree: float
+
+
+def measure(dataset: Dataset, normalize_features: bool = False) -> Measurements:
+    """Measures a homogeneous graph.
+
+    Args:
+        dataset: The graph.
+        normalize_features: Whether each node's features are divided by their sum
+            first, as the recipe may say.
+    """
+    data = dataset.data
+    x = normalize_rows(data.x) if normalize_features else data.x
+    labels = data.y.numpy()
+    chosen = np.flatnonzero((data.train_mask & (data.y >= 0)).numpy())
+    visible = (data.train_mask | data.val_mask).numpy()
+    edges = data.edge_index.numpy()
+    between_visible = edges[:, visible[edges[0]] & visible[edges[1]]]
+    alike = homophily(between_visible, np.where(visible, labels, -1))
+    return Measurements(
+        nodes=int(data.num_nodes),
+        edges=int(edges.shape[1]),
+        train_nodes=len(chosen),
+        features=int(x.shape[1]),
+        density=density(x),
+        own=separability(_rows(x, chosen), labels[chosen]),
+        neighbours=separability(_neighbour_means(x, edges, chosen), labels[chosen]),
+        edge_homophily=alike.edge,
+        adjusted_homophily=alike.adjusted,
+        labelled_edges=int(between_visible.shape[1]),
+        mean_degree=edges.shape[1] / max(int(data.num_nodes), 1),
+    )
+
+
+def separability(x: Array, labels: NDArray[np.int64]) -> Separability:
+    """One-way analysis of variance of every coordinate.
+
+    Args:
+        x: Features, one row per node.
+        labels: The nodes' classes.
+    """
+    classes, members, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    nodes, groups = len(labels), len(classes)
+    if groups < 2 or nodes <= groups:
+        return Separability(None, None, None)
+    sums = np.zeros((groups, x.shape[1]))
+    np.add.at(sums, members, x)
+    means = sums / sizes[:, None]
+    overall = x.mean(axis=0)
+    between = (sizes[:, None] * (means - overall) ** 2).sum(axis=0) / (groups - 1)
+    within = ((x - means[members]) ** 2).sum(axis=0) / (nodes - groups)
+    varies = within > 0
+    if not varies.any():
+        return Separability(None, None, None)
+    between, within = between[varies], within[varies]
+    # Nodes per class, as the expected mean square between classes counts them.
+    per_class = (nodes - (sizes**2).sum() / nodes) / (groups - 1)
+    signal = (between - within) / per_class
+    total = float(signal.sum())
+    p = scipy_stats.f.sf(between / within, groups - 1, nodes - groups)
+    reliable = scipy_stats.false_discovery_control(p) < FALSE_DISCOVERIES
+    return Separability(
+        signal_to_noise=max(total, 0.0) / float(within.sum()),
+        reliable_share=float(reliable.sum()) / x.shape[1],
+        top_tenth_share=_top_tenth(signal) if total > 0 else None,
+    )
+
+
+def _top_tenth(signal: Array) -> float:
+    positive = np.sort(np.maximum(signal, 0.0))[::-1]
+    count = max(1, round(len(positive) / 10))
+    return float(positive[:count].sum() / positive.sum())
+
+
+def _rows(x: Tensor, chosen: NDArray[np.int64]) -> Array:
+    if x.layout == torch.sparse_csr:
+        return np.asarray(_csr(x)[chosen].todense(), dtype=np.float64)
+    return np.asarray(x[torch.from_numpy(chosen)].numpy(), dtype=np.float64)
+
+
+def _neighbour_means(
+    x: Tensor, edges: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> Array:
+    """Means over sources of each chosen target's edges and the target itself."""
+    nodes = x.shape[0]
+    source = np.concatenate([edges[0], np.arange(nodes)])
+    target = np.concatenate([edges[1], np.arange(nodes)])
+    ones = np.ones(len(source))
+    incoming = scipy.sparse.csr_array((ones, (target, source)), shape=(nodes, nodes))
+    rows = incoming[chosen]
+    weights = scipy.sparse.diags_array(1 / rows.sum(axis=1)) @ rows
+    if x.layout == torch.sparse_csr:
+        return np.asarray((weights @ _csr(x)).todense(), dtype=np.float64)
+    return np.asarray(weights @ to_dense(x).numpy(), dtype=np.float64)
+
+
+def _csr(x: Tensor) -> scipy.sparse.csr_array:
+    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return scipy.sparse.csr_array(parts, shape=(x.shape[0], x.shape[1]))
