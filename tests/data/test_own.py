@@ -302,6 +302,13 @@ def test_hostile_pt_runs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "hacked").exists()
 
 
+def test_loading_leaves_the_classes_torch_may_load_as_they_were(tmp_path: Path) -> None:
+    before = set(torch.serialization.get_safe_globals())
+    torch.save(small_graph(), tmp_path / "g.pt")
+    load(tmp_path / "g.pt")
+    assert set(torch.serialization.get_safe_globals()) == before
+
+
 def test_pt_that_is_no_graph_is_told(tmp_path: Path) -> None:
     torch.save({"weights": torch.ones(3)}, tmp_path / "g.pt")
     with pytest.raises(UserError, match="holds a dict"):

@@ -62,10 +62,7 @@ def deduplicate(
     keys = source.astype(np.int64) * num_nodes + target
     if drop_loops:
         keys = keys[source != target]
-    keys = _sorted_unique(keys)
-    return np.stack(
-        [narrow(keys // num_nodes, num_nodes), narrow(keys % num_nodes, num_nodes)]
-    )
+    return _unpack_keys(_sorted_unique(keys), num_nodes)
 
 
 def symmetrize(
@@ -87,15 +84,22 @@ def symmetrize(
         keys = _sorted_unique(keys)
     else:
         keys.sort()
-    result = np.empty((2, len(keys)), dtype=narrow(keys[:0], num_nodes).dtype)
-    result[0] = keys // num_nodes
-    result[1] = keys % num_nodes
-    return result
+    return _unpack_keys(keys, num_nodes)
 
 
 def transpose(edge_index: np.ndarray, sources: int, targets: int) -> np.ndarray:
     """Edges between two node types, turned round."""
     return narrow(np.ascontiguousarray(edge_index[::-1]), max(sources, targets))
+
+
+def _unpack_keys(keys: np.ndarray, num_nodes: int) -> np.ndarray:
+    """The two ends in each key, which is used up."""
+    result = np.empty((2, len(keys)), dtype=narrow(keys[:0], num_nodes).dtype)
+    np.floor_divide(keys, num_nodes, out=result[0], casting="unsafe")
+    # A remainder costs a second division.
+    keys -= result[0].astype(np.int64) * num_nodes
+    result[1] = keys
+    return result
 
 
 def _sorted_unique(keys: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from tempergat.data.arrays import symmetrize
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.memory import require_memory
 from tempergat.data.noise import gaussian, missing
@@ -194,12 +195,9 @@ def sample_edges(
             hits = _successes(generator, len(left) * len(right), p_different)
             sources.append(left[hits // len(right)])
             targets.append(right[hits % len(right)])
-    source, target = np.concatenate(sources), np.concatenate(targets)
-    # One key per directed edge: sorting it sorts by source, then by target.
-    n = len(labels)
-    keys = np.concatenate([source * n + target, target * n + source])
-    keys.sort()
-    return np.stack([keys // n, keys % n])
+    ends = np.stack([np.concatenate(sources), np.concatenate(targets)])
+    # Every pair was drawn once, so there is nothing to merge.
+    return symmetrize(ends, len(labels), merge=False).astype(np.int64)
 
 
 def _successes(generator: np.random.Generator, trials: int, p: float) -> np.ndarray:

@@ -152,7 +152,11 @@ def _native(array: np.ndarray) -> np.ndarray:
 
 def _read_pt(path: Path) -> Data | HeteroData:
     try:
-        with without_beta_warning(), torch.serialization.safe_globals(_PYG_CLASSES):
+        # Leaving the context forgets the classes it was given, so those that were
+        # known before, PyG's own among them, must not be given again.
+        known = torch.serialization.get_safe_globals()
+        added = [kind for kind in _PYG_CLASSES if kind not in known]
+        with without_beta_warning(), torch.serialization.safe_globals(added):
             value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         # torch raises whatever its archive reader or its unpickler meets first.
