@@ -86,7 +86,7 @@ def calibrate(
     """
     configs = {
         config_hash(config.model_dump(mode="json")): config
-        for _, cell in _cells(_grid(plan, dataset.name))
+        for _, cell in _cells(grid_of(plan, dataset.name))
         for config in cell.values()
     }
     runs = sweep(
@@ -114,7 +114,7 @@ def judge(
     """
     found = {(run.config_hash, run.seed): run for run in runs if run.dataset == dataset}
     cells = []
-    for settings, configs in _cells(_grid(plan, dataset)):
+    for settings, configs in _cells(grid_of(plan, dataset)):
         baselines = {}
         for name, config in configs.items():
             key = config_hash(config.model_dump(mode="json"))
@@ -135,7 +135,12 @@ def judge(
     return DatasetCalibration(dataset, tuple(cells))
 
 
-def _grid(plan: CalibrationPlan, dataset: str) -> Grid:
+def grid_of(plan: CalibrationPlan, dataset: str) -> Grid:
+    """What is tried on one dataset.
+
+    Raises:
+        UserError: Nothing is.
+    """
     if dataset not in plan.datasets:
         raise UserError(
             f"there is nothing to calibrate on {dataset}; choose from "

@@ -78,7 +78,7 @@ def search(
     Raises:
         UserError: Optuna is missing, or a proposal cannot be trained.
     """
-    optuna = _import_optuna()
+    optuna = require_optuna()
     config = load_recipe(plan.base).config_for(backbone)
     values = plan.values_for(backbone)
     study = optuna.create_study(
@@ -221,7 +221,12 @@ def read_trials(path: Path) -> list[dict[str, str]]:
         ) from error
 
 
-def _import_optuna() -> Any:
+def require_optuna() -> Any:
+    """The module that proposes settings.
+
+    Raises:
+        UserError: It is not installed.
+    """
     try:
         import optuna
     except ImportError as error:
