@@ -1,5 +1,7 @@
 """Plain layers are PyG's: outputs, gradients, weights, state and call forms."""
 
+import copy
+
 import pytest
 import torch
 from torch_geometric import EdgeIndex
@@ -32,26 +34,37 @@ def assert_close(a, b):
 
 
 def assert_same_function(theirs, ours, x, *args, **kwargs):
-    """Outputs and all gradients, by name."""
+    """Outputs and all gradients, by name, to 1e-6 of the largest entry.
 
-    def run(layer):
+    Where a gradient is what is left of larger terms that cancel, PyG's own rounding is
+    larger than that: there, twice its distance from double precision is allowed.
+    """
+
+    def run(layer, dtype=torch.float32):
+        def convert(value):
+            floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+            return value.to(dtype) if floating else value
+
+        layer = copy.deepcopy(layer).to(dtype)
         inputs = x if isinstance(x, tuple) else (x,)
-        inputs = [i.clone().requires_grad_() for i in inputs]
-        layer.zero_grad()
+        inputs = [convert(i).clone().requires_grad_() for i in inputs]
         out = layer(
-            tuple(inputs) if isinstance(x, tuple) else inputs[0], *args, **kwargs
+            tuple(inputs) if isinstance(x, tuple) else inputs[0],
+            *args,
+            **{key: convert(value) for key, value in kwargs.items()},
         )
         torch.manual_seed(7)
-        (out * torch.randn_like(out)).sum().backward()
-        grads = {f"x{i}": t.grad for i, t in enumerate(inputs)}
-        grads |= {n: p.grad for n, p in layer.named_parameters()}
-        return out, grads
+        (out * torch.randn(out.shape).to(dtype)).sum().backward()
+        results = {f"x{i}": t.grad for i, t in enumerate(inputs)}
+        results |= {n: p.grad for n, p in layer.named_parameters()}
+        return results | {"out": out.detach()}
 
-    expected, expected_grads = run(theirs)
-    out, grads = run(ours)
-    assert_close(out, expected)
-    for name, gradient in expected_grads.items():
-        assert_close(grads[name], gradient)
+    expected, exact, found = run(theirs), run(theirs, torch.float64), run(ours)
+    for name, value in expected.items():
+        scale = value.abs().max().item()
+        rounding = (value - exact[name]).abs().max().item()
+        difference = (found[name] - value).abs().max().item()
+        assert difference <= max(1e-6 * scale, 2 * rounding), name
 
 
 @pytest.mark.parametrize("backbone", PAIRS)

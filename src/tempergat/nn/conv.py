@@ -170,11 +170,25 @@ class TemperGATConv(AttentionLayer):
     def _scores(
         self, z_src: Tensor, z_dst: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """The ends' parts of the logits, over T."""
-        score_src = (at_least_float32(z_src) * self._over_t(self.att_src)).sum(-1)
+        """The ends' parts of the logits, over T, as one matrix product."""
+        by_source = self._score_matrix(self.att_src)
         if z_dst is None:
-            return score_src, None
-        return score_src, (at_least_float32(z_dst) * self._over_t(self.att_dst)).sum(-1)
+            return at_least_float32(z_src.flatten(1)) @ by_source, None
+        by_target = self._score_matrix(self.att_dst)
+        if z_dst is z_src:
+            both = torch.cat([by_source, by_target], dim=1)
+            scores = at_least_float32(z_src.flatten(1)) @ both
+            return scores[:, : self.heads], scores[:, self.heads :]
+        return (
+            at_least_float32(z_src.flatten(1)) @ by_source,
+            at_least_float32(z_dst.flatten(1)) @ by_target,
+        )
+
+    def _score_matrix(self, att: Tensor) -> Tensor:
+        """The attention vectors over T, block-diagonal, [heads * channels, heads]."""
+        own = torch.eye(self.heads, dtype=torch.bool, device=att.device).unsqueeze(1)
+        att = self._over_t(att).squeeze(0).unsqueeze(-1)
+        return torch.where(own, att, torch.zeros_like(att)).flatten(0, 1)
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
         """The edges' part of the logits, without a feature vector per edge."""

@@ -92,12 +92,13 @@ int64_t gat_backward(const Call& call) {
   if (status != kDone) return status;
 
   Pieces count{nullptr};
-  count.take<A>(4 * (H + 16));
+  count.take<double>(4 * (H + 16));
   auto logits = [&](int64_t i, char* base) {
     Pieces pieces{base};
-    A* delta = pieces.take<A>(H);
-    A* total = pieces.take<A>(H);
-    A* mass = pieces.take<A>(H);
+    // What is left of these sums is small beside their terms: no digit to lose.
+    double* delta = pieces.take<double>(H);
+    double* total = pieces.take<double>(H);
+    double* mass = pieces.take<double>(H);
     A* u = pieces.take<A>(H);
     const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     for (int64_t h = 0; h < H; ++h) delta[h] = total[h] = mass[h] = 0;
@@ -111,7 +112,7 @@ int64_t gat_backward(const Call& call) {
       const int64_t at = by_target.position[k] * H;
       for (int64_t h = 0; h < H; ++h) {
         products[at + h] = incoming(at + h);
-        delta[h] += alphas[at + h] * products[at + h];
+        delta[h] += double(alphas[at + h]) * double(products[at + h]);
         mass[h] += std::fabs(alphas[at + h]);
       }
     }
@@ -123,7 +124,7 @@ int64_t gat_backward(const Call& call) {
       const int64_t position = by_target.position[k], at = position * H;
       scores.sums(by_target.other[k], i, position, u);
       for (int64_t h = 0; h < H; ++h) {
-        A d = std::fabs(alphas[at + h]) * (products[at + h] - delta[h]);
+        A d = A(std::fabs(alphas[at + h]) * (products[at + h] - delta[h]));
         d = u[h] > 0 ? d : d * scores.slope;
         alphas[at + h] = d;
         total[h] += d;
@@ -131,7 +132,7 @@ int64_t gat_backward(const Call& call) {
     }
     if (call.dscore_dst)
       for (int64_t h = 0; h < H; ++h)
-        static_cast<A*>(call.dscore_dst)[i * H + h] = total[h];
+        static_cast<A*>(call.dscore_dst)[i * H + h] = A(total[h]);
   };
   status = over_rows(by_target, 4 * H, call.threads, count.used, logits);
   if (status != kDone) return status;
