@@ -169,3 +169,31 @@ def test_layer_classes_match_the_backbones():
         conv = build_model(name, 6, 8, 3, heads=2).convs[0]
         classes = {"gcn": GCNLayer, "gat": TemperGATConv, "gatv2": TemperGATv2Conv}
         assert type(conv) is classes[method.backbone]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("in_channels", [6, -1])
+def test_sparse_features_give_what_dense_ones_give(method, in_channels):
+    dense = X * (X > 0.3)
+    torch.manual_seed(3)
+    model = build_model(method, in_channels, 8, 3, heads=2, residual=True).eval()
+    out = model(dense.to_sparse_csr(), EDGES)
+    out.pow(2).sum().backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    expected = model(dense, EDGES)
+    assert torch.allclose(out, expected, atol=1e-5)
+    expected.pow(2).sum().backward()
+    for name, parameter in model.named_parameters():
+        assert torch.allclose(gradients[name], parameter.grad, atol=1e-4), name
+
+
+def test_dropout_of_sparse_features_drops_stored_elements():
+    dense = torch.ones(12, 6)
+    model = build_model("gat", 6, 8, 3, num_layers=1, dropout=0.5)
+    seed = torch.tensor(1)
+    sparse = dense.to_sparse_csr()
+    out = model(sparse, EDGES, dropout_seed=seed)
+    # All elements are stored, in the order of the dense matrix: the masks agree.
+    assert torch.allclose(out, model(dense, EDGES, dropout_seed=seed), atol=1e-5)
+    assert not torch.allclose(out, model(sparse, EDGES, dropout_seed=seed + 1))

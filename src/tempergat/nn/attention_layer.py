@@ -12,7 +12,12 @@ from torch_geometric.utils import scatter
 
 from tempergat.nn.adjacency import Adjacency, resolve
 from tempergat.nn.gate import GateLinear, GateMeans, check_gate
-from tempergat.nn.projection import Features, make_projection, project
+from tempergat.nn.projection import (
+    Features,
+    as_features,
+    make_projection,
+    project,
+)
 from tempergat.nn.temperature import (
     at_least_float32,
     check_temperature,
@@ -197,10 +202,15 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
     ) -> tuple[Features, Features | None]:
         """Source and target inputs, checked."""
         x_src, x_dst = x if isinstance(x, tuple | list) else (x, x)
+        if x_src is None:
+            raise ValueError("x must hold the source nodes' features, got None")
+        same = x_dst is x_src
+        x_src = as_features(x_src)
+        x_dst = x_src if same else None if x_dst is None else as_features(x_dst)
         for name, side, value in (("source", 0, x_src), ("target", 1, x_dst)):
             if value is None:
                 continue
-            if value.dim() != 2:
+            if len(value.shape) != 2:
                 raise ValueError(
                     f"x must have shape [num_nodes, channels], got "
                     f"{list(value.shape)} for the {name} nodes"
@@ -211,8 +221,6 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
                     f"x has {value.size(-1)} {name} features per node, but the layer "
                     f"was made for in_channels={self.in_channels}"
                 )
-        if x_src is None:
-            raise ValueError("x must hold the source nodes' features, got None")
         return x_src, x_dst
 
     def _sizes(

@@ -10,7 +10,7 @@ from torch_geometric.nn.inits import zeros
 
 from tempergat import ops
 from tempergat.nn.adjacency import resolve
-from tempergat.nn.projection import Features, make_projection, project
+from tempergat.nn.projection import Features, as_features, make_projection, project
 from tempergat.ops.graph import Graph
 
 
@@ -46,6 +46,7 @@ class GCNLayer(nn.Module):
         self, x: Features, edge_index: Any, *, dropout_seed: Tensor | None = None
     ) -> Tensor:
         """Runs the layer; ``dropout_seed`` is there for the sake of its peers."""
+        x = as_features(x)
         size = (x.size(0), x.size(0))
         graph = resolve(
             edge_index, size, self_loops=True, reverse=False, static_shapes=True

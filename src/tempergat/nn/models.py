@@ -18,7 +18,7 @@ from tempergat.nn.attention_layer import AttentionLayer
 from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
 from tempergat.nn.gcn import GCNLayer
 from tempergat.nn.methods import METHODS, Method
-from tempergat.nn.projection import Features, drop_features
+from tempergat.nn.projection import Features, as_features, drop_features
 from tempergat.ops.random import draw_seed, fold_in
 
 
@@ -179,38 +179,40 @@ class NodeClassifier(nn.Module):
             dropout_seed: A 0-d int64 tensor that fixes all dropout masks of this
                 call; drawn from torch's generator when absent.
         """
+        h: Any = as_features(x)
         if not self.training:
             dropout_seed = None
         elif dropout_seed is None and self._has_dropout():
-            dropout_seed = draw_seed(x.device)
+            dropout_seed = draw_seed(h.device)
         outputs = []
         for i, conv in enumerate(self.convs):
             if num_sampled_nodes_per_hop is not None:
-                x, edge_index, edge_attr = trim_to_layer(
+                h, edge_index, edge_attr = trim_to_layer(
                     i,
                     num_sampled_nodes_per_hop,
                     num_sampled_edges_per_hop,
-                    x,
+                    h,
                     edge_index,
                     edge_attr,
                 )
             options: dict[str, Any] = {}
             if dropout_seed is not None:
-                x = drop_features(x, self.dropout, fold_in(dropout_seed, 2 * i))
+                h = drop_features(h, self.dropout, fold_in(dropout_seed, 2 * i))
                 options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
             if edge_attr is not None:
                 options["edge_attr"] = edge_attr
-            x = conv(x, edge_index, **options)
+            h = conv(h, edge_index, **options)
             if i < len(self.norms):
-                x = self.norms[i](x)
+                h = self.norms[i](h)
                 if self.act is not None:
-                    x = self.act(x)
-                outputs.append(x)
+                    h = self.act(h)
+                outputs.append(h)
         if self.jk is not None:
-            x = self.jk(outputs)
+            h = self.jk(outputs)
         if self.lin is not None:
-            x = self.lin(x)
-        return x
+            h = self.lin(h)
+        scores: Tensor = h
+        return scores
 
     def _has_dropout(self) -> bool:
         rates = [self.dropout, *(getattr(conv, "dropout", 0.0) for conv in self.convs)]
