@@ -31,6 +31,15 @@ class Condition(NamedTuple):
     level: float = 0.0
     tau: float | None = None
 
+    @property
+    def words(self) -> str:
+        """The condition in words."""
+        if self.noise == "gaussian":
+            return f"sigma = {self.level:g}"
+        if self.noise == "missing":
+            return f"rho = {self.level:g}, tau = {self.tau:g}"
+        return "no noise"
+
 
 CLEAN = Condition()
 

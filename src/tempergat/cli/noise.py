@@ -1,0 +1,263 @@
+"""`tempergat noise` and `tempergat diagnose`: what noise does, and what to do then."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempergat.cli.arguments import (
+    DatasetName,
+    DeviceName,
+    Json,
+    OutFolder,
+    Quiet,
+    RecipeName,
+    Split,
+    SplitSeed,
+    choose_device,
+    describe,
+    parse_methods,
+    resume_command,
+)
+from tempergat.cli.graphs import load_graph, recipe_name_for
+from tempergat.cli.signals import exit_status
+from tempergat.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tempergat.study.diagnose import Diagnosis
+    from tempergat.study.noise import NoiseProgress
+    from tempergat.study.noise_plan import NoisePlan
+
+STORE_NAME = "diagnose.sqlite"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command()(noise)
+    app.command()(diagnose)
+
+
+def noise(
+    datasets: Annotated[
+        str | None,
+        typer.Option(help="Datasets like cora,pubmed; the plan's when left out."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="How many; the plan's when left out.")
+    ] = None,
+    levels: Annotated[
+        Path | None,
+        typer.Option(help="A plan of your own: levels, methods, seeds; a YAML file."),
+    ] = None,
+    recipe: RecipeName = None,
+    device: DeviceName = "auto",
+    out: OutFolder = Path("results/noise"),
+    docs: Annotated[
+        Path, typer.Option(help="Where the page and its figures go.")
+    ] = Path("docs"),
+    only_report: Annotated[
+        bool, typer.Option("--only-report", help="Train nothing, write the page.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train every method under controlled noise; write docs/noise.md.
+
+    Runs are kept in the --out folder group by group: the same command goes on where it
+    was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
+    """
+    from tempergat.cli.tables import error_console
+    from tempergat.study.noise_plan import load_plan
+    from tempergat.study.noise_report import as_json as to_json
+    from tempergat.study.noise_report import write_page
+
+    plan = load_plan(levels)
+    if seeds is not None:
+        plan = plan.model_copy(update={"seeds": seeds})
+    names = plan.datasets if datasets is None else _names(datasets)
+    where = choose_device(device)
+    console = None if quiet else error_console()
+    if not only_report:
+        try:
+            for name in names:
+                _train(name, recipe, plan, out, where, console)
+        except KeyboardInterrupt as stop:
+            typer.echo(
+                f"Stopped; finished groups are kept. To go on:\n  {resume_command()}",
+                err=True,
+            )
+            raise typer.Exit(exit_status(stop)) from stop
+    found = write_page(plan, out, docs)
+    failed = sum(not row.scores for dataset in found for row in dataset.rows)
+    if as_json:
+        content = {"datasets": to_json(found), "page": str(docs / "noise.md")}
+        typer.echo(json.dumps(content, indent=1, allow_nan=False))
+    else:
+        for dataset in found:
+            rising = sum(t.direction == "rises" for t in dataset.temperature)
+            falling = sum(t.direction == "falls" for t in dataset.gate)
+            typer.echo(
+                f"{dataset.dataset}: {len(dataset.rows)} of {dataset.expected_runs} "
+                f"runs; T rises with sigma in {rising} of {len(dataset.temperature)} "
+                f"layers and variants, the gate falls with rho in {falling} of "
+                f"{len(dataset.gate)}"
+            )
+        typer.echo(f"wrote {docs / 'noise.md'}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(text.replace(",", " ").split()))
+    if not names:
+        raise UserError(f"--datasets is {text!r}; name some, like cora,pubmed")
+    return names
+
+
+def _train(
+    name: str,
+    recipe: str | None,
+    plan: "NoisePlan",
+    out: Path,
+    device: Any,
+    console: "Console | None",
+) -> None:
+    from tempergat.study.noise import run_noise
+    from tempergat.train import load_recipe
+
+    graph = load_graph(name, None, None, console)
+    settings = load_recipe(recipe or recipe_name_for(name))
+    if console is not None:
+        console.print(describe(graph))
+
+    def say(progress: "NoiseProgress") -> None:
+        if console is not None and progress.epoch == 0:
+            console.print(
+                f"{progress.dataset}: {progress.variant}; {progress.runs_done} of "
+                f"{progress.runs} runs"
+            )
+
+    run_noise(graph, settings, plan, out / f"{graph.name}.csv", device, say)
+
+
+def diagnose(
+    data: DatasetName,
+    runs: Annotated[
+        int | None, typer.Option(min=2, help="Seeds per method; 10 when left out.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Most epochs of a run; 100 if left out.")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Methods to screen; the paper's eleven when left out."),
+    ] = None,
+    recipe: RecipeName = None,
+    split: Split = None,
+    split_seed: SplitSeed = None,
+    device: DeviceName = "auto",
+    out: OutFolder = Path("tempergat-out"),
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure a graph, screen methods on it and say which one it needs, if any.
+
+    Methods are judged on validation nodes; test nodes play no part.
+    """
+    from tempergat.cli.progress import make_display
+    from tempergat.cli.tables import error_console, output_console
+    from tempergat.study import diagnose as study
+    from tempergat.study.store import Store
+    from tempergat.train import load_recipe
+
+    names = study.SCREENED if methods is None else parse_methods(methods)
+    settings = load_recipe(recipe or recipe_name_for(data))
+    where = choose_device(device)
+    count = study.SCREENING_RUNS if runs is None else runs
+    console = error_console()
+    with Store(out / STORE_NAME) as store:
+        graph = load_graph(data, split, split_seed, None if quiet else console)
+        if not quiet:
+            console.print(describe(graph))
+        selection = settings.attention.selection
+        display = make_display(console, names, count, selection, quiet=quiet)
+        try:
+            with display:
+                found = study.diagnose(
+                    graph,
+                    settings,
+                    store,
+                    where,
+                    methods=names,
+                    runs=count,
+                    epochs=study.SCREENING_EPOCHS if epochs is None else epochs,
+                    on_progress=display,
+                )
+        except KeyboardInterrupt as stop:
+            console.print(
+                f"Stopped; finished runs are kept. To go on:\n  {resume_command()}"
+            )
+            raise typer.Exit(exit_status(stop)) from stop
+    if as_json:
+        typer.echo(json.dumps(study.as_json(found), indent=1, allow_nan=False))
+        return
+    _print_diagnosis(output_console(), found)
+
+
+def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
+    from tempergat.cli.tables import print_table
+    from tempergat.study.report import Table, mean_and_std, p_value, signed
+
+    for line in _measured(found):
+        console.print(line)
+    rows = tuple(
+        (
+            entry.method,
+            mean_and_std(entry.summary.mean, entry.summary.std),
+            "-"
+            if entry.against_best is None
+            else signed(entry.against_best.difference),
+            "-" if entry.against_best is None else p_value(entry.against_best.t_p_holm),
+            f"{100 * entry.best_in:.0f} %",
+            "alike" if entry.is_alike else "worse",
+        )
+        for entry in found.advice.screened
+    )
+    columns = ("method", "validation", "to best", "p", "comes first", "verdict")
+    notes = [
+        f"{found.runs} runs of {found.epochs} epochs, scored on validation nodes; p: "
+        "paired t-test, Holm-corrected; comes first: in resamplings of the seeds.",
+        "An accuracy on so many validation nodes has a standard error of "
+        f"{found.advice.luck:.1f} points: smaller differences may be the split's luck.",
+    ]
+    if found.advice.failed:
+        notes.append(f"No run finished of {', '.join(found.advice.failed)}.")
+    print_table(
+        console, Table(f"{found.dataset}: screening", columns, rows, tuple(notes))
+    )
+    console.print(found.advice.sentence)
+
+
+def _measured(found: "Diagnosis") -> list[str]:
+    m = found.measurements
+
+    def number(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.3g}"
+
+    return [
+        f"feature signal-to-noise {number(m.own.signal_to_noise)}, of neighbourhood "
+        f"means {number(m.neighbours.signal_to_noise)} (variance between classes over "
+        f"within, {m.train_nodes:,} training nodes)",
+        f"coordinates that tell classes apart: {_share(m.own.reliable_share)}; the "
+        f"best tenth of all carries {_share(m.own.top_tenth_share)} of the signal",
+        f"non-zero feature entries: {_share(m.density)}; edges inside a class: "
+        f"{_share(m.edge_homophily)} of {m.labelled_edges:,} labelled ones, beyond "
+        f"chance {number(m.adjusted_homophily)}; mean degree {m.mean_degree:.1f}",
+    ]
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{100 * value:.1f} %"

@@ -1,0 +1,420 @@
+"""The page of the noise study: what holds on each dataset and layer, and where not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tempergat.errors import UserError
+from tempergat.nn.methods import METHODS
+from tempergat.study import atomic, plots_noise
+from tempergat.study.noise_plan import NoisePlan
+from tempergat.study.noise_rows import NoiseRow, read_rows
+from tempergat.study.report import markdown_rows, p_value, signed
+from tempergat.study.stats import Comparison
+from tempergat.study.trends import (
+    ACCURACY,
+    Series,
+    Trend,
+    against_backbone,
+    series_of,
+    tested,
+)
+
+_ATTENTION_WORDS = {
+    "rises": "flatter",
+    "falls": "sharper",
+    "no trend": "neither",
+    "too few runs": "-",
+}
+
+
+@dataclass(frozen=True)
+class DatasetNoise:
+    """What the runs on one dataset show.
+
+    Attributes:
+        temperature: Trends of T with sigma, by layer and tempered variant.
+        gate: Trends of the mean gate with rho, by tau, layer and gated variant.
+        entropy: Trends of the relative attention entropy with sigma, by layer and
+            variant, plain ones included.
+        spread: Trends of the spread of e/T, likewise.
+    """
+
+    dataset: str
+    rows: Sequence[NoiseRow]
+    expected_runs: int
+    temperature: list[Trend]
+    gate: list[Trend]
+    entropy: list[Trend]
+    spread: list[Trend]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every run of the plan is there."""
+        return len(self.rows) >= self.expected_runs
+
+    def entropy_beside(self, trend: Trend) -> Trend:
+        """The entropy of the same variant and layer as a temperature's trend."""
+        return next(
+            other
+            for other in self.entropy
+            if (other.series.variant, other.series.layer)
+            == (trend.series.variant, trend.series.layer)
+        )
+
+
+def analyse(rows: Sequence[NoiseRow], plan: NoisePlan) -> DatasetNoise:
+    """Tests all trends of one dataset; each quantity is one Holm family."""
+    places = {method: place for place, method in enumerate(plan.methods)}
+    rows = sorted(
+        (row for row in rows if row.method in places),
+        key=lambda row: (row.decay_temperature is False, places[row.method]),
+    )
+
+    def family(quantity: str, noise: str, taus: Sequence[float | None]) -> list[Trend]:
+        found: list[Series] = []
+        for tau in taus:
+            found += series_of(rows, noise, tau, quantity, _has(quantity))
+        return tested(found)
+
+    tempered = [m for m in plan.methods if METHODS[m].temperature is not None]
+    variants = len(plan.methods) + len(tempered) * (len(plan.decay_temperature) - 1)
+    return DatasetNoise(
+        dataset=rows[0].dataset,
+        rows=rows,
+        expected_runs=variants * len(plan.conditions) * plan.seeds,
+        temperature=family("temperature", "gaussian", [None]),
+        gate=family("gate", "missing", plan.tau),
+        entropy=family("entropy", "gaussian", [None]),
+        spread=family("spread", "gaussian", [None]),
+    )
+
+
+def _has(quantity: str) -> Any:
+    def has(method: str) -> bool:
+        facts = METHODS[method]
+        if quantity == "temperature":
+            return facts.temperature is not None
+        if quantity == "gate":
+            return facts.gate is not None
+        return facts.backbone != "gcn"
+
+    return has
+
+
+def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]:
+    """Writes docs/noise.md and its figures from the runs of the study.
+
+    Args:
+        plan: What the study consists of.
+        results: Folder of the CSV files, one per dataset.
+        docs: Where the page goes, its figures into `figures/` below it.
+
+    Raises:
+        UserError: There are no runs.
+    """
+    files = sorted(results.glob("*.csv"))
+    order = {name: place for place, name in enumerate(plan.datasets)}
+    found = [analyse(rows, plan) for file in files if (rows := read_rows(file))]
+    found.sort(key=lambda dataset: order.get(dataset.dataset, len(order)))
+    if not found:
+        raise UserError(f"{results} holds no runs of the noise study; run it first")
+    parts = [_opening(plan, found), _verdicts(found)]
+    for dataset in found:
+        _draw(dataset, plan, docs / "figures")
+        parts.append(_section(dataset, plan))
+    atomic.write_text(docs / "noise.md", "\n".join(parts))
+    return found
+
+
+def _draw(dataset: DatasetNoise, plan: NoisePlan, folder: Path) -> None:
+    def stem(name: str) -> Path:
+        return folder / f"noise-{dataset.dataset}-{name}"
+
+    plots_noise.temperature_figure(
+        [trend.series for trend in dataset.temperature], stem("temperature")
+    )
+    plots_noise.gate_figure([trend.series for trend in dataset.gate], stem("gate"))
+    plots_noise.sharpness_figure(
+        [trend.series for trend in dataset.spread],
+        [trend.series for trend in dataset.entropy],
+        stem("sharpness"),
+    )
+    plots_noise.accuracy_figure(_accuracies(dataset, plan), stem("accuracy"))
+
+
+def _accuracies(dataset: DatasetNoise, plan: NoisePlan) -> list[Series]:
+    found = series_of(dataset.rows, "gaussian", None, ACCURACY)
+    for tau in plan.tau:
+        found += series_of(dataset.rows, "missing", tau, ACCURACY)
+    return found
+
+
+def _opening(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
+    levels = ", ".join(f"{level:g}" for level in plan.gaussian)
+    shares = ", ".join(f"{level:g}" for level in plan.missing)
+    taus = " and ".join(f"{tau:g}" for tau in plan.tau)
+    counts = "".join(
+        f"- {dataset.dataset}: {len(dataset.rows):,} of {dataset.expected_runs:,} runs"
+        f"{'' if dataset.is_complete else ', **incomplete**'}; "
+        f"{sum(not row.scores for row in dataset.rows)} failed; on "
+        f"{', '.join(sorted({row.device for row in dataset.rows}))}.\n"
+        for dataset in found
+    )
+    missing = [name for name in plan.datasets if name not in {d.dataset for d in found}]
+    absent = f"- Not run: {', '.join(missing)}.\n" if missing else ""
+    return f"""# Controlled noise
+
+This page is made by `tempergat noise` from `results/noise/`, one row per run. It asks
+what the paper's figure of controlled noise asks: does the learned temperature T rise
+with Gaussian noise on the features, and does the mean gate fall with the share of
+missing coordinates?
+
+- {len(plan.methods)} methods with the settings of `recipes/paper`, {plan.seeds} seeds,
+  each with a noise of its own that falls on every node after the recipe's
+  normalisation. sigma ({levels}) and tau ({taus}) are in units of the feature matrix's
+  root mean square; rho is {shares}. The levels were fixed before the first run.
+- T and mean gate are those of the selected epoch, in evaluation, over all nodes.
+- Methods with temperature are trained with and without weight decay on theta. Decay
+  pulls theta to 0, which is T = 0.69, whatever the data say.
+- Only the ratio of attention vector and T matters to a layer, so T alone does not say
+  how sharp attention is. Beside it stand the spread of e/T over a target's edges and
+  the entropy of the attention weights over the logarithm of the degree (1 is uniform).
+- A trend is Page's test over all levels with seeds as blocks, two-sided; p is
+  Holm-corrected over all tests of one quantity on one dataset. Changes are from level 0
+  to the highest level, paired by seed, with 95 % intervals.
+
+{counts}{absent}"""
+
+
+def _verdicts(found: Sequence[DatasetNoise]) -> str:
+    rows = []
+    for dataset in found:
+        for layer in _layers(dataset.temperature):
+            trends = [t for t in dataset.temperature if t.series.layer == layer]
+            rising = [t for t in trends if t.direction == "rises"]
+            rows.append(
+                (
+                    dataset.dataset,
+                    str(layer),
+                    "T rises with sigma",
+                    _tally(trends),
+                    _holds(len(rising), len(trends)),
+                    _attention_of(dataset, rising),
+                )
+            )
+        taus = list(dict.fromkeys(t.series.tau for t in dataset.gate))
+        for layer in _layers(dataset.gate):
+            for tau in taus:
+                trends = [
+                    t
+                    for t in dataset.gate
+                    if t.series.layer == layer and t.series.tau == tau
+                ]
+                falling = [t for t in trends if t.direction == "falls"]
+                rows.append(
+                    (
+                        dataset.dataset,
+                        str(layer),
+                        f"gate falls with rho, tau = {tau:g}",
+                        _tally(trends),
+                        _holds(len(falling), len(trends)),
+                        "",
+                    )
+                )
+    columns = (
+        "dataset",
+        "layer",
+        "the paper's statement",
+        "variants: rises / falls / no trend",
+        "it",
+        "where T rises, attention gets",
+    )
+    return "## Does the paper's statement hold?\n\n" + markdown_rows(columns, rows)
+
+
+def _layers(trends: Sequence[Trend]) -> list[int]:
+    return sorted({trend.series.layer or 0 for trend in trends})
+
+
+def _tally(trends: Sequence[Trend]) -> str:
+    directions = [trend.direction for trend in trends]
+    return " / ".join(
+        str(directions.count(word)) for word in ("rises", "falls", "no trend")
+    )
+
+
+def _holds(in_favour: int, variants: int) -> str:
+    if in_favour == variants:
+        return "holds"
+    if in_favour == 0:
+        return "does not hold"
+    return f"holds for {in_favour} of {variants}"
+
+
+def _attention_of(dataset: DatasetNoise, rising: Sequence[Trend]) -> str:
+    words = [
+        _ATTENTION_WORDS[dataset.entropy_beside(trend).direction] for trend in rising
+    ]
+    return ", ".join(
+        f"{word} in {words.count(word)}"
+        for word in ("flatter", "sharper", "neither")
+        if word in words
+    )
+
+
+def _section(dataset: DatasetNoise, plan: NoisePlan) -> str:
+    name = dataset.dataset
+    top = plan.gaussian[-1]
+    parts = [
+        f"\n## {name}\n",
+        f"![T against sigma on {name}](figures/noise-{name}-temperature.svg)\n",
+        f"T against sigma, from 0 to {top:g}:\n",
+        _temperature_table(dataset),
+        _unchanged_sentence(dataset),
+        f"![Sharpness against sigma on {name}](figures/noise-{name}-sharpness.svg)\n",
+        "Attention entropy over log degree against sigma, for every method with "
+        "attention:\n",
+        _trend_table(dataset.entropy),
+        f"![Mean gate against rho on {name}](figures/noise-{name}-gate.svg)\n",
+        f"Mean gate against rho, from 0 to {plan.missing[-1]:g}:\n",
+        _trend_table(dataset.gate),
+        f"![Accuracy against noise on {name}](figures/noise-{name}-accuracy.svg)\n",
+        "Test accuracy in percent. ▲ and ▼: told apart from the backbone, better or "
+        "worse (paired t-test over seeds, Holm-corrected over the column).\n",
+        _accuracy_table(dataset),
+    ]
+    return "\n".join(parts)
+
+
+def _temperature_table(dataset: DatasetNoise) -> str:
+    rows = []
+    for trend in dataset.temperature:
+        entropy = dataset.entropy_beside(trend)
+        rows.append(
+            (
+                *_trend_cells(trend),
+                signed(entropy.change.mean, 3),
+                _ATTENTION_WORDS[entropy.direction],
+            )
+        )
+    return markdown_rows((*_TREND_COLUMNS, "entropy changes", "attention"), rows)
+
+
+_TREND_COLUMNS = (
+    "variant",
+    "layer",
+    "without noise",
+    "with most",
+    "change",
+    "p",
+    "trend",
+)
+
+
+def _trend_table(trends: Sequence[Trend]) -> str:
+    if all(trend.series.tau is None for trend in trends):
+        return markdown_rows(_TREND_COLUMNS, [_trend_cells(t) for t in trends])
+    rows = [(*_trend_cells(trend), f"{trend.series.tau:g}") for trend in trends]
+    return markdown_rows((*_TREND_COLUMNS, "tau"), rows)
+
+
+def _trend_cells(trend: Trend) -> tuple[str, ...]:
+    change, series = trend.change, trend.series
+    lost = f" ({series.lost_seeds} seeds lost)" if series.lost_seeds else ""
+    return (
+        series.variant + lost,
+        str(series.layer),
+        _three(trend.first),
+        _three(trend.last),
+        f"{signed(change.mean, 3)} [{signed(change.low, 3)}, {signed(change.high, 3)}]",
+        p_value(trend.p_holm),
+        trend.direction,
+    )
+
+
+def _three(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _unchanged_sentence(dataset: DatasetNoise) -> str:
+    named = [
+        f"{trend.series.variant} (layer {trend.series.layer})"
+        for trend in dataset.temperature
+        if trend.direction == "rises"
+        and dataset.entropy_beside(trend).direction == "no trend"
+    ]
+    if not named:
+        return "No rise of T goes with an entropy that shows no trend.\n"
+    return (
+        "A rise of T with an entropy that shows no trend, so without an effect on "
+        f"attention that these runs show: {'; '.join(named)}.\n"
+    )
+
+
+def _accuracy_table(dataset: DatasetNoise) -> str:
+    compared = against_backbone(dataset.rows)
+    conditions = sorted(
+        compared, key=lambda c: (c.noise != "none", c.noise, c.tau or 0, c.level)
+    )
+    verdicts = {
+        (condition, comparison.method): comparison
+        for condition in conditions
+        for comparison in compared[condition]
+    }
+    variants = list(dict.fromkeys(row.variant for row in dataset.rows))
+    rows = []
+    for variant in variants:
+        cells = [variant]
+        for condition in conditions:
+            scores = [
+                100.0 * row.scores["test"]
+                for row in dataset.rows
+                if (row.variant, row.condition) == (variant, condition) and row.scores
+            ]
+            mean = f"{sum(scores) / len(scores):.1f}" if scores else "-"
+            cells.append(mean + _mark(verdicts.get((condition, variant))))
+        rows.append(tuple(cells))
+    return markdown_rows(("variant", *(c.words for c in conditions)), rows)
+
+
+def _mark(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    return {"better": " ▲", "worse": " ▼"}.get(comparison.verdict, "")
+
+
+def as_json(found: Sequence[DatasetNoise]) -> list[dict[str, Any]]:
+    """The trends as plain JSON values."""
+    return [
+        {
+            "dataset": dataset.dataset,
+            "runs": len(dataset.rows),
+            "expected_runs": dataset.expected_runs,
+            "trends": [
+                {
+                    "quantity": trend.series.quantity,
+                    "variant": trend.series.variant,
+                    "layer": trend.series.layer,
+                    "noise": trend.series.noise,
+                    "tau": trend.series.tau,
+                    "first": trend.first,
+                    "last": trend.last,
+                    "change": trend.change.mean,
+                    "change_low": trend.change.low,
+                    "change_high": trend.change.high,
+                    "p_holm": trend.p_holm,
+                    "direction": trend.direction,
+                    "lost_seeds": trend.series.lost_seeds,
+                }
+                for trend in (
+                    *dataset.temperature,
+                    *dataset.gate,
+                    *dataset.spread,
+                    *dataset.entropy,
+                )
+            ],
+        }
+        for dataset in found
+    ]
