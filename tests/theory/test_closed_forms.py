@@ -151,6 +151,16 @@ def test_variances_never_cross_the_papers_bounds(rho, tau, coordinates):
         assert variance >= lower - slack
 
 
+def test_the_bounds_are_the_papers():
+    setting, noise = Setting((0.8, -0.3), (1.5, 0.4)), MissingNoise(0.3, 2.0)
+    assert ungated_variance_bound(setting, noise) == pytest.approx(
+        2 * 0.3**2 * (1 - 2 / np.pi) * 2.0**2 * (1.5**2 + 0.4**2)
+    )
+    assert gated_variance_bound(setting) == pytest.approx(
+        4 * (1.5**2 * 0.8**2 + 0.4**2 * 0.3**2)
+    )
+
+
 def snr_of(pairs):
     """SNR of a score from (probability, value) pairs of one class, mirrored."""
     probability, value = np.array(list(pairs)).T

@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.study.plots import LINE_STYLES, MARKERS, new_figure, save_figure, style
+from tempergat.study.plots import (
+    COLOURS,
+    LINE_STYLES,
+    MARKERS,
+    new_figure,
+    save_figure,
+    style,
+)
 
 Row = Mapping[str, Any]
-
-_COLOURS = ("#000000", "#0072B2", "#D55E00", "#E69F00", "#56B4E9")
 
 
 def temperature_figure(curves: Sequence[Row], stem: Path) -> tuple[Path, Path]:
@@ -214,7 +219,7 @@ _VARIANTS = {
 def _look(number: int) -> dict[str, Any]:
     """Colour, line and marker; lines and markers alone tell curves apart in grey."""
     return {
-        "color": _COLOURS[number % len(_COLOURS)],
+        "color": COLOURS[-1 - number % len(COLOURS)],
         "linestyle": LINE_STYLES[(number + number // 5) % len(LINE_STYLES)],
         "marker": MARKERS[number % len(MARKERS)],
         "markersize": 4,

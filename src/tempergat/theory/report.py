@@ -46,8 +46,8 @@ FULL = Effort(
     curves=400_000,
     gates=200_000,
     order=2_000_000,
-    graphs=10,
-    steps=300,
+    graphs=5,
+    steps=200,
     learned=(
         GaussianNoise(0.5),
         GaussianNoise(1.0),
