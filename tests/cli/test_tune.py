@@ -1,0 +1,47 @@
+"""`tempergat tune` and `tempergat calibrate` end in files, or in one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tempergat.train import load_recipe
+from tests.cli.conftest import Command
+from tests.study.test_tune import write_plan
+
+
+def test_a_search_ends_in_a_recipe_that_compare_takes(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("optuna")
+    plan = write_plan(tmp_path, trials=2)
+    out = tmp_path / "tuned"
+    words = ("tune", graph, "--search", plan, "--out", out, "--device", "cpu")
+    ending = command(*words, "--json", "--quiet")
+    assert ending.status == 0, ending.err
+    assert ending.err == ""
+    found = json.loads(ending.out)
+    assert found["recipe"] == str(out / "graph.yaml")
+    settings = found["best"]["gat"]["settings"]
+    recipe = load_recipe(out / "graph.yaml")
+    assert recipe.config_for("temp_gated").learning_rate == settings["learning_rate"]
+    again = command(*words)
+    assert again.status == 0
+    assert f"recipe   {out / 'graph.yaml'}" in again.out
+    compared = command(
+        "compare", graph, "--recipe", out / "graph.yaml", "--runs", 2,
+        "--methods", "gat,temp_gated", "--quiet", "--device", "cpu",
+    )  # fmt: skip
+    assert compared.status == 0, compared.err
+
+
+def test_mistakes_end_in_one_line(command: Command, graph: Path) -> None:
+    for words, told in (
+        (("tune", "reddit"), "there is no search for 'reddit'"),
+        (("tune", graph, "--search", "none.yaml"), "cannot read none.yaml"),
+        (("calibrate", "cora"), "cannot read results/paper/results.csv"),
+    ):
+        ending = command(*words)
+        assert ending.status == 2
+        assert told in ending.err
+        assert ending.err.count("\n") == 1
