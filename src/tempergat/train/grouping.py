@@ -6,12 +6,16 @@ from tempergat.data import Dataset
 from tempergat.nn.methods import METHODS
 from tempergat.train.config import RunConfig
 
-# Memory a group may take, by kind of device. Constants, not what happens to be free,
-# so that seeds fall into the same groups whenever a study goes on.
-_BUDGET_BYTES = {"cuda": 32 * 2**30}
-_OTHER_BUDGET_BYTES = 3 * 2**30
+# Memory a group may take. Constants, not what happens to be free, so that seeds fall
+# into the same groups whenever a study goes on.
+_CUDA_BUDGET_BYTES = 32 * 2**30
+# On a CPU speed is the limit: beyond about this size per tensor, the C library takes
+# fresh pages for each, and 50 seeds at once are slower than several groups.
+_CPU_TENSOR_BYTES = 16 * 2**20
 
 _FLOAT_BYTES = 4
+# Dropout masks are computed in int64.
+_WIDEST_BYTES = 8
 # How many tensors of each kind a training step holds at its peak.
 _NODE_TENSORS = 14
 _EDGE_TENSORS = 4
@@ -24,8 +28,12 @@ def group_size(dataset: Dataset, config: RunConfig, device: torch.device) -> int
 
     A fixed function of the graph, the settings and the kind of device.
     """
-    budget = _BUDGET_BYTES.get(torch.device(device).type, _OTHER_BUDGET_BYTES)
-    return max(1, budget // bytes_per_seed(dataset, config))
+    if torch.device(device).type == "cuda":
+        size = _CUDA_BUDGET_BYTES // bytes_per_seed(dataset, config)
+    else:
+        nodes = int(dataset.data.x.size(0))
+        size = _CPU_TENSOR_BYTES // (nodes * config.hidden_channels * _WIDEST_BYTES)
+    return max(1, size)
 
 
 def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
