@@ -232,3 +232,28 @@ def test_simulation_refuses_what_it_cannot_draw():
             targets=10,
             seed=0,
         )
+
+
+def test_snr_of_two_neighbours_at_a_finite_temperature_is_its_integral():
+    mu, sigma, weight, temperature = 0.6, 0.7, 1.4, 0.5
+    setting = Setting((mu,), (weight,), a=3.0, b=1.0, degree=Degree.fixed(2))
+    grid, step = np.linspace(-6, 6, 241, retstep=True)
+    mass = stats.norm.pdf(grid) * step
+    own = mu + sigma * grid[:, None]
+    same, other = (
+        -weight * np.abs(own - (label * mu + sigma * grid)) for label in (1, -1)
+    )
+    # With one neighbour of each label the score is the difference of their shares.
+    apart = np.tanh((same[:, :, None] - other[:, None, :]) / (2 * temperature))
+    mixed, mixed_square = (
+        mass @ np.einsum("ijk,j,k->i", power, mass, mass) for power in (apart, apart**2)
+    )
+    p = 0.75
+    mean = p**2 - (1 - p) ** 2 + 2 * p * (1 - p) * mixed
+    square = p**2 + (1 - p) ** 2 + 2 * p * (1 - p) * mixed_square
+    exact = mean * np.sqrt(2 / (square - mean**2))
+    snr = simulate(
+        setting, [GaussianNoise(sigma)], [temperature], targets=200_000, seed=21
+    ).snr()[0, 0, 0]
+    assert snr.p_values(exact) > 0.001
+    assert snr.standard_error < 0.01 * exact
