@@ -1,6 +1,6 @@
 """Does the advice of `tempergat diagnose` beat always using the same method?
 
-    python -m benchmarks.diagnose_validation
+    python -m benchmarks.diagnose_validation --workers 2
     python -m benchmarks.diagnose_validation --device cuda --datasets cora citeseer
 
 On generated graphs with known noise, and on datasets if asked, the advice (a short
@@ -13,7 +13,8 @@ settings are fixed below. Runs are kept in --store, so it goes on where it was s
 
 import argparse
 import csv
-from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,9 @@ REFERENCE_SEEDS = range(1000, 1010)
 REFERENCE_EPOCHS = 100
 
 
-def generated() -> Iterator[tuple[Dataset, dict[str, Any]]]:
-    """Graphs of the block model with noise drawn over a wide range."""
+def generated() -> list[dict[str, Any]]:
+    """Graphs of the block model with noise drawn over a wide range, by parameters."""
+    found = []
     draw = np.random.default_rng(GRAPH_SEED)
     for number in range(GRAPHS):
         inside, across = [(8, 2), (8, 4), (3, 9)][int(draw.integers(3))]
@@ -56,7 +58,24 @@ def generated() -> Iterator[tuple[Dataset, dict[str, Any]]]:
             "rho": float(draw.choice([0.0, 0.3, 0.6])),
             "tau": float(draw.choice([1.0, 3.0])),
         }
-        yield csbm(**facts, seed=number), {"graph": f"csbm-{number:02d}", **facts}
+        found.append({"graph": f"csbm-{number:02d}", **facts})
+    return found
+
+
+def rows_of_generated(facts: dict[str, Any], store_path: Path) -> list[dict[str, Any]]:
+    """All of one generated graph, on the CPU; a job for a process of its own."""
+    torch.set_num_threads(1)
+    name, parameters = facts["graph"], {k: v for k, v in facts.items() if k != "graph"}
+    dataset = csbm(**parameters, seed=int(name.removeprefix("csbm-")))
+    with Store(store_path) as store:
+        return rows_of(
+            dataset,
+            load_recipe("csbm"),
+            facts,
+            store,
+            torch.device("cpu"),
+            REFERENCE_EPOCHS,
+        )
 
 
 def rows_of(
@@ -150,8 +169,9 @@ def summary(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=1, help="processes at once")
     parser.add_argument("--datasets", nargs="*", default=[])
+    parser.add_argument("--device", default="cpu", help="where datasets are trained")
     parser.add_argument(
         "--store", type=Path, default=Path("tempergat-out/diagnose-validation.sqlite")
     )
@@ -159,32 +179,33 @@ def main() -> None:
         "--no-generated", action="store_true", help="only the datasets named"
     )
     options = parser.parse_args()
-    device = torch.device(options.device)
     lines: list[dict[str, Any]] = []
     if RESULTS.exists():
         with RESULTS.open(newline="") as file:
             lines = list(csv.DictReader(file))
+
+    def keep(rows: list[dict[str, Any]]) -> None:
+        lines.extend(rows)
+        lines.sort(key=lambda line: str(line["graph"]))
+        atomic.write_text(RESULTS, csv_text(lines))
+        print(rows[0]["graph"], flush=True)
+
     done = {line["graph"] for line in lines}
-    with Store(options.store) as store:
-        graphs = iter(()) if options.no_generated else generated()
-        for dataset, facts in graphs:
-            if facts["graph"] in done:
-                continue
-            recipe = load_recipe("csbm")
-            lines += rows_of(dataset, recipe, facts, store, device, REFERENCE_EPOCHS)
-            atomic.write_text(RESULTS, csv_text(lines))
-            print(facts, flush=True)
-        for name in options.datasets:
-            if name in done:
-                continue
-            blank = dict.fromkeys(("n", "a", "b", "mu", "d", "classes"), "")
-            facts = {"graph": name, **blank, "sigma": "", "rho": "", "tau": ""}
-            lines += rows_of(load(name), load_recipe(name), facts, store, device, None)
-            atomic.write_text(RESULTS, csv_text(lines))
-            print(name, flush=True)
-    with RESULTS.open(newline="") as file:
-        for line in summary(list(csv.DictReader(file))):
-            print(line)
+    graphs = [] if options.no_generated else generated()
+    left = [facts for facts in graphs if facts["graph"] not in done]
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
+        jobs = [pool.submit(rows_of_generated, f, options.store) for f in left]
+        for job in as_completed(jobs):
+            keep(job.result())
+    for name in options.datasets:
+        if name not in done:
+            facts = {"graph": name, **dict.fromkeys(list(generated()[0])[1:], "")}
+            with Store(options.store) as store:
+                device = torch.device(options.device)
+                recipe = load_recipe(name)
+                keep(rows_of(load(name), recipe, facts, store, device, None))
+    for line in summary([{k: str(v) for k, v in line.items()} for line in lines]):
+        print(line)
 
 
 if __name__ == "__main__":

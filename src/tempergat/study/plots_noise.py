@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tempergat.nn.methods import METHODS
 from tempergat.study.plots import new_figure, save_figure, style
 from tempergat.study.trends import Series
@@ -96,7 +98,7 @@ def _grid(
 ) -> tuple[Path, Path]:
     """One panel per row and column, a row's panels on one scale."""
     with style():
-        figure = new_figure(1.6 + 2.9 * len(columns), 0.9 + 2.2 * len(rows))
+        figure = new_figure(0.6 + 2.7 * len(columns), 1.1 + 2.1 * len(rows))
         panels = figure.subplots(len(rows), len(columns), squeeze=False, sharey="row")
         for line, (label, found) in zip(panels, rows, strict=True):
             line[0].set_ylabel(label)
@@ -115,7 +117,8 @@ def _grid(
         figure.legend(
             list(handles.values()),
             list(handles),
-            loc="outside right upper",
+            loc="outside lower center",
+            ncols=4,
             fontsize=7,
         )
         figure.suptitle(title, x=0.01, ha="left", fontsize=10)
@@ -129,10 +132,18 @@ def _draw(axes: Any, series: Series) -> None:
     summaries = series.summaries
     if any(summary.mean is None for summary in summaries):
         return
-    places = range(len(series.levels))
-    axes.plot(
-        places,
-        [summary.mean for summary in summaries],
+    places = np.arange(len(series.levels))
+    means = np.array([summary.mean for summary in summaries])
+    # Curves stand a little beside each other, or their intervals would hide.
+    shift = 0.05 * (list(_LOOKS).index(_role(series.method)) - 3)
+    axes.errorbar(
+        places + shift + (0.025 if undecayed else 0.0),
+        means,
+        yerr=[
+            0.0 if summary.high is None else summary.high - mean
+            for summary, mean in zip(summaries, means, strict=True)
+        ],
+        elinewidth=0.8,
         color=colour,
         marker=marker,
         markersize=4,
@@ -141,16 +152,6 @@ def _draw(axes: Any, series: Series) -> None:
         linewidth=1.2,
         label=_role(series.method) + (", theta undecayed" if undecayed else ""),
     )
-    intervals = [(s.low, s.high) for s in summaries]
-    if all(low is not None for low, _ in intervals):
-        axes.fill_between(
-            places,
-            [low for low, _ in intervals],
-            [high for _, high in intervals],
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
     axes.set_xticks(places, labels=[f"{level:g}" for level in series.levels])
 
 
@@ -168,4 +169,4 @@ def _backbone(series: Series) -> str:
 def _title(series: Sequence[Series]) -> str:
     seeds = max((len(s.values) for s in series), default=0)
     name = series[0].dataset if series else ""
-    return f"{name}, {seeds} seeds; bands: 95 % intervals of the mean"
+    return f"{name}, {seeds} seeds; bars: 95 % intervals of the mean"
