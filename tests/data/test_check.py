@@ -9,8 +9,8 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import homophily as pyg_homophily
 
-from tempergat.data import load
 from tempergat.data import homophily as homophily_module
+from tempergat.data import load
 from tempergat.data.check import check_graph
 from tempergat.data.homophily import h2_index, homophily
 from tempergat.errors import UserError

@@ -130,6 +130,9 @@ def test_fingerprint_is_the_same_on_every_machine() -> None:
         ({"rho": 1.5}, "rho is 1.5"),
         ({"tau": -0.1}, "tau is -0.1"),
         ({"n": 10**9, "d": 10**6}, "GiB"),
+        ({"seed": -1}, "seed is -1"),
+        ({"split_seed": -1}, "split_seed is -1"),
+        ({"seed": 0.5}, "seed is 0.5"),
         ({"colour": 1}, "colour"),
     ],
 )

@@ -216,9 +216,22 @@ def test_second_load_maps_the_processed_arrays(
     shutil.rmtree(tmp_path / "ogbn-arxiv" / "raw")
     second = load_entry(arxiv(NOWHERE), tmp_path)
     assert second.fingerprint == first.fingerprint
-    assert second.data.edge_index.dtype == torch.int32
     second.data.x.zero_()
     assert load_entry(arxiv(NOWHERE), tmp_path).data.x.all()
+
+
+def test_indices_stay_narrow_only_in_a_large_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "arxiv.zip").write_bytes(arxiv_archive())
+    monkeypatch.setenv("TEMPERGAT_MIRROR", str(tmp_path))
+    small = load_entry(arxiv(NOWHERE), tmp_path)
+    monkeypatch.setattr("tempergat.data.arrays._MAX_WIDENED_EDGES", 5)
+    large = load_entry(arxiv(NOWHERE), tmp_path)
+    assert small.data.edge_index.dtype == torch.int64
+    assert large.data.edge_index.dtype == torch.int32
+    assert torch.equal(small.data.edge_index, large.data.edge_index.long())
+    assert small.fingerprint == large.fingerprint
 
 
 @pytest.mark.parametrize("damage", ["truncate", "remove", "garble", "version"])

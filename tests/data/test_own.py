@@ -178,6 +178,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
         EDGES,
         r"row 3: label -2 is out of range",
     ),
+    ("odd sign", "id,f,label\na,1,0\nb,1,--1\n", EDGES, r"row 3: label is '--1'"),
     (
         "unknown split",
         NODES.replace("val", "dev"),
@@ -283,6 +284,22 @@ def test_contradiction_in_a_pt_is_named(
     assert str(path) in str(caught.value)
 
 
+def test_one_of_several_splits_is_chosen_by_number_or_seed(tmp_path: Path) -> None:
+    data = small_graph()
+    for name in MASKS:
+        data[name] = torch.stack([data[name], data[name].roll(1)], dim=1)
+    torch.save(data, tmp_path / "g.pt")
+    first, second = (load(tmp_path / "g.pt", split=number) for number in (0, 1))
+    assert first.data.train_mask.tolist() == [True, False, True, False]
+    assert second.data.train_mask.tolist() == [False, True, False, True]
+    assert second.split == "given with the graph, number 1"
+    assert load(tmp_path / "g.pt").fingerprint == first.fingerprint
+    assert load(tmp_path / "g.pt", split_seed=3).fingerprint == second.fingerprint
+    with pytest.raises(UserError, match="no split 2; choose 0 to 1"):
+        load(tmp_path / "g.pt", split=2)
+    assert load(tmp_path / "g.pt", split="50/25/25").split.startswith("made")
+
+
 class Hostile:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -352,3 +369,24 @@ def test_missing_and_foreign_files_are_told(tmp_path: Path) -> None:
         load(tmp_path / "g", split=3)
     with pytest.raises(UserError, match="no node types"):
         load(tmp_path / "g", target="paper")
+
+
+def test_table_longer_than_a_piece_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"n{i},{i},{i % 2},{'train' if i % 3 else ''}" for i in range(25)]
+    links = [f"n{i},n{i + 1}" for i in range(24)]
+    nodes = "\n".join(["id,f,label,split", *rows])
+    edges = "\n".join(["source,target", *links])
+    folder = write_folder(tmp_path / "g", nodes, edges)
+    whole = load(folder, sparse=False)
+    monkeypatch.setattr("tempergat.data.tables._ROWS", 5)
+    pieces = load(folder, sparse=False)
+    assert pieces.fingerprint == whole.fingerprint
+    assert whole.data.x[:, 0].tolist() == list(range(25))
+    write_folder(folder, nodes.replace("n17,17", "n17,many"), edges)
+    with pytest.raises(UserError, match=r"nodes\.csv, row 19: f is 'many'"):
+        load(folder)
+    write_folder(folder, nodes, edges.replace("n20,n21", "n20,n99"))
+    with pytest.raises(UserError, match=r"edges\.csv, row 22: target is 'n99'"):
+        load(folder)

@@ -2,14 +2,22 @@
 
 import os
 import shutil
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
+from tempergat.data.resources import telling_full_disk
 from tempergat.errors import UserError
 
 _BLOCK = 1 << 20
+# zipfile asks for a password by a RuntimeError; no archive here has one.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
@@ -22,16 +30,18 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
     Args:
         archive: The zip file.
         folder: Where the members go.
-        members: Their names, relative to `folder`.
+        members: Their names, relative to `folder`. The caller holds the lock.
 
     Raises:
         UserError: The archive is damaged, hostile, or lacks a member.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as name:
-        staging = Path(name)
+    staging = folder / ".unpacking"
+    # What a killed process left; the caller holds the lock, so nobody is using it.
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    try:
         try:
-            with zipfile.ZipFile(archive) as opened:
+            with telling_full_disk(folder), zipfile.ZipFile(archive) as opened:
                 found = _by_member_name(archive, opened)
                 for member in members:
                     if member not in found:
@@ -40,7 +50,7 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
                             "dataset is published in, so fetch it again"
                         )
                     _extract(opened, found[member], staging / member)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except _DAMAGE as error:
             raise UserError(
                 f"{archive} is a damaged archive ({error}); delete it, so that it is "
                 "fetched again"
@@ -48,6 +58,8 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
         for member in members:
             (folder / member).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staging / member, folder / member)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _by_member_name(

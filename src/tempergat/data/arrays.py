@@ -13,6 +13,9 @@ from tempergat.data.splits import set_masks
 
 # Names of the three arrays that hold the sparse matrix called `x`.
 SPARSE_PARTS = ("indptr", "indices", "values")
+# Above this many edges, memory-mapped indices stay the int32 they are on disk.
+_MAX_WIDENED_EDGES = 10_000_000
+_BLOCK = 1 << 22
 
 
 @dataclass
@@ -59,7 +62,8 @@ def deduplicate(
 ) -> np.ndarray:
     """Edges without repetition, sorted by source, then by target."""
     source, target = edge_index
-    keys = source.astype(np.int64) * num_nodes + target
+    keys = np.multiply(source, num_nodes, dtype=np.int64)
+    keys += target
     if drop_loops:
         keys = keys[source != target]
     return _unpack_keys(_sorted_unique(keys), num_nodes)
@@ -93,12 +97,14 @@ def transpose(edge_index: np.ndarray, sources: int, targets: int) -> np.ndarray:
 
 
 def _unpack_keys(keys: np.ndarray, num_nodes: int) -> np.ndarray:
-    """The two ends in each key, which is used up."""
+    """The two ends in each key, block by block to spare memory."""
     result = np.empty((2, len(keys)), dtype=narrow(keys[:0], num_nodes).dtype)
-    np.floor_divide(keys, num_nodes, out=result[0], casting="unsafe")
-    # A remainder costs a second division.
-    keys -= result[0].astype(np.int64) * num_nodes
-    result[1] = keys
+    for start in range(0, len(keys), _BLOCK):
+        block = keys[start : start + _BLOCK]
+        source = block // num_nodes
+        result[0, start : start + _BLOCK] = source
+        # A remainder would cost a second division.
+        result[1, start : start + _BLOCK] = block - source * num_nodes
     return result
 
 
@@ -116,8 +122,8 @@ def _sorted_unique(keys: np.ndarray) -> np.ndarray:
 def to_pyg(graph: Graph, target: str | None, split: int) -> Data | HeteroData:
     """Turns arrays into PyG's tensors.
 
-    Memory-mapped arrays stay memory-mapped; others get int64 indices, which every PyG
-    operator takes.
+    Indices become int64, which every PyG operator takes, unless the graph is memory-
+    mapped and has over ten million edges: then nothing is copied.
 
     Args:
         graph: The arrays.
@@ -125,13 +131,15 @@ def to_pyg(graph: Graph, target: str | None, split: int) -> Data | HeteroData:
         split: Which official split becomes the masks.
     """
     data: Data | HeteroData = Data() if target is None else HeteroData()
+    edges = [a for name, a in graph.arrays.items() if name.endswith(".edge_index")]
+    widen = sum(array.shape[1] for array in edges) <= _MAX_WIDENED_EDGES
     for node_type, count in graph.num_nodes.items():
         _store(data, node_type).num_nodes = count
     for name, array in graph.arrays.items():
         prefix, attribute = name.rsplit(".", 1)
         if attribute in MASKS or attribute in SPARSE_PARTS:
             continue
-        if array.dtype.kind in "iu" and not isinstance(array, np.memmap):
+        if array.dtype.kind in "iu" and (widen or not isinstance(array, np.memmap)):
             array = array.astype(np.int64, copy=False)
         _store(data, prefix)[attribute] = torch.from_numpy(array)
     for name, columns in graph.num_columns.items():

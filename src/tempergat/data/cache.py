@@ -21,8 +21,8 @@ _INDEX = "graph.json"
 
 
 def write_graph(folder: Path, graph: Graph) -> None:
-    """Writes a graph; an older one of the same name is replaced."""
-    staging = folder.with_name(f".{folder.name}.{os.getpid()}")
+    """Writes a graph in place of an older one; the caller holds the lock."""
+    staging = folder.with_name(f".{folder.name}")
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
     try:

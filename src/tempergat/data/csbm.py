@@ -18,8 +18,9 @@ from torch_geometric.data import Data
 
 from tempergat.data.arrays import symmetrize
 from tempergat.data.dataset import Dataset, fingerprint
-from tempergat.data.memory import require_memory
 from tempergat.data.noise import gaussian, missing
+from tempergat.data.resources import require_memory
+from tempergat.data.seeds import seed_sequence
 from tempergat.data.splits import (
     DEFAULT_SPLIT,
     DEFAULT_SPLIT_SEED,
@@ -71,7 +72,7 @@ def csbm(
     means = class_means(mu, d, classes)
     label_seed, edge_seed, gaussian_seed, missing_seed = (
         int(child.generate_state(1, np.uint64)[0])
-        for child in np.random.SeedSequence(seed).spawn(4)
+        for child in seed_sequence("seed", seed).spawn(4)
     )
     expected_edges = n * (a + (classes - 1) * b) / (2 * classes)
     require_memory(

@@ -23,7 +23,7 @@ class Dataset:
         name: Name in the catalogue, or the path of a graph of one's own.
         data: The graph. The store of the target node type holds `y` (int64,
             -1 where a label is missing) and `train_mask`, `val_mask`, `test_mask`.
-            Edges are int64, or int32 where the graph is kept memory-mapped.
+            Edges are int64, or int32 in a memory-mapped graph of over ten million.
         target: Node type that is classified; None in a homogeneous graph.
         num_classes: Number of classes.
         metric: `"accuracy"` or `"micro_f1"`.

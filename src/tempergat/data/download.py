@@ -6,7 +6,6 @@ holds the same file. Nothing appears under the final name before it is whole and
 checked.
 """
 
-import errno
 import hashlib
 import http.client
 import ipaddress
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from tempergat.data.catalog_files import RemoteFile
+from tempergat.data.resources import telling_full_disk
 from tempergat.errors import UserError
 
 Progress = Callable[[str, int, int | None], None]
@@ -56,19 +56,19 @@ def download(file: RemoteFile, path: Path, progress: Progress | None = None) -> 
     while True:
         before = _length(part)
         try:
-            if _transfer(file, part, progress):
+            with telling_full_disk(path.parent):
+                whole = _transfer(file, part, progress)
+            if whole:
                 break
             reason = "the connection ended early"
         except (urllib.error.HTTPError, urllib.error.URLError) as error:
             if isinstance(error, urllib.error.HTTPError) and error.code < 500:
                 raise DownloadError(f"{file.url}: HTTP {error.code}") from error
             reason = str(getattr(error, "reason", error))
-        except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        except (http.client.HTTPException, OSError) as error:
             reason = str(error) or type(error).__name__
-        except OSError as error:
+        except UserError:
             _forget(part)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise UserError(_disk_full(file, path)) from error
             raise
         fruitless = 0 if _length(part) > before else fruitless + 1
         if fruitless == _FRUITLESS_ATTEMPTS:
@@ -187,13 +187,6 @@ def _require_disk(file: RemoteFile, part: Path, needed: int | None) -> None:
             f"{file.name} needs {needed} more bytes, but {part.parent} has {free} "
             "free; free some space or move the data root with TEMPERGAT_DATA"
         )
-
-
-def _disk_full(file: RemoteFile, path: Path) -> str:
-    return (
-        f"the disk under {path.parent} is full, so {file.name} could not be written; "
-        "free some space or move the data root with TEMPERGAT_DATA"
-    )
 
 
 def _check(file: RemoteFile, part: Path) -> None:

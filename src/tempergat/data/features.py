@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from tempergat.data.memory import require_memory
+from tempergat.data.resources import require_memory
 from tempergat.errors import UserError
 
 # Below this share of non-zeros, `sparse="auto"` keeps a matrix sparse.

@@ -16,20 +16,27 @@ _ACTOR_SPLITS = 10
 
 def read_reddit(paths: dict[str, Path]) -> Graph:
     """GraphSAGE's Reddit, as DGL publishes it: node types 1, 2 and 3 are the splits."""
+    path = paths["reddit_graph.npz"]
+    edges = load_arrays(path, "row", "col", "shape")
+    num_nodes = int(edges["shape"][0])
+    require_nodes(path, edges["row"], num_nodes)
+    require_nodes(path, edges["col"], num_nodes)
+    graph = Graph({}, {"": num_nodes})
+    ends = (edges["row"], edges["col"])
+    graph.arrays[".edge_index"] = deduplicate(ends, num_nodes)
+    # The edges as read take most of the memory; let go before the features come.
+    del edges, ends
     path = paths["reddit_data.npz"]
     nodes = load_arrays(path, "feature", "label", "node_types")
-    num_nodes = len(nodes["label"])
-    graph = Graph({}, {"": num_nodes})
+    if len(nodes["label"]) != num_nodes or len(nodes["feature"]) != num_nodes:
+        raise UserError(
+            f"{path} describes {len(nodes['label'])} nodes, but the graph has "
+            f"{num_nodes}; delete both files, so that they are fetched again"
+        )
     graph.arrays[".x"] = nodes["feature"].astype(np.float32, copy=False)
     graph.arrays[".y"] = nodes["label"].astype(np.int64)
     for number, mask in enumerate(MASKS, start=1):
         graph.arrays[f".{mask}"] = nodes["node_types"] == number
-    path = paths["reddit_graph.npz"]
-    edges = load_arrays(path, "row", "col")
-    require_nodes(path, edges["row"], num_nodes)
-    require_nodes(path, edges["col"], num_nodes)
-    ends = (edges.pop("row"), edges.pop("col"))
-    graph.arrays[".edge_index"] = deduplicate(ends, num_nodes)
     return graph
 
 

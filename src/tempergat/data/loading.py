@@ -18,6 +18,7 @@ from tempergat.data.download import Progress
 from tempergat.data.features import as_layout
 from tempergat.data.files import data_root, locked, obtain
 from tempergat.data.own import OWN_SUFFIXES, load_own
+from tempergat.data.resources import telling_full_disk
 from tempergat.data.splits import DEFAULT_SPLIT_SEED, make_split, set_masks
 from tempergat.errors import UserError
 
@@ -54,7 +55,8 @@ def load(
 
     Args:
         name: A name from `tempergat data list`, or a path: a `.pt` or `.npz` file, or
-            a folder with `nodes.csv` and `edges.csv`.
+            a folder with `nodes.csv` and `edges.csv`. Write `./cora` for a folder
+            that is called like a dataset.
         root: Where downloads are kept; the user's cache when left out.
         split: The number of an official split, or percentages like `"60/20/20"` for a
             split made here. The official split, or the first of them, when left out.
@@ -70,14 +72,14 @@ def load(
         UserError: There is no such dataset, an option does not fit it, or its files
             cannot be had or are not what they should be.
     """
-    if _is_path(name):
+    entry = _named_entry(name)
+    if entry is None:
         dataset = load_own(
             Path(name), split=split, split_seed=split_seed, **_own_options(options)
         )
         return _with_layout(dataset, sparse)
-    entry = find_entry(os.fspath(name))
     if entry.reader == "csbm":
-        return _generate(split, split_seed, options)
+        return _with_layout(_generate(split, split_seed, options), sparse)
     unknown = sorted(set(options) - set(entry.options))
     if unknown:
         raise UserError(
@@ -89,12 +91,16 @@ def load(
     )
 
 
-def _is_path(name: str | os.PathLike[str]) -> bool:
-    if not isinstance(name, str):
-        return True
-    path = Path(name)
-    looks_like_one = os.sep in name or path.suffix in OWN_SUFFIXES
-    return looks_like_one or (path.is_dir() and (path / "nodes.csv").exists())
+def _named_entry(name: str | os.PathLike[str]) -> Entry | None:
+    """The entry of a name, or None for a path; a name goes before a path like it."""
+    if not isinstance(name, str) or os.sep in name or Path(name).suffix in OWN_SUFFIXES:
+        return None
+    try:
+        return find_entry(name)
+    except UserError:
+        if Path(name).exists():
+            return None
+        raise
 
 
 def _own_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +198,9 @@ def _read_graph(
         # Another process may have written it while this one waited.
         graph = open_graph(folder)
         if graph is None:
-            write_graph(folder, _read_raw(entry, root, progress, options)[0])
+            graph, _ = _read_raw(entry, root, progress, options)
+            with telling_full_disk(folder):
+                write_graph(folder, graph)
             graph = open_graph(folder)
     if graph is None:
         raise UserError(

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tempergat.data.features import to_dense
-from tempergat.data.memory import require_memory
+from tempergat.data.resources import require_memory
+from tempergat.data.seeds import seed_sequence
 from tempergat.errors import UserError
 
 # Rows are worked through in blocks of about this many entries, which bounds the
@@ -35,7 +36,7 @@ def gaussian(x: Tensor, sigma: float, seed: int) -> Tensor:
     result = _dense_copy(x, bytes_per_entry=0)
     if sigma == 0:
         return result
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed_sequence("seed", seed))
     for block in _row_blocks(result):
         drawn = generator.standard_normal(tuple(block.shape))
         block += torch.from_numpy(drawn * sigma).to(block.dtype)
@@ -67,7 +68,7 @@ def missing(x: Tensor, rho: float, tau: float, seed: int) -> tuple[Tensor, Tenso
     if rho == 0:
         return result, observed
     # Two streams, so that what is drawn does not depend on the size of a block.
-    mask_seed, value_seed = np.random.SeedSequence(seed).spawn(2)
+    mask_seed, value_seed = seed_sequence("seed", seed).spawn(2)
     mask_generator = np.random.default_rng(mask_seed)
     value_generator = np.random.default_rng(value_seed)
     blocks = zip(_row_blocks(result), _row_blocks(observed), strict=True)

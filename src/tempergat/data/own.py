@@ -12,8 +12,6 @@ An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
 attributes, and is read without running code.
 """
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +113,8 @@ def _read_npz(path: Path) -> Data:
         with open(path, "rb") as stream:
             opened = np.load(stream, allow_pickle=False)
             arrays = {name: opened[name] for name in opened.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:
+        # A damaged archive may fail in any way zipfile and numpy can.
         raise UserError(
             f"{path} is not a readable .npz of plain arrays ({_first_line(error)}); "
             "save it again with numpy.savez"
@@ -169,7 +168,14 @@ def _read_pt(path: Path) -> Data | HeteroData:
         raise UserError(
             f"{path} holds a {type(value).__name__}; save a PyG Data or HeteroData"
         )
-    return value
+    try:
+        # A damaged file may yield an object that lacks its inner parts.
+        return type(value).from_dict(value.to_dict())
+    except Exception as error:
+        raise UserError(
+            f"{path} holds a broken {type(value).__name__} ({_first_line(error)}); "
+            "save it again"
+        ) from error
 
 
 def _first_line(error: BaseException) -> str:

@@ -234,12 +234,9 @@ def checked_split(
     Raises:
         UserError: The masks contradict the labels or one another.
     """
-    if isinstance(split, int):
-        raise UserError(
-            f"split is {split}, but {path} has no numbered splits; give percentages "
-            f"like {DEFAULT_SPLIT}"
-        )
     given = [name for name in MASKS if name in store]
+    if isinstance(split, int) or (split is None and _has_several(store)):
+        return _choose_numbered(path, store, split, seed)
     if split is not None or not given:
         split = split or DEFAULT_SPLIT
         seed = DEFAULT_SPLIT_SEED if seed is None else seed
@@ -261,6 +258,36 @@ def checked_split(
         store[name] = mask.bool()
     _check_masks(path, store)
     return "given with the graph"
+
+
+def _has_several(store: BaseStorage) -> bool:
+    mask = store.get(MASKS[0])
+    return isinstance(mask, Tensor) and mask.dim() == 2
+
+
+def _choose_numbered(
+    path: Path, store: BaseStorage, split: int | None, seed: int | None
+) -> str:
+    """Takes one column of masks that hold several splits, as PyG's datasets do."""
+    shapes = {tuple(store[name].shape) for name in MASKS if _is_tensor(store, name)}
+    count = len(store.y)
+    if len(shapes) != 1 or not _has_several(store) or next(iter(shapes))[0] != count:
+        raise UserError(
+            f"split is {split}, but {path} has no numbered splits; give percentages "
+            f"like {DEFAULT_SPLIT}, or masks of shape ({count}, splits)"
+        )
+    (_, number) = next(iter(shapes))
+    chosen = (seed or 0) % number if split is None else split
+    if not 0 <= chosen < number:
+        raise UserError(f"{path} has no split {chosen}; choose 0 to {number - 1}")
+    for name in MASKS:
+        if _is_tensor(store, name):
+            store[name] = store[name][:, chosen]
+    return f"{checked_split(path, store, None, None)}, number {chosen}"
+
+
+def _is_tensor(store: BaseStorage, name: str) -> bool:
+    return isinstance(store.get(name), Tensor)
 
 
 def _check_masks(path: Path, store: BaseStorage) -> None:

@@ -1,5 +1,7 @@
 """A folder of tables to a PyG graph."""
 
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from tempergat.data.dataset import MASKS, UNLABELLED
-from tempergat.data.tables import Table, as_numbers, as_text, find_table, read_table
+from tempergat.data.tables import Table, as_numbers, as_text, find_table, iter_tables
 from tempergat.errors import UserError
 
 _SPLIT_NAMES = {
@@ -18,6 +20,22 @@ _SPLIT_NAMES = {
     "test": MASKS[2],
 }
 _NOT_FEATURES = ("id", "label", "split")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+@dataclass
+class _Nodes:
+    """The table of nodes: features as numbers, the rest as the text it is."""
+
+    path: Path
+    first_row: int
+    features: np.ndarray | None
+    labels: np.ndarray
+    splits: np.ndarray | None
+    positions: dict[str, int] = field(default_factory=dict)
+
+    def at(self, row: int) -> str:
+        return f"{self.path}, row {self.first_row + int(row)}"
 
 
 def read_folder(folder: Path, require_finite: bool = True) -> Data:
@@ -30,40 +48,69 @@ def read_folder(folder: Path, require_finite: bool = True) -> Data:
     Raises:
         UserError: A table is missing or contradicts another; file and row are named.
     """
-    nodes = _require_table(folder, "nodes")
-    edges = _require_table(folder, "edges")
-    if len(nodes) == 0:
-        raise UserError(f"{nodes.path} has no rows; a graph needs at least one node")
-    positions = _positions(nodes)
-    features = [name for name in nodes.columns if name not in _NOT_FEATURES]
-    data = Data(num_nodes=len(nodes))
-    if features:
-        columns = [as_numbers(nodes, name, require_finite) for name in features]
-        data.x = torch.from_numpy(np.stack(columns, axis=1))
+    node_table = _require_table(folder, "nodes")
+    edge_table = _require_table(folder, "edges")
+    nodes = _read_nodes(node_table, require_finite)
+    data = Data(num_nodes=len(nodes.labels))
+    if nodes.features is not None:
+        data.x = torch.from_numpy(nodes.features)
     data.y = torch.from_numpy(_labels(nodes))
-    source = _lookup(edges, "source", positions, nodes)
-    target = _lookup(edges, "target", positions, nodes)
-    data.edge_index = torch.from_numpy(np.stack([source, target]))
-    for name, mask in _masks(folder, nodes, positions).items():
+    ends = [
+        np.stack([_lookup(piece, end, nodes) for end in ("source", "target")])
+        for piece in iter_tables(edge_table)
+    ]
+    data.edge_index = torch.from_numpy(np.concatenate(ends, axis=1))
+    for name, mask in _masks(folder, nodes).items():
         data[name] = torch.from_numpy(mask)
     return data
 
 
-def _require_table(folder: Path, name: str) -> Table:
+def _require_table(folder: Path, name: str) -> Path:
     path = find_table(folder, name)
     if path is None:
         raise UserError(
             f"{folder} has no {name}.csv or {name}.parquet; a graph of one's own needs "
             "nodes and edges"
         )
-    return read_table(path)
+    return path
 
 
-def _positions(nodes: Table) -> dict[str, int]:
-    if "id" not in nodes.columns:
-        return {str(row): row for row in range(len(nodes))}
+def _read_nodes(path: Path, require_finite: bool) -> _Nodes:
+    features: list[np.ndarray] = []
+    texts: dict[str, list[np.ndarray]] = {name: [] for name in _NOT_FEATURES}
+    first_row = None
+    for piece in iter_tables(path):
+        first_row = piece.first_row if first_row is None else first_row
+        piece.column("label")
+        columns = [
+            as_numbers(piece, name, require_finite)
+            for name in piece.columns
+            if name not in _NOT_FEATURES
+        ]
+        if columns:
+            features.append(np.stack(columns, axis=1))
+        for name in _NOT_FEATURES:
+            if name in piece.columns:
+                texts[name].append(as_text(piece.columns[name]))
+    joined = {name: np.concatenate(found) for name, found in texts.items() if found}
+    if len(joined["label"]) == 0:
+        raise UserError(f"{path} has no rows; a graph needs at least one node")
+    nodes = _Nodes(
+        path=path,
+        first_row=first_row or 0,
+        features=np.concatenate(features) if features else None,
+        labels=joined["label"],
+        splits=joined.get("split"),
+    )
+    nodes.positions = _positions(nodes, joined.get("id"))
+    return nodes
+
+
+def _positions(nodes: _Nodes, identifiers: np.ndarray | None) -> dict[str, int]:
+    if identifiers is None:
+        return {str(row): row for row in range(len(nodes.labels))}
     positions: dict[str, int] = {}
-    for row, identifier in enumerate(as_text(nodes.columns["id"])):
+    for row, identifier in enumerate(identifiers):
         if identifier == "":
             raise UserError(f"{nodes.at(row)}: id is empty; name every node")
         if identifier in positions:
@@ -75,34 +122,33 @@ def _positions(nodes: Table) -> dict[str, int]:
     return positions
 
 
-def _lookup(
-    table: Table, column: str, positions: dict[str, int], nodes: Table
-) -> np.ndarray:
+def _lookup(table: Table, column: str, nodes: _Nodes) -> np.ndarray:
     found = np.empty(len(table), dtype=np.int64)
     for row, identifier in enumerate(as_text(table.column(column))):
-        position = positions.get(identifier)
+        position = nodes.positions.get(identifier)
         if position is None:
             raise UserError(
                 f"{table.at(row)}: {column} is {identifier!r}, but {nodes.path.name} "
-                f"has no such node among its {len(nodes)}; add the node or drop the row"
+                f"has no such node among its {len(nodes.labels)}; add the node or drop "
+                "the row"
             )
         found[row] = position
     return found
 
 
-def _labels(nodes: Table) -> np.ndarray:
-    texts = as_text(nodes.column("label"))
+def _labels(nodes: _Nodes) -> np.ndarray:
+    texts = nodes.labels
     given = [text for text in texts if text != ""]
     if not given:
         raise UserError(f"{nodes.path} has no label in any row; label some nodes")
-    if not _is_integer(given[0]):
+    if not _INTEGER.fullmatch(given[0]):
         classes = {text: number for number, text in enumerate(sorted(set(given)))}
         return np.array([classes.get(text, UNLABELLED) for text in texts], np.int64)
     labels = np.full(len(texts), UNLABELLED, dtype=np.int64)
     for row, text in enumerate(texts):
         if text == "":
             continue
-        if not _is_integer(text):
+        if not _INTEGER.fullmatch(text):
             raise UserError(
                 f"{nodes.at(row)}: label is {text!r}, but the first label is the "
                 f"number {given[0]}; use numbers or words throughout"
@@ -116,29 +162,33 @@ def _labels(nodes: Table) -> np.ndarray:
     return labels
 
 
-def _is_integer(text: str) -> bool:
-    return text.lstrip("+-").isascii() and text.lstrip("+-").isdigit()
-
-
-def _masks(
-    folder: Path, nodes: Table, positions: dict[str, int]
-) -> dict[str, np.ndarray]:
+def _masks(folder: Path, nodes: _Nodes) -> dict[str, np.ndarray]:
     path = find_table(folder, "split")
-    if path is not None and "split" in nodes.columns:
+    if path is not None and nodes.splits is not None:
         raise UserError(
             f"{nodes.path} has a column split and there is a {path.name} too; keep one"
         )
+    masks = {name: np.zeros(len(nodes.labels), dtype=bool) for name in MASKS}
     if path is not None:
-        table = read_table(path)
-        owners = _lookup(table, "id", positions, nodes)
-        words = table.column("split")
-    elif "split" in nodes.columns:
-        table, owners = nodes, np.arange(len(nodes))
-        words = nodes.columns["split"]
-    else:
-        return {}
-    masks = {name: np.zeros(len(nodes), dtype=bool) for name in MASKS}
-    for row, word in enumerate(as_text(words)):
+        for piece in iter_tables(path):
+            owners = _lookup(piece, "id", nodes)
+            _assign(masks, piece, owners, as_text(piece.column("split")))
+        return masks
+    if nodes.splits is not None:
+        owners = np.arange(len(nodes.labels))
+        _assign(masks, nodes, owners, nodes.splits)
+        return masks
+    return {}
+
+
+def _assign(
+    masks: dict[str, np.ndarray],
+    table: Table | _Nodes,
+    owners: np.ndarray,
+    words: np.ndarray,
+) -> None:
+    """Puts the owner of each row into the split its word names."""
+    for row, word in enumerate(words):
         if word == "":
             continue
         mask = _SPLIT_NAMES.get(word.lower())
@@ -154,4 +204,3 @@ def _masks(
                     f"{other.removesuffix('_mask')}; put it into one"
                 )
         masks[mask][node] = True
-    return masks

@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.seeds import seed_sequence
 from tempergat.errors import UserError
 
 DEFAULT_SPLIT = "60/20/20"
@@ -49,7 +50,8 @@ def make_split(labels: np.ndarray, split: str, seed: int) -> dict[str, np.ndarra
     """
     fractions = parse_split(split)
     labelled = np.flatnonzero(labels != UNLABELLED)
-    order = np.random.default_rng(seed).permutation(labelled)
+    generator = np.random.default_rng(seed_sequence("split_seed", seed))
+    order = generator.permutation(labelled)
     bounds = np.rint(np.cumsum(fractions) * len(order)).astype(np.int64)
     pieces = np.split(order, bounds)[:3]
     if len(pieces[0]) == 0:

@@ -1,6 +1,7 @@
 """Tables of one's own, in CSV or Parquet, with errors that name file and row."""
 
 import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,17 +10,20 @@ import numpy as np
 from tempergat.errors import UserError
 
 TABLE_SUFFIXES = (".csv", ".parquet")
+# Rows in a piece of a table.
+_ROWS = 1 << 16
 
 
 @dataclass
 class Table:
-    """A table's columns, as text or numbers.
+    """A piece of a table: some rows of its columns, as text or numbers.
 
     Attributes:
         path: The file.
         columns: The columns by name, in the file's order.
-        first_row: Number a person would give to the first row of data: 2 in a CSV
-            file, whose first line is the header, and 1 in a Parquet file.
+        first_row: Number a person would give to the first row of the piece. Data
+            begin at 2 in a CSV file, whose first line is the header, and at 1 in a
+            Parquet file.
     """
 
     path: Path
@@ -63,17 +67,20 @@ def find_table(folder: Path, name: str) -> Path | None:
     return found[0] if found else None
 
 
-def read_table(path: Path) -> Table:
-    """Reads a CSV or Parquet file.
+def iter_tables(path: Path) -> Iterator[Table]:
+    """Reads a CSV or Parquet file in pieces, of which there is at least one.
+
+    Text takes far more memory than the numbers it stands for, so a caller turns every
+    piece into numbers before it asks for the next.
 
     Raises:
         UserError: The file is empty, broken, or its rows differ in length.
     """
-    return _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    return _iter_parquet(path) if path.suffix == ".parquet" else _iter_csv(path)
 
 
-def _read_csv(path: Path) -> Table:
-    rows: list[list[str]] = []
+def _iter_csv(path: Path) -> Iterator[Table]:
+    row_number = 2
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream, strict=True)
@@ -83,26 +90,39 @@ def _read_csv(path: Path) -> Table:
                     f"{path} is empty; its first line must name the columns"
                 )
             _require_distinct(path, header)
+            rows: list[list[str]] = []
+            first_row = row_number
             for row in reader:
                 if not row:
                     continue
                 if len(row) != len(header):
                     raise UserError(
-                        f"{path}, row {len(rows) + 2} has {len(row)} values, but the "
+                        f"{path}, row {row_number} has {len(row)} values, but the "
                         f"header names {len(header)} columns; give every row as many"
                     )
                 rows.append(row)
+                row_number += 1
+                if len(rows) == _ROWS:
+                    yield _table_of_rows(path, header, rows, first_row)
+                    rows, first_row = [], row_number
+            if rows or first_row == 2:
+                yield _table_of_rows(path, header, rows, first_row)
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(
-            f"{path}, row {len(rows) + 2} is not CSV in UTF-8 ({error}); save the "
-            "table again"
+            f"{path}, row {row_number} is not CSV in UTF-8 ({error}); save the table "
+            "again"
         ) from error
+
+
+def _table_of_rows(
+    path: Path, header: list[str], rows: list[list[str]], first_row: int
+) -> Table:
     values = zip(*rows, strict=True) if rows else ([] for _ in header)
     columns = {
         name: np.array(column, dtype=object)
         for name, column in zip(header, values, strict=True)
     }
-    return Table(path, columns, first_row=2)
+    return Table(path, columns, first_row)
 
 
 def _require_distinct(path: Path, header: list[str]) -> None:
@@ -114,7 +134,7 @@ def _require_distinct(path: Path, header: list[str]) -> None:
             )
 
 
-def _read_parquet(path: Path) -> Table:
+def _iter_parquet(path: Path) -> Iterator[Table]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -123,21 +143,30 @@ def _read_parquet(path: Path) -> Table:
             f"{path} is a Parquet file, which needs pyarrow; install "
             "tempergat[parquet] or save the table as CSV"
         ) from error
+    first_row = 1
     try:
-        table = pyarrow.parquet.read_table(path)
+        with pyarrow.parquet.ParquetFile(path) as opened:
+            names = opened.schema_arrow.names
+            if not names:
+                raise UserError(f"{path} has no columns; save the table again")
+            _require_distinct(path, names)
+            for batch in opened.iter_batches(batch_size=_ROWS):
+                columns = {}
+                for name in names:
+                    values = np.empty(len(batch), dtype=object)
+                    values[:] = [
+                        "" if v is None else v for v in batch[name].to_pylist()
+                    ]
+                    columns[name] = values
+                yield Table(path, columns, first_row)
+                first_row += len(batch)
+            if first_row == 1:
+                yield Table(path, {name: np.empty(0, object) for name in names}, 1)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise UserError(
             f"{path} is not a readable Parquet file ({_first_line(error)}); save the "
             "table again"
         ) from error
-    _require_distinct(path, table.column_names)
-    columns = {}
-    for name in table.column_names:
-        values = np.array(table[name].to_pylist(), dtype=object)
-        columns[name] = np.array(["" if v is None else v for v in values], dtype=object)
-    if not columns:
-        raise UserError(f"{path} has no columns; save the table again")
-    return Table(path, columns, first_row=1)
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,6 +1,9 @@
-"""How much memory is left, and refusing before it is exceeded."""
+"""Memory and disk: how much is left, and saying so when it is not enough."""
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tempergat.errors import UserError
@@ -44,3 +47,21 @@ def require_memory(needed: int, what: str, remedy: str) -> None:
             f"{what} needs {needed / 2**30:.1f} GiB of memory, but "
             f"{available / 2**30:.1f} GiB are available; {remedy}"
         )
+
+
+@contextmanager
+def telling_full_disk(folder: Path) -> Iterator[None]:
+    """Turns a full disk under a folder into a mistake the user can mend.
+
+    Raises:
+        UserError: The disk, the quota or the largest allowed file is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise UserError(
+                f"the disk under {folder} is full; free some space or move the data "
+                "root with TEMPERGAT_DATA"
+            ) from error
+        raise

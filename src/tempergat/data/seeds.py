@@ -1,0 +1,20 @@
+"""Seeds, checked before anything is drawn."""
+
+import numpy as np
+
+from tempergat.errors import UserError
+
+
+def seed_sequence(name: str, seed: int) -> np.random.SeedSequence:
+    """What numpy grows its generators from.
+
+    Args:
+        name: What the user calls this seed.
+        seed: A whole number of at least 0.
+
+    Raises:
+        UserError: It is anything else.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise UserError(f"{name} is {seed!r}; give a whole number of at least 0")
+    return np.random.SeedSequence(int(seed))
