@@ -1,4 +1,6 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+# mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
+# ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
 """GATv2's attention in Triton.
 
 The forward pass reads one feature row per edge. The backward pass recomputes the
@@ -14,10 +16,13 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu_kernels import (
+    Tile,
     cells_of_tile,
     choose_tile,
     dropout_arguments,
     keep_factor,
+    load_item,
+    merge_lanes,
     merge_softmax,
     merge_sum,
     normalise,
@@ -27,12 +32,25 @@ from tempergat.ops.gpu_kernels import (
 )
 from tempergat.ops.gpu_schedule import schedule
 
-# Programs of the pass by target, each of which keeps a sum for att's gradient: a few
-# times what a large device runs at once, and a bounded buffer on any graph.
+# Programs of the pass by target, each of which serves every n-th item and keeps a sum
+# for att's gradient: several times what a large device runs at once, and few enough
+# that their sums are small beside the node features.
 _TARGET_PROGRAMS = 16384
 
 
-@triton.jit
+def _tile(z: Tensor, lanes: int) -> Tile:
+    rows, heads, channels = z.shape
+    size, width = z.element_size(), lanes
+    if z.is_cuda:
+        # A table that just fails to fit the cache is read slice by slice.
+        cache = torch.cuda.get_device_properties(z.device).L2_cache_size
+        slice_width = cache // 2 // (rows * size)
+        if z.numel() * size > cache and slice_width >= max(channels, 32):
+            width = min(lanes, slice_width)
+    return choose_tile(heads, channels, size, width, lanes)
+
+
+@triton.jit(do_not_specialize=["threshold"])
 def _forward_kernel(
     z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
@@ -40,64 +58,72 @@ def _forward_kernel(
     seed_ptr, threshold, keep_scale, slope,
     H: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
-    EXACT: tl.constexpr, EDGE: tl.constexpr, LOGIT: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr, LOGIT: tl.constexpr,
     DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    item = items_ptr + tl.program_id(0).to(tl.int64) * 4
-    row = tl.load(item).to(tl.int64)
-    start = tl.load(item + 1)
-    end = tl.load(item + 2)
-    partial = tl.load(item + 3).to(tl.int64)
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
     head_within = heads < H
 
     att = tl.load(att_ptr + cell, mask=within, other=0.0)
+    att_below = att * slope
+    row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     z_i = tl.load(z_dst_ptr + row * (H * C) + cell, mask=within, other=0.0)
     z_i = z_i.to(tl.float32)
-    top = tl.full([BLOCK_H], -float("inf"), tl.float32)
-    total = tl.zeros([BLOCK_H], tl.float32)
-    summed = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
-    slots = start + tl.arange(0, BLOCK_E)
-    following = tl.load(other_ptr + slots, mask=slots < end, other=0)
-    for s in range(start, end, BLOCK_E):
-        slots = s + tl.arange(0, BLOCK_E)
-        live = slots < end
-        inside = live[:, None, None] & within[None]
-        j = following.to(tl.int64)
-        # The next step's indices are on their way while this step's rows arrive.
-        following = tl.load(
-            other_ptr + slots + BLOCK_E, mask=slots + BLOCK_E < end, other=0
-        )
-        z = tl.load(
-            z_src_ptr + j[:, None, None] * (H * C) + cell[None], mask=inside, other=0.0
-        ).to(tl.float32)
-        v = z + z_i[None]
-        if EDGE or LOGIT:
-            place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
-        if EDGE:
-            edge_cell = place[:, None, None] * (H * C) + cell[None]
-            v += tl.load(edge_ptr + edge_cell, mask=inside, other=0.0).to(tl.float32)
-        v = tl.where(v > 0, v, v * slope)
-        logit = tl.sum(v * att[None], axis=2)
-        if LOGIT:
-            target = logit_ptr + place[:, None] * H + heads[None, :]
-            tl.store(target, logit, mask=live[:, None] & head_within[None, :])
-        logit = tl.where(live[:, None], logit, -float("inf"))
-        higher = tl.maximum(top, tl.max(logit, axis=0))
+    top = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    summed = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    for s in range(start, end, BLOCK_E * UNROLL):
+        rows_j = ()
+        logits = ()
+        factors = ()
+        higher = top
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            live = slots < end
+            inside = live[:, None, None] & within[None]
+            j = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
+            z = tl.load(
+                z_src_ptr + j[:, None, None] * (H * C) + cell[None],
+                mask=inside, other=0.0,
+            ).to(tl.float32)  # fmt: skip
+            rows_j = rows_j + (z,)
+            v = z + z_i[None]
+            if EDGE or LOGIT:
+                place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
+            if EDGE:
+                edge_cell = place[:, None, None] * (H * C) + cell[None]
+                edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
+                v += edge.to(tl.float32)
+            gain = tl.where(v > 0, att[None], att_below[None])
+            logit = tl.sum(v * gain, axis=2)
+            if LOGIT:
+                target = logit_ptr + place[:, None] * H + heads[None, :]
+                tl.store(target, logit, mask=live[:, None] & head_within[None, :])
+            logit = tl.where(live[:, None], logit, -float("inf"))
+            logits = logits + (logit,)
+            higher = tl.maximum(higher, logit)
+            if DROPOUT:
+                ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
+                factors = factors + (
+                    keep_factor(
+                        seed_ptr, heads, head_within, ids, threshold, keep_scale
+                    ),
+                )
         # A logit of minus infinity weighs nothing, even when it comes first.
         safe = tl.where(higher == -float("inf"), 0.0, higher)
-        weight = tl.exp(logit - safe[None, :])
         shrink = tl.exp(top - safe)
-        total = total * shrink + tl.sum(weight, axis=0)
-        if DROPOUT:
-            ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
-            weight *= keep_factor(
-                seed_ptr, heads, head_within, ids, threshold, keep_scale
-            )
-        summed = summed * shrink[:, None] + tl.sum(weight[:, :, None] * z, axis=0)
         top = higher
+        total *= shrink
+        summed *= shrink[:, :, None]
+        for k in tl.static_range(UNROLL):
+            weight = tl.exp(logits[k] - safe)
+            total += weight
+            if DROPOUT:
+                weight *= factors[k]
+            summed += weight[:, :, None] * rows_j[k]
 
+    top, total, summed = merge_lanes(top, total, summed)
     if partial >= 0:
         tl.store(part_ptr + partial * (H * C) + cell, summed, mask=within)
         target = part_statistics_ptr + partial * (2 * H) + heads
@@ -133,7 +159,7 @@ def forward(
     # Edges that no row reaches weigh nothing.
     logit = att.new_zeros(other.size(0) if weights else 0, heads)
     dropped = dropout_arguments(dropout, dropout_seed)
-    tile = choose_tile(heads, channels)
+    tile = _tile(z_src, lanes=512 // z_src.element_size())
     with on_device(z_src):
         plan = schedule(pointer)
         part = att.new_empty(plan.num_partials, heads, channels)
@@ -144,11 +170,8 @@ def forward(
                 z_src, z_dst, att, edge,
                 plan.items, other, position, edge_id,
                 out, lse, logit, part, part_statistics,
-                slope=negative_slope, H=heads, C=channels,
-                BLOCK_E=tile.edges, BLOCK_H=tile.heads, BLOCK_C=tile.channels,
-                EXACT=heads % tile.heads == 0 and channels == tile.channels,
-                EDGE=edge is not None, LOGIT=weights,
-                num_warps=tile.warps, **dropped,
+                slope=negative_slope, EDGE=edge is not None, LOGIT=weights,
+                **tile.settings(heads, channels), **dropped,
             )  # fmt: skip
         merge_softmax(plan, part, part_statistics, out, lse)
         if weights:
@@ -156,7 +179,7 @@ def forward(
     return out, lse, logit
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_items", "threshold"])
 def _target_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr, num_items,
@@ -164,80 +187,81 @@ def _target_kernel(
     seed_ptr, threshold, keep_scale, slope,
     H: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
-    EXACT: tl.constexpr, EDGE: tl.constexpr, DWEIGHT: tl.constexpr,
-    DROPOUT: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
+    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    program = tl.program_id(0).to(tl.int64)
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
     head_within = heads < H
     att = tl.load(att_ptr + cell, mask=within, other=0.0)
-    datt = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
+    att_below = att * slope
+    datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    program = tl.program_id(0).to(tl.int64)
     for number in range(program, num_items, tl.num_programs(0)):
-        item = items_ptr + number * 4
-        row = tl.load(item).to(tl.int64)
-        start = tl.load(item + 1)
-        end = tl.load(item + 2)
-        partial = tl.load(item + 3).to(tl.int64)
+        row, start, end, partial = load_item(items_ptr, number)
         own = row * (H * C) + cell
         z_i = tl.load(z_dst_ptr + own, mask=within, other=0.0).to(tl.float32)
         dout = tl.load(dout_ptr + own, mask=within, other=0.0).to(tl.float32)
         column = statistics_ptr + row * (2 * H) + heads
         lse = tl.load(column, mask=head_within, other=float("inf"))
         delta = tl.load(column + H, mask=head_within, other=0.0)
-        dz = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
-        slots = start + tl.arange(0, BLOCK_E)
-        following = tl.load(other_ptr + slots, mask=slots < end, other=0)
-        for s in range(start, end, BLOCK_E):
-            slots = s + tl.arange(0, BLOCK_E)
-            live = slots < end
-            inside = live[:, None, None] & within[None]
-            j = following.to(tl.int64)
-            following = tl.load(
-                other_ptr + slots + BLOCK_E, mask=slots + BLOCK_E < end, other=0
-            )
-            z = tl.load(
-                z_src_ptr + j[:, None, None] * (H * C) + cell[None],
-                mask=inside, other=0.0,
-            ).to(tl.float32)  # fmt: skip
-            v = z + z_i[None]
-            if EDGE or DWEIGHT:
-                place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
-            if EDGE:
-                edge_cell = place[:, None, None] * (H * C) + cell[None]
-                edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
-                v += edge.to(tl.float32)
-            slopes = tl.where(v > 0, 1.0, slope)
-            activated = v * slopes
-            logit = tl.sum(activated * att[None], axis=2)
-            alpha = tl.where(live[:, None], tl.exp(logit - lse[None, :]), 0.0)
-            dalpha = tl.sum(z * dout[None], axis=2)
-            if DWEIGHT:
-                dalpha += tl.load(
-                    dweight_ptr + place[:, None] * H + heads[None, :],
-                    mask=live[:, None] & head_within[None, :], other=0.0,
+        dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+        for s in range(start, end, BLOCK_E * UNROLL):
+            rows_j = ()
+            for k in tl.static_range(UNROLL):
+                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+                live = slots < end
+                j = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
+                z = tl.load(
+                    z_src_ptr + j[:, None, None] * (H * C) + cell[None],
+                    mask=live[:, None, None] & within[None], other=0.0,
                 )  # fmt: skip
-            if DROPOUT:
-                ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
-                dalpha *= keep_factor(
-                    seed_ptr, heads, head_within, ids, threshold, keep_scale
-                )
-            dlogit = (alpha * (dalpha - delta[None, :]))[:, :, None]
-            dv = dlogit * slopes
-            if EDGE:
-                dedge = (dv * att[None]).to(dedge_ptr.dtype.element_ty)
-                tl.store(dedge_ptr + edge_cell, dedge, mask=inside)
-            dz += tl.sum(dv, axis=0)
-            datt += tl.sum(dlogit * activated, axis=0)
-        dz *= att
+                rows_j = rows_j + (z,)
+            for k in tl.static_range(UNROLL):
+                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+                live = slots < end
+                inside = live[:, None, None] & within[None]
+                z = rows_j[k].to(tl.float32)
+                v = z + z_i[None]
+                if EDGE or DWEIGHT:
+                    place = tl.load(position_ptr + slots, mask=live, other=0)
+                    place = place.to(tl.int64)
+                if EDGE:
+                    edge_cell = place[:, None, None] * (H * C) + cell[None]
+                    edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
+                    v += edge.to(tl.float32)
+                gain = tl.where(v > 0, att[None], att_below[None])
+                logit = tl.sum(v * gain, axis=2)
+                alpha = tl.where(live[:, None], tl.exp(logit - lse[None, :]), 0.0)
+                dalpha = tl.sum(z * dout[None], axis=2)
+                if DWEIGHT:
+                    dalpha += tl.load(
+                        dweight_ptr + place[:, None] * H + heads[None, :],
+                        mask=live[:, None] & head_within[None, :], other=0.0,
+                    )  # fmt: skip
+                if DROPOUT:
+                    ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
+                    dalpha *= keep_factor(
+                        seed_ptr, heads, head_within, ids, threshold, keep_scale
+                    )
+                dlogit = alpha * (dalpha - delta[None, :])
+                below = (dlogit * slope)[:, :, None]
+                dactive = tl.where(v > 0, dlogit[:, :, None], below)
+                if EDGE:
+                    dedge = (dactive * att[None]).to(dedge_ptr.dtype.element_ty)
+                    tl.store(dedge_ptr + edge_cell, dedge, mask=inside)
+                dv += dactive
+                datt += dactive * v
+        dz = tl.sum(dv, axis=0) * att
         if partial >= 0:
             tl.store(part_ptr + partial * (H * C) + cell, dz, mask=within)
         else:
             tl.store(dz_dst_ptr + own, dz.to(dz_dst_ptr.dtype.element_ty), mask=within)
-    tl.store(datt_ptr + program * (H * C) + cell, datt, mask=within)
+    target = datt_ptr + program * (H * C) + cell
+    tl.store(target, tl.sum(datt, axis=0), mask=within)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["threshold"])
 def _source_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
@@ -245,63 +269,68 @@ def _source_kernel(
     seed_ptr, threshold, keep_scale, slope,
     H: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
-    EXACT: tl.constexpr, EDGE: tl.constexpr, DWEIGHT: tl.constexpr,
-    DROPOUT: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
+    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    item = items_ptr + tl.program_id(0).to(tl.int64) * 4
-    row = tl.load(item).to(tl.int64)
-    start = tl.load(item + 1)
-    end = tl.load(item + 2)
-    partial = tl.load(item + 3).to(tl.int64)
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
     head_within = heads < H
 
-    own = row * (H * C) + cell
     att = tl.load(att_ptr + cell, mask=within, other=0.0)
+    att_below = att * slope
+    row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
+    own = row * (H * C) + cell
     z_j = tl.load(z_src_ptr + own, mask=within, other=0.0).to(tl.float32)
-    dz = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
-    slots = start + tl.arange(0, BLOCK_E)
-    following = tl.load(other_ptr + slots, mask=slots < end, other=0)
-    for s in range(start, end, BLOCK_E):
-        slots = s + tl.arange(0, BLOCK_E)
-        live = slots < end
-        inside = live[:, None, None] & within[None]
-        i = following.to(tl.int64)
-        following = tl.load(
-            other_ptr + slots + BLOCK_E, mask=slots + BLOCK_E < end, other=0
-        )
-        theirs = i[:, None, None] * (H * C) + cell[None]
-        v = tl.load(z_dst_ptr + theirs, mask=inside, other=0.0).to(tl.float32)
-        dout = tl.load(dout_ptr + theirs, mask=inside, other=0.0).to(tl.float32)
-        live_head = live[:, None] & head_within[None, :]
-        column = statistics_ptr + i[:, None] * (2 * H) + heads[None, :]
-        # A weight of an edge that is not there is exp(-inf).
-        lse = tl.load(column, mask=live_head, other=float("inf"))
-        delta = tl.load(column + H, mask=live_head, other=0.0)
-        v += z_j[None]
-        if EDGE or DWEIGHT:
-            place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
-        if EDGE:
-            edge_cell = place[:, None, None] * (H * C) + cell[None]
-            v += tl.load(edge_ptr + edge_cell, mask=inside, other=0.0).to(tl.float32)
-        gain = tl.where(v > 0, att[None], att[None] * slope)
-        alpha = tl.exp(tl.sum(v * gain, axis=2) - lse)
-        dalpha = tl.sum(dout * z_j[None], axis=2)
-        weight = alpha
-        if DWEIGHT:
-            edge_head = place[:, None] * H + heads[None, :]
-            dalpha += tl.load(dweight_ptr + edge_head, mask=live_head, other=0.0)
-        if DROPOUT:
-            ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
-            factor = keep_factor(
-                seed_ptr, heads, head_within, ids, threshold, keep_scale
-            )
-            weight *= factor
-            dalpha *= factor
-        dlogit = alpha * (dalpha - delta)
-        dz += tl.sum(weight[:, :, None] * dout + dlogit[:, :, None] * gain, axis=0)
+    dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    for s in range(start, end, BLOCK_E * UNROLL):
+        targets = ()
+        rows_i = ()
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            live = slots < end
+            inside = live[:, None, None] & within[None]
+            i = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
+            theirs = i[:, None, None] * (H * C) + cell[None]
+            z = tl.load(z_dst_ptr + theirs, mask=inside, other=0.0)
+            dout = tl.load(dout_ptr + theirs, mask=inside, other=0.0)
+            targets = targets + (i,)
+            rows_i = rows_i + ((z, dout),)
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            live = slots < end
+            inside = live[:, None, None] & within[None]
+            live_head = live[:, None] & head_within[None, :]
+            column = statistics_ptr + targets[k][:, None] * (2 * H) + heads[None, :]
+            # A weight of an edge that is not there is exp(-inf).
+            lse = tl.load(column, mask=live_head, other=float("inf"))
+            delta = tl.load(column + H, mask=live_head, other=0.0)
+            v = rows_i[k][0].to(tl.float32) + z_j[None]
+            dout = rows_i[k][1].to(tl.float32)
+            if EDGE or DWEIGHT:
+                place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
+            if EDGE:
+                edge_cell = place[:, None, None] * (H * C) + cell[None]
+                edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
+                v += edge.to(tl.float32)
+            gain = tl.where(v > 0, att[None], att_below[None])
+            alpha = tl.exp(tl.sum(v * gain, axis=2) - lse)
+            dalpha = tl.sum(dout * z_j[None], axis=2)
+            weight = alpha
+            if DWEIGHT:
+                edge_head = place[:, None] * H + heads[None, :]
+                dalpha += tl.load(dweight_ptr + edge_head, mask=live_head, other=0.0)
+            if DROPOUT:
+                ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
+                factor = keep_factor(
+                    seed_ptr, heads, head_within, ids, threshold, keep_scale
+                )
+                weight *= factor
+                dalpha *= factor
+            dlogit = alpha * (dalpha - delta)
+            dz += weight[:, :, None] * dout
+            dz += dlogit[:, :, None] * gain
 
+    dz = tl.sum(dz, axis=0)
     if partial >= 0:
         tl.store(part_ptr + partial * (H * C) + cell, dz, mask=within)
     else:
@@ -333,14 +362,12 @@ def backward(
     dedge = z_dst.new_empty(0, heads, channels)
     if edge is not None:
         dedge = torch.zeros_like(edge)
-    tile = choose_tile(heads, channels)
+    tile = _tile(z_src, lanes=128)
     blocks = triton.cdiv(heads, tile.heads)
     settings = {
-        "slope": negative_slope, "H": heads, "C": channels,
-        "BLOCK_E": tile.edges, "BLOCK_H": tile.heads, "BLOCK_C": tile.channels,
-        "EXACT": heads % tile.heads == 0 and channels == tile.channels,
-        "EDGE": edge is not None, "DWEIGHT": dweights is not None,
-        "num_warps": tile.warps, **dropout_arguments(dropout, dropout_seed),
+        "slope": negative_slope, "EDGE": edge is not None,
+        "DWEIGHT": dweights is not None,
+        **tile.settings(heads, channels), **dropout_arguments(dropout, dropout_seed),
     }  # fmt: skip
     with on_device(z_src):
         target_plan = schedule(by_target[0])
@@ -350,7 +377,9 @@ def backward(
                 z_src, z_dst, att, edge, dropout_seed, by_target,
                 negative_slope, dropout, True,
             )  # fmt: skip
-            extra = segment_sum(target_plan, by_target, weights, dweights)
+            extra = segment_sum(
+                target_plan, out.size(0), by_target[2], weights, dweights
+            )
         table = statistics(dout, out, lse, extra, None)
         tensors = (dout, dweights, z_src, z_dst, att, edge, table)
 

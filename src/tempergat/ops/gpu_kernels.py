@@ -1,4 +1,5 @@
-# mypy: allow-untyped-defs, allow-untyped-calls, allow-untyped-decorators
+# mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
 """The Triton kernels that both backbones share, and how their tiles are chosen.
 
 Letters: E edges of a step, H heads of a tile, C channels of a tile, R rows, K
@@ -19,22 +20,50 @@ from tempergat.ops.random import drop_threshold
 
 
 class Tile(NamedTuple):
-    """The part of a row one program serves, and how many edges it has in flight."""
+    """The part of a row one program serves, and how many edges it has in flight.
+
+    ``edges`` of them lie side by side in the lanes of a warp, each lane with sums of
+    its own; ``unroll`` such groups are read before the first is used.
+    """
 
     heads: int
     channels: int
     edges: int
+    unroll: int
     warps: int
 
+    def settings(self, heads: int, channels: int) -> dict[str, Any]:
+        """The kernels' arguments for a table with so many heads and channels."""
+        return {
+            "H": heads,
+            "C": channels,
+            "BLOCK_E": self.edges,
+            "BLOCK_H": self.heads,
+            "BLOCK_C": self.channels,
+            "UNROLL": self.unroll,
+            "EXACT": heads % self.heads == 0 and channels == self.channels,
+            "num_warps": self.warps,
+        }
 
-def choose_tile(heads: int, channels: int, *, width: int = 256, cells: int = 1024):
-    """A tile of about ``width`` columns and ``cells`` elements."""
+
+def choose_tile(
+    heads: int, channels: int, itemsize: int, width: int, lanes: int
+) -> Tile:
+    """A tile for tables with so many heads, channels and bytes per element.
+
+    Args:
+        heads: Number of heads.
+        channels: Channels per head.
+        itemsize: Bytes per element.
+        width: The most columns (heads times channels), unless one head has more.
+        lanes: The elements that one step handles side by side.
+    """
     padded = triton.next_power_of_2(channels)
     block = min(triton.next_power_of_2(heads), max(1, width // padded))
     columns = block * padded
-    edges = min(16, max(1, cells // columns))
-    warps = max(1, min(8, edges * columns // 1024))
-    return Tile(block, padded, edges, warps)
+    edges = max(1, lanes // columns)
+    unroll = 4 if edges * columns * itemsize <= 512 else 2
+    return Tile(block, padded, edges, unroll, max(1, min(8, columns // 512)))
 
 
 def on_device(tensor: Tensor) -> AbstractContextManager[Any]:
@@ -50,6 +79,14 @@ def dropout_arguments(dropout: float, seed: Tensor | None) -> dict[str, Any]:
         "keep_scale": 1.0 / (1.0 - dropout) if dropout < 1.0 else float("nan"),
         "DROPOUT": dropout > 0.0,
     }
+
+
+@triton.jit
+def load_item(items_ptr, number):
+    """Row, first slot, end slot and partial of one item of a schedule."""
+    item = items_ptr + number * 4
+    row = tl.load(item).to(tl.int64)
+    return row, tl.load(item + 1), tl.load(item + 2), tl.load(item + 3).to(tl.int64)
 
 
 @triton.jit
@@ -77,7 +114,9 @@ def keep_factor(seed_ptr, heads, within, edge_id, threshold, keep_scale):
 
 
 @triton.jit
-def cells_of_tile(heads, channels, H: tl.constexpr, C: tl.constexpr, EXACT: tl.constexpr):
+def cells_of_tile(
+    heads, channels, H: tl.constexpr, C: tl.constexpr, EXACT: tl.constexpr
+):
     """Offsets of a tile in a row of H * C, and which of them are in the row."""
     cell = heads[:, None] * C + channels[None, :]
     if EXACT:
@@ -88,6 +127,19 @@ def cells_of_tile(heads, channels, H: tl.constexpr, C: tl.constexpr, EXACT: tl.c
 
 
 @triton.jit
+def merge_lanes(top, total, summed):
+    """One softmax of those that each lane of edges has kept for itself."""
+    highest = tl.max(top, axis=0)
+    safe = tl.where(highest == -float("inf"), 0.0, highest)
+    scale = tl.exp(top - safe[None, :])
+    return (
+        highest,
+        tl.sum(scale * total, axis=0),
+        tl.sum(scale[:, :, None] * summed, axis=0),
+    )
+
+
+@triton.jit(do_not_specialize=["num_rows"])
 def _statistics_kernel(
     dout_ptr, out_ptr, lse_ptr, extra_ptr, score_ptr, statistics_ptr, num_rows,
     H: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_H: tl.constexpr,
@@ -131,12 +183,13 @@ def statistics(
     table = lse.new_empty(rows, columns, heads)
     if table.numel() == 0:
         return table
-    tile = choose_tile(heads, channels)
-    grid = (triton.cdiv(rows, tile.edges), triton.cdiv(heads, tile.heads))
+    tile = choose_tile(heads, channels, dout.element_size(), 256, 256)
+    block = max(1, 1024 // (tile.heads * tile.channels))
+    grid = (triton.cdiv(rows, block), triton.cdiv(heads, tile.heads))
     _statistics_kernel[grid](
         dout, out, lse, extra, score, table, rows, heads, channels,
-        tile.edges, tile.heads, tile.channels, extra is not None, score is not None,
-        num_warps=max(2, tile.warps),
+        block, tile.heads, tile.channels, extra is not None, score is not None,
+        num_warps=4,
     )  # fmt: skip
     return table
 
@@ -225,20 +278,16 @@ def merge_sum(plan: Schedule, part: Tensor, out: Tensor) -> None:
 
 @triton.jit
 def _segment_sum_kernel(
-    items_ptr, position_ptr, value_ptr, factor_ptr, part_ptr, out_ptr,
+    items_ptr, index_ptr, value_ptr, factor_ptr, part_ptr, out_ptr,
     H: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr,
     FACTOR: tl.constexpr,
 ):  # fmt: skip
-    item = items_ptr + tl.program_id(0).to(tl.int64) * 4
-    row = tl.load(item).to(tl.int64)
-    start = tl.load(item + 1)
-    end = tl.load(item + 2)
-    partial = tl.load(item + 3).to(tl.int64)
+    row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     summed = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
     for s in range(start, end, BLOCK_E):
         slots = s + tl.arange(0, BLOCK_E)
-        place = tl.load(position_ptr + slots, mask=slots < end, other=0).to(tl.int64)
+        place = tl.load(index_ptr + slots, mask=slots < end, other=0).to(tl.int64)
         inside = (slots < end)[:, None] & (heads < H)[None, :]
         offset = place[:, None] * H + heads[None, :]
         value = tl.load(value_ptr + offset, mask=inside, other=0.0)
@@ -253,35 +302,38 @@ def _segment_sum_kernel(
 
 
 def segment_sum(
-    plan: Schedule, rows: Sequence[Tensor], value: Tensor, factor: Tensor | None = None
+    plan: Schedule,
+    num_rows: int,
+    index: Tensor,
+    value: Tensor,
+    factor: Tensor | None = None,
 ) -> Tensor:
-    """The sum over each row's edges of ``value`` (times ``factor``), [rows, H]."""
-    pointer, _, position, _ = rows
+    """The sum over each row's slots of ``value[index]`` (times ``factor``), [rows, H].
+
+    ``index`` says for every slot where its edge is in ``value`` and ``factor``.
+    """
     heads = value.size(1)
-    out = value.new_empty(pointer.size(0) - 1, heads)
+    out = value.new_empty(num_rows, heads)
     part = value.new_empty(plan.num_partials, heads)
     block = min(32, triton.next_power_of_2(heads))
     grid = (plan.items.size(0), triton.cdiv(heads, block))
     if grid[0]:
         _segment_sum_kernel[grid](
-            plan.items, position, value, factor, part, out,
+            plan.items, index, value, factor, part, out,
             heads, max(1, 128 // block), block, factor is not None, num_warps=1,
         )  # fmt: skip
     merge_sum(plan, part, out)
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["threshold"])
 def _normalise_kernel(
     items_ptr, position_ptr, edge_id_ptr, lse_ptr, weights_ptr,
     seed_ptr, threshold, keep_scale,
     H: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr,
     DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    item = items_ptr + tl.program_id(0).to(tl.int64) * 4
-    row = tl.load(item).to(tl.int64)
-    start = tl.load(item + 1)
-    end = tl.load(item + 2)
+    row, start, end, _ = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     lse = tl.load(lse_ptr + row * H + heads, mask=heads < H, other=0.0)
     for s in range(start, end, BLOCK_E):

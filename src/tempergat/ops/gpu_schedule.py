@@ -1,19 +1,24 @@
 """How rows of any degree are shared out among GPU programs.
 
-A row longer than ``LONGEST`` edges is cut into chunks of even length, which
-different programs serve; their partial results are merged in a fixed order, so that
-nothing depends on timing. Long items come first, so that none is left over when the
-device runs empty.
+A long row is cut into chunks of even length, which different programs serve; their
+partial results are merged in a fixed order, so that nothing depends on timing. Long
+items come first, so that none is left over when the device runs empty.
 """
 
 import threading
+import weakref
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
+# No item is longer than this; less on small graphs, where one hub would otherwise
+# take longer than everything else.
 LONGEST = 512
+_LONGEST_OF_SMALL = 64
+_ITEMS_OF_SMALL = 4096
 _BUCKET = 64
 
 
@@ -41,7 +46,9 @@ def _whole_rows(pointer: Tensor) -> Schedule:
 def _balanced(pointer: Tensor) -> Schedule:
     start = pointer.long()[:-1]
     degree = pointer.long()[1:] - start
-    chunks = (degree + LONGEST - 1).div(LONGEST, rounding_mode="floor").clamp(min=1)
+    share = int(pointer[-1]) // _ITEMS_OF_SMALL
+    longest = min(LONGEST, max(_LONGEST_OF_SMALL, share))
+    chunks = (degree + longest - 1).div(longest, rounding_mode="floor").clamp(min=1)
     total = int(chunks.sum())
     if total == degree.numel():
         schedule = _whole_rows(pointer)
@@ -69,26 +76,66 @@ def _longest_first(length: Tensor) -> Tensor:
     return torch.sort(steps, descending=True, stable=True).indices
 
 
-_cache: Any = WeakTensorKeyDictionary()
-_lock = threading.Lock()
+class _Kept:
+    """Values by tensor, served while that tensor lives and has not been changed."""
+
+    def __init__(self) -> None:
+        self._entries: Any = WeakTensorKeyDictionary()
+        self._lock = threading.Lock()
+
+    def get(self, tensor: Tensor) -> Any:
+        """The tensor's value, or None."""
+        with self._lock:
+            version, value = self._entries.get(tensor, (None, None))
+        return value if version == _version(tensor) else None
+
+    def put(self, tensor: Tensor, value: Any) -> None:
+        """Keeps a value for as long as the tensor lives unchanged."""
+        with self._lock:
+            self._entries[tensor] = (_version(tensor), value)
+
+
+def _version(tensor: Tensor) -> int:
+    # Inference tensors have no version counter: they cannot be changed later.
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _capturing(tensor: Tensor) -> bool:
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+_schedules = _Kept()
+_crossings = _Kept()
 
 
 def schedule(pointer: Tensor) -> Schedule:
     """The schedule of these rows, made once for as long as they live unchanged.
 
-    Making it reads two numbers from the device. While a CUDA graph is captured that
+    Making it reads three numbers from the device. While a CUDA graph is captured that
     is impossible; then every row is one item, which is right but not balanced.
     """
-    # Inference tensors have no version counter; torch forbids changing them.
-    version = -1 if pointer.is_inference() else pointer._version
-    with _lock:
-        entry = _cache.get(pointer)
-    if entry is not None and entry[0] == version:
-        found: Schedule = entry[1]
-        return found
-    if pointer.is_cuda and torch.cuda.is_current_stream_capturing():
+    kept: Schedule | None = _schedules.get(pointer)
+    if kept is not None:
+        return kept
+    if _capturing(pointer):
         return _whole_rows(pointer)
     made = _balanced(pointer)
-    with _lock:
-        _cache[pointer] = (version, made)
+    _schedules.put(pointer, made)
+    return made
+
+
+def crossing(by_target: Sequence[Tensor], by_source: Sequence[Tensor]) -> Tensor:
+    """For each slot by target, the slot by source of the same edge; made once."""
+    target, source = by_target[2], by_source[2]
+    kept = _crossings.get(target)
+    if kept is not None and kept[0]() is source and kept[1] == _version(source):
+        made: Tensor = kept[2]
+        return made
+    slot_of_edge = torch.empty_like(source)
+    slot_of_edge[source.long()] = torch.arange(
+        source.numel(), device=source.device, dtype=source.dtype
+    )
+    made = slot_of_edge[target.long()]
+    if not _capturing(target):
+        _crossings.put(target, (weakref.ref(source), _version(source), made))
     return made
