@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tempergat.theory.layer import direct_attention, layer_check, paper_layer
-from tempergat.theory.learned import Variant, learned_study, train
+from tempergat.theory.learned import Variant, learned_study, sample_graph, train
 from tempergat.theory.model import MissingNoise, Setting, standard_setting
 
 UNEVEN = Setting(signal=(0.5, -0.2, 0.9), weights=(1.0, 2.5, 0.3))
@@ -63,8 +63,6 @@ def test_training_keeps_the_papers_logits_and_reports_every_variant():
 
 def test_training_is_the_same_for_the_same_seed():
     setting = standard_setting(coordinates=4, neighbours=6)
-    from tempergat.theory.learned import _graph
-
-    data = _graph(setting, MissingNoise(0.5, 1.0), 100, 0)
+    data = sample_graph(setting, MissingNoise(0.5, 1.0), 100, 0)
     variant = Variant("gate_first", True, "first")
     assert train(setting, data, variant, 3, 5) == train(setting, data, variant, 3, 5)

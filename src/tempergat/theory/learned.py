@@ -111,7 +111,7 @@ def learned_study(
         best: dict[bool, list[float]] = {False: [], True: []}
         for seed in seeds:
             progress(f"{_named(noise)}, graph {seed}")
-            data = _graph(setting, noise, nodes, seed)
+            data = sample_graph(setting, noise, nodes, seed)
             for variant in variants:
                 runs[variant.name].append(train(setting, data, variant, seed, steps))
             for oracle in best:
@@ -218,9 +218,10 @@ def _gate_means(
     )
 
 
-def _graph(
+def sample_graph(
     setting: Setting, noise: GaussianNoise | MissingNoise, nodes: int, seed: int
 ) -> Data:
+    """A graph whose neighbourhoods follow a setting, on average."""
     mean_degree = setting.degree.counts[0]
     scale = 2 * mean_degree / (setting.a + setting.b)
     data: Data = csbm(
