@@ -89,13 +89,14 @@ class Library:
 
     Attributes:
         problem: Why the kernels cannot be used; None when they can.
-        isa: Index in `ISAS` of the instruction set in use.
+        best_isa: Index in `ISAS` of the best instruction set of this machine.
+        isa: The one in use.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problem: str | None = None
-        self.isa = 0
+        self.isa = self.best_isa = 0
         self.warned = False
         self._functions: Any = None
         try:
@@ -110,7 +111,7 @@ class Library:
                 f"this is version {INTERFACE_VERSION}"
             )
             return
-        self.isa = self._functions.tempergat_best_isa()
+        self.isa = self.best_isa = self._functions.tempergat_best_isa()
 
     def run(self, name: str, call: _Call) -> None:
         """Runs one kernel with this library's instruction set."""

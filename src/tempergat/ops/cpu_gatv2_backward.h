@@ -44,7 +44,7 @@ struct TargetPass {
         summed(c.dweights || sizeof(S) != sizeof(A)) {}
 
   struct Memory {
-    A *att, *mine, *dout, *gradient, *datt, *alpha, *product, *factor, *delta;
+    A *att, *mine, *dout, *gradient, *datt, *alpha, *product, *factor, *delta, *total;
     double* datt_sum;
     int64_t* pending;
     uint32_t* seeds;
@@ -62,6 +62,7 @@ struct TargetPass {
       factor = pieces.take<A>(pass.most * H + pass.dropout.padded());
       seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
       delta = pieces.take<A>(H);
+      total = pieces.take<A>(H);
       datt_sum = pieces.take<double>(padded);
       pending = pieces.take<int64_t>(1);
       bytes = pieces.used;
@@ -116,15 +117,19 @@ struct TargetPass {
     for (int64_t c = 0; c < shape.padded(); ++c) m.gradient[c] = 0;
     shape.unpack(z_dst.row(i), z_dst.end, m.mine);
     shape.unpack(dout.row(i), dout.end, m.dout);
-    for (int64_t h = 0; h < H; ++h) m.delta[h] = 0;
+    for (int64_t h = 0; h < H; ++h) m.delta[h] = m.total[h] = 0;
     if (summed) {
       for (int64_t from = begin; from < end; from += most) {
         const int64_t count = smaller(most, end - from);
         weigh(i, from, count, end, m);
         for (int64_t k = 0; k < count; ++k)
-          for (int64_t h = 0; h < H; ++h)
+          for (int64_t h = 0; h < H; ++h) {
             m.delta[h] += m.alpha[k * H + h] * m.product[k * H + h];
+            m.total[h] += m.alpha[k * H + h];
+          }
       }
+      // The rounding of lse is common to all weights of a row; so it cancels out.
+      for (int64_t h = 0; h < H; ++h) m.delta[h] /= m.total[h];
     } else if (end > begin) {
       const S* row = out.row(i);
       for (int64_t h = 0; h < H; ++h) {

@@ -32,7 +32,7 @@ from tempergat.ops.registration import (
 
 def refusal(backend: str, graph: Graph, z: Tensor) -> str | None:
     """Why a fused backend cannot serve a call; None when it can."""
-    if torch.compiler.is_exporting() or torch.jit.is_tracing():
+    if torch.compiler.is_exporting() or bool(torch._C._get_tracing_state()):
         return "an exported program holds plain PyTorch only"
     if z.device != graph.device:
         return f"the features are on {z.device}, the graph on {graph.device}"

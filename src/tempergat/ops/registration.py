@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-library = torch.library.Library("tempergat", "FRAGMENT")
+library = torch.library.Library(  # type: ignore[no-untyped-call]
+    "tempergat", "FRAGMENT"
+)
 _functions: dict[str, Any] = {}
 
 

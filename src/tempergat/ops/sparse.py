@@ -82,10 +82,10 @@ class SparseFeatures:
         """From a matrix, in any of torch's layouts, sparse or dense."""
         if x.dim() != 2:
             raise ValueError(f"features must be a matrix, got shape {list(x.shape)}")
-        coo = x.to_sparse_coo().coalesce()
+        coo = x.to_sparse().coalesce()
         row, col = coo.indices()
         rows = torch.arange(x.size(0) + 1, device=x.device)
-        return cls(torch.searchsorted(row, rows), col, coo.values(), x.size(1))
+        return cls(torch.searchsorted(row, rows), col, coo.values().clone(), x.size(1))
 
     @property
     def device(self) -> torch.device:
@@ -165,7 +165,7 @@ def linear(
             "sparse features have no gradient; pass features.to_dense() where one is "
             "wanted"
         )
-    out_NBO = call(
+    out_NBO: Tensor = call(
         "sparse_linear",
         features.values.to(weight.dtype).unsqueeze(1),
         weight.unsqueeze(0),
@@ -192,7 +192,8 @@ def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
 
 def aggregate_plainly(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
     """`cpu.aggregate` in plain PyTorch, one head after another."""
-    values = values_KH[rows.position.long()]
+    work = torch.float64 if x_RHC.dtype == torch.float64 else torch.float32
+    values = values_KH[rows.position.long()].to(work)
     out = []
     for head in range(x_RHC.size(1)):
         message = values[:, head, None] * x_RHC[rows.other.long(), head]
@@ -200,7 +201,7 @@ def aggregate_plainly(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
             message, "sum", offsets=rows.pointer.long(), axis=0, initial=0.0
         )
         out.append(summed)
-    return torch.stack(out, 1)
+    return torch.stack(out, 1).to(x_RHC.dtype)
 
 
 def _forward(

@@ -1,0 +1,252 @@
+"""The fused ops as torch sees them: batching, compiling, differentiating."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from tempergat import ops
+from tempergat.ops import Graph, reference
+from tempergat.ops.registration import fold
+from tests.ops.cases import GRAPHS, Settings, make_inputs
+
+pytestmark = pytest.mark.usefixtures("kernels")
+KINDS = ["gat", "gatv2"]
+MODELS, HEADS, CHANNELS = 3, 2, 5
+
+
+def _loss(kind: str, graph: Graph, use: Any = None) -> Any:
+    """A loss over output and weights (an entropy), of all arguments and the seed."""
+
+    def loss(seed: Tensor, *arguments: Tensor | None) -> Tensor:
+        if use is reference:
+            call = getattr(reference, kind)
+            out, weights = call(graph, *arguments, 0.2, 0.3, seed)
+        else:
+            out, weights = getattr(ops, kind)(
+                graph,
+                *arguments,
+                dropout=0.3,
+                dropout_seed=seed,
+                return_weights=True,
+            )
+        entropy = (weights * (weights + 1e-3).log()).sum()
+        return (out.sin().sum() + entropy).to(torch.float64)
+
+    return loss
+
+
+def _batch(kind: str, graph: Graph) -> tuple[Tensor, list[Tensor]]:
+    options = Settings(edge=True)
+    models = [
+        make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, options).values()
+        for _ in range(MODELS)
+    ]
+    seeds = torch.randint(-(2**63), 2**63 - 1, (MODELS, HEADS))
+    return seeds, [torch.stack(x) for x in zip(*models, strict=True)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_of_many_models_equal_those_of_each(kind: str) -> None:
+    graph = GRAPHS["self_loops"]()
+    seeds, batch = _batch(kind, graph)
+    every = (1, 2, 3, 4)
+    together = torch.vmap(torch.func.grad(_loss(kind, graph), every))(seeds, *batch)
+    alone = torch.func.grad(_loss(kind, graph, reference), every)
+    for model in range(MODELS):
+        expected = alone(seeds[model], *(x[model] for x in batch))
+        for name, got, want in zip("1234", together, expected, strict=True):
+            torch.testing.assert_close(got[model], want, msg=name)
+
+
+@pytest.mark.parametrize("shared", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_models_share_is_not_batched(kind: str, shared: int) -> None:
+    graph = GRAPHS["bipartite"]()
+    seeds, batch = _batch(kind, graph)
+    arguments: list[Tensor] = [seeds, *batch]
+    arguments[shared] = arguments[shared][0]
+    in_dims = tuple(None if k == shared else 0 for k in range(5))
+    every = (1, 2, 3, 4)
+    gradient = torch.func.grad(_loss(kind, graph), every)
+    together = torch.vmap(gradient, in_dims)(*arguments)
+    alone = torch.func.grad(_loss(kind, graph, reference), every)
+    for model in range(MODELS):
+        mine = [x if k == shared else x[model] for k, x in enumerate(arguments)]
+        for got, want in zip(together, alone(*mine), strict=True):
+            torch.testing.assert_close(got[model], want)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_of_a_batch_equals_the_sum_of_gradients(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    seeds, batch = _batch(kind, graph)
+
+    def total(z: Tensor) -> Tensor:
+        return torch.vmap(_loss(kind, graph))(seeds, z, *batch[1:]).sum()
+
+    leaf = batch[0].clone().requires_grad_()
+    total(leaf).backward()
+    torch.testing.assert_close(torch.func.grad(total)(batch[0]), leaf.grad)
+    alone = torch.func.grad(_loss(kind, graph, reference), 1)
+    expected = [alone(seeds[m], *(x[m] for x in batch)) for m in range(MODELS)]
+    torch.testing.assert_close(leaf.grad, torch.stack(expected))
+
+
+def test_folding_models_into_heads_copies_nothing_when_the_layout_fits() -> None:
+    stored = torch.randn(7, MODELS, HEADS, CHANNELS)
+    folded = fold(stored.movedim(1, 0), 0, 1, MODELS)
+    assert folded.shape == (7, MODELS * HEADS, CHANNELS)
+    assert folded.data_ptr() == stored.data_ptr()
+
+
+def test_the_output_of_many_models_is_ready_for_the_next_layer() -> None:
+    graph = GRAPHS["random"]()
+    _, (z, score_src, score_dst, _) = _batch("gat", graph)
+
+    def layer(z: Tensor, s: Tensor, d: Tensor) -> Tensor:
+        return ops.gat(graph, z, s, d)[0]
+
+    out = torch.vmap(layer, out_dims=1)(z, score_src, score_dst)
+    assert out.shape == (23, MODELS, HEADS, CHANNELS)
+    assert out.is_contiguous()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiles_into_one_graph_with_the_same_gradients(kind: str) -> None:
+    graph = GRAPHS["self_loops"]()
+    inputs = [
+        x.requires_grad_()
+        for x in make_inputs(
+            kind, graph, HEADS, CHANNELS, torch.float64, Settings()
+        ).values()
+    ]
+    seed = torch.tensor([1, -2])
+    loss = _loss(kind, graph)
+    expected = torch.autograd.grad(loss(seed, *inputs), inputs)
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    found = torch.autograd.grad(compiled(seed, *inputs), inputs)
+    for got, want in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ops_keep_torchs_contract(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, Settings(True))
+    leaves = [x.requires_grad_() for x in inputs.values()]
+    edges = (*graph.by_target, *graph.by_source)
+    op = getattr(torch.ops.tempergat, f"{kind}_forward")
+    arguments = (*leaves, torch.tensor([3, 4]), *edges, 0.2, 0.5, True)
+    torch.library.opcheck(op.default, arguments)
+    out, lse, weights = op(*arguments)
+    backward = getattr(torch.ops.tempergat, f"{kind}_backward")
+    saved = [x.detach() for x in (*leaves, torch.tensor([3, 4]), out, lse)]
+    given = (torch.randn_like(out), torch.randn_like(weights))
+    torch.library.opcheck(backward.default, (*given, *saved, *edges, 0.2, 0.5))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_second_derivative_is_refused_in_words(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, Settings())
+    leaves = [x.requires_grad_() for x in inputs.values()]
+    loss = _loss(kind, graph)(torch.tensor([3, 4]), *leaves)
+    (first,) = torch.autograd.grad(loss, leaves[:1], create_graph=True)
+    with pytest.raises(RuntimeError, match=r"tempergat\.ops\.reference"):
+        first.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_forward_mode_goes_through_the_reference(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, Settings())
+    first, *rest = inputs.values()
+    tangent, seed = torch.randn_like(first), torch.tensor([3, 4])
+    chosen = []
+
+    def loss(z: Tensor) -> Tensor:
+        chosen.append(ops.explain(graph, z))
+        return _loss(kind, graph)(seed, z, *rest)
+
+    _, slope = torch.func.jvp(loss, (first,), (tangent,))
+    expected = torch.func.grad(_loss(kind, graph), 1)(seed, first, *rest)
+    torch.testing.assert_close(slope, (expected * tangent).sum())
+    assert chosen[0].backend == "reference"
+    assert "forward-mode" in chosen[0].refused["cpu"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_works_under_autocast(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float32, Settings())
+    first, *rest = inputs.values()
+    weight = torch.eye(CHANNELS, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        z = first @ weight
+        out, _ = getattr(ops, kind)(graph, z, *rest)
+    assert z.dtype == out.dtype == torch.bfloat16
+    out.float().sum().backward()
+    assert weight.grad is not None
+    expected, _ = getattr(ops, kind)(graph, first, *rest)
+    torch.testing.assert_close(out.float(), expected, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpointed_call_has_the_same_gradients(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float32, Settings())
+    leaves = [x.requires_grad_() for x in inputs.values()]
+    seed = torch.tensor([3, 4])
+    loss = _loss(kind, graph)
+    expected = torch.autograd.grad(loss(seed, *leaves), leaves)
+    again = checkpoint(loss, seed, *leaves, use_reentrant=False)
+    for got, want in zip(torch.autograd.grad(again, leaves), expected, strict=True):
+        assert torch.equal(got, want)
+
+
+def test_exported_program_holds_plain_pytorch_only() -> None:
+    graph = GRAPHS["random"]()
+
+    class Layer(torch.nn.Module):
+        def forward(self, z: Tensor, score: Tensor) -> Tensor:
+            return ops.gat(graph, z, score, score)[0]
+
+    arguments = (torch.randn(23, HEADS, CHANNELS), torch.randn(23, HEADS))
+    program = torch.export.export(Layer(), arguments)
+    assert "tempergat" not in str(program.graph)
+    torch.testing.assert_close(program.module()(*arguments), Layer()(*arguments))
+
+
+def test_features_elsewhere_than_the_graph_are_refused() -> None:
+    graph = GRAPHS["random"]()
+    z = torch.empty(23, HEADS, CHANNELS, device="meta")
+    assert "meta" in ops.explain(graph, z).refused["cpu"]
+
+
+def test_a_wider_score_widens_the_work_but_not_the_output() -> None:
+    graph = GRAPHS["random"]()
+    z = torch.randn(23, HEADS, CHANNELS, requires_grad=True)
+    score = torch.randn(23, HEADS, dtype=torch.float64)
+    out, weights = ops.gat(graph, z, score, score, return_weights=True)
+    assert weights is not None
+    assert (out.dtype, weights.dtype) == (torch.float32, torch.float64)
+    out.sum().backward()
+    assert z.grad is not None
+    assert z.grad.dtype == torch.float32
+
+
+def test_the_gradient_of_the_weights_alone_reaches_the_scores() -> None:
+    graph = GRAPHS["random"]()
+    z = torch.randn(23, HEADS, CHANNELS, dtype=torch.float64)
+    score = torch.randn(23, HEADS, dtype=torch.float64, requires_grad=True)
+    _, weights = ops.gat(graph, z, score, score, return_weights=True)
+    assert weights is not None
+    (found,) = torch.autograd.grad((weights * weights.log()).sum(), score)
+    _, weights = reference.gat(graph, z, score, score, None, 0.2, 0.0, None)
+    (expected,) = torch.autograd.grad((weights * weights.log()).sum(), score)
+    torch.testing.assert_close(found, expected)
+    assert found.abs().sum() > 0
