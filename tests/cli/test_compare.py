@@ -180,11 +180,10 @@ def test_a_mistake_ends_in_one_line_and_status_two(
         ({"y": np.zeros(60, np.int64)}, "two classes"),
         ({"val_mask": np.zeros(60, bool)}, "no labelled validation nodes"),
         ({"train_mask": np.zeros(60, bool)}, "train_mask"),
-        ({"x": None}, "no node features"),
         ({"x": np.full((60, 3), np.nan)}, "not finite"),
         ({"edge_index": np.array([[0], [60]])}, "edge_index"),
     ],
-    ids=["one class", "no validation", "no training", "no features", "nan", "edge"],
+    ids=["one class", "no validation", "no training", "nan", "edge"],
 )
 def test_a_graph_nothing_can_be_learned_from_is_refused_in_words(
     command: Command,
@@ -235,6 +234,17 @@ def test_a_recipe_with_two_rules_of_selection_is_refused(
     assert "best_val_accuracy and by last_epoch" in ended.err
 
 
+def test_a_model_beyond_memory_is_refused_in_words(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    # More than a process can address, so that no machine has it.
+    recipe = write_recipe(tmp_path / "huge.yaml", hidden_channels=2**44)
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
+    assert ended.status == 2
+    assert "memory" in ended.err.splitlines()[-1]
+    assert "Traceback" not in ended.err
+
+
 def test_unknown_options_are_usage_errors(command: Command) -> None:
     ended = command("compare", "csbm", "--run", "3")
     assert ended.status == 2
@@ -254,7 +264,6 @@ def test_being_stopped_prints_the_table_so_far_and_how_to_go_on(
         *("--runs", "2"),
         *THREE,
     ]
-    # The third method would go on for ever.
     process = subprocess.Popen(
         [sys.executable, "-m", "tempergat", *arguments],
         cwd=tmp_path,

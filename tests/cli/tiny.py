@@ -16,7 +16,7 @@ def write_graph(path: Path, n: int = 60, **changes: np.ndarray) -> Path:
     arrays = {
         name: data[name].numpy() for name in ("x", "y", "edge_index", *MASKS)
     } | changes
-    np.savez(path, **{name: a for name, a in arrays.items() if a is not None})
+    np.savez(path, **arrays)
     return path
 
 

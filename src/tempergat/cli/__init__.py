@@ -4,19 +4,25 @@ Commands import torch and what stands on it inside themselves, so that help and 
 errors come at once. A mistake of the user's ends in one line and status 2.
 """
 
-import importlib
-import importlib.util
 import sys
 from typing import Annotated, NoReturn
 
 import typer
 
 from tempergat import __version__
+from tempergat.cli import (
+    compare,
+    data,
+    doctor,
+    methods,
+    noise,
+    reproduce,
+    theory,
+    train,
+    tune,
+)
 from tempergat.cli.signals import meet_sigterm_like_ctrl_c
 from tempergat.errors import UserError
-
-# One module per family of commands, in the order of the help.
-_FAMILIES = ("compare", "train", "methods", "data", "reproduce", "theory", "doctor")
 
 app = typer.Typer(
     name="tempergat",
@@ -50,9 +56,8 @@ def _options(
 ) -> None: ...
 
 
-for _family in _FAMILIES:
-    if importlib.util.find_spec(f"tempergat.cli.{_family}") is not None:
-        importlib.import_module(f"tempergat.cli.{_family}").register(app)
+for _family in (compare, train, methods, data, noise, tune, theory, reproduce, doctor):
+    _family.register(app)
 
 
 def main() -> None:
@@ -69,8 +74,19 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}")
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
         _fail("out of memory; free some, or choose a smaller graph or narrower layers")
+
+
+def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
+    # By name, as torch need not have been imported.
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
 
 
 def _fail(message: str) -> NoReturn:
