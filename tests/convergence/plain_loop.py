@@ -7,6 +7,7 @@ from torch import Tensor
 from tempergat.data import Dataset, normalize_rows
 from tempergat.nn import build_model, gate_penalty
 from tempergat.ops.random import fold_in
+from tempergat.ops.sparse import SparseFeatures
 from tempergat.train.config import RunConfig
 
 
@@ -14,7 +15,8 @@ def train_plainly(dataset: Dataset, config: RunConfig, seed: int) -> dict[str, T
     """Training losses, validation losses and scores after every epoch."""
     data = dataset.data
     x = normalize_rows(data.x) if config.normalize_features else data.x
-    x = x.to_dense()
+    if x.layout != torch.strided:
+        x = SparseFeatures.from_torch(x)
     torch.manual_seed(seed)
     model = build_model(
         config.method,

@@ -8,14 +8,18 @@ import torch
 from torch import Tensor
 
 from tempergat.data import Dataset, normalize_rows
-from tempergat.data.features import to_dense
+from tempergat.data.features import density
 from tempergat.errors import UserError
 from tempergat.nn.projection import Features
 from tempergat.ops.graph import Graph
+from tempergat.ops.sparse import SparseFeatures
 from tempergat.train.config import RunConfig
 
 SPLITS = ("train", "val", "test")
 _SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
+# Features with a smaller share of non-zeros are used as sparse, however they are kept:
+# dropout, above all, then has so much less to do.
+_SPARSE_DENSITY = 0.2
 
 
 @dataclass(frozen=True)
@@ -86,11 +90,19 @@ def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
 
 
 def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Features:
-    """The features of all nodes, as the settings want them."""
-    x = dataset.data.x
+    """The features of all nodes, as the settings want them; sparse where that pays."""
+    x: Tensor = dataset.data.x
     if config.normalize_features:
         x = normalize_rows(x)
-    return to_dense(x).to(device, torch.float32)
+    if x.layout == torch.strided:
+        x = x.float()
+        if density(x) >= _SPARSE_DENSITY:
+            return x.to(device)
+        features = SparseFeatures.from_torch(x)
+    else:
+        elements = (x.crow_indices(), x.col_indices(), x.values().float())
+        features = SparseFeatures(*elements, x.size(1))
+    return features.to(device)
 
 
 def graph_of(dataset: Dataset, device: torch.device) -> Graph:
