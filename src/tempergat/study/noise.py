@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from tempergat.data import Dataset, gaussian, missing
+from tempergat.data.features import to_dense
 from tempergat.errors import UserError
 from tempergat.nn.methods import METHODS
 from tempergat.study.group_locks import GroupLocks
@@ -189,7 +190,7 @@ class _NoiseStudy:
     def _noisy(self, config: RunConfig) -> NoisyFeatures:
         normalized = config.normalize_features
         if normalized not in self._features:
-            clean = features_of(self._dataset, config, torch.device("cpu"))
+            clean = to_dense(features_of(self._dataset, config, torch.device("cpu")))
             self._features = {
                 normalized: NoisyFeatures(clean, self._seeds, self._device)
             }

@@ -18,7 +18,7 @@ from tempergat.study.trends import (
     Trend,
     against_backbone,
     series_of,
-    tested,
+    trends_of,
 )
 
 _ATTENTION_WORDS = {
@@ -76,7 +76,7 @@ def analyse(rows: Sequence[NoiseRow], plan: NoisePlan) -> DatasetNoise:
         found: list[Series] = []
         for tau in taus:
             found += series_of(rows, noise, tau, quantity, _has(quantity))
-        return tested(found)
+        return trends_of(found)
 
     tempered = [m for m in plan.methods if METHODS[m].temperature is not None]
     variants = len(plan.methods) + len(tempered) * (len(plan.decay_temperature) - 1)
@@ -120,27 +120,35 @@ def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]
     found.sort(key=lambda dataset: order.get(dataset.dataset, len(order)))
     if not found:
         raise UserError(f"{results} holds no runs of the noise study; run it first")
-    parts = [_opening(plan, found), _verdicts(found)]
     for dataset in found:
         _draw(dataset, plan, docs / "figures")
-        parts.append(_section(dataset, plan))
-    atomic.write_text(docs / "noise.md", "\n".join(parts))
+    atomic.write_text(docs / "noise.md", page_text(plan, found))
     return found
+
+
+def page_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
+    """The page as Markdown."""
+    parts = [_opening(plan, found), _verdicts(found)]
+    parts += [_section(dataset, plan) for dataset in found]
+    return "\n".join(parts)
 
 
 def _draw(dataset: DatasetNoise, plan: NoisePlan, folder: Path) -> None:
     def stem(name: str) -> Path:
         return folder / f"noise-{dataset.dataset}-{name}"
 
-    plots_noise.temperature_figure(
-        [trend.series for trend in dataset.temperature], stem("temperature")
-    )
-    plots_noise.gate_figure([trend.series for trend in dataset.gate], stem("gate"))
-    plots_noise.sharpness_figure(
-        [trend.series for trend in dataset.spread],
-        [trend.series for trend in dataset.entropy],
-        stem("sharpness"),
-    )
+    if dataset.temperature:
+        plots_noise.temperature_figure(
+            [trend.series for trend in dataset.temperature], stem("temperature")
+        )
+    if dataset.gate:
+        plots_noise.gate_figure([trend.series for trend in dataset.gate], stem("gate"))
+    if dataset.entropy:
+        plots_noise.sharpness_figure(
+            [trend.series for trend in dataset.spread],
+            [trend.series for trend in dataset.entropy],
+            stem("sharpness"),
+        )
     plots_noise.accuracy_figure(_accuracies(dataset, plan), stem("accuracy"))
 
 
@@ -267,19 +275,28 @@ def _attention_of(dataset: DatasetNoise, rising: Sequence[Trend]) -> str:
 def _section(dataset: DatasetNoise, plan: NoisePlan) -> str:
     name = dataset.dataset
     top = plan.gaussian[-1]
-    parts = [
-        f"\n## {name}\n",
-        f"![T against sigma on {name}](figures/noise-{name}-temperature.svg)\n",
-        f"T against sigma, from 0 to {top:g}:\n",
-        _temperature_table(dataset),
-        _unchanged_sentence(dataset),
-        f"![Sharpness against sigma on {name}](figures/noise-{name}-sharpness.svg)\n",
-        "Attention entropy over log degree against sigma, for every method with "
-        "attention:\n",
-        _trend_table(dataset.entropy),
-        f"![Mean gate against rho on {name}](figures/noise-{name}-gate.svg)\n",
-        f"Mean gate against rho, from 0 to {plan.missing[-1]:g}:\n",
-        _trend_table(dataset.gate),
+    parts = [f"\n## {name}\n"]
+    if dataset.temperature:
+        parts += [
+            f"![T against sigma on {name}](figures/noise-{name}-temperature.svg)\n",
+            f"T against sigma, from 0 to {top:g}:\n",
+            _temperature_table(dataset),
+            _unchanged_sentence(dataset),
+        ]
+    if dataset.entropy:
+        parts += [
+            f"![Sharpness on {name}](figures/noise-{name}-sharpness.svg)\n",
+            "Attention entropy over log degree against sigma, for every method with "
+            "attention:\n",
+            _trend_table(dataset.entropy),
+        ]
+    if dataset.gate:
+        parts += [
+            f"![Mean gate against rho on {name}](figures/noise-{name}-gate.svg)\n",
+            f"Mean gate against rho, from 0 to {plan.missing[-1]:g}:\n",
+            _trend_table(dataset.gate),
+        ]
+    parts += [
         f"![Accuracy against noise on {name}](figures/noise-{name}-accuracy.svg)\n",
         "Test accuracy in percent. ▲ and ▼: told apart from the backbone, better or "
         "worse (paired t-test over seeds, Holm-corrected over the column).\n",

@@ -154,7 +154,7 @@ def _value(row: NoiseRow, quantity: str, layer: int | None) -> float | None:
     return values[layer - 1] if layer is not None and layer <= len(values) else None
 
 
-def tested(family: Sequence[Series]) -> list[Trend]:
+def trends_of(family: Sequence[Series]) -> list[Trend]:
     """Tests every series of a family, Holm-corrected together."""
     trends = [_trend(series) for series in family]
     corrected = holm([trend.p for trend in trends])
