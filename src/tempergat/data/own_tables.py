@@ -9,7 +9,14 @@ import torch
 from torch_geometric.data import Data
 
 from tempergat.data.dataset import MASKS, UNLABELLED
-from tempergat.data.tables import Table, as_numbers, as_text, find_table, iter_tables
+from tempergat.data.tables import (
+    Table,
+    as_numbers,
+    as_text,
+    find_table,
+    iter_tables,
+    read_table,
+)
 from tempergat.errors import UserError
 
 _SPLIT_NAMES = {
@@ -170,9 +177,9 @@ def _masks(folder: Path, nodes: _Nodes) -> dict[str, np.ndarray]:
         )
     masks = {name: np.zeros(len(nodes.labels), dtype=bool) for name in MASKS}
     if path is not None:
-        for piece in iter_tables(path):
-            owners = _lookup(piece, "id", nodes)
-            _assign(masks, piece, owners, as_text(piece.column("split")))
+        table = read_table(path)
+        owners = _lookup(table, "id", nodes)
+        _assign(masks, table, owners, as_text(table.column("split")))
         return masks
     if nodes.splits is not None:
         owners = np.arange(len(nodes.labels))

@@ -79,6 +79,20 @@ def iter_tables(path: Path) -> Iterator[Table]:
     return _iter_parquet(path) if path.suffix == ".parquet" else _iter_csv(path)
 
 
+def read_table(path: Path) -> Table:
+    """Reads a whole table at once, which suits one of few or short columns.
+
+    Raises:
+        UserError: The file is empty, broken, or its rows differ in length.
+    """
+    pieces = list(iter_tables(path))
+    columns = {
+        name: np.concatenate([piece.columns[name] for piece in pieces])
+        for name in pieces[0].columns
+    }
+    return Table(path, columns, pieces[0].first_row)
+
+
 def _iter_csv(path: Path) -> Iterator[Table]:
     row_number = 2
     try:
