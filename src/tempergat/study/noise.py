@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.data import Dataset, gaussian, missing
+from tempergat.data import Dataset, gaussian, missing, normalize_rows
 from tempergat.data.features import to_dense
 from tempergat.errors import UserError
 from tempergat.nn.methods import METHODS
@@ -29,7 +29,7 @@ from tempergat.train.grouping import bytes_per_seed
 from tempergat.train.loop import Training
 from tempergat.train.run import memory_told, results_of
 from tempergat.train.seeds import SeedGroup
-from tempergat.train.task import features_of, task_of
+from tempergat.train.task import task_of
 
 _BUDGET_BYTES = {"cuda": 80 * 2**30}
 _OTHER_BUDGET_BYTES = 2 * 2**30
@@ -190,7 +190,8 @@ class _NoiseStudy:
     def _noisy(self, config: RunConfig) -> NoisyFeatures:
         normalized = config.normalize_features
         if normalized not in self._features:
-            clean = to_dense(features_of(self._dataset, config, torch.device("cpu")))
+            x = self._dataset.data.x
+            clean = to_dense(normalize_rows(x) if normalized else x).float()
             self._features = {
                 normalized: NoisyFeatures(clean, self._seeds, self._device)
             }
