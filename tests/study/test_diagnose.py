@@ -1,0 +1,202 @@
+"""Measurements of a graph, the screening's advice, and the command around them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import typer
+import yaml
+from typer.testing import CliRunner
+
+from tempergat.cli import noise as noise_command
+from tempergat.data import Dataset, csbm
+from tempergat.data.features import as_layout
+from tempergat.errors import UserError
+from tempergat.study.diagnose import advise, diagnose
+from tempergat.study.measure import measure, separability
+from tempergat.study.store import Store
+from tempergat.train import Recipe, load_recipe
+
+CPU = torch.device("cpu")
+Scores = dict[str, dict[int, float | None]]
+
+
+def quick_recipe() -> Recipe:
+    recipe = load_recipe("csbm")
+    return recipe.model_copy(
+        update={
+            "attention": recipe.attention.model_copy(update={"epochs": 4}),
+            "gcn": recipe.gcn.model_copy(update={"epochs": 4}),
+        }
+    )
+
+
+def screening(means: dict[str, float], spread: float = 0.5, seeds: int = 8) -> Scores:
+    """Scores around given means, the same luck of the seed for all methods."""
+    draw = np.random.default_rng(0)
+    shared = draw.standard_normal(seeds)
+    return {
+        method: {
+            seed: mean + shared[seed] + spread * draw.standard_normal()
+            for seed in range(seeds)
+        }
+        for method, mean in means.items()
+    }
+
+
+def test_the_signal_to_noise_of_the_block_model_is_recovered() -> None:
+    # Two classes at -mu and +mu: variance 2 |mu|^2 between means, d sigma^2 within.
+    graph = csbm(n=4000, a=4, b=4, mu=2.0, d=16, sigma=1.5, split="100/0/0")
+    expected = 2 * 2.0**2 / (16 * 1.5**2)
+    found = measure(graph).own.signal_to_noise
+    assert found == pytest.approx(expected, rel=0.1)
+
+
+def test_features_without_signal_have_hardly_any_reliable_coordinate() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.integers(4, size=300)
+    found = separability(draw.standard_normal((300, 200)), labels)
+    assert found.signal_to_noise == pytest.approx(0.0, abs=0.005)
+    assert found.reliable_share is not None
+    assert found.reliable_share <= 0.01
+
+
+def test_coordinates_that_carry_the_signal_are_counted() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.integers(3, size=300)
+    x = draw.standard_normal((300, 100))
+    x[:, :10] += 2.0 * labels[:, None]
+    found = separability(x, labels)
+    assert found.reliable_share == pytest.approx(0.1, abs=0.02)
+    assert found.top_tenth_share == pytest.approx(1.0, abs=0.03)
+
+
+def test_constant_features_and_single_classes_are_unknown_not_numbers() -> None:
+    nothing = separability(np.ones((20, 3)), np.arange(20) % 2)
+    assert nothing.signal_to_noise is None
+    alone = separability(np.random.default_rng(0).random((20, 3)), np.zeros(20, int))
+    assert alone.reliable_share is None
+
+
+def test_averaging_over_like_neighbours_raises_the_signal() -> None:
+    found = measure(csbm(n=1000, a=12, b=1, mu=1.0, d=16, sigma=1.0))
+    own, means = found.own.signal_to_noise, found.neighbours.signal_to_noise
+    assert own is not None
+    assert means is not None
+    assert means > 2 * own
+    assert found.adjusted_homophily == pytest.approx(11 / 13, abs=0.1)
+
+
+def test_sparse_and_dense_features_measure_alike() -> None:
+    graph = csbm(n=200, d=12, sigma=0.5)
+    x = torch.where(graph.data.x > 0.6, graph.data.x, 0.0)
+    found = []
+    for sparse in (True, False):
+        data = graph.data.clone()
+        data.x = as_layout(x, sparse)
+        found.append(measure(replace(graph, data=data), normalize_features=True))
+    assert found[0].density == found[1].density < 0.5
+    for side in ("own", "neighbours"):
+        ours, theirs = (vars(getattr(m, side)) for m in found)
+        assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_test_labels_play_no_part_in_the_measurements() -> None:
+    graph = csbm(n=200, d=12)
+    data = graph.data.clone()
+    data.y = torch.where(data.test_mask, 0, data.y)
+    assert measure(replace(graph, data=data)) == measure(graph)
+
+
+def test_a_method_clearly_better_than_all_plain_ones_is_picked() -> None:
+    means = {"gcn": 70.0, "gat": 71.0, "gatv2": 71.0, "temp_gated": 76.0}
+    advice = advise(screening(means), validation_nodes=500)
+    assert (advice.pick, advice.certainty) == ("temp_gated", "shown")
+    assert advice.screened[0].best_in == pytest.approx(1.0)
+    assert "better here than" in advice.sentence
+
+
+def test_within_noise_the_best_plain_method_is_picked() -> None:
+    means = {"gcn": 60.0, "gat": 71.0, "gatv2": 70.0, "temp_gated": 71.1}
+    advice = advise(screening(means), validation_nodes=500)
+    assert (advice.pick, advice.certainty) == ("gat", "no difference")
+    assert "no difference was shown between it and" in advice.sentence
+    assert "temp_gated" in advice.sentence
+    assert "gcn" not in advice.alike
+
+
+def test_a_plain_method_better_than_all_others_is_shown_to_be() -> None:
+    advice = advise(screening({"gcn": 80.0, "gat": 70.0, "gated": 70.0}), 500)
+    assert (advice.pick, advice.certainty) == ("gcn", "shown")
+    assert "every other method is worse" in advice.sentence
+
+
+def test_one_run_shows_nothing() -> None:
+    advice = advise(screening({"gat": 70.0, "gated": 90.0}, seeds=1), 500)
+    assert (advice.pick, advice.certainty) == ("gat", "too few runs")
+
+
+def test_a_method_that_never_finished_is_named() -> None:
+    scores = screening({"gat": 70.0, "gatv2": 60.0})
+    scores["gated"] = dict.fromkeys(range(8))
+    assert advise(scores, 500).failed == ("gated",)
+
+
+def test_the_luck_of_few_validation_nodes_is_told() -> None:
+    scores = screening({"gat": 80.0, "gated": 70.0}, spread=0.0)
+    assert advise(scores, 100).luck == pytest.approx(4.0, abs=0.1)
+
+
+def test_the_screening_is_kept_and_not_trained_twice(tmp_path: Path) -> None:
+    graph = csbm(n=80, d=8)
+    with Store(tmp_path / "store.sqlite") as store:
+        arguments = (graph, quick_recipe(), store, CPU)
+        first = diagnose(*arguments, methods=("gat", "temp_only"), runs=2, epochs=3)
+        runs = store.runs()
+        assert len(runs) == 4
+        assert {run.config["epochs"] for run in runs} == {3}
+        again = diagnose(*arguments, methods=("gat", "temp_only"), runs=2, epochs=3)
+        assert again == first
+        assert len(store.runs()) == 4
+
+
+def test_a_screening_without_a_plain_method_is_refused(tmp_path: Path) -> None:
+    with (
+        Store(tmp_path / "store.sqlite") as store,
+        pytest.raises(UserError, match="none of gated is plain"),
+    ):
+        diagnose(csbm(n=80), quick_recipe(), store, CPU, methods=("gated",))
+
+
+def save(graph: Dataset, path: Path) -> None:
+    names = ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")
+    np.savez(path, **{name: graph.data[name].numpy() for name in names})
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_the_command_measures_screens_and_advises(
+    tmp_path: Path, as_json: bool
+) -> None:
+    save(csbm(n=80, d=8), tmp_path / "mine.npz")
+    recipe = quick_recipe().model_dump(mode="json")
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    app = typer.Typer()
+    noise_command.register(app)
+    words = ["diagnose", str(tmp_path / "mine.npz"), "--methods", "gat,gated"]
+    words += ["--runs", "2", "--device", "cpu", "--out", str(tmp_path / "out")]
+    words += ["--recipe", str(tmp_path / "recipe.yaml"), "--quiet"]
+    words += ["--json"] if as_json else []
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert result.exit_code == 0
+    if as_json:
+        found = json.loads(result.stdout)
+        assert found["advice"]["pick"] in ("gat", "gated")
+        assert found["measurements"]["own"]["signal_to_noise"] > 0
+        assert found["sentence"]
+    else:
+        assert "feature signal-to-noise" in result.stdout
+        assert "mine: screening" in result.stdout
+        assert "standard error of" in result.stdout
