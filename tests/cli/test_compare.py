@@ -284,7 +284,7 @@ def test_being_stopped_prints_the_table_so_far_and_how_to_go_on(
     assert re.search(r"^gcn +\d+\.\d\d ± ", out, re.MULTILINE)
     assert "temp_gated" not in out
     assert "Stopped with 2 of 6 runs" in err
-    assert f"python -m tempergat {' '.join(arguments)}" in err
+    assert f" -m tempergat {' '.join(arguments)}\n" in err
     assert "Traceback" not in err
     with Store(tmp_path / "tempergat-out" / "store.sqlite") as store:
         assert [run.method for run in store.runs()] == ["gcn", "gcn"]

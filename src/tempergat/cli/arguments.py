@@ -3,6 +3,7 @@
 import difflib
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -140,8 +141,9 @@ def require_writable(folder: Path) -> None:
     Raises:
         UserError: It is so.
     """
+    # os.path, as Path.exists raises where a folder on the way may not be entered.
     nearest = next(
-        path for path in (folder, *folder.absolute().parents) if path.exists()
+        path for path in (folder, *folder.absolute().parents) if os.path.exists(path)
     )
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
         raise UserError(
@@ -153,9 +155,19 @@ def require_writable(folder: Path) -> None:
 
 def resume_command() -> str:
     """The command this process was started with, ready to be pasted."""
-    program = Path(sys.argv[0]).name
-    start = ["python", "-m", "tempergat"] if program == "__main__.py" else [program]
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        start = [_as_typed(Path(sys.executable)), "-m", "tempergat"]
+    else:
+        start = [_as_typed(program)]
     return shlex.join([*start, *sys.argv[1:]])
+
+
+def _as_typed(program: Path) -> str:
+    """The bare name where the shell finds that very program by it."""
+    found = shutil.which(program.name)
+    is_that = found is not None and Path(found).absolute() == program.absolute()
+    return program.name if is_that else str(program)
 
 
 def describe(dataset: "Dataset") -> str:

@@ -185,9 +185,7 @@ class _LiveTable(_Silence):
         filled = round(_BAR_WIDTH * done / max(progress.runs, 1))
         bar = Text("━" * filled, style="green")
         bar.append("━" * (_BAR_WIDTH - filled), style="dim")
-        return Group(
-            layout(_COLUMNS, rows, self._console.width), bar.append(f" {line}", "none")
-        )
+        return Group(layout(_COLUMNS, rows, self._console.width), bar, Text(line))
 
     def _row(self, method: str) -> tuple[str, ...]:
         progress, summary = self._progress, self._tally[method]
