@@ -11,6 +11,7 @@ V sets of values (1 or B).
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import torch
@@ -185,6 +186,10 @@ def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
     if x.device.type == "cpu" and x.dtype in cpu.STORAGE and not cpu.library.problem:
         work = torch.float64 if x.dtype == torch.float64 else torch.float32
         out = cpu.aggregate(rows, values_KV.to(work), x)
+    elif x.is_cuda and importlib.util.find_spec("triton") is not None:
+        from tempergat.ops import gpu_sparse
+
+        out = gpu_sparse.aggregate(rows, values_KV, x)
     else:
         out = aggregate_plainly(rows, values_KV, x)
     return out.view(-1, models, channels)
