@@ -8,7 +8,7 @@ searches/calibration.yaml), `paper` (eleven methods with recipes/paper as it sta
 `tuning` (the searches of searches/<dataset>.yaml), `tuned` (eleven methods with the
 recipes that tuning found). Every part goes on where it was stopped, by the limit or
 otherwise; several processes may work on one --out folder, for instance one for each of
---datasets. Exit status: 0 all done, 3 stopped by the limit.
+--datasets. After a change of recipes/paper, take a new --out folder. Exit status: 0 all done, 3 stopped by the limit.
 
 Written below --out, ready to be copied to results/ and recipes/: stores/<part>.sqlite,
 calibration.csv, homogeneous.csv and tuned.csv with their .configs.json,
@@ -61,12 +61,15 @@ class Driver:
     def say(self, line: str) -> None:
         print(f"[{time.monotonic() - self._started:6.1f} s] {line}", flush=True)
 
+    def check_time(self) -> None:
+        if time.monotonic() - self._started > self._limit_s:
+            raise OutOfTime
+
     def watch(self, label: str) -> OnProgress:
         """Says what finished, and stops everything when the time is up."""
 
         def on_progress(progress: Progress) -> None:
-            if time.monotonic() - self._started > self._limit_s:
-                raise OutOfTime
+            self.check_time()
             if progress.new and progress.method is not None:
                 self.say(
                     f"{label}: {progress.method}, {progress.runs_done} of "
@@ -119,16 +122,12 @@ class Driver:
                     store,
                     self.device,
                     on_trial,
-                    self.watch_silently(),
+                    lambda progress: self.check_time(),
                 )
         recipe, _ = write_tuned(
             name, plan, trials, self.out / "recipes" / "tuned", self.out / "tuning"
         )
         self.say(f"wrote {recipe}")
-
-    def watch_silently(self) -> OnProgress:
-        watch = self.watch("")
-        return lambda progress: watch(Progress(None, 0, 0))
 
     def tuned(self, name: str) -> None:
         recipe = load_recipe(self.out / "recipes" / "tuned" / f"{name}.yaml")
