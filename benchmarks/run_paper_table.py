@@ -8,7 +8,8 @@ searches/calibration.yaml), `paper` (eleven methods with recipes/paper as it sta
 `tuning` (the searches of searches/<dataset>.yaml), `tuned` (eleven methods with the
 recipes that tuning found). Every part goes on where it was stopped, by the limit or
 otherwise; several processes may work on one --out folder, for instance one for each of
---datasets. After a change of recipes/paper, take a new --out folder. Exit status: 0 all done, 3 stopped by the limit.
+--datasets. After a change of recipes/paper, move stores/paper.sqlite away first: a
+store keeps the runs of all settings. Exit status: 0 all done, 3 stopped by the limit.
 
 Written below --out, ready to be copied to results/ and recipes/: stores/<part>.sqlite,
 calibration.csv, homogeneous.csv and tuned.csv with their .configs.json,
