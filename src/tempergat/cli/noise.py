@@ -58,6 +58,9 @@ def noise(
     docs: Annotated[
         Path, typer.Option(help="Where the page and its figures go.")
     ] = Path("docs"),
+    only_train: Annotated[
+        bool, typer.Option("--only-train", help="Keep the runs, write no page.")
+    ] = False,
     only_report: Annotated[
         bool, typer.Option("--only-report", help="Train nothing, write the page.")
     ] = False,
@@ -71,9 +74,9 @@ def noise(
     """
     from tempergat.cli.tables import error_console
     from tempergat.study.noise_plan import load_plan
-    from tempergat.study.noise_report import as_json as to_json
-    from tempergat.study.noise_report import write_page
 
+    if only_train and only_report:
+        raise UserError("--only-train and --only-report leave nothing to do; give one")
     plan = load_plan(levels)
     if seeds is not None:
         plan = plan.model_copy(update={"seeds": seeds})
@@ -90,6 +93,14 @@ def noise(
                 err=True,
             )
             raise typer.Exit(exit_status(stop)) from stop
+    if not only_train:
+        _report(plan, out, docs, as_json)
+
+
+def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
+    from tempergat.study.noise_report import as_json as to_json
+    from tempergat.study.noise_report import write_page
+
     found = write_page(plan, out, docs)
     failed = sum(not row.scores for dataset in found for row in dataset.rows)
     if as_json:
@@ -125,6 +136,7 @@ def _train(
     device: Any,
     console: "Console | None",
 ) -> None:
+    from tempergat.cli.progress import duration
     from tempergat.study.noise import run_noise
     from tempergat.train import load_recipe
 
@@ -137,7 +149,8 @@ def _train(
         if console is not None and progress.epoch == 0:
             console.print(
                 f"{progress.dataset}: {progress.variant}; {progress.runs_done} of "
-                f"{progress.runs} runs"
+                f"{progress.runs} runs, about {duration(progress.time_left_s or 0)} "
+                "left"
             )
 
     run_noise(graph, settings, plan, out / f"{graph.name}.csv", device, say)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,7 @@ class NoiseProgress:
         runs: Runs of the whole study of this dataset.
         epoch: Epochs the runs at hand have trained; 0 once they are kept.
         epochs: Epochs they will train.
+        time_left_s: Estimate, once the runs are kept.
     """
 
     dataset: str
@@ -57,6 +59,7 @@ class NoiseProgress:
     runs: int
     epoch: int = 0
     epochs: int = 0
+    time_left_s: float | None = None
 
 
 OnNoiseProgress = Callable[[NoiseProgress], None]
@@ -90,8 +93,7 @@ def run_noise(
         UserError: Nothing can be trained so, the file holds other runs than these, or
             another process writes it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with GroupLocks(path) as locks:
+    with GroupLocks(_lock_of(path)) as locks:
         if not locks.take(0, wait=False):
             raise UserError(
                 f"another process writes {path}; wait for it, or choose another folder "
@@ -101,6 +103,12 @@ def run_noise(
         with _matmul_precision(plan, device):
             study.run()
     return study.rows
+
+
+def _lock_of(path: Path) -> Path:
+    """Where the lock of a file is, away from results that are published."""
+    name = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"tempergat-noise-{name}"
 
 
 class _NoiseStudy:
@@ -123,6 +131,8 @@ class _NoiseStudy:
         self.rows = read_rows(path)
         self._refuse_other_runs()
         self._features: dict[bool, NoisyFeatures] = {}
+        self._work_done = 0
+        self._time_s = 0.0
 
     def _refuse_other_runs(self) -> None:
         known = {self._study(config) for config in self._configs}
@@ -185,6 +195,8 @@ class _NoiseStudy:
             kept[row.key] = row
         self.rows = list(kept.values())
         write_rows(self._path, self.rows)
+        self._work_done += runs * config.epochs
+        self._time_s += time.perf_counter() - start
         self._report(config, 0)
 
     def _noisy(self, config: RunConfig) -> NoisyFeatures:
@@ -244,8 +256,16 @@ class _NoiseStudy:
                 runs=len(self._configs) * len(self._plan.conditions) * len(self._seeds),
                 epoch=epoch,
                 epochs=config.epochs,
+                time_left_s=self._time_left_s() if epoch == 0 else None,
             )
         )
+
+    def _time_left_s(self) -> float:
+        left = sum(
+            len(self._missing(config)) * len(self._seeds) * config.epochs
+            for config in self._configs
+        )
+        return self._time_s / self._work_done * left
 
 
 class NoisyFeatures:

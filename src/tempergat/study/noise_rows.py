@@ -10,7 +10,6 @@ from typing import Any
 from tempergat.errors import UserError
 from tempergat.study import atomic
 from tempergat.study.noise_plan import Condition
-from tempergat.study.report import csv_text
 
 LAYER_QUANTITIES = ("temperature", "gate", "spread", "entropy")
 _SPLITS = ("train", "val", "test")
@@ -58,7 +57,7 @@ class NoiseRow:
 
 
 def write_rows(path: Path, rows: Iterable[NoiseRow]) -> None:
-    """Writes all rows, whole or not at all, in an order of their own."""
+    """Writes rows, one or more, whole or not at all, in an order of their own."""
     ordered = sorted(
         rows,
         key=lambda row: (
@@ -73,7 +72,12 @@ def write_rows(path: Path, rows: Iterable[NoiseRow]) -> None:
     depth = max(
         (len(values) for row in ordered for values in row.layers.values()), default=0
     )
-    atomic.write_text(path, csv_text([_encode(row, depth) for row in ordered]))
+    lines = [_encode(row, depth) for row in ordered]
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    atomic.write_text(path, buffer.getvalue())
 
 
 def read_rows(path: Path) -> list[NoiseRow]:
