@@ -31,7 +31,8 @@ from tempergat.ops.gpu_schedule import crossing, schedule
 def _tile(z: Tensor) -> Tile:
     _, heads, channels = z.shape
     size = z.element_size()
-    return choose_tile(heads, channels, size, width=256, lanes=512 // size)
+    width = 256 if channels >= 32 else 128
+    return choose_tile(heads, channels, size, width, lanes=512 // size)
 
 
 @triton.jit(do_not_specialize=["threshold"])

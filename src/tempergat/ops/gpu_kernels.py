@@ -58,11 +58,14 @@ def choose_tile(
         width: The most columns (heads times channels), unless one head has more.
         lanes: The elements that one step handles side by side.
     """
+    if channels % 4:
+        # Such rows cannot be read 16 bytes at a time; a thread has its hands full.
+        width, lanes = min(width, 64), min(lanes, 64)
     padded = triton.next_power_of_2(channels)
     block = min(triton.next_power_of_2(heads), max(1, width // padded))
     columns = block * padded
     edges = max(1, lanes // columns)
-    unroll = 4 if edges * columns * itemsize <= 512 else 2
+    unroll = 4 if edges * columns * itemsize <= 1024 else 2
     return Tile(block, padded, edges, unroll, max(1, min(8, columns // 512)))
 
 

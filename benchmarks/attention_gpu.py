@@ -1,0 +1,402 @@
+"""Speed and memory of the fused attention on one GPU, beside PyTorch Geometric.
+
+    python benchmarks/attention_gpu.py measure --out DIR
+    python benchmarks/attention_gpu.py plot --out DIR
+
+`measure` checks every kernel against the reference first, and gives no time for one
+whose check failed. It writes DIR/attention_gpu.csv; `plot` draws that file.
+Times are medians between CUDA events; memory is the peak beyond what was allocated
+before the step (the inputs, the weights and the graph).
+"""
+
+import argparse
+import csv
+import functools
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from graphs import SIZES, Size, power_law_graph
+from torch import Tensor
+
+from tempergat import ops
+from tempergat.ops import Graph, reference
+
+# Milliseconds for the op in float32, forward and forward+backward.
+TARGETS = {"arxiv": (0.7, 3.2), "reddit": (11.0, 60.0), "products": (33.0, 145.0)}
+SHAPES = {"arxiv": (4, 64), "reddit": (4, 32), "products": (4, 64)}
+FOLDED = ((400, 8), (50, 7))
+# Feature rows read per edge, forward and backward.
+ROWS_READ = {"gat": (1, 1), "gatv2": (1, 3)}
+DTYPES = (torch.float32, torch.bfloat16)
+FIELDS = (
+    "what", "graph", "edges", "heads", "channels", "dtype", "forward_ms", "step_ms",
+    "peak_gib", "floor_ms", "target_ms", "note", "device", "torch", "triton",
+)  # fmt: skip
+
+
+class Report:
+    """Rows of the table, printed as they come."""
+
+    def __init__(self) -> None:
+        import triton
+
+        self.rows: list[dict[str, Any]] = []
+        self.versions = {
+            "device": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "triton": triton.__version__,
+        }
+
+    def add(self, what: str, **values: Any) -> None:
+        row = {"what": what, **values, **self.versions}
+        row = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
+        self.rows.append(row)
+        shown = {k: v for k, v in row.items() if k not in self.versions}
+        print(*(f"{k}={v}" for k, v in shown.items()), flush=True)
+
+    def write(self, path: Path) -> None:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+
+def median_ms(function: Callable[[], Any], budget_ms: float = 400.0) -> float:
+    """The median time of a call, as often as fits the budget (3 to 50 times)."""
+    function()
+    times: list[float] = []
+    while len(times) < 3 or (sum(times) < budget_ms and len(times) < 50):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        function()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return statistics.median(times)
+
+
+def peak_gib(function: Callable[[], Any]) -> float:
+    """Peak memory of a call beyond what is allocated already."""
+    function()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    function()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / 2**30
+
+
+@functools.cache
+def copy_rate() -> float:
+    """Bytes per millisecond of a copy within the device's memory, read and written."""
+    source = torch.randn(2**30, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * source.nbytes / median_ms(lambda: target.copy_(source))
+
+
+def floor_ms(kind: str, graph: Graph, width: int, itemsize: int) -> tuple[float, float]:
+    """Forward, and forward+backward, if memory alone took time and cached nothing."""
+    edges = graph.src.numel()
+    forward, backward = (n * (width * itemsize + 4) for n in ROWS_READ[kind])
+    nodes = graph.num_dst * width * itemsize * 2
+    rate = copy_rate()
+    step = edges * (forward + backward) + 3 * nodes
+    return (edges * forward + nodes) / rate, step / rate
+
+
+def load(name: str) -> Graph:
+    edge_index, num_nodes = power_law_graph(name, "cuda")
+    graph = Graph(edge_index, num_nodes, self_loops=True, check=False)
+    del edge_index
+    _ = graph.by_target, graph.by_source
+    torch.cuda.empty_cache()
+    return graph
+
+
+def draw(
+    kind: str, graph: Graph, heads: int, channels: int, dtype: Any
+) -> list[Tensor]:
+    """Arguments of the op, followed by the gradient of its output."""
+    make = functools.partial(torch.randn, device="cuda")
+    z = make(graph.num_src, heads, channels).to(dtype)
+    if kind == "gat":
+        rest = [make(graph.num_src, heads), make(graph.num_dst, heads)]
+    else:
+        rest = [make(graph.num_dst, heads, channels).to(dtype), make(heads, channels)]
+    leaves = [x.requires_grad_() for x in (z, *rest)]
+    return [*leaves, make(graph.num_dst, heads, channels).to(dtype)]
+
+
+def results(call: Any, graph: Graph, tensors: list[Tensor]) -> list[Tensor]:
+    leaves = [x.detach().requires_grad_() for x in tensors[:-1]]
+    out = call(graph, *leaves)
+    return [out.detach(), *torch.autograd.grad(out, leaves, tensors[-1].to(out.dtype))]
+
+
+def check(kind: str, dtype: Any, heads: int, channels: int) -> str:
+    """Empty if the kernels are as exact as PyTorch in this precision, else the worst.
+
+    On a small graph with cut rows, against float64; the measure is PyTorch's own error
+    with everything in that precision.
+    """
+    SIZES["check"] = Size(3000, 300_000, 0)
+    graph = load("check")
+    tensors = draw(kind, graph, heads, channels, dtype)
+    if ops.explain(graph, tensors[0]).backend != "gpu":
+        return "another backend served"
+
+    def by_torch(g: Graph, *leaves: Tensor) -> Tensor:
+        slot = (None, 0.2, 0.0, None)
+        return getattr(reference, kind)(g, *leaves, *slot)[0]
+
+    fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
+    exact = results(by_torch, graph, [x.double() for x in tensors])
+    same = results(by_torch, graph, [x.to(dtype) for x in tensors])
+    for number, (a, b, truth) in enumerate(zip(fast, same, exact, strict=True)):
+        error, allowed = ((x.double() - truth).norm() / truth.norm() for x in (a, b))
+        if not error <= 2 * allowed + 4 * torch.finfo(torch.float32).eps:
+            return f"result {number}: error {error:.2g}, PyTorch's {allowed:.2g}"
+    return ""
+
+
+def check_at_size(kind: str, graph: Graph) -> str:
+    """Empty if float32 agrees with the float32 reference on a full-size graph."""
+    tensors = draw(kind, graph, *SHAPES["arxiv"], torch.float32)
+
+    def by_torch(g: Graph, *leaves: Tensor) -> Tensor:
+        return getattr(reference, kind)(g, *leaves, None, 0.2, 0.0, None)[0]
+
+    fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
+    same = results(by_torch, graph, tensors)
+    worst = max(
+        float((a - b).norm() / b.norm()) for a, b in zip(fast, same, strict=True)
+    )
+    return "" if worst < 1e-5 else f"differs from the reference by {worst:.2g}"
+
+
+def measure_op(
+    report: Report, name: str, graph: Graph, heads: int, channels: int, wrong: Any
+) -> None:
+    """Forward and forward+backward of both ops in both precisions."""
+    for kind in ("gat", "gatv2"):
+        for dtype in DTYPES:
+            place = {
+                "graph": name,
+                "edges": graph.src.numel(),
+                "heads": heads,
+                "channels": channels,
+                "dtype": str(dtype).removeprefix("torch."),
+            }
+            if wrong[kind, dtype]:
+                report.add(f"op {kind}", **place, note=f"wrong: {wrong[kind, dtype]}")
+                continue
+            *leaves, dout = draw(kind, graph, heads, channels, dtype)
+            op = getattr(ops, kind)
+
+            def forward(op: Any = op, leaves: Any = leaves) -> None:
+                with torch.no_grad():
+                    op(graph, *leaves)
+
+            def step(op: Any = op, leaves: Any = leaves, dout: Any = dout) -> None:
+                torch.autograd.grad(op(graph, *leaves)[0], leaves, dout)
+
+            floors = floor_ms(kind, graph, heads * channels, dtype.itemsize)
+            target = TARGETS.get(name) if dtype == torch.float32 else None
+            target = target if kind == "gatv2" else None
+            report.add(
+                f"op {kind}",
+                **place,
+                forward_ms=median_ms(forward),
+                step_ms=median_ms(step),
+                peak_gib=peak_gib(step),
+                floor_ms=f"{floors[0]:.3g} / {floors[1]:.3g}",
+                target_ms="" if target is None else f"{target[0]} / {target[1]}",
+            )
+
+
+def measure_folded(report: Report, wrong: Any) -> None:
+    """Many models on a small graph as one call, replayed as a CUDA graph."""
+    graph = load("cora")
+    for kind in ("gat", "gatv2"):
+        for heads, channels in FOLDED:
+            place = {"graph": "cora", "edges": graph.src.numel(), "heads": heads}
+            place |= {"channels": channels, "dtype": "float32"}
+            if wrong[kind, torch.float32]:
+                report.add(f"folded {kind}", **place, note="wrong")
+                continue
+            *leaves, dout = draw(kind, graph, heads, channels, torch.float32)
+            op = getattr(ops, kind)
+            torch.autograd.grad(op(graph, *leaves)[0], leaves, dout)
+            torch.cuda.synchronize()
+            recorded = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(recorded):
+                inner = [x.detach().requires_grad_() for x in leaves]
+                torch.autograd.grad(op(graph, *inner)[0], inner, dout)
+            floors = floor_ms(kind, graph, heads * channels, 4)
+            report.add(
+                f"folded {kind}",
+                **place,
+                step_ms=median_ms(recorded.replay),
+                floor_ms=floors[1],
+                note="CUDA graph",
+            )
+
+
+def measure_scaling(report: Report, wrong: Any) -> None:
+    """Time and memory against edges: 4 heads of 32 channels, 50 edges per node."""
+    for exponent in (4, 5, 6, 7, 8, 9):
+        edges = 10**exponent // 4
+        name = f"1e{exponent} edge-heads"
+        SIZES[name] = Size(max(edges // 50, 1), edges, 0)
+        graph = load(name)
+        measure_op(report, name, graph, 4, 32, wrong)
+        del graph
+        torch.cuda.empty_cache()
+
+
+def layer_step(layer: torch.nn.Module, x: Tensor, edges: Any) -> Callable[[], None]:
+    parameters = tuple(layer.parameters())
+    dout = torch.randn_like(layer(x, edges))
+
+    def step() -> None:
+        torch.autograd.grad(layer(x, edges), parameters, dout)
+
+    return step
+
+
+def measure_layers(report: Report, name: str, graph: Graph, wrong: Any) -> None:
+    """A training step of whole layers, ours and PyTorch Geometric's, in float32."""
+    from torch_geometric.nn import GATConv, GATv2Conv, GCNConv
+
+    from tempergat.nn import TemperGATConv, TemperGATv2Conv
+
+    heads, channels = SHAPES[name]
+    width = SIZES[name].in_channels
+    x = torch.randn(graph.num_src, width, device="cuda")
+    edge_index = graph.edge_index[:, : graph.num_edges]
+    plain = {"temperature": None, "gate": None}
+    arguments = (width, channels, heads)
+    cases: list[tuple[str, str, Callable[[], Any], Any]] = []
+    for kind, ours in (("gat", TemperGATConv), ("gatv2", TemperGATv2Conv)):
+        make = functools.partial(ours, *arguments)
+        cases += [
+            (f"layer {kind} plain", kind, functools.partial(make, **plain), graph),
+            (f"layer {kind} tempered", kind, functools.partial(make, gate=None), graph),
+            (f"layer {kind} tempered, gated", kind, make, graph),
+        ]
+    if name == "arxiv":
+        for kind, theirs in (("GATConv", GATConv), ("GATv2Conv", GATv2Conv)):
+            make = functools.partial(theirs, *arguments)
+
+            def compiled(make: Any = make) -> Any:
+                return torch.compile(make(), dynamic=False)
+
+            cases += [
+                (f"PyG {kind}", "", make, edge_index),
+                (f"PyG {kind} compiled", "", compiled, edge_index),
+            ]
+    if name == "reddit":
+        out = heads * channels
+        cases.append(("PyG GCNConv", "", lambda: GCNConv(width, out), edge_index))
+    for what, kind, make, edges in cases:
+        place = {"graph": name, "edges": graph.src.numel(), "heads": heads}
+        place |= {"channels": channels, "dtype": "float32"}
+        if kind and wrong[kind, torch.float32]:
+            report.add(what, **place, note="wrong")
+            continue
+        torch.manual_seed(0)
+        try:
+            step = layer_step(make().cuda(), x, edges)
+            timing = {"step_ms": median_ms(step), "peak_gib": peak_gib(step)}
+        except torch.OutOfMemoryError:
+            timing = {"note": "out of memory"}
+        report.add(what, **place, **timing)
+        step = None
+        torch.cuda.empty_cache()
+
+
+def measure(out: Path, parts: list[str]) -> None:
+    report = Report()
+    wrong = {(k, d): check(k, d, 4, 32) for k in ("gat", "gatv2") for d in DTYPES}
+    arxiv = load("arxiv")
+    for kind in ("gat", "gatv2"):
+        wrong[kind, torch.float32] += check_at_size(kind, arxiv)
+    for (kind, dtype), problem in wrong.items():
+        report.add(f"check {kind}", dtype=str(dtype)[6:], note=problem or "passed")
+    del arxiv
+    report.add("copy", note=f"{copy_rate() * 1e-9:.3g} TB/s read and written")
+    torch.cuda.empty_cache()
+    for name in TARGETS:
+        graph = load(name)
+        if "op" in parts:
+            measure_op(report, name, graph, *SHAPES[name], wrong)
+        if "layer" in parts:
+            measure_layers(report, name, graph, wrong)
+        del graph
+        torch.cuda.empty_cache()
+        report.write(out / "attention_gpu.csv")
+    if "folded" in parts:
+        measure_folded(report, wrong)
+    if "scaling" in parts:
+        measure_scaling(report, wrong)
+    report.write(out / "attention_gpu.csv")
+    if any(wrong.values()):
+        sys.exit("a check failed")
+
+
+def plot(out: Path) -> None:
+    """Draws time and memory against edge-heads from the table."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with (out / "attention_gpu.csv").open() as file:
+        rows = [r for r in csv.DictReader(file) if "edge-heads" in r["graph"]]
+    figure, (time, memory) = plt.subplots(1, 2, figsize=(10, 4))
+    for (what, dtype), colour in zip(
+        [(f"op {k}", d) for k in ("gat", "gatv2") for d in ("float32", "bfloat16")],
+        ("#0072b2", "#56b4e9", "#d55e00", "#e69f00"),
+        strict=True,
+    ):
+        line = [r for r in rows if (r["what"], r["dtype"]) == (what, dtype)]
+        if not line:
+            continue
+        x = [int(r["edges"]) * int(r["heads"]) for r in line]
+        label = f"{what.removeprefix('op ')} {dtype}"
+        style = {"color": colour, "marker": "o", "markersize": 4, "label": label}
+        time.loglog(x, [float(r["step_ms"]) for r in line], **style)
+        memory.loglog(x, [float(r["peak_gib"]) for r in line], **style)
+        floor = [float(r["floor_ms"].split(" / ")[1]) for r in line]
+        time.loglog(x, floor, color=colour, linestyle=":", linewidth=1)
+    time.plot([], [], color="grey", linestyle=":", label="byte floor, nothing cached")
+    time.set(xlabel="edges times heads", ylabel="forward + backward, ms")
+    memory.set(xlabel="edges times heads", ylabel="peak memory of the step, GiB")
+    for axes in (time, memory):
+        axes.grid(alpha=0.3)
+    time.legend(fontsize=8)
+    if rows:
+        figure.suptitle(f"{rows[0]['device']}, torch {rows[0]['torch']}", fontsize=9)
+    figure.tight_layout()
+    figure.savefig(out / "attention_gpu.svg")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("command", choices=["measure", "plot"])
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    every = ["op", "layer", "folded", "scaling"]
+    parser.add_argument("--parts", nargs="+", choices=every, default=every)
+    arguments = parser.parse_args()
+    if arguments.command == "plot":
+        plot(arguments.out)
+    else:
+        measure(arguments.out, arguments.parts)
+
+
+if __name__ == "__main__":
+    main()
