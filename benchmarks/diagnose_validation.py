@@ -25,7 +25,7 @@ from scipy import stats as scipy_stats
 from tempergat.data import Dataset, csbm, load
 from tempergat.study import atomic
 from tempergat.study.diagnose import SCREENED, diagnose
-from tempergat.study.report import csv_text
+from tempergat.study.report import csv_text, markdown_rows
 from tempergat.study.stats import compare_to_baseline
 from tempergat.study.store import Store
 from tempergat.study.sweep import sweep
@@ -204,8 +204,8 @@ def main() -> None:
                 device = torch.device(options.device)
                 recipe = load_recipe(name)
                 keep(rows_of(load(name), recipe, facts, store, device, None))
-    for line in summary([{k: str(v) for k, v in line.items()} for line in lines]):
-        print(line)
+    found = summary([{k: str(v) for k, v in line.items()} for line in lines])
+    print(markdown_rows(list(found[0]), [list(line.values()) for line in found]))
 
 
 if __name__ == "__main__":

@@ -15,13 +15,14 @@ from tempergat.cli import noise as noise_command
 from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
 from tempergat.errors import UserError
-from tempergat.study.diagnose import advise, diagnose
+from tempergat.study.diagnose import advise, diagnose, validation_scores
 from tempergat.study.measure import measure, separability
+from tempergat.study.records import Run, Scores
 from tempergat.study.store import Store
 from tempergat.train import Recipe, load_recipe
 
 CPU = torch.device("cpu")
-Scores = dict[str, dict[int, float | None]]
+ByMethod = dict[str, dict[int, float | None]]
 
 
 def quick_recipe() -> Recipe:
@@ -34,7 +35,7 @@ def quick_recipe() -> Recipe:
     )
 
 
-def screening(means: dict[str, float], spread: float = 0.5, seeds: int = 8) -> Scores:
+def screening(means: dict[str, float], spread: float = 0.5, seeds: int = 8) -> ByMethod:
     """Scores around given means, the same luck of the seed for all methods."""
     draw = np.random.default_rng(0)
     shared = draw.standard_normal(seeds)
@@ -161,6 +162,14 @@ def test_the_screening_is_kept_and_not_trained_twice(tmp_path: Path) -> None:
         again = diagnose(*arguments, methods=("gat", "temp_only"), runs=2, epochs=3)
         assert again == first
         assert len(store.runs()) == 4
+
+
+def test_methods_are_judged_on_validation_nodes_alone() -> None:
+    scores = {"best_val_accuracy": Scores(epoch=3, train=1.0, val=0.7, test=0.9)}
+    config = {"selection": "best_val_accuracy"}
+    run = Run("mine", "f", "gat", 5, config, scores)
+    failed = Run("mine", "f", "gat", 6, config, status="failed", reason="nan")
+    assert validation_scores([run, failed]) == {"gat": {5: 70.0, 6: None}}
 
 
 def test_a_screening_without_a_plain_method_is_refused(tmp_path: Path) -> None:
