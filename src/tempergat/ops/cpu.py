@@ -126,7 +126,8 @@ class Library:
 def library_path() -> Path:
     """Where the compiled library is, or would be."""
     name = "_cpu.dll" if os.name == "nt" else "_cpu.so"
-    return Path(str(resources.files("tempergat.ops"))) / name
+    # In an editable install it is not beside this file.
+    return Path(str(resources.files("tempergat.ops").joinpath(name)))
 
 
 def _open(path: Path) -> Any:
