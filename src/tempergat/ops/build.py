@@ -19,7 +19,8 @@ FLAGS = (
     "-std=c++17",
     "-O3",
     "-fPIC",
-    "-fopenmp",
+    # Apple's compiler knows no OpenMP; there the kernels use one thread.
+    *(() if sys.platform == "darwin" else ("-fopenmp",)),
     "-fno-math-errno",
     "-fvisibility=hidden",
     "-Wno-psabi",
