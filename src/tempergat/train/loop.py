@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tempergat.train.allocation import memory_kept
 from tempergat.train.capture import replayed
 from tempergat.train.config import RunConfig
 from tempergat.train.optimizer import make_adam
@@ -75,12 +76,14 @@ class Training:
         """
         last = self.config.epochs if until is None else min(until, self.config.epochs)
         left = last - self.epochs_done
-        advance = replayed(self._one_epoch, self.group.task.device, times=left)
-        for _ in range(left):
-            advance()
-            self.epochs_done += 1
-            if on_epoch is not None:
-                on_epoch(self.epochs_done)
+        device = self.group.task.device
+        advance = replayed(self._one_epoch, device, times=left)
+        with memory_kept(device):
+            for _ in range(left):
+                advance()
+                self.epochs_done += 1
+                if on_epoch is not None:
+                    on_epoch(self.epochs_done)
 
     def _one_epoch(self) -> None:
         self.optimizer.zero_grad()
