@@ -114,9 +114,10 @@ def separability(x: Array, labels: NDArray[np.int64]) -> Separability:
     nodes, groups = len(labels), len(classes)
     if groups < 2 or nodes <= groups:
         return Separability(None, None, None)
-    sums = np.zeros((groups, x.shape[1]))
-    np.add.at(sums, members, x)
-    means = sums / sizes[:, None]
+    one_hot = scipy.sparse.csr_array(
+        (np.ones(nodes), (members, np.arange(nodes))), shape=(groups, nodes)
+    )
+    means = np.asarray(one_hot @ x) / sizes[:, None]
     overall = x.mean(axis=0)
     between = (sizes[:, None] * (means - overall) ** 2).sum(axis=0) / (groups - 1)
     within = ((x - means[members]) ** 2).sum(axis=0) / (nodes - groups)
