@@ -13,6 +13,7 @@ settings are fixed below. Runs are kept in --store, so it goes on where it was s
 
 import argparse
 import csv
+import io
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,7 +26,6 @@ from scipy import stats as scipy_stats
 from tempergat.data import Dataset, csbm, load
 from tempergat.study import atomic
 from tempergat.study.diagnose import SCREENED, diagnose
-from tempergat.study.report import csv_text, markdown_rows
 from tempergat.study.stats import compare_to_baseline
 from tempergat.study.store import Store
 from tempergat.study.sweep import sweep
@@ -187,7 +187,11 @@ def main() -> None:
     def keep(rows: list[dict[str, Any]]) -> None:
         lines.extend(rows)
         lines.sort(key=lambda line: str(line["graph"]))
-        atomic.write_text(RESULTS, csv_text(lines))
+        buffer = io.StringIO()
+        writer = csv.DictWriter(buffer, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+        atomic.write_text(RESULTS, buffer.getvalue())
         print(rows[0]["graph"], flush=True)
 
     done = {line["graph"] for line in lines}
@@ -205,7 +209,8 @@ def main() -> None:
                 recipe = load_recipe(name)
                 keep(rows_of(load(name), recipe, facts, store, device, None))
     found = summary([{k: str(v) for k, v in line.items()} for line in lines])
-    print(markdown_rows(list(found[0]), [list(line.values()) for line in found]))
+    for cells in (found[0], ["---"] * len(found[0]), *(f.values() for f in found)):
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
