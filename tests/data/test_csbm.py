@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from tempergat.data import csbm, load
-from tempergat.data.csbm import class_means, sample_edges
+from tempergat.data.csbm import class_means, pair_of_number, sample_edges
 from tempergat.errors import UserError
 
 # Seeds are fixed, so these bounds are not a matter of luck; they leave a chance of one
@@ -39,6 +39,16 @@ def test_pairs_are_independent() -> None:
         bits = [pair in present for pair in ((0, 1), (0, 2), (1, 2))]
         patterns[int(np.dot(bits, [1, 2, 4]))] += 1
     assert stats.chisquare(patterns).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("first", [1, 10**6, 3 * 10**8, 10**9])
+def test_pairs_are_numbered_without_gaps_at_any_size(first: int) -> None:
+    high = np.arange(first, first + 1000)
+    number = high * (high - 1) // 2
+    for low in (np.zeros_like(high), high - 1):
+        found_low, found_high = pair_of_number(number + low)
+        assert np.array_equal(found_low, low)
+        assert np.array_equal(found_high, high)
 
 
 def test_number_of_edges_of_each_kind_is_binomial() -> None:

@@ -13,6 +13,7 @@ from torch_geometric.utils import sort_edge_index
 from tempergat.data import load
 from tempergat.data.catalog import CATALOG
 from tempergat.data.files import obtain
+from tempergat.data.splits import make_split
 from tempergat.errors import UserError
 from tests.data.conftest import require_raw_files
 
@@ -83,6 +84,13 @@ def test_percentages_replace_an_official_split(tmp_path: Path) -> None:
     data = load("actor", tmp_path, split="10/20/30", split_seed=3).data
     assert [int(data[mask].sum()) for mask in MASKS] == [760, 1520, 2280]
     assert not (data.train_mask & data.val_mask).any()
+
+
+def test_unlabelled_nodes_are_in_no_made_split() -> None:
+    labels = np.where(np.arange(1000) % 2 == 0, 3, -1)
+    masks = make_split(labels, "50/30/20", seed=0)
+    assert [int(masks[mask].sum()) for mask in MASKS] == [250, 150, 100]
+    assert not np.any([masks[mask][1::2] for mask in MASKS])
 
 
 @pytest.mark.parametrize("split", ["60/20", "a/b/c", "0/50/50", "80/20/20", "-1/1/1"])

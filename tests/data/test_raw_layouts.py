@@ -62,6 +62,8 @@ def test_arxiv_is_symmetrised_unless_directed(server: Server, tmp_path: Path) ->
     directed = load_entry(entry, tmp_path, options={"directed": True})
     assert sorted(map(tuple, directed.data.edge_index.T.tolist())) == sorted(EDGES)
     assert directed.fingerprint != dataset.fingerprint
+    made = load_entry(entry, tmp_path, split="25/25/50")
+    assert made.fingerprint != dataset.fingerprint
     assert len(server.requests) == 1
 
 

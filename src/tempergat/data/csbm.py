@@ -189,7 +189,7 @@ def sample_edges(
     sources, targets = [], []
     for first, left in enumerate(members):
         pairs = len(left) * (len(left) - 1) // 2
-        low, high = _triangle(_successes(generator, pairs, p_same))
+        low, high = pair_of_number(_successes(generator, pairs, p_same))
         sources.append(left[low])
         targets.append(left[high])
         for right in members[first + 1 :]:
@@ -217,10 +217,9 @@ def _successes(generator: np.random.Generator, trials: int, p: float) -> np.ndar
     return positions[: np.searchsorted(positions, trials)]
 
 
-def _triangle(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pair_of_number(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pair low < high with number high (high - 1) / 2 + low."""
     high = ((1 + np.sqrt(1 + 8 * index.astype(np.float64))) / 2).astype(np.int64)
-    # The square root may round over a whole number, by one at most.
+    # Beyond a hundred million nodes, the square root may round up to the next one.
     high -= high * (high - 1) // 2 > index
-    high += (high + 1) * high // 2 <= index
     return index - high * (high - 1) // 2, high
