@@ -153,6 +153,7 @@ def test_a_split_can_be_made(command: Command, graph: Path, recipe: Path) -> Non
         (["csbm", "--runs", "many"], ["--runs is 'many'"]),
         (["csbm", "--recipe", "corra"], ["no recipe 'corra'", "did you mean"]),
         (["csbm", "--recipe", "gone.yaml"], ["gone.yaml", "No such file"]),
+        (["ogbn-products"], ["recipe paper/ogbn-products", "training: full"]),
         (["csbm", "--device", "tpu"], ["--device is 'tpu'", "cpu or cuda"]),
         (["csbm", "--device", "cuda:63"], ["'cuda:63'", "doctor"]),
         (["csbm", "--split", "60-20-20"], ["60-20-20", "60/20/20"]),

@@ -25,7 +25,7 @@ from tempergat.cli.arguments import (
     require_writable,
     resume_command,
 )
-from tempergat.cli.graphs import GENERATED, load_graph, recipe_name_for
+from tempergat.cli.graphs import GENERATED, load_graph, load_settings
 from tempergat.cli.signals import exit_status
 from tempergat.cli.waiting import waiting
 from tempergat.errors import UserError
@@ -126,15 +126,13 @@ def _plan(
     recipe: str | None,
 ) -> _Plan:
     from tempergat.nn.methods import METHODS
-    from tempergat.train.config import load_recipe
 
     names = [name for name, method in METHODS.items() if method.in_paper]
     if methods is not None:
         names = parse_methods(methods)
     if baseline is not None and checked_method(baseline) not in names:
         names = [baseline, *names]
-    recipe = recipe or recipe_name_for(dataset)
-    settings = load_recipe(recipe)
+    recipe, settings = load_settings(dataset, recipe)
     configs = [settings.config_for(name) for name in names]
     rules = sorted({config.selection for config in configs})
     if len(rules) > 1:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tempergat.data import Dataset
     from tempergat.data.download import Progress
+    from tempergat.train import Recipe
 
 GENERATED = "csbm"
 # Gaussian noise on every feature, three in ten of them lost, and classes so mixed that
@@ -77,6 +78,25 @@ def recipe_name_for(dataset: str) -> str:
         return "default"
     known = recipe_names()
     return next((r for r in (f"paper/{name}", name) if r in known), "default")
+
+
+def load_settings(dataset: str, recipe: str | None) -> tuple[str, "Recipe"]:
+    """The recipe to use and its name: the one asked for, or the dataset's.
+
+    Raises:
+        UserError: There is no such recipe, or it asks for training that is not here;
+            said before anything is downloaded.
+    """
+    from tempergat.train import load_recipe
+
+    name = recipe or recipe_name_for(dataset)
+    settings = load_recipe(name)
+    if settings.training != "full":
+        raise UserError(
+            f"recipe {name} says training: {settings.training}, but training is "
+            "full-batch here; give a --recipe with training: full, like default"
+        )
+    return name, settings
 
 
 @contextmanager

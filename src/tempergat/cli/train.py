@@ -23,7 +23,7 @@ from tempergat.cli.arguments import (
     describe,
     resume_command,
 )
-from tempergat.cli.graphs import load_graph, recipe_name_for
+from tempergat.cli.graphs import load_graph, load_settings
 from tempergat.cli.signals import exit_status
 from tempergat.cli.waiting import waiting
 from tempergat.errors import UserError
@@ -74,9 +74,9 @@ def train(
     """
     with waiting("starting", quiet=quiet):
         from tempergat.cli.tables import error_console
-        from tempergat.train import load_recipe, train_single
+        from tempergat.train import train_single
 
-        settings = load_recipe(recipe or recipe_name_for(dataset))
+        _, settings = load_settings(dataset, recipe)
         config = settings.config_for(checked_method(method))
         where = choose_device(device)
     console = error_console()
