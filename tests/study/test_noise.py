@@ -16,6 +16,7 @@ from tempergat.cli import noise as noise_command
 from tempergat.data import Dataset, csbm
 from tempergat.errors import UserError
 from tempergat.ops.graph import Graph
+from tempergat.study import noise as noise_study
 from tempergat.study.noise import NoiseProgress, NoisyFeatures, noisy, run_noise
 from tempergat.study.noise_plan import CLEAN, Condition, NoisePlan, load_plan
 from tempergat.study.noise_report import analyse, page_text, write_page
@@ -160,12 +161,13 @@ def test_noise_is_in_units_of_the_features_root_mean_square() -> None:
 def test_every_seed_has_noise_of_its_own_and_levels_of_a_seed_share_it() -> None:
     clean = torch.ones(30, 8)
     conditions = (CLEAN, Condition("gaussian", 1.0), Condition("gaussian", 2.0))
-    features = NoisyFeatures(clean, [3, 4], CPU)
-    values = features.of(conditions)
+    features = NoisyFeatures(clean, CPU)
+    values = features.of(conditions, [3, 4])
     assert torch.equal(values[:, 0], clean.expand(2, -1, -1))
     assert not torch.isclose(values[0, 1], values[1, 1]).any()
     torch.testing.assert_close(values[:, 2] - clean, 2 * (values[:, 1] - clean))
-    assert torch.equal(features.of(conditions[2:]), values[:, 2:])
+    assert torch.equal(features.of(conditions[2:], [3, 4]), values[:, 2:])
+    assert torch.equal(features.of(conditions, [4]), values[1:])
 
 
 def test_uniform_attention_has_entropy_one_and_no_spread() -> None:
@@ -261,6 +263,24 @@ def test_a_stopped_study_goes_on_and_a_finished_one_trains_nothing(
     seen: list[NoiseProgress] = []
     run_noise(graph, recipe, plan, path, CPU, seen.append)
     assert seen == []
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_runs_that_do_not_fit_together_are_trained_in_several_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    graph, recipe = small_graph(), quick_recipe()
+    plan = small_plan(methods=["gat"])
+    whole = run_noise(graph, recipe, plan, tmp_path / "whole.csv", CPU)
+    monkeypatch.setattr(noise_study, "runs_at_once", lambda *_: most)
+    parts = run_noise(graph, recipe, plan, tmp_path / "parts.csv", CPU)
+    expected = {row.key: row for row in whole}
+    assert {row.key for row in parts} == expected.keys()
+    for row in parts:
+        assert row.scores == expected[row.key].scores
+        assert row.layers["entropy"] == pytest.approx(
+            expected[row.key].layers["entropy"], rel=1e-4
+        )
 
 
 def test_a_file_of_other_settings_is_not_mixed_with_these(tmp_path: Path) -> None:

@@ -150,11 +150,17 @@ class _NoiseStudy:
 
     def run(self) -> None:
         for config in self._configs:
-            missing_conditions = self._missing(config)
+            left = self._missing(config)
             most = runs_at_once(self._dataset, config, self._device)
             size = max(1, most // len(self._seeds))
-            for start in range(0, len(missing_conditions), size):
-                self._train(config, missing_conditions[start : start + size])
+            for start in range(0, len(left), size):
+                # One condition alone may still be too much for all seeds at once.
+                for first in range(0, len(self._seeds), most):
+                    self._train(
+                        config,
+                        left[start : start + size],
+                        self._seeds[first : first + most],
+                    )
 
     def _missing(self, config: RunConfig) -> list[Condition]:
         """Conditions of which some seed is not in the file."""
@@ -168,15 +174,17 @@ class _NoiseStudy:
             )
         ]
 
-    def _train(self, config: RunConfig, conditions: Sequence[Condition]) -> None:
+    def _train(
+        self, config: RunConfig, conditions: Sequence[Condition], seeds: Sequence[int]
+    ) -> None:
         start = time.perf_counter()
-        runs = len(self._seeds) * len(conditions)
+        runs = len(seeds) * len(conditions)
         with memory_told(config, runs, self._device):
             group = SeedGroup(
                 task_of(self._dataset, config, self._device),
                 config,
-                self._seeds,
-                self._noisy(config).of(conditions),
+                seeds,
+                self._noisy(config).of(conditions, seeds),
             )
             training = Training(group, config)
             training.run(on_epoch=lambda epoch: self._report(config, epoch))
@@ -204,9 +212,7 @@ class _NoiseStudy:
         if normalized not in self._features:
             x = self._dataset.data.x
             clean = to_dense(normalize_rows(x) if normalized else x).float()
-            self._features = {
-                normalized: NoisyFeatures(clean, self._seeds, self._device)
-            }
+            self._features = {normalized: NoisyFeatures(clean, self._device)}
         return self._features[normalized]
 
     def _row(
@@ -269,47 +275,45 @@ class _NoiseStudy:
 
 
 class NoisyFeatures:
-    """The features of every seed under every condition, on a device.
+    """Features of every seed under several conditions, on a device.
+
+    Each seed has noise of its own; under one kind of noise a seed's levels share what
+    is drawn, so that only the strength differs between them.
 
     Args:
         clean: The features, after the recipe's normalisation.
-        seeds: Each has noise of its own; under one kind of noise a seed's levels
-            share what is drawn, so that only the strength differs between them.
         device: Where they go.
     """
 
-    def __init__(
-        self, clean: Tensor, seeds: Sequence[int], device: torch.device
-    ) -> None:
+    def __init__(self, clean: Tensor, device: torch.device) -> None:
         self._clean = clean
-        self._seeds = seeds
         self._device = device
         self.unit = float(clean.double().square().mean().sqrt())
-        self._held: tuple[Condition, ...] = ()
+        self._held: tuple[tuple[Condition, ...], tuple[int, ...]] = ((), ())
         self._values = torch.empty(0)
 
-    def of(self, conditions: Sequence[Condition]) -> Tensor:
+    def of(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> Tensor:
         """[seeds, conditions, nodes, features]; what was drawn last is kept."""
-        wanted = tuple(conditions)
-        if not set(wanted) <= set(self._held):
-            self._held, self._values = (), torch.empty(0)
-            self._values = self._draw(wanted).to(self._device)
-            self._held = wanted
-        if wanted == self._held:
+        held, held_seeds = self._held
+        if tuple(seeds) != held_seeds or not set(conditions) <= set(held):
+            self._values = torch.empty(0)
+            self._values = self._draw(conditions, seeds).to(self._device)
+            self._held = (tuple(conditions), tuple(seeds))
+        held, _ = self._held
+        if tuple(conditions) == held:
             return self._values
-        places = [self._held.index(condition) for condition in wanted]
-        return self._values[:, places]
+        return self._values[:, [held.index(condition) for condition in conditions]]
 
-    def _draw(self, conditions: Sequence[Condition]) -> Tensor:
-        drawn = torch.empty(len(self._seeds), len(conditions), *self._clean.shape)
+    def _draw(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> Tensor:
+        drawn = torch.empty(len(seeds), len(conditions), *self._clean.shape)
 
         def fill(place: tuple[int, int]) -> None:
             row, column = place
             drawn[row, column] = noisy(
-                self._clean, conditions[column], self.unit, self._seeds[row]
+                self._clean, conditions[column], self.unit, seeds[row]
             )
 
-        places = [(r, c) for r in range(drawn.size(0)) for c in range(drawn.size(1))]
+        places = [(r, c) for r in range(len(seeds)) for c in range(len(conditions))]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(fill, places))
         return drawn
