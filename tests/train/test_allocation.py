@@ -9,7 +9,7 @@ import torch
 
 from tempergat.train.allocation import memory_kept
 
-BLOCK = 48 * 2**20
+BLOCK = 24 * 2**20
 
 
 def resident_bytes() -> int:

@@ -203,12 +203,19 @@ def test_a_seed_out_of_range_is_refused(seed: int) -> None:
         train_group(small_graph(), config(), [0, seed], CPU)
 
 
+def fail_twice() -> None:
+    try:
+        torch.empty(2**50)
+    except RuntimeError:
+        raise RuntimeError("a second error because of the first")  # noqa: B904
+
+
 def test_running_out_of_memory_says_what_to_lower() -> None:
     with (
         pytest.raises(UserError, match=r"lower the group size \(now 12\)"),
         memory_told(config(), 12, CPU),
     ):
-        torch.empty(2**50)
+        fail_twice()
     with (
         pytest.raises(RuntimeError, match="something else"),
         memory_told(config(), 12, CPU),

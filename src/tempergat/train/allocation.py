@@ -12,15 +12,15 @@ _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 
 _NEVER = -1
-_LARGEST = 2**30
-# Where glibc's own adaptation leaves both in a process that frees large blocks.
-_USUAL_MMAP = 32 * 2**20
+# The largest value glibc takes, and where its own adaptation leaves both in a process
+# that frees large blocks.
+_LARGEST_MMAP = 32 * 2**20
 _USUAL_TRIM = 64 * 2**20
 
 
 @contextmanager
 def memory_kept(device: torch.device) -> Iterator[None]:
-    """Lets large blocks be used again, on CPUs under glibc.
+    """Lets blocks of up to 32 MiB be used again, on CPUs under glibc.
 
     Every epoch frees and takes the same blocks. glibc would give them back and have
     the system clear them anew each time, which is a sixth of an epoch's time.
@@ -29,11 +29,10 @@ def memory_kept(device: torch.device) -> Iterator[None]:
         yield
         return
     library = ctypes.CDLL(None)
-    library.mallopt(_MMAP_THRESHOLD, _LARGEST)
+    library.mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP)
     library.mallopt(_TRIM_THRESHOLD, _NEVER)
     try:
         yield
     finally:
-        library.mallopt(_MMAP_THRESHOLD, _USUAL_MMAP)
         library.mallopt(_TRIM_THRESHOLD, _USUAL_TRIM)
         library.malloc_trim(0)

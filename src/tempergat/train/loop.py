@@ -56,6 +56,7 @@ class Training:
         )
         self.best: State = {k: v.detach().clone() for k, v in self.current.items()}
         self.epochs_done = 0
+        self._advance: Callable[[], None] | None = None
 
     @property
     def current(self) -> State:
@@ -77,10 +78,13 @@ class Training:
         last = self.config.epochs if until is None else min(until, self.config.epochs)
         left = last - self.epochs_done
         device = self.group.task.device
-        advance = replayed(self._one_epoch, device, times=left)
+        if self._advance is None:
+            self._advance = replayed(
+                self._one_epoch, device, times=self.config.epochs - self.epochs_done
+            )
         with memory_kept(device):
             for _ in range(left):
-                advance()
+                self._advance()
                 self.epochs_done += 1
                 if on_epoch is not None:
                     on_epoch(self.epochs_done)
@@ -144,6 +148,8 @@ class Training:
             if not name.startswith("adam."):
                 value.copy_(state[name])
         self.epochs_done = int(self.epoch)
+        # What was recorded works on the optimiser's former state.
+        self._advance = None
 
 
 def chosen_epochs(history: np.ndarray) -> dict[str, int]:

@@ -172,10 +172,15 @@ def memory_told(config: RunConfig, seeds: int, device: torch.device) -> Iterator
         ) from error
 
 
-def _is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    return "can't allocate memory" in str(error)
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    # While a step is recorded, the first error makes a second one.
+    while error is not None:
+        if isinstance(error, MemoryError | torch.OutOfMemoryError):
+            return True
+        if "can't allocate memory" in str(error):
+            return True
+        error = error.__context__
+    return False
 
 
 def device_in_words(device: torch.device) -> str:

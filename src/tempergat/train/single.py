@@ -88,12 +88,14 @@ def train_single(
             if on_epoch is not None:
                 on_epoch(epoch)
 
-        while training.epochs_done < config.epochs:
-            following = training.epochs_done // checkpoint_every + 1
-            training.run(until=following * checkpoint_every, on_epoch=after_epoch)
-            checkpoint.write(path, training.state(), facts)
-        if tracker is not None:
-            tracker.finish()
+        try:
+            while training.epochs_done < config.epochs:
+                following = training.epochs_done // checkpoint_every + 1
+                training.run(until=following * checkpoint_every, on_epoch=after_epoch)
+                checkpoint.write(path, training.state(), facts)
+        finally:
+            if tracker is not None:
+                tracker.finish()
         return results_of(training, start)[0]
 
 
