@@ -60,3 +60,19 @@ def test_features_of_another_shape_are_refused() -> None:
     task = task_of(graph, settings, CPU)
     with pytest.raises(ValueError, match=r"\[2, 1, 60, 12\]"):
         SeedGroup(task, settings, [0, 1], torch.zeros(2, 1, 60, 11))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
+def test_variants_train_alike_on_a_gpu_where_steps_are_recorded(method: str) -> None:
+    graph = small_graph()
+    settings = config(method, epochs=30, feature_dropout=0.3, attention_dropout=0.3)
+    features = torch.randn(2, 3, *graph.data.x.shape)
+    histories = []
+    for device in (CPU, torch.device("cuda")):
+        task = task_of(graph, settings, device)
+        group = SeedGroup(task, settings, [4, 7], features.to(device))
+        training = Training(group, settings)
+        training.run()
+        histories.append(training.history[:, :, 0].cpu())
+    torch.testing.assert_close(histories[1], histories[0], rtol=1e-2, atol=1e-3)
