@@ -43,6 +43,19 @@ def status(field: str) -> int:
     raise LookupError(field)
 
 
+class Clock:
+    """Time on the wall and on the processor since it was made."""
+
+    def __init__(self) -> None:
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+
+    def read(self) -> dict[str, float]:
+        return {
+            "seconds": time.perf_counter() - self._wall,
+            "cpu_seconds": time.process_time() - self._processor,
+        }
+
+
 def reset_peak() -> None:
     """Lets the peak of resident memory start anew."""
     Path("/proc/self/clear_refs").write_text("5")
@@ -76,15 +89,15 @@ def second_load(root: Path) -> dict[str, float]:
 
     load("csbm")
     before = status("RssAnon")
-    start = time.perf_counter()
+    clock = Clock()
     dataset = load("ogbn-products", root)
-    seconds = time.perf_counter() - start
+    taken = clock.read()
     private = status("RssAnon") - before
     assert dataset.data.num_edges == 2 * EDGES
     assert int(dataset.data.edge_index[0, ::1000].max()) < NODES
     size = sum(p.stat().st_size for p in (root / "ogbn-products").rglob("*.npy"))
     return {
-        "seconds": seconds,
+        **taken,
         "private_mib": private / 2**20,
         "processed_mib": size / 2**20,
     }
@@ -133,13 +146,13 @@ def first_load(root: Path, nodes: int) -> dict[str, float]:
     entry = dataclasses.replace(CATALOG["ogbn-products"], num_nodes=nodes)
     reset_peak()
     before = status("VmRSS")
-    start = time.perf_counter()
+    clock = Clock()
     load_entry(entry, root)
-    seconds = time.perf_counter() - start
+    taken = clock.read()
     peak = status("VmHWM") - before
     size = sum(p.stat().st_size for p in (root / "ogbn-products").rglob("*.npy"))
     return {
-        "seconds": seconds,
+        **taken,
         "peak_mib": peak / 2**20,
         "processed_mib": size / 2**20,
     }
@@ -150,12 +163,9 @@ def sample_csbm() -> dict[str, float]:
     from tempergat.data import csbm
 
     csbm(n=1000)
-    start = time.perf_counter()
+    clock = Clock()
     dataset = csbm(n=1_000_000, a=30.0, b=10.0)
-    return {
-        "seconds": time.perf_counter() - start,
-        "mean_degree": dataset.data.num_edges / 1_000_000,
-    }
+    return {**clock.read(), "mean_degree": dataset.data.num_edges / 1_000_000}
 
 
 def measured_apart(stage: str, root: Path, nodes: int) -> dict[str, float]:
@@ -181,6 +191,9 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "torch": torch.__version__,
+        # Of other work on the machine; above the number of cores, time on the wall
+        # says little.
+        "load_average": f"{os.getloadavg()[0]:.1f}",
     }
 
 
@@ -215,10 +228,11 @@ def main() -> None:
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     with open(arguments.output, "w", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["stage", "quantity", "value", *machine()])
+        here = machine()
+        writer.writerow(["stage", "quantity", "value", *here])
         for stage, found in results.items():
             for quantity, value in found.items():
-                row = [stage, quantity, f"{value:.2f}", *machine().values()]
+                row = [stage, quantity, f"{value:.2f}", *here.values()]
                 writer.writerow(row)
                 print(f"{stage:12} {quantity:14} {value:10.2f}")
 

@@ -110,6 +110,7 @@ _mag_entry = partial(
     node_types=4,
     edge_types=7,
     keep_processed=True,
+    note="only papers have features; H2GB gives the other types averages of them",
 )
 _oag_entry = partial(
     Entry,

@@ -10,8 +10,8 @@ import numpy as np
 from tempergat.errors import UserError
 
 TABLE_SUFFIXES = (".csv", ".parquet")
-# Rows in a piece of a table.
-_ROWS = 1 << 16
+# Values in a piece of a table; as text they take about 15 MiB.
+_PIECE = 1 << 18
 
 
 @dataclass
@@ -116,7 +116,7 @@ def _iter_csv(path: Path) -> Iterator[Table]:
                     )
                 rows.append(row)
                 row_number += 1
-                if len(rows) == _ROWS:
+                if len(rows) * len(header) >= _PIECE:
                     yield _table_of_rows(path, header, rows, first_row)
                     rows, first_row = [], row_number
             if rows or first_row == 2:
@@ -164,7 +164,8 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
             if not names:
                 raise UserError(f"{path} has no columns; save the table again")
             _require_distinct(path, names)
-            for batch in opened.iter_batches(batch_size=_ROWS):
+            size = max(1, _PIECE // len(names))
+            for batch in opened.iter_batches(batch_size=size):
                 columns = {}
                 for name in names:
                     values = np.empty(len(batch), dtype=object)
