@@ -229,16 +229,16 @@ class _Comparison:
             raise typer.Exit(1)
 
     def _show_so_far(self) -> None:
-        done, total = (
-            len(self._finished),
-            len(self._plan.methods) * len(self._plan.seeds),
-        )
+        done, plan = len(self._finished), self._plan
         if done:
             self._print(self._result(), [])
-        self._stderr.print(
-            f"Stopped with {done} of {total} runs done; they are kept. "
-            "Differences and verdicts may change with the rest. To go on:"
-        )
+            self._stderr.print(
+                f"Stopped with {done} of {len(plan.methods) * len(plan.seeds)} runs "
+                "done; they are kept. Differences and verdicts may change with the "
+                "rest. To go on:"
+            )
+        else:
+            self._stderr.print("Stopped before the first runs were done. To go on:")
         self._stderr.print(f"  {resume_command()}", soft_wrap=True)
 
     def _print(self, result: "DatasetResult", files: Sequence[Path]) -> None:
