@@ -21,7 +21,7 @@ from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.random import drop_threshold
 
 # Raised together with kInterfaceVersion in cpu_call.h.
-INTERFACE_VERSION = 1
+INTERFACE_VERSION = 2
 ISAS = ("generic", "avx2", "avx512")
 REMEDY = "python -m tempergat.ops.build"
 
@@ -104,14 +104,18 @@ class Library:
         except OSError as error:
             self.problem = str(error)
             return
-        version = self._functions.tempergat_interface_version()
+        version = _bind(self._functions, "interface_version")()
         if version != INTERFACE_VERSION:
             self.problem = (
                 f"{path.name} was built for version {version} of the interface, "
                 f"this is version {INTERFACE_VERSION}"
             )
             return
-        self.isa = self.best_isa = self._functions.tempergat_best_isa()
+        self.isa = self.best_isa = _bind(self._functions, "best_isa")()
+        for name in KERNELS:
+            _bind(self._functions, name, ctypes.POINTER(_Call))
+        words = (ctypes.c_void_p, *[ctypes.c_int64] * 5, ctypes.c_void_p)
+        _bind(self._functions, "keep_matrix", *words)
 
     def run(self, name: str, call: _Call) -> None:
         """Runs one kernel with this library's instruction set."""
@@ -121,6 +125,18 @@ class Library:
         if status:
             reason = _FAILURES.get(status, f"status {status}")
             raise RuntimeError(f"the CPU kernel {name} failed: {reason}")
+
+    def keep_matrix(self, seeds: Tensor, rate: float, out: Tensor) -> None:
+        """Writes dropout masks, [rows, seeds, columns], see `ops/masks.py`."""
+        self._functions.tempergat_keep_matrix(
+            seeds.data_ptr(),
+            seeds.numel(),
+            out.size(0),
+            out.size(2),
+            drop_threshold(rate),
+            torch.get_num_threads(),
+            out.data_ptr(),
+        )
 
 
 def library_path() -> Path:
@@ -143,12 +159,13 @@ def _open(path: Path) -> Any:
             raise
         ctypes.CDLL(runtime, mode=ctypes.RTLD_GLOBAL)
         functions = ctypes.CDLL(str(path))
-    for name in KERNELS:
-        function = getattr(functions, f"tempergat_{name}")
-        function.argtypes, function.restype = (ctypes.POINTER(_Call),), ctypes.c_int64
-    for name in ("interface_version", "best_isa"):
-        getattr(functions, f"tempergat_{name}").restype = ctypes.c_int64
     return functions
+
+
+def _bind(functions: Any, name: str, *arguments: Any) -> Any:
+    function = getattr(functions, f"tempergat_{name}")
+    function.argtypes, function.restype = arguments, ctypes.c_int64
+    return function
 
 
 KERNELS = (
