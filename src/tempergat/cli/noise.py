@@ -27,7 +27,7 @@ from tempergat.errors import UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.study.diagnose import Diagnosis
+    from tempergat.study.diagnose import Diagnosis, Screened
     from tempergat.study.noise import NoiseProgress
     from tempergat.study.noise_plan import NoisePlan
 
@@ -180,35 +180,41 @@ def diagnose(
 
     Methods are judged on validation nodes; test nodes play no part.
     """
-    from tempergat.cli.progress import make_display
+    from tempergat.cli.progress import duration
     from tempergat.cli.tables import error_console, output_console
     from tempergat.study import diagnose as study
     from tempergat.study.store import Store
+    from tempergat.study.sweep import Progress
     from tempergat.train import load_recipe
 
     names = study.SCREENED if methods is None else parse_methods(methods)
     settings = load_recipe(recipe or recipe_name_for(data))
     where = choose_device(device)
-    count = study.SCREENING_RUNS if runs is None else runs
     console = error_console()
     with Store(out / STORE_NAME) as store:
         graph = load_graph(data, split, split_seed, None if quiet else console)
         if not quiet:
             console.print(describe(graph))
-        selection = settings.attention.selection
-        display = make_display(console, names, count, selection, quiet=quiet)
-        try:
-            with display:
-                found = study.diagnose(
-                    graph,
-                    settings,
-                    store,
-                    where,
-                    methods=names,
-                    runs=count,
-                    epochs=study.SCREENING_EPOCHS if epochs is None else epochs,
-                    on_progress=display,
+
+        def say(progress: Progress) -> None:
+            # Not the display of `compare`, which shows test scores.
+            if progress.new and not quiet:
+                left = duration(progress.time_left_s or 0.0)
+                console.print(
+                    f"{progress.runs_done} of {progress.runs} runs, about {left} left"
                 )
+
+        try:
+            found = study.diagnose(
+                graph,
+                settings,
+                store,
+                where,
+                methods=names,
+                runs=study.SCREENING_RUNS if runs is None else runs,
+                epochs=study.SCREENING_EPOCHS if epochs is None else epochs,
+                on_progress=say,
+            )
         except KeyboardInterrupt as stop:
             console.print(
                 f"Stopped; finished runs are kept. To go on:\n  {resume_command()}"
@@ -235,7 +241,7 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
             else signed(entry.against_best.difference),
             "-" if entry.against_best is None else p_value(entry.against_best.t_p_holm),
             f"{100 * entry.best_in:.0f} %",
-            "alike" if entry.is_alike else "worse",
+            _place(entry),
         )
         for entry in found.advice.screened
     )
@@ -252,6 +258,12 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
         console, Table(f"{found.dataset}: screening", columns, rows, tuple(notes))
     )
     console.print(found.advice.sentence)
+
+
+def _place(entry: "Screened") -> str:
+    if entry.against_best is None:
+        return "best"
+    return "not told apart" if entry.is_alike else "worse"
 
 
 def _measured(found: "Diagnosis") -> list[str]:
