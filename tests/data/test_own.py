@@ -238,7 +238,7 @@ def test_missing_table_is_named(missing: str, tmp_path: Path) -> None:
 def test_table_in_another_encoding_is_told(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "g")
     (folder / "nodes.csv").write_bytes(NODES.encode("utf-16"))
-    with pytest.raises(UserError, match=r"nodes\.csv, row .* is not CSV in UTF-8"):
+    with pytest.raises(UserError, match=r"nodes\.csv, from row .* is not CSV in UTF-8"):
         load(folder)
 
 

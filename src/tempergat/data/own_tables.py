@@ -130,17 +130,16 @@ def _positions(nodes: _Nodes, identifiers: np.ndarray | None) -> dict[str, int]:
 
 
 def _lookup(table: Table, column: str, nodes: _Nodes) -> np.ndarray:
-    found = np.empty(len(table), dtype=np.int64)
-    for row, identifier in enumerate(as_text(table.column(column))):
-        position = nodes.positions.get(identifier)
-        if position is None:
-            raise UserError(
-                f"{table.at(row)}: {column} is {identifier!r}, but {nodes.path.name} "
-                f"has no such node among its {len(nodes.labels)}; add the node or drop "
-                "the row"
-            )
-        found[row] = position
-    return found
+    identifiers = as_text(table.column(column))
+    found = list(map(nodes.positions.get, identifiers))
+    if None in found:
+        row = found.index(None)
+        raise UserError(
+            f"{table.at(row)}: {column} is {identifiers[row]!r}, but "
+            f"{nodes.path.name} has no such node among its {len(nodes.labels)}; add "
+            "the node or drop the row"
+        )
+    return np.array(found, dtype=np.int64)
 
 
 def _labels(nodes: _Nodes) -> np.ndarray:

@@ -1,7 +1,10 @@
 """Tables of one's own, in CSV or Parquet, with errors that name file and row."""
 
 import csv
+import gc
+import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,7 +97,7 @@ def read_table(path: Path) -> Table:
 
 
 def _iter_csv(path: Path) -> Iterator[Table]:
-    row_number = 2
+    line = 1
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream, strict=True)
@@ -104,28 +107,50 @@ def _iter_csv(path: Path) -> Iterator[Table]:
                     f"{path} is empty; its first line must name the columns"
                 )
             _require_distinct(path, header)
-            rows: list[list[str]] = []
-            first_row = row_number
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(header):
-                    raise UserError(
-                        f"{path}, row {row_number} has {len(row)} values, but the "
-                        f"header names {len(header)} columns; give every row as many"
-                    )
-                rows.append(row)
-                row_number += 1
-                if len(rows) * len(header) >= _PIECE:
-                    yield _table_of_rows(path, header, rows, first_row)
-                    rows, first_row = [], row_number
-            if rows or first_row == 2:
-                yield _table_of_rows(path, header, rows, first_row)
+            first_row = 2
+            size = max(1, _PIECE // len(header))
+            while True:
+                line = reader.line_num + 1
+                with _without_collector():
+                    rows = [row for row in itertools.islice(reader, size) if row]
+                    if not rows and first_row > 2:
+                        return
+                    _require_width(path, header, rows, first_row)
+                    table = _table_of_rows(path, header, rows, first_row)
+                    first_row += max(1, len(rows))
+                    del rows
+                yield table
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(
-            f"{path}, row {row_number} is not CSV in UTF-8 ({error}); save the table "
-            "again"
+            f"{path}, from row {line} on, is not CSV in UTF-8 ({error}); save the "
+            "table again"
         ) from error
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Holds off the collector: rows of text have no cycles, and it would take most
+    of the time to find that out.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _require_width(
+    path: Path, header: list[str], rows: list[list[str]], first_row: int
+) -> None:
+    if set(map(len, rows)) <= {len(header)}:
+        return
+    number = next(n for n, row in enumerate(rows) if len(row) != len(header))
+    raise UserError(
+        f"{path}, row {first_row + number} has {len(rows[number])} values, but the "
+        f"header names {len(header)} columns; give every row as many"
+    )
 
 
 def _table_of_rows(
@@ -191,7 +216,7 @@ def _first_line(error: BaseException) -> str:
 
 def as_text(column: np.ndarray) -> np.ndarray:
     """A column as stripped text, integers without a decimal point."""
-    return np.array([str(value).strip() for value in column], dtype=object)
+    return np.array(list(map(str.strip, map(str, column))), dtype=object)
 
 
 def as_numbers(table: Table, name: str, require_finite: bool) -> np.ndarray:
