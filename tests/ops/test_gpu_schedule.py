@@ -1,6 +1,7 @@
 """How rows are shared out among GPU programs; needs no GPU."""
 
 import gc
+import importlib.util
 
 import pytest
 import torch
@@ -65,6 +66,12 @@ def test_a_tensor_on_the_cpu_is_refused_with_the_reason() -> None:
     assert reason == "z is on cpu, not on a CUDA device"
 
 
-@pytest.mark.parametrize("name", ["gat_forward", "gatv2_backward"])
-def test_the_entry_points_exist(name: str) -> None:
-    assert callable(getattr(gpu, name))
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="triton is not installed"
+)
+def test_a_float64_argument_is_an_error_that_names_the_remedy() -> None:
+    graph = Graph(torch.zeros(2, 1, dtype=torch.long), 1)
+    z = torch.zeros(1, 1, 1, dtype=torch.float64)
+    arguments = (z, z[0], None, None, None, graph.by_target, 0.2, 0.0, False)
+    with pytest.raises(TypeError, match=r"float64; convert it with \.float\(\)"):
+        gpu.gat_forward(*arguments)

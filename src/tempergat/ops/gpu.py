@@ -36,6 +36,15 @@ def refusal(graph: Graph, z: Tensor) -> str | None:
     return None
 
 
+def _check_dtype(z: Tensor) -> None:
+    # Float32 features with one float64 argument arrive as float64.
+    if z.dtype not in _DTYPES:
+        raise TypeError(
+            f"the GPU kernels take float32, bfloat16 or float16, got {z.dtype}: one "
+            "argument of the attention is float64; convert it with .float()"
+        )
+
+
 def gat_forward(
     z: Tensor,
     score_src: Tensor,
@@ -50,6 +59,7 @@ def gat_forward(
     """GAT's output, the log-sum-exp of each row and, if asked for, the weights."""
     from tempergat.ops import gpu_gat
 
+    _check_dtype(z)
     return gpu_gat.forward(
         z,
         score_src,
@@ -112,6 +122,7 @@ def gatv2_forward(
     """GATv2's output, the log-sum-exp of each row and, if asked for, the weights."""
     from tempergat.ops import gpu_gatv2
 
+    _check_dtype(z_src)
     return gpu_gatv2.forward(
         z_src,
         z_dst,

@@ -198,6 +198,7 @@ def _target_kernel(
     datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     program = tl.program_id(0).to(tl.int64)
     for number in range(program, num_items, tl.num_programs(0)):
+        # Not fetched an item ahead: Triton 3.6 dropped `start` from the carried values.
         row, start, end, partial = load_item(items_ptr, number)
         own = row * (H * C) + cell
         z_i = tl.load(z_dst_ptr + own, mask=within, other=0.0).to(tl.float32)
