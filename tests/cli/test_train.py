@@ -77,7 +77,7 @@ def test_a_run_that_diverges_exits_with_one(
 def test_a_stopped_run_goes_on_to_the_same_checkpoint(
     command: Command, tmp_path: Path, graph: Path
 ) -> None:
-    recipe = write_recipe(tmp_path / "long.yaml", epochs=300)
+    recipe = write_recipe(tmp_path / "long.yaml", epochs=120)
     arguments = ["train", str(graph), "--method", "gat", "--recipe", str(recipe)]
     process = subprocess.Popen(
         [sys.executable, "-m", "tempergat", *arguments, "--out", "stopped"],

@@ -171,7 +171,7 @@ def _as_typed(program: Path) -> str:
 
 
 def describe(dataset: "Dataset") -> str:
-    """A dataset's size and split in one line."""
+    """A dataset's size and split, in two lines."""
     from tempergat.data.dataset import MASKS, node_counts
 
     nodes = sum(node_counts(dataset.data).values())
@@ -180,6 +180,7 @@ def describe(dataset: "Dataset") -> str:
     features = f"{x.shape[1]:,} features, " if x is not None else ""
     return (
         f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
-        f"{features}{dataset.num_classes} classes; train/validation/test "
+        f"{features}{dataset.num_classes} classes\n"
+        f"split {dataset.split}; train/validation/test "
         f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}"
     )
