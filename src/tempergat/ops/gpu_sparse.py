@@ -3,6 +3,7 @@
 One program owns one row of the result and a slice of its channels, so every sum has
 one order and nothing is added to from two programs.
 """
+# mypy: allow-untyped-decorators
 
 import torch
 import triton
