@@ -97,7 +97,7 @@ def _facts(entry: "Entry", root: Path) -> dict[str, Any]:
         "description": entry.description,
         "nodes": entry.num_nodes,
         "edges": entry.num_edges,
-        "edges_in_the_paper": entry.paper_edges or entry.num_edges,
+        "edges_in_the_paper": entry.paper_edges,
         "node_types": entry.node_types,
         "edge_types": entry.edge_types,
         "features": entry.num_features,
@@ -137,7 +137,7 @@ def _print_pairs(pairs: dict[str, Any]) -> None:
 
 
 def _size(number: int) -> str:
-    return f"{number / 2**20:,.1f} MiB"
+    return f"{number:,} bytes" if number < 2**20 else f"{number / 2**20:,.1f} MiB"
 
 
 def _text(value: Any) -> str:

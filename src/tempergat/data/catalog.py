@@ -399,9 +399,9 @@ def find_entry(name: str) -> Entry:
     near = difflib.get_close_matches(_key(name), by_key, n=3, cutoff=0.5)
     guess = " or ".join(by_key[key].name for key in near)
     raise UserError(
-        f"there is no dataset {name!r}"
-        + (f"; did you mean {guess}?" if guess else ";")
-        + f" Known: {', '.join(CATALOG)}, or give the path of a graph of your own"
+        f"there is no dataset {name!r}; "
+        + (f"did you mean {guess}? " if guess else "")
+        + f"choose {', '.join(CATALOG)}, or give the path of a graph of your own"
     )
 
 
