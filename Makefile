@@ -5,6 +5,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Two test processes share two cores: one thread each.
+ONE_THREAD := OMP_NUM_THREADS=1
 SHARED := $(wildcard $(CURDIR)/../shared/data)
 ifneq ($(SHARED),)
 export TEMPERGAT_MIRROR := $(if $(TEMPERGAT_MIRROR),$(TEMPERGAT_MIRROR):)$(SHARED)
@@ -20,10 +22,10 @@ test: .venv/installed
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-all: .venv/installed
-	$(BIN)/python -m pytest -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/attention_cpu.py
