@@ -124,7 +124,7 @@ def test_within_noise_the_best_plain_method_is_picked() -> None:
     means = {"gcn": 60.0, "gat": 71.0, "gatv2": 70.0, "temp_gated": 71.1}
     advice = advise(screening(means), validation_nodes=500)
     assert (advice.pick, advice.certainty) == ("gat", "no difference")
-    assert "no difference was shown between it and" in advice.sentence
+    assert "no difference was shown between gat and" in advice.sentence
     assert "temp_gated" in advice.sentence
     assert "gcn" not in advice.alike
 
@@ -132,7 +132,7 @@ def test_within_noise_the_best_plain_method_is_picked() -> None:
 def test_a_plain_method_better_than_all_others_is_shown_to_be() -> None:
     advice = advise(screening({"gcn": 80.0, "gat": 70.0, "gated": 70.0}), 500)
     assert (advice.pick, advice.certainty) == ("gcn", "shown")
-    assert "every other method is worse" in advice.sentence
+    assert "better here than every other method" in advice.sentence
 
 
 def test_one_run_shows_nothing() -> None:

@@ -176,7 +176,7 @@ def diagnose(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a graph, screen methods on it and say which one it needs, if any.
+    """Measure a graph, screen methods on it and say what that shows.
 
     Methods are judged on validation nodes; test nodes play no part.
     """

@@ -82,7 +82,7 @@ class Advice:
 
     @property
     def sentence(self) -> str:
-        """The advice in words."""
+        """What the screening shows, in words; it recommends nothing beyond that."""
         if self.certainty == "too few runs":
             return (
                 f"{self.pick} comes first among the plain methods, but so few runs "
@@ -90,13 +90,13 @@ class Advice:
             )
         if self.certainty == "no difference":
             others = ", ".join(m for m in self.alike if m != self.pick)
-            return f"use {self.pick}: no difference was shown between it and {others}"
+            return f"no difference was shown between {self.pick} and {others}"
         if self.pick == self.best_plain:
-            return f"use {self.pick}: every other method is worse here"
+            return f"{self.pick} is better here than every other method screened"
         others = ", ".join(m for m in self.alike if m != self.pick)
         also = f"; not told apart from it: {others}" if others else ""
         return (
-            f"use {self.pick}: better here than {self.best_plain}, the best of the "
+            f"{self.pick} is better here than {self.best_plain}, the best of the "
             f"plain methods{also}"
         )
 
