@@ -210,3 +210,20 @@ def test_gate_bias_init_survives_lazy_initialisation():
     conv(torch.randn(3, 6), torch.tensor([[0, 1], [1, 2]]))
     assert conv.lin_gate.weight.shape == (4, 6)
     assert torch.equal(conv.lin_gate.bias, torch.full((4,), -1.25))
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_a_fixed_temperature_is_exact_in_double_precision(backbone):
+    conv = make(backbone, temperature=0.1, gate=None)
+    assert conv.temperature.item() == 0.1
+    assert LAYERS[backbone](5, 4, temperature=0.1).half().temperature == torch.tensor(
+        0.1
+    )
+
+
+def test_gate_values_of_a_pair_are_a_pair_in_first():
+    conv = TemperGATConv(5, 4, gate="first")
+    x = torch.randn(6, 5)
+    source, target = conv.gate_values((x, x))
+    assert torch.equal(source, conv.gate_values(x))
+    assert torch.equal(target, source)

@@ -183,6 +183,9 @@ def test_attention_weights_are_pygs_in_order_shape_and_content(backbone, self_lo
     _, (our_edges, our_alpha) = ours(x, edge_index, return_attention_weights=True)
     assert torch.equal(our_edges, edges)
     assert our_edges.dtype == edges.dtype
+    _, (edges, _) = theirs(x, edge_index.int(), return_attention_weights=True)
+    _, (our_edges, _) = ours(x, edge_index.int(), return_attention_weights=True)
+    assert torch.equal(our_edges, edges)
     assert_close(our_alpha, alpha)
     entropy = -(our_alpha * our_alpha.clamp_min(1e-9).log()).sum()
     entropy.backward()
@@ -306,8 +309,9 @@ def test_attention_weights_of_a_sparse_matrix_are_pygs(backbone, self_loops, to_
     assert_close(our_adj.to_dense(), adj.to_dense())
 
 
-def test_csc_matrix_is_taken():
-    theirs, ours = twins("gat", 6, 5, add_self_loops=False)
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_csc_matrix_is_taken(self_loops):
+    theirs, ours = twins("gat", 6, 5, add_self_loops=self_loops)
     edge_index = torch.randint(0, 9, (2, 30)).unique(dim=1)
     adj_t = to_torch_csr_tensor(edge_index.flip(0), size=(9, 9))
     x = torch.randn(9, 6)
@@ -350,3 +354,42 @@ def test_a_subclass_may_override_message(backbone):
     assert ours.slow_path_reason() == f"DoubledOurs_{backbone} overrides message()"
     edge_index, x = torch.randint(0, 9, (2, 30)), torch.randn(9, 6)
     assert_same_function(theirs, ours, x, edge_index)
+
+
+def test_the_number_of_targets_may_come_from_the_edges():
+    theirs, ours = twins("gat", 6, 5, add_self_loops=False)
+    edge_index = torch.tensor([[0, 2, 3], [0, 1, 1]])
+    x = (torch.randn(4, 6), None)
+    adj_t = to_torch_csr_tensor(edge_index.flip(0), size=(2, 4))
+    typed = EdgeIndex(edge_index, sparse_size=(4, 2))
+    assert theirs(x, adj_t).shape == (2, 5)
+    for edges in (adj_t, typed, Graph(edge_index, (4, 2))):
+        assert_close(ours(x, edges), theirs(x, adj_t))
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+def test_edge_features_in_a_sparse_matrix_get_their_gradient(backbone):
+    theirs, ours = twins(backbone, 6, 5, edge_dim=3, add_self_loops=False)
+    edge_index = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    x = torch.randn(4, 6)
+    gradients = []
+    for layer in (theirs, ours):
+        torch.manual_seed(1)
+        values = torch.randn(4, 3, requires_grad=True)
+        for _ in range(2):
+            adj_t = torch.sparse_coo_tensor(edge_index.flip(0), values, (4, 4, 3))
+            layer(x, adj_t.coalesce()).pow(2).sum().backward()
+        gradients.append(values.grad)
+    assert torch.allclose(*gradients, atol=1e-5)
+
+
+def test_hooks_and_norms_of_the_edge_projection_work():
+    theirs, ours = twins("gat", 6, 5, edge_dim=3)
+    seen = []
+    for layer in (theirs, ours):
+        torch.nn.utils.parametrizations.weight_norm(layer.lin_edge)
+        layer.lin_edge.register_forward_hook(lambda *_: seen.append(1))
+    edge_index, x = torch.randint(0, 7, (2, 20)), torch.randn(7, 6)
+    edge_attr = torch.randn(20, 3)
+    assert_same_function(theirs, ours, x, edge_index, edge_attr=edge_attr)
+    assert len(seen) == 3

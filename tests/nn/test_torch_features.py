@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 import torch
+from torch_geometric import EdgeIndex
 from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import HeteroConv, to_hetero
 
@@ -36,11 +37,16 @@ def assert_steps_equal(ours, expected):
 
 
 @pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
-@pytest.mark.parametrize("edges", ["tensor", "graph"])
+@pytest.mark.parametrize("edges", ["tensor", "graph", "edge_index"])
 def test_compiled_whole_forward_and_backward(backbone, gate, edges):
     torch._dynamo.reset()
     conv = LAYERS[backbone](5, 4, heads=2, gate=gate)
-    index = EDGES if edges == "tensor" else Graph(EDGES, 10)
+    forms = {
+        "tensor": EDGES,
+        "graph": Graph(EDGES, 10),
+        "edge_index": EdgeIndex(EDGES, sparse_size=(10, 10)),
+    }
+    index = forms[edges]
     expected = step(conv, conv, X, index)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
     assert_steps_equal(step(compiled, conv, X, index), expected)
@@ -57,9 +63,10 @@ def test_compiled_by_inductor(backbone, gate):
 
 
 @pytest.mark.parametrize("backbone", LAYERS)
-def test_compiled_with_edge_features_and_existing_self_loops(backbone):
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_compiled_with_edge_features_and_existing_self_loops(backbone, flow):
     torch._dynamo.reset()
-    conv = LAYERS[backbone](5, 4, edge_dim=3)
+    conv = LAYERS[backbone](5, 4, edge_dim=3, flow=flow)
     edges = torch.cat([EDGES, torch.tensor([[2, 2, 7], [2, 2, 7]])], dim=1)
     edge_attr = torch.randn(43, 3)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
@@ -75,14 +82,18 @@ def test_exported_program_runs_on_other_edges(backbone, gate):
     assert torch.allclose(program.module()(X, edges), conv(X, edges), atol=1e-6)
 
 
-def test_exported_with_a_dynamic_number_of_edges():
+@pytest.mark.parametrize("strict", [True, False])
+def test_exported_for_any_number_of_nodes_and_edges(strict):
     conv = TemperGATConv(5, 4).eval()
-    dynamic = {1: torch.export.Dim("edges", min=2, max=10000)}
+    shapes = {
+        "x": {0: torch.export.Dim("nodes")},
+        "edge_index": {1: torch.export.Dim("edges")},
+    }
     program = torch.export.export(
-        conv, (X, EDGES), dynamic_shapes={"x": None, "edge_index": dynamic}
+        conv, (X, EDGES), dynamic_shapes=shapes, strict=strict
     )
-    edges = torch.randint(0, 10, (2, 17))
-    assert torch.allclose(program.module()(X, edges), conv(X, edges), atol=1e-6)
+    x, edges = torch.randn(23, 5), torch.randint(0, 23, (2, 17))
+    assert torch.allclose(program.module()(x, edges), conv(x, edges), atol=1e-6)
 
 
 @pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
@@ -97,6 +108,40 @@ def test_autocast_keeps_the_result_close(backbone, gate):
         out.float(), expected, atol=0.05 * expected.abs().max().item()
     )
     assert all(torch.isfinite(p.grad).all() for p in conv.parameters())
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+@pytest.mark.parametrize("temperature", [1e-3, 1e3])
+def test_half_autocast_keeps_the_logits_finite(backbone, temperature):
+    conv = LAYERS[backbone](5, 4, heads=2, edge_dim=3, init_temp=temperature)
+    x, edge_attr = 30 * X, 30 * torch.randn(40, 3)
+    with torch.autocast("cpu", dtype=torch.float16):
+        out = conv(x, EDGES, edge_attr)
+    assert torch.isfinite(out).all()
+    out.float().mean().backward()
+    assert all(torch.isfinite(p.grad).all() for p in conv.parameters())
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+@pytest.mark.parametrize("given", ["tensor", "graph", "sparse features"])
+def test_inference_mode_first_leaves_training_possible(backbone, given):
+    conv = LAYERS[backbone](5, 4)
+    edges = Graph(EDGES, 10) if given == "graph" else EDGES.clone()
+    x = X.to_sparse_csr() if given == "sparse features" else X
+    with torch.inference_mode():
+        expected = conv(x, edges)
+    out = conv(x, edges)
+    out.sum().backward()
+    assert torch.equal(out, expected)
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_layers_can_be_made_on_the_meta_device(backbone):
+    with torch.device("meta"):
+        conv = LAYERS[backbone](5, 4)
+    conv = conv.to_empty(device="cpu")
+    conv.reset_parameters()
+    assert conv.temperature == 1.0
 
 
 @pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)

@@ -242,3 +242,41 @@ def test_upgrading_draws_nothing_from_torchs_generator():
     before = torch.get_rng_state()
     upgrade(model, gate="first")
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def tied():
+    model = torch.nn.ModuleList([GATConv(6, 6), GATConv(6, 6)])
+    model[1].lin.weight = model[0].lin.weight
+    return model
+
+
+def parametrised():
+    model = torch.nn.ModuleList([GATConv(6, 6)])
+    torch.nn.utils.parametrizations.spectral_norm(model[0].lin)
+    return model
+
+
+def other_aggregation():
+    return torch.nn.ModuleList([GATConv(6, 6, aggr="softmax")])
+
+
+@pytest.mark.parametrize("make", [tied, parametrised, other_aggregation])
+def test_a_gate_that_would_change_the_function_is_refused_and_no_gate_is_not(make):
+    model = make().eval()
+    expected = [layer(X, EDGES) for layer in model]
+    with pytest.raises(ValueError, match="gate=None"):
+        upgrade(model, gate="post")
+    assert all(type(layer) is GATConv for layer in model)
+    upgrade(model)
+    for layer, before in zip(model, expected, strict=True):
+        assert_same(layer(X, EDGES), before)
+
+
+def test_what_a_user_attached_to_a_layer_stays():
+    model = torch.nn.ModuleList([GATConv(6, 5)])
+    model[0].register_buffer("seen", torch.tensor(3))
+    model[0].nickname = "first"
+    upgrade(model)
+    assert model[0].seen == 3
+    assert "0.seen" in model.state_dict()
+    assert model[0].nickname == "first"

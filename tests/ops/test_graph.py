@@ -107,6 +107,14 @@ def test_an_edit_in_place_is_noticed():
         conv(x, edges)
 
 
+def test_replaced_data_is_noticed():
+    conv, x = TemperGATConv(3, 2), torch.randn(4, 3)
+    edges = EDGES.clone()
+    conv(x, edges)
+    edges.data = torch.tensor([[3], [1]])
+    assert torch.equal(conv(x, edges), conv(x, torch.tensor([[3], [1]])))
+
+
 def test_two_sizes_and_both_self_loop_settings_do_not_mix(monkeypatch):
     made = builds(monkeypatch)
     with_loops, without = TemperGATConv(3, 2), TemperGATConv(3, 2, add_self_loops=False)

@@ -5,14 +5,17 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric import EdgeIndex
 from torch_geometric.typing import SparseTensor, torch_sparse
 from torch_geometric.utils import (
     add_self_loops,
     is_torch_sparse_tensor,
     remove_self_loops,
     to_edge_index,
+    to_torch_coo_tensor,
+    to_torch_csr_tensor,
 )
-from torch_geometric.utils.sparse import set_sparse_value
+from torch_geometric.utils.sparse import ptr2index, set_sparse_value
 
 from tempergat.ops.graph import Graph, graph_cache, is_tracing
 
@@ -52,9 +55,12 @@ def resolve(
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
         return _from_torch_sparse(edge_index, size, self_loops, reverse)
 
+    if is_tracing() and isinstance(edge_index, EdgeIndex):
+        edge_index = edge_index.as_tensor()
+
     def build() -> Graph:
         edges = edge_index
-        if hasattr(edges, "as_tensor"):
+        if isinstance(edges, EdgeIndex):
             edges = edges.as_tensor()
         if reverse and isinstance(edges, Tensor) and edges.dim() == 2:
             edges = edges.flip(0)
@@ -70,7 +76,8 @@ def resolve(
     def pack(alpha: Tensor) -> tuple[Tensor, Tensor]:
         if not self_loops:
             return edge_index, alpha
-        edges = graph.edge_index
+        # PyG's added loops are int64, and so is what they are joined to.
+        edges = graph.edge_index.long()
         return edges.flip(0) if reverse else edges, alpha
 
     return Adjacency(graph, None, pack)
@@ -110,20 +117,63 @@ def _from_torch_sparse(
 ) -> Adjacency:
     _refuse_reverse(reverse)
 
-    def build() -> tuple[Graph, Tensor, Tensor]:
-        looped = adj_t
-        if self_loops:
-            looped, _ = remove_self_loops(looped)
-            looped, _ = add_self_loops(looped, num_nodes=min(size))
-        index, values = to_edge_index(looped)
-        return Graph(index.flip(0), size), looped, values
+    # What is kept must hold neither the matrix itself nor its values' history.
+    def build() -> tuple[Graph, Tensor | None]:
+        index = _indices(adj_t)
+        if not self_loops:
+            return Graph(index.flip(0), size), None
+        in_rows = adj_t.layout == torch.sparse_csr
+        to_sparse = to_torch_csr_tensor if in_rows else to_torch_coo_tensor
+        looped = _with_self_loops(to_sparse(index, size=tuple(adj_t.shape[:2])), size)
+        return Graph(to_edge_index(looped)[0].flip(0), size), looped
 
-    graph, looped, values = graph_cache.get(adj_t, (size, self_loops), build)
+    graph, looped = graph_cache.get(adj_t, (size, self_loops), build)
+    values = None
+    if adj_t.dim() > 2:
+        values = (
+            _coalesced(adj_t).values()
+            if looped is None
+            else to_edge_index(_with_self_loops(adj_t, size))[1]
+        )
+    matrix = adj_t if looped is None else looped
     return Adjacency(
-        graph,
-        values if values.dim() > 1 else None,
-        lambda alpha: (set_sparse_value(looped, alpha), alpha),
+        graph, values, lambda alpha: (set_sparse_value(matrix, alpha), alpha)
     )
+
+
+def _with_self_loops(adj_t: Tensor, size: tuple[int, int]) -> Tensor:
+    """As PyG's layers add them to a sparse matrix."""
+    without, _ = remove_self_loops(adj_t)
+    looped: Tensor = add_self_loops(without, num_nodes=min(size))[0]
+    return looped
+
+
+def _indices(adj_t: Tensor) -> Tensor:
+    """Row and column of every entry, in the order of the values, [2, E]."""
+    adj_t = _coalesced(adj_t.detach())
+    if adj_t.layout == torch.sparse_coo:
+        return adj_t.indices()
+    if adj_t.layout == torch.sparse_csr:
+        return torch.stack([ptr2index(adj_t.crow_indices()), adj_t.col_indices()])
+    return torch.stack([adj_t.row_indices(), ptr2index(adj_t.ccol_indices())])
+
+
+def _coalesced(adj_t: Tensor) -> Tensor:
+    return adj_t.coalesce() if adj_t.layout == torch.sparse_coo else adj_t
+
+
+def num_targets(edge_index: Any) -> int | None:
+    """How many target nodes the edges themselves speak of, if they do."""
+    if isinstance(edge_index, Graph):
+        return edge_index.num_dst
+    if isinstance(edge_index, SparseTensor):
+        return int(edge_index.size(0))
+    if isinstance(edge_index, EdgeIndex):
+        columns: int | None = edge_index.sparse_size(1)
+        return columns
+    if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
+        return edge_index.size(0)
+    return None
 
 
 def _from_sparse_tensor(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import scatter
 
-from tempergat.nn.adjacency import Adjacency, resolve
+from tempergat.nn.adjacency import Adjacency, num_targets, resolve
 from tempergat.nn.gate import GateLinear, GateMeans, check_gate
 from tempergat.nn.projection import (
     Features,
@@ -25,7 +25,7 @@ from tempergat.nn.temperature import (
     set_theta,
     temperature_of,
 )
-from tempergat.ops.graph import Graph
+from tempergat.ops.graph import Graph, is_tracing
 from tempergat.ops.random import draw_seed, fold_in, keep_mask
 
 Temperature = Literal["layer", "head"] | float | None
@@ -148,8 +148,11 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         """The current softmax temperature: 0-d, [heads], or None when plain."""
         if self.theta is not None:
             return temperature_of(self.theta)
-        fixed: Tensor | None = self.fixed_temperature
-        return fixed
+        if self.fixed_temperature is None:
+            return None
+        # From the number itself: the buffer may have been rounded on its way.
+        like = at_least_float32(self.fixed_temperature)
+        return torch.full_like(like, float(self.temperature_kind))
 
     def gate_values(
         self, x: Features | tuple[Features, Features | None]
@@ -166,7 +169,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         if self.gate == "post":
             return self._post_gate(x_dst)
         gate_src, gate_dst = self._first_gates(x_src, x_dst)
-        if gate_src is gate_dst:
+        if gate_src is gate_dst and not isinstance(x, tuple | list):
             return gate_src
         return gate_src, gate_dst
 
@@ -224,13 +227,19 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         return x_src, x_dst
 
     def _sizes(
-        self, x_src: Features, x_dst: Features | None, size: tuple[int, int] | None
+        self,
+        x_src: Features,
+        x_dst: Features | None,
+        size: tuple[int, int] | None,
+        edge_index: Any,
     ) -> tuple[int, int]:
         num_src = x_src.size(0)
         if x_dst is not None:
             num_dst = x_dst.size(0)
+        elif size is not None:
+            num_dst = size[1]
         else:
-            num_dst = num_src if size is None else size[1]
+            num_dst = num_targets(edge_index) or num_src
         if size is not None and tuple(size) != (num_src, num_dst):
             raise ValueError(
                 f"size is {tuple(size)}, but x has {num_src} source and {num_dst} "
@@ -264,7 +273,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             return None
         if self.edge_dim is None:
             if self.ignores_edge_attr:
-                if not self._said_edge_attr_ignored:
+                if not (self._said_edge_attr_ignored or is_tracing()):
                     self._said_edge_attr_ignored = True
                     warnings.warn(
                         "edge_attr is ignored, as by the PyG layer this one replaces: "
@@ -305,8 +314,11 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         if isinstance(fill, str):
             # PyG reduces over row 1 of edge_index, whatever the flow.
             reverse = self.target_to_source
-            ends = (graph.src if reverse else graph.dst)[:num_given]
             rows = max(graph.num_src, graph.num_dst) + 1
+            ends = (graph.src if reverse else graph.dst)[:num_given]
+            if graph.padded:
+                given = graph.dst[:num_given]
+                ends = torch.where(given == graph.num_dst, rows - 1, ends)
             loops = scatter(edge_attr, ends.long(), 0, rows, fill)[: graph.num_loops]
         else:
             filled = torch.as_tensor(
@@ -363,7 +375,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         dropout_seed: Tensor | None,
     ) -> Any:
         """The forward pass, in terms of what the two layers do differently."""
-        sizes = self._sizes(x_src, x_dst, size)
+        sizes = self._sizes(x_src, x_dst, size, edge_index)
         edge_attr = self._check_edge_attr(edge_attr)
         by_messages = self.slow_path_reason() is not None
         static_shapes = not (by_messages or return_attention_weights)

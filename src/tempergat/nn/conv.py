@@ -171,18 +171,17 @@ class TemperGATConv(AttentionLayer):
         self, z_src: Tensor, z_dst: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         """The ends' parts of the logits, over T, as one matrix product."""
-        by_source = self._score_matrix(self.att_src)
-        if z_dst is None:
-            return at_least_float32(z_src.flatten(1)) @ by_source, None
-        by_target = self._score_matrix(self.att_dst)
-        if z_dst is z_src:
-            both = torch.cat([by_source, by_target], dim=1)
-            scores = at_least_float32(z_src.flatten(1)) @ both
-            return scores[:, : self.heads], scores[:, self.heads :]
-        return (
-            at_least_float32(z_src.flatten(1)) @ by_source,
-            at_least_float32(z_dst.flatten(1)) @ by_target,
-        )
+        # Autocast would round the logits to half precision.
+        with torch.autocast(z_src.device.type, enabled=False):
+            by_source = self._score_matrix(self.att_src)
+            flat = at_least_float32(z_src.flatten(1))
+            if z_dst is None:
+                return flat @ by_source, None
+            by_target = self._score_matrix(self.att_dst)
+            if z_dst is z_src:
+                scores = flat @ torch.cat([by_source, by_target], dim=1)
+                return scores[:, : self.heads], scores[:, self.heads :]
+            return flat @ by_source, at_least_float32(z_dst.flatten(1)) @ by_target
 
     def _score_matrix(self, att: Tensor) -> Tensor:
         """The attention vectors over T, block-diagonal, [heads * channels, heads]."""
@@ -192,12 +191,12 @@ class TemperGATConv(AttentionLayer):
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
         """The edges' part of the logits, without a feature vector per edge."""
-        if self.lin_edge.in_channels <= 0:
-            self.lin_edge(edge_attr[:0])
-        weight = self.lin_edge.weight.view(self.heads, self.out_channels, -1)
-        att = self._over_t(self.att_edge).squeeze(0)
-        folded = torch.einsum("hcd,hc->dh", at_least_float32(weight), att)
-        return at_least_float32(edge_attr) @ folded
+        width = edge_attr.size(-1)
+        unit = torch.eye(width, dtype=edge_attr.dtype, device=edge_attr.device)
+        weight = self.lin_edge(unit)
+        with torch.autocast(edge_attr.device.type, enabled=False):
+            folded = at_least_float32(weight) @ self._score_matrix(self.att_edge)
+            return at_least_float32(edge_attr) @ folded
 
     def _attend(
         self,

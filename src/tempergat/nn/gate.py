@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
-# How many calls a layer remembers when no one asks for the penalty. In compiled code
-# each number of calls so far is a graph of its own, so there it must stay small.
+# How many calls a layer remembers when no one asks for the penalty: fewer in
+# evaluation, where no backward frees what they hold on to, and in compiled code, where
+# each number of calls so far is a graph of its own.
 _CALLS_KEPT = 256
-_COMPILED_CALLS_KEPT = 4
+_FEW_CALLS_KEPT = 4
 
 
 def check_gate(gate: str | None) -> None:
@@ -39,8 +40,9 @@ class _Kept:
     graph, and backward would run on into that step's graph.
     """
 
-    def __init__(self, mean: Tensor) -> None:
+    def __init__(self, mean: Tensor, training: bool) -> None:
         self.mean = mean
+        self.training = training
 
 
 class GateMeans:
@@ -51,7 +53,7 @@ class GateMeans:
     """
 
     def __init__(self) -> None:
-        self._calls: list[tuple[int | None, Tensor]] = []
+        self._calls: list[tuple[int | None, _Kept]] = []
         self._compiled: tuple[_Kept, ...] = ()
 
     def record(self, gates: list[Tensor], training: bool) -> None:
@@ -59,29 +61,32 @@ class GateMeans:
         if not torch.is_grad_enabled() or torch.compiler.is_exporting():
             return
         if torch.compiler.is_compiling():
-            earlier = self._compiled[1 - _COMPILED_CALLS_KEPT :] if training else ()
-            self._compiled = (*earlier, _Kept(_joint_mean(gates)))
+            earlier = self._compiled[1 - _FEW_CALLS_KEPT :]
+            self._compiled = (*earlier, _Kept(_joint_mean(gates), training))
             return
         # Checkpointing runs a layer again during backward: the same call, twice.
         if torch._C._current_graph_task_id() != -1:
             return
-        # Outside training the latest call is enough: keeping them all would hold
-        # the activations of a whole evaluation that forgot torch.no_grad().
-        if not training:
-            self._calls.clear()
-        self._calls.append((_transform_level(), _joint_mean(gates)))
-        del self._calls[:-_CALLS_KEPT]
+        kept = _Kept(_joint_mean(gates), training)
+        self._calls.append((_transform_level(), kept))
+        del self._calls[: -(_CALLS_KEPT if training else _FEW_CALLS_KEPT)]
 
     def take(self) -> Tensor | None:
-        """The average over the calls so far, which are then forgotten."""
-        means = []
+        """The average over the calls so far, which are then forgotten.
+
+        Calls in evaluation count only where there were none in training.
+        """
+        kept: list[_Kept] = []
         if self._calls:
             # A tensor of a torch.func transform that has ended is dead.
             level = _transform_level()
-            means = [m for made_at, m in self._calls if made_at == level and _alive(m)]
+            kept = [k for made_at, k in self._calls if made_at == level]
+            kept = [k for k in kept if _alive(k.mean)]
             self._calls.clear()
-        means += [kept.mean for kept in self._compiled]
+        kept += self._compiled
         self._compiled = ()
+        trained = [k for k in kept if k.training]
+        means = [k.mean for k in trained or kept]
         return torch.stack(means).mean() if means else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GateMeans:
@@ -95,8 +100,9 @@ def gate_penalty(model: nn.Module) -> Tensor:
     r"""The sum over layers of the mean gate value, :math:`\sum_l mean(g^{(l)})`.
 
     Call it once per step, after the forward pass and before ``backward``; a layer
-    called several times since the last call counts with its average. The result is
-    differentiable, and 0 for a model without gates.
+    called several times since the last call counts with its average (in compiled code,
+    of its last four calls). The result is differentiable, and 0 for a model without
+    gates.
 
     Args:
         model: Any module that contains tempergat layers.

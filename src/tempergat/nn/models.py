@@ -143,8 +143,8 @@ class NodeClassifier(nn.Module):
     def reset_parameters(self) -> None:
         """Draws all parameters anew, those of temperatures and gates apart.
 
-        Whatever the method, torch's generator moves on equally far: what is drawn
-        later, lazy layers and dropout, is the same for all of them too.
+        Whatever the method, torch's generator moves on equally far, so that what is
+        drawn later is the same for all of them too.
         """
         for module in (*self.convs, *self.norms, self.jk, self.lin):
             if isinstance(module, AttentionLayer):

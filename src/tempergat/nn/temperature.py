@@ -36,15 +36,17 @@ def set_theta(theta: Tensor, temperature: float) -> None:
     """Sets theta so that its temperature is the given one, to the last bit it can."""
     target = temperature - EPSILON
     # log(exp(t) - 1), written so that neither a small nor a large t loses digits.
-    theta.fill_(target + math.log(-math.expm1(-target)))
-    candidates = [theta.clone()]
+    start = torch.tensor(
+        target + math.log(-math.expm1(-target)), dtype=theta.dtype, device="cpu"
+    )
+    candidates = [start]
     for end in (-torch.inf, torch.inf):
-        nearby = theta.clone()
+        nearby = start
         for _ in range(4):
             nearby = torch.nextafter(nearby, torch.full_like(nearby, end))
             candidates.append(nearby)
-    errors = [(temperature_of(c) - temperature).abs().max().item() for c in candidates]
-    theta.copy_(candidates[errors.index(min(errors))])
+    errors = [(temperature_of(c) - temperature).abs().item() for c in candidates]
+    theta.fill_(candidates[errors.index(min(errors))].item())
 
 
 def temperature_of(theta: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -46,8 +47,9 @@ def upgrade(
         The new parameters.
 
     Raises:
-        ValueError: The model is itself a PyG layer (it cannot be replaced in place),
-            or a layer is lazy and has not seen an input yet.
+        ValueError: The model is itself a PyG layer (it cannot be replaced in place), a
+            layer is lazy and has not seen an input yet, or, for a gate, its weights
+            cannot be rescaled: shared with another module, or parametrised.
     """
     if type(model) in _REPLACEMENTS:
         raise ValueError(
@@ -55,12 +57,16 @@ def upgrade(
             f"example torch.nn.Sequential or PyG's, so that it can be replaced there"
         )
     places = _find(model)
-    for layer in {id(old): old for _, _, old in places}.values():
+    layers = list({id(old): old for _, _, old in places}.values())
+    for layer in layers:
         _refuse_lazy(layer)
+        if gate is not None:
+            _refuse_what_cannot_be_rescaled(layer, gate, model)
     replaced: dict[int, AttentionLayer] = {}
     for parent, name, old in places:
         if id(old) not in replaced:
-            replaced[id(old)] = _replace(old, temperature, gate, init_temp)
+            with torch.inference_mode(False):
+                replaced[id(old)] = _replace(old, temperature, gate, init_temp)
         parent._modules[name] = replaced[id(old)]
     new: list[nn.Parameter] = []
     for layer in replaced.values():
@@ -116,7 +122,6 @@ def _replace(
         "bias": old.bias is not None,
         "residual": old.residual,
         "flow": old.flow,
-        "aggr": old.aggr,
         "temperature": temperature,
         "init_temp": init_temp,
         "gate": gate,
@@ -149,10 +154,13 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     """Moves the old layer's parts, and what a user attached to it, to the new."""
     reference = next(old.parameters())
     new.to(device=reference.device, dtype=reference.dtype)
-    for name in old._modules:
-        new._modules[name] = old._modules[name]
-    for name in old._parameters:
-        new._parameters[name] = old._parameters[name]
+    new._modules.update(old._modules)
+    new._parameters.update(old._parameters)
+    new._buffers.update(old._buffers)
+    new._non_persistent_buffers_set |= old._non_persistent_buffers_set
+    new.aggr = old.aggr
+    for name in old.__dict__.keys() - new.__dict__.keys():
+        setattr(new, name, old.__dict__[name])
     # The dictionaries themselves, so that handles held by the user still remove.
     for name in (*_HOOK_DICTS, *_MESSAGE_HOOK_DICTS):
         if name in old.__dict__:
@@ -184,28 +192,54 @@ _MESSAGE_HOOK_DICTS = tuple(
 )
 
 
+# Aggregations of scaled messages that are scaled aggregations of messages.
+_HOMOGENEOUS = {"add", "sum", "mean", "max", "min"}
+
+
+def _refuse_what_cannot_be_rescaled(layer: Any, gate: Gate, model: nn.Module) -> None:
+    aggregations = layer.aggr if isinstance(layer.aggr, list) else [layer.aggr]
+    if not set(aggregations) <= _HOMOGENEOUS:
+        raise ValueError(
+            f"{layer} aggregates by {layer.aggr}, which a gate would change; upgrade "
+            f"it with gate=None"
+        )
+    owners: dict[int, int] = {}
+    for module in model.modules():
+        for parameter in module._parameters.values():
+            owners[id(parameter)] = owners.get(id(parameter), 0) + 1
+    for owner, name, _ in _rescaled(layer, gate):
+        parameter = owner._parameters.get(name)
+        if parameter is None or owners[id(parameter)] > 1:
+            problem = "parametrised" if parameter is None else "shared with others"
+            raise ValueError(
+                f"{name} of {owner} is {problem}, so a gate cannot be added without "
+                f"changing the model; upgrade it with gate=None, or make the weight "
+                f"one of its own first"
+            )
+
+
+def _rescaled(layer: Any, gate: Gate) -> Iterator[tuple[nn.Module, str, float]]:
+    """What to multiply by what, so that a gate at its start changes nothing."""
+    v2 = isinstance(layer, GATv2Conv | TemperGATv2Conv)
+    names = ["lin_l", "lin_r"] if v2 else ["lin", "lin_src", "lin_dst"]
+    if gate == "post" and v2:
+        names.append("lin_edge")
+    projections = [getattr(layer, name) for name in names]
+    for projection in {id(p): p for p in projections if p is not None}.values():
+        yield projection, "weight", 1.0 / _GATE_OPEN
+        if projection.bias is not None:
+            yield projection, "bias", 1.0 / _GATE_OPEN
+    if gate == "post":
+        for name in ("att",) if v2 else ("att_src", "att_dst"):
+            yield layer, name, _GATE_OPEN
+
+
 @torch.no_grad()
 def _start_gate(layer: Any) -> None:
     """Opens the gate to a constant and folds the constant into the weights."""
-    gates = [
-        getattr(layer, name)
-        for name in ("lin_gate", "lin_gate_src", "lin_gate_dst")
-        if hasattr(layer, name)
-    ]
-    for gate in gates:
-        gate.weight.zero_()
-        gate.bias.fill_(_GATE_BIAS)
-    names = ("lin", "lin_src", "lin_dst", "lin_l", "lin_r")
-    projections = [getattr(layer, name, None) for name in names]
-    if layer.gate == "post" and isinstance(layer, TemperGATv2Conv):
-        projections.append(layer.lin_edge)
-    for projection in {id(p): p for p in projections if p is not None}.values():
-        projection.weight.div_(_GATE_OPEN)
-        if projection.bias is not None:
-            projection.bias.div_(_GATE_OPEN)
-    if layer.gate == "post":
-        vectors = (
-            ("att",) if isinstance(layer, TemperGATv2Conv) else ("att_src", "att_dst")
-        )
-        for name in vectors:
-            getattr(layer, name).mul_(_GATE_OPEN)
+    for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
+        if hasattr(layer, name):
+            getattr(layer, name).weight.zero_()
+            getattr(layer, name).bias.fill_(_GATE_BIAS)
+    for owner, name, factor in _rescaled(layer, layer.gate):
+        getattr(owner, name).mul_(factor)

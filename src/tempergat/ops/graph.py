@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -66,8 +67,11 @@ class Graph:
         self.index_dtype = edge_index.dtype
         # A copy of its own: a later edit of edge_index must not reach the kernels,
         # and a cached graph must not keep edge_index alive.
-        largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
-        dtype = torch.int32 if largest < 2**31 else torch.int64
+        dtype = edge_index.dtype
+        # An exported program takes any size, so there is nothing to compare.
+        if not torch.compiler.is_exporting():
+            largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
+            dtype = torch.int32 if largest < 2**31 else torch.int64
         self.src, self.dst = edge_index.to(dtype, copy=True).unbind()
         self.edge_id = torch.arange(
             self.num_edges, device=edge_index.device, dtype=dtype
@@ -128,11 +132,12 @@ class Graph:
         return self._by_source
 
     def _rows(self, key: Tensor, other: Tensor, num_rows: int) -> Rows:
-        sorted_key, order = torch.sort(key, stable=True)
-        rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
-        pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)
-        position = order.to(key.dtype)
-        return Rows(pointer, other[order], position, self.edge_id[order])
+        with outside_inference_mode():
+            sorted_key, order = torch.sort(key, stable=True)
+            rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
+            pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)
+            position = order.to(key.dtype)
+            return Rows(pointer, other[order], position, self.edge_id[order])
 
     def with_self_loops(self) -> Graph:
         """The same graph with exactly one self-loop per node, made once."""
@@ -140,7 +145,9 @@ class Graph:
             return self
         if self._looped is None:
             size = (self.num_src, self.num_dst)
-            self._looped = Graph(self.edge_index, size, self_loops=True, check=False)
+            with outside_inference_mode():
+                edges = self.edge_index
+                self._looped = Graph(edges, size, self_loops=True, check=False)
         return self._looped
 
     def to(self, device: torch.device | str) -> Graph:
@@ -196,6 +203,11 @@ def is_tracing() -> bool:
     )
 
 
+def outside_inference_mode() -> AbstractContextManager[Any]:
+    """What is kept for later must be of use to training too."""
+    return nullcontext() if is_tracing() else torch.inference_mode(False)
+
+
 def _check_edge_index(edge_index: Tensor) -> None:
     if not isinstance(edge_index, Tensor):
         raise TypeError(
@@ -248,16 +260,20 @@ class GraphCache:
 
     def get(self, tensor: Tensor, key: Any, build: Any) -> Any:
         """The cached value for the tensor and key, or ``build()``, kept."""
-        if is_tracing() or tensor.is_inference():
+        if is_tracing():
             return build()
-        version = tensor._version
+        if tensor.is_inference():
+            with outside_inference_mode():
+                return build()
+        version = _version_of(tensor)
         with self._lock:
             entry = self._entries.get(tensor)
             if entry is not None and entry["version"] == version:
                 value = entry["values"].get(key)
                 if value is not None:
                     return value
-        value = build()
+        with outside_inference_mode():
+            value = build()
         with self._lock:
             entry = self._entries.get(tensor)
             if entry is None or entry["version"] != version:
@@ -277,6 +293,12 @@ class GraphCache:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _version_of(tensor: Tensor) -> tuple[int, ...]:
+    """What changes when the tensor's contents do, or when its data is replaced."""
+    strided = tensor.layout == torch.strided
+    return (tensor._version, tensor.data_ptr() if strided else 0, *tensor.shape)
 
 
 graph_cache = GraphCache()
