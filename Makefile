@@ -28,9 +28,9 @@ test-all: .venv/installed
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 bench: .venv/installed
-	$(BIN)/python benchmarks/attention_cpu.py
-	$(BIN)/python benchmarks/seeds.py
-	$(BIN)/python benchmarks/data_load.py
+	$(BIN)/python -m benchmarks.attention_cpu
+	$(BIN)/python -m benchmarks.seeds --device cpu
+	$(BIN)/python -m benchmarks.data_load
 
 .venv/installed: pyproject.toml constraints.txt $(wildcard CMakeLists.txt src/tempergat/ops/*.cpp src/tempergat/ops/*.h)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tempergat needs Python 3.11 or newer, found $$($(PYTHON) --version); set PYTHON=..."; exit 1; }
