@@ -5,7 +5,7 @@ builds of torch and slow to load.
 """
 
 import importlib.util
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,127 +45,31 @@ def _check_dtype(z: Tensor) -> None:
         )
 
 
-def gat_forward(
-    z: Tensor,
-    score_src: Tensor,
-    score_dst: Tensor | None,
-    edge_score: Tensor | None,
-    dropout_seed: Tensor | None,
-    by_target: Sequence[Tensor],
-    negative_slope: float,
-    dropout: float,
-    weights: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def gat_forward(z: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """GAT's output, the log-sum-exp of each row and, if asked for, the weights."""
     from tempergat.ops import gpu_gat
 
     _check_dtype(z)
-    return gpu_gat.forward(
-        z,
-        score_src,
-        score_dst,
-        edge_score,
-        dropout_seed,
-        by_target,
-        negative_slope,
-        dropout,
-        weights,
-    )
+    return gpu_gat.forward(z, *arguments)
 
 
-def gat_backward(
-    dout: Tensor,
-    dweights: Tensor | None,
-    z: Tensor,
-    score_src: Tensor,
-    score_dst: Tensor | None,
-    edge_score: Tensor | None,
-    dropout_seed: Tensor | None,
-    out: Tensor,
-    lse: Tensor,
-    by_target: Sequence[Tensor],
-    by_source: Sequence[Tensor],
-    negative_slope: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def gat_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of z, score_src, score_dst and edge_score (no rows: absent)."""
     from tempergat.ops import gpu_gat
 
-    return gpu_gat.backward(
-        dout,
-        dweights,
-        z,
-        score_src,
-        score_dst,
-        edge_score,
-        dropout_seed,
-        out,
-        lse,
-        by_target,
-        by_source,
-        negative_slope,
-        dropout,
-    )
+    return gpu_gat.backward(*arguments)
 
 
-def gatv2_forward(
-    z_src: Tensor,
-    z_dst: Tensor,
-    att: Tensor,
-    edge: Tensor | None,
-    dropout_seed: Tensor | None,
-    by_target: Sequence[Tensor],
-    negative_slope: float,
-    dropout: float,
-    weights: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
+def gatv2_forward(z_src: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     """GATv2's output, the log-sum-exp of each row and, if asked for, the weights."""
     from tempergat.ops import gpu_gatv2
 
     _check_dtype(z_src)
-    return gpu_gatv2.forward(
-        z_src,
-        z_dst,
-        att,
-        edge,
-        dropout_seed,
-        by_target,
-        negative_slope,
-        dropout,
-        weights,
-    )
+    return gpu_gatv2.forward(z_src, *arguments)
 
 
-def gatv2_backward(
-    dout: Tensor,
-    dweights: Tensor | None,
-    z_src: Tensor,
-    z_dst: Tensor,
-    att: Tensor,
-    edge: Tensor | None,
-    dropout_seed: Tensor | None,
-    out: Tensor,
-    lse: Tensor,
-    by_target: Sequence[Tensor],
-    by_source: Sequence[Tensor],
-    negative_slope: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def gatv2_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
     from tempergat.ops import gpu_gatv2
 
-    return gpu_gatv2.backward(
-        dout,
-        dweights,
-        z_src,
-        z_dst,
-        att,
-        edge,
-        dropout_seed,
-        out,
-        lse,
-        by_target,
-        by_source,
-        negative_slope,
-        dropout,
-    )
+    return gpu_gatv2.backward(*arguments)
