@@ -159,9 +159,9 @@ def _features(store: Any) -> list[Finding]:
         low, high = float(finite.min()), float(finite.max())
         if x.layout == torch.sparse_csr and zeros:
             low, high = min(low, 0.0), max(high, 0.0)
-        findings.append(
-            Finding(f"range of features{where}", {"least": low, "most": high})
-        )
+        # Six digits: what float32 holds.
+        ends = {"least": float(f"{low:.6g}"), "most": float(f"{high:.6g}")}
+        findings.append(Finding(f"range of features{where}", ends))
         findings.append(
             Finding(f"share of zeros{where}", round(zeros / x.numel(), 4), "kept")
         )
