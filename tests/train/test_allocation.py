@@ -28,8 +28,8 @@ def faults_of_two_blocks():
 torch.ones(10)
 before = resident()
 with memory_kept(torch.device("cpu")):
-    faults_of_two_blocks()
-    faults = faults_of_two_blocks()
+    # The first call takes the memory; a fault now and then has other causes.
+    faults = min([faults_of_two_blocks() for _ in range(10)][1:])
     kept = resident() - before
 print(faults < 100, kept > BLOCK / 2, resident() - before < BLOCK / 2)
 """
