@@ -4,6 +4,7 @@ Triton is imported at the first call, not with the package: it is absent from CP
 builds of torch and slow to load.
 """
 
+import functools
 import importlib.util
 from typing import Any
 
@@ -20,11 +21,9 @@ def refusal(graph: Graph, z: Tensor) -> str | None:
     """Why these kernels cannot serve a call; None when they can."""
     if not z.is_cuda:
         return f"z is on {z.device}, not on a CUDA device"
-    if importlib.util.find_spec("triton") is None:
-        return "triton is not installed; it comes with CUDA builds of torch"
-    if torch.cuda.get_device_capability(z.device) < (8, 0):
-        name = torch.cuda.get_device_name(z.device)
-        return f"{name} is older than compute capability 8.0"
+    reason = _device_refusal(z.get_device())
+    if reason is not None:
+        return reason
     if z.dtype not in _DTYPES:
         return f"{z.dtype} is not among float32, bfloat16 and float16"
     if graph.device != z.device:
@@ -33,6 +32,16 @@ def refusal(graph: Graph, z: Tensor) -> str | None:
         return f"z is empty ({list(z.shape)})"
     if z.size(-1) > _MOST_CHANNELS:
         return f"{z.size(-1)} channels per head are more than {_MOST_CHANNELS}"
+    return None
+
+
+@functools.cache
+def _device_refusal(device: int) -> str | None:
+    if importlib.util.find_spec("triton") is None:
+        return "triton is not installed; it comes with CUDA builds of torch"
+    if torch.cuda.get_device_capability(device) < (8, 0):
+        name = torch.cuda.get_device_name(device)
+        return f"{name} is older than compute capability 8.0"
     return None
 
 

@@ -12,20 +12,24 @@ from torch import Tensor
 
 from tempergat.ops.gpu_kernels import (
     Tile,
+    attend,
     cells_of_tile,
     choose_tile,
-    dropout_arguments,
+    dropout_of,
     keep_factor,
     load_item,
-    merge_lanes,
-    merge_softmax,
     merge_sum,
-    normalise,
     on_device,
     segment_sum,
     statistics,
+    store_softmax,
 )
+from tempergat.ops.gpu_launch import divide_up, launch
 from tempergat.ops.gpu_schedule import crossing, schedule
+
+
+def _dense(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.contiguous()
 
 
 def _tile(z: Tensor) -> Tile:
@@ -107,19 +111,10 @@ def _forward_kernel(
                 weight *= factors[k]
             summed += weight[:, :, None] * rows_j[k].to(tl.float32)
 
-    top, total, summed = merge_lanes(top, total, summed)
-    if partial >= 0:
-        tl.store(part_ptr + partial * (H * C) + cell, summed, mask=within)
-        target = part_statistics_ptr + partial * (2 * H) + heads
-        tl.store(target, top, mask=head_within)
-        tl.store(target + H, total, mask=head_within)
-    else:
-        filled = end > start
-        result = tl.where(filled, summed / total[:, None], 0.0)
-        lse = tl.where(filled, top + tl.log(total), 0.0)
-        result = result.to(out_ptr.dtype.element_ty)
-        tl.store(out_ptr + row * (H * C) + cell, result, mask=within)
-        tl.store(lse_ptr + row * H + heads, lse, mask=head_within)
+    store_softmax(
+        top, total, summed, end > start, row, partial, heads, cell, within,
+        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+    )  # fmt: skip
 
 
 def forward(
@@ -134,35 +129,11 @@ def forward(
     weights: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output, the log-sum-exp of each row and, if asked for, the weights."""
-    pointer, other, position, edge_id = by_target
-    z, score_src = z.contiguous(), score_src.contiguous()
-    score_dst = None if score_dst is None else score_dst.contiguous()
-    edge_score = None if edge_score is None else edge_score.contiguous()
-    rows, (_, heads, channels) = pointer.size(0) - 1, z.shape
-    out = z.new_empty(rows, heads, channels)
-    lse = score_src.new_empty(rows, heads)
-    # Edges that no row reaches weigh nothing.
-    logit = score_src.new_zeros(other.size(0) if weights else 0, heads)
-    dropped = dropout_arguments(dropout, dropout_seed)
-    tile = _tile(z)
-    with on_device(z):
-        plan = schedule(pointer)
-        part = score_src.new_empty(plan.num_partials, heads, channels)
-        part_statistics = score_src.new_empty(plan.num_partials, 2, heads)
-        grid = (plan.items.size(0), triton.cdiv(heads, tile.heads))
-        if grid[0]:
-            _forward_kernel[grid](
-                z, score_src, score_dst, edge_score,
-                plan.items, other, position, edge_id,
-                out, lse, logit, part, part_statistics,
-                slope=negative_slope, SCORE_DST=score_dst is not None,
-                EDGE=edge_score is not None, LOGIT=weights,
-                **tile.settings(heads, channels), **dropped,
-            )  # fmt: skip
-        merge_softmax(plan, part, part_statistics, out, lse)
-        if weights:
-            normalise(plan, by_target, lse, logit, dropped)
-    return out, lse, logit
+    inputs = [_dense(x) for x in (z, score_src, score_dst, edge_score)]
+    flags = (score_dst is not None, edge_score is not None)
+    dropped = dropout_of(dropout, dropout_seed)
+    settings = (by_target, negative_slope, dropped, weights)
+    return attend(_forward_kernel, _tile(z), inputs, flags, *settings)
 
 
 @triton.jit(do_not_specialize=["threshold"])
@@ -275,9 +246,8 @@ def backward(
     """The gradients of z, score_src, score_dst and edge_score (no rows: absent)."""
     pointer, other, position, edge_id = by_source
     dout, z, score_src = dout.contiguous(), z.contiguous(), score_src.contiguous()
-    score_dst = None if score_dst is None else score_dst.contiguous()
-    edge_score = None if edge_score is None else edge_score.contiguous()
-    dweights = None if dweights is None else dweights.contiguous()
+    score_dst, edge_score = _dense(score_dst), _dense(edge_score)
+    dweights = _dense(dweights)
     _, heads, channels = z.shape
     dz = torch.empty_like(z)
     dscore_src = torch.empty_like(score_src)
@@ -287,6 +257,7 @@ def backward(
         du = score_src.new_empty(other.size(0), heads)
     else:
         du = torch.zeros_like(edge_score)
+    dropped = dropout_of(dropout, dropout_seed)
     tile = _tile(z)
     with on_device(z):
         target_plan, plan = schedule(by_target[0]), schedule(pointer)
@@ -300,19 +271,23 @@ def backward(
                 target_plan, out.size(0), by_target[2], weights, dweights
             )
         table = statistics(dout, out, lse, extra, score_dst)
-        part = score_src.new_empty(plan.num_partials, heads, channels)
+        part = score_src.new_empty(plan.num_partials, heads * channels)
         part_score = score_src.new_empty(plan.num_partials, heads)
-        grid = (plan.items.size(0), triton.cdiv(heads, tile.heads))
-        if grid[0]:
-            _backward_kernel[grid](
+        launch(
+            _backward_kernel,
+            (plan.items.size(0), divide_up(heads, tile.heads)),
+            (
                 dout, dweights, z, score_src, table, edge_score,
                 plan.items, other, position, edge_id,
-                dz, dscore_src, du, part, part_score,
-                slope=negative_slope, SCORE_DST=score_dst is not None,
-                EDGE=edge_score is not None, DWEIGHT=dweights is not None,
-                **tile.settings(heads, channels),
-                **dropout_arguments(dropout, dropout_seed),
-            )  # fmt: skip
+                dz, dscore_src, du, part, part_score, dropped.seed,
+            ),
+            (dropped.threshold, dropped.keep_scale, negative_slope),
+            (
+                *tile.constants(heads, channels), score_dst is not None,
+                edge_score is not None, dweights is not None, dropped.on,
+            ),
+            tile.warps,
+        )  # fmt: skip
         merge_sum(plan, part, dz)
         merge_sum(plan, part_score, dscore_src)
         absent = score_src.new_empty(0, heads)

@@ -8,6 +8,7 @@ logits twice: by target (one row per edge; gives the gradients of z_dst, att and
 and by source (two rows per edge; gives the gradient of z_src).
 """
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -17,19 +18,19 @@ from torch import Tensor
 
 from tempergat.ops.gpu_kernels import (
     Tile,
+    attend,
     cells_of_tile,
     choose_tile,
-    dropout_arguments,
+    dropout_of,
     keep_factor,
     load_item,
-    merge_lanes,
-    merge_softmax,
     merge_sum,
-    normalise,
     on_device,
     segment_sum,
     statistics,
+    store_softmax,
 )
+from tempergat.ops.gpu_launch import divide_up, launch
 from tempergat.ops.gpu_schedule import schedule
 
 # Programs of the pass by target, each of which serves every n-th item and keeps a sum
@@ -38,12 +39,21 @@ from tempergat.ops.gpu_schedule import schedule
 _TARGET_PROGRAMS = 16384
 
 
+@functools.cache
+def _cache_size(device: int) -> int:
+    return int(torch.cuda.get_device_properties(device).L2_cache_size)
+
+
+def _dense(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.contiguous()
+
+
 def _tile(z: Tensor, lanes: int) -> Tile:
     rows, heads, channels = z.shape
     size, width = z.element_size(), lanes
     if z.is_cuda:
         # A table that just fails to fit the cache is read slice by slice.
-        cache = torch.cuda.get_device_properties(z.device).L2_cache_size
+        cache = _cache_size(z.get_device())
         slice_width = cache // 2 // (rows * size)
         if z.numel() * size > cache and slice_width >= max(channels, 32):
             width = min(lanes, slice_width)
@@ -123,19 +133,10 @@ def _forward_kernel(
                 weight *= factors[k]
             summed += weight[:, :, None] * rows_j[k]
 
-    top, total, summed = merge_lanes(top, total, summed)
-    if partial >= 0:
-        tl.store(part_ptr + partial * (H * C) + cell, summed, mask=within)
-        target = part_statistics_ptr + partial * (2 * H) + heads
-        tl.store(target, top, mask=head_within)
-        tl.store(target + H, total, mask=head_within)
-    else:
-        filled = end > start
-        result = tl.where(filled, summed / total[:, None], 0.0)
-        lse = tl.where(filled, top + tl.log(total), 0.0)
-        result = result.to(out_ptr.dtype.element_ty)
-        tl.store(out_ptr + row * (H * C) + cell, result, mask=within)
-        tl.store(lse_ptr + row * H + heads, lse, mask=head_within)
+    store_softmax(
+        top, total, summed, end > start, row, partial, heads, cell, within,
+        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+    )  # fmt: skip
 
 
 def forward(
@@ -150,41 +151,19 @@ def forward(
     weights: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The output, the log-sum-exp of each row and, if asked for, the weights."""
-    pointer, other, position, edge_id = by_target
-    z_src, z_dst, att = z_src.contiguous(), z_dst.contiguous(), att.contiguous()
-    edge = None if edge is None else edge.contiguous()
-    rows, (_, heads, channels) = pointer.size(0) - 1, z_src.shape
-    out = z_src.new_empty(rows, heads, channels)
-    lse = att.new_empty(rows, heads)
-    # Edges that no row reaches weigh nothing.
-    logit = att.new_zeros(other.size(0) if weights else 0, heads)
-    dropped = dropout_arguments(dropout, dropout_seed)
+    inputs = [_dense(x) for x in (z_src, z_dst, att, edge)]
     tile = _tile(z_src, lanes=512 // z_src.element_size())
-    with on_device(z_src):
-        plan = schedule(pointer)
-        part = att.new_empty(plan.num_partials, heads, channels)
-        part_statistics = att.new_empty(plan.num_partials, 2, heads)
-        grid = (plan.items.size(0), triton.cdiv(heads, tile.heads))
-        if grid[0]:
-            _forward_kernel[grid](
-                z_src, z_dst, att, edge,
-                plan.items, other, position, edge_id,
-                out, lse, logit, part, part_statistics,
-                slope=negative_slope, EDGE=edge is not None, LOGIT=weights,
-                **tile.settings(heads, channels), **dropped,
-            )  # fmt: skip
-        merge_softmax(plan, part, part_statistics, out, lse)
-        if weights:
-            normalise(plan, by_target, lse, logit, dropped)
-    return out, lse, logit
+    dropped = dropout_of(dropout, dropout_seed)
+    settings = (by_target, negative_slope, dropped, weights)
+    return attend(_forward_kernel, tile, inputs, (edge is not None,), *settings)
 
 
 @triton.jit(do_not_specialize=["num_items", "threshold"])
 def _target_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
-    items_ptr, other_ptr, position_ptr, edge_id_ptr, num_items,
+    items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_dst_ptr, datt_ptr, dedge_ptr, part_ptr,
-    seed_ptr, threshold, keep_scale, slope,
+    seed_ptr, num_items, threshold, keep_scale, slope,
     H: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
@@ -356,20 +335,20 @@ def backward(
     """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
     dout, att = dout.contiguous(), att.contiguous()
     z_src, z_dst = z_src.contiguous(), z_dst.contiguous()
-    edge = None if edge is None else edge.contiguous()
-    dweights = None if dweights is None else dweights.contiguous()
+    edge, dweights = _dense(edge), _dense(dweights)
     _, heads, channels = z_src.shape
     dz_src, dz_dst = torch.empty_like(z_src), torch.empty_like(z_dst)
     dedge = z_dst.new_empty(0, heads, channels)
     if edge is not None:
         dedge = torch.zeros_like(edge)
     tile = _tile(z_src, lanes=128)
-    blocks = triton.cdiv(heads, tile.heads)
-    settings = {
-        "slope": negative_slope, "EDGE": edge is not None,
-        "DWEIGHT": dweights is not None,
-        **tile.settings(heads, channels), **dropout_arguments(dropout, dropout_seed),
-    }  # fmt: skip
+    blocks = divide_up(heads, tile.heads)
+    dropped = dropout_of(dropout, dropout_seed)
+    numbers = (dropped.threshold, dropped.keep_scale, negative_slope)
+    constants = (
+        *tile.constants(heads, channels), edge is not None, dweights is not None,
+        dropped.on,
+    )  # fmt: skip
     with on_device(z_src):
         target_plan = schedule(by_target[0])
         extra = None
@@ -386,20 +365,30 @@ def backward(
 
         items = target_plan.items.size(0)
         programs = min(items, _TARGET_PROGRAMS)
-        part = att.new_empty(target_plan.num_partials, heads, channels)
+        part = att.new_empty(target_plan.num_partials, heads * channels)
         datt = att.new_empty(programs, heads, channels)
-        if programs:
-            _target_kernel[(programs, blocks)](
-                *tensors, target_plan.items, *by_target[1:], items,
-                dz_dst, datt, dedge, part, **settings,
-            )  # fmt: skip
+        launch(
+            _target_kernel,
+            (programs, blocks),
+            (
+                *tensors, target_plan.items, *by_target[1:],
+                dz_dst, datt, dedge, part, dropped.seed,
+            ),
+            (items, *numbers),
+            constants,
+            tile.warps,
+        )  # fmt: skip
         merge_sum(target_plan, part, dz_dst)
 
         plan = schedule(by_source[0])
-        part = att.new_empty(plan.num_partials, heads, channels)
-        if plan.items.size(0):
-            _source_kernel[(plan.items.size(0), blocks)](
-                *tensors, plan.items, *by_source[1:], dz_src, part, **settings
-            )
+        part = att.new_empty(plan.num_partials, heads * channels)
+        launch(
+            _source_kernel,
+            (plan.items.size(0), blocks),
+            (*tensors, plan.items, *by_source[1:], dz_src, part, dropped.seed),
+            numbers,
+            constants,
+            tile.warps,
+        )
         merge_sum(plan, part, dz_src)
     return dz_src, dz_dst, datt.sum(0), dedge

@@ -6,6 +6,7 @@ Letters: E edges of a step, H heads of a tile, C channels of a tile, R rows, K
 partial results. Offsets into tables are 64 bits wide throughout.
 """
 
+import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -15,7 +16,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu_schedule import Schedule
+from tempergat.ops.gpu_launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu_schedule import Schedule, schedule
 from tempergat.ops.random import drop_threshold
 
 
@@ -32,20 +34,14 @@ class Tile(NamedTuple):
     unroll: int
     warps: int
 
-    def settings(self, heads: int, channels: int) -> dict[str, Any]:
-        """The kernels' arguments for a table with so many heads and channels."""
-        return {
-            "H": heads,
-            "C": channels,
-            "BLOCK_E": self.edges,
-            "BLOCK_H": self.heads,
-            "BLOCK_C": self.channels,
-            "UNROLL": self.unroll,
-            "EXACT": heads % self.heads == 0 and channels == self.channels,
-            "num_warps": self.warps,
-        }
+    def constants(self, heads: int, channels: int) -> tuple[int, ...]:
+        """The kernels' H, C, BLOCK_E, BLOCK_H, BLOCK_C, UNROLL and EXACT."""
+        exact = heads % self.heads == 0 and channels == self.channels
+        blocks = (self.edges, self.heads, self.channels, self.unroll)
+        return (heads, channels, *blocks, exact)
 
 
+@functools.lru_cache
 def choose_tile(
     heads: int, channels: int, itemsize: int, width: int, lanes: int
 ) -> Tile:
@@ -61,27 +57,32 @@ def choose_tile(
     if channels % 4:
         # Such rows cannot be read 16 bytes at a time; a thread has its hands full.
         width, lanes = min(width, 64), min(lanes, 64)
-    padded = triton.next_power_of_2(channels)
-    block = min(triton.next_power_of_2(heads), max(1, width // padded))
+    padded = power_of_two(channels)
+    block = min(power_of_two(heads), max(1, width // padded))
     columns = block * padded
     edges = max(1, lanes // columns)
     unroll = 4 if edges * columns * itemsize <= 1024 else 2
     return Tile(block, padded, edges, unroll, max(1, min(8, columns // 512)))
 
 
+class Dropout(NamedTuple):
+    """Dropout as the kernels take it: seed, threshold, keep_scale and DROPOUT."""
+
+    seed: Tensor | None
+    threshold: int
+    keep_scale: float
+    on: bool
+
+
+def dropout_of(rate: float, seed: Tensor | None) -> Dropout:
+    """The kernels' arguments for dropout at this rate."""
+    scale = 1.0 / (1.0 - rate) if rate < 1.0 else float("nan")
+    return Dropout(seed, drop_threshold(rate), scale, rate > 0.0)
+
+
 def on_device(tensor: Tensor) -> AbstractContextManager[Any]:
     """Makes a CUDA tensor's device the current one, where kernels are launched."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
-
-
-def dropout_arguments(dropout: float, seed: Tensor | None) -> dict[str, Any]:
-    """The kernels' arguments for dropout."""
-    return {
-        "seed_ptr": seed,
-        "threshold": drop_threshold(dropout),
-        "keep_scale": 1.0 / (1.0 - dropout) if dropout < 1.0 else float("nan"),
-        "DROPOUT": dropout > 0.0,
-    }
 
 
 @triton.jit
@@ -130,7 +131,7 @@ def cells_of_tile(
 
 
 @triton.jit
-def merge_lanes(top, total, summed):
+def _merge_lanes(top, total, summed):
     """One softmax of those that each lane of edges has kept for itself."""
     highest = tl.max(top, axis=0)
     safe = tl.where(highest == -float("inf"), 0.0, highest)
@@ -140,6 +141,27 @@ def merge_lanes(top, total, summed):
         tl.sum(scale * total, axis=0),
         tl.sum(scale[:, :, None] * summed, axis=0),
     )
+
+
+@triton.jit
+def store_softmax(
+    top, total, summed, filled, row, partial, heads, cell, within,
+    out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H: tl.constexpr, C: tl.constexpr,
+):  # fmt: skip
+    """Writes what an item of the forward pass found: its row, or its partial result."""
+    head_within = heads < H
+    top, total, summed = _merge_lanes(top, total, summed)
+    if partial >= 0:
+        tl.store(part_ptr + partial * (H * C) + cell, summed, mask=within)
+        target = part_statistics_ptr + partial * (2 * H) + heads
+        tl.store(target, top, mask=head_within)
+        tl.store(target + H, total, mask=head_within)
+    else:
+        result = tl.where(filled, summed / total[:, None], 0.0)
+        lse = tl.where(filled, top + tl.log(total), 0.0)
+        result = result.to(out_ptr.dtype.element_ty)
+        tl.store(out_ptr + row * (H * C) + cell, result, mask=within)
+        tl.store(lse_ptr + row * H + heads, lse, mask=head_within)
 
 
 @triton.jit(do_not_specialize=["num_rows"])
@@ -188,12 +210,11 @@ def statistics(
         return table
     tile = choose_tile(heads, channels, dout.element_size(), 256, 256)
     block = max(1, 1024 // (tile.heads * tile.channels))
-    grid = (triton.cdiv(rows, block), triton.cdiv(heads, tile.heads))
-    _statistics_kernel[grid](
-        dout, out, lse, extra, score, table, rows, heads, channels,
-        block, tile.heads, tile.channels, extra is not None, score is not None,
-        num_warps=4,
-    )  # fmt: skip
+    grid = (divide_up(rows, block), divide_up(heads, tile.heads))
+    flags = (extra is not None, score is not None)
+    constants = (heads, channels, block, tile.heads, tile.channels, *flags)
+    tensors = (dout, out, lse, extra, score, table)
+    launch(_statistics_kernel, grid, tensors, (rows,), constants, warps=4)
     return table
 
 
@@ -238,13 +259,11 @@ def merge_softmax(
 ) -> None:
     """Writes the rows that were cut, from the chunks' maxima, totals and sums."""
     _, heads, channels = out.shape
-    block = triton.next_power_of_2(channels)
+    block = power_of_two(channels)
+    constants = (heads, channels, max(1, min(32, 2048 // block)), block)
+    tensors = (plan.merges, part, part_statistics, out, lse)
     grid = (plan.merges.size(0), heads)
-    if plan.num_partials:
-        _merge_softmax_kernel[grid](
-            plan.merges, part, part_statistics, out, lse,
-            heads, channels, max(1, min(32, 2048 // block)), block, num_warps=4,
-        )  # fmt: skip
+    launch(_merge_softmax_kernel, grid, tensors, (), constants, warps=4)
 
 
 @triton.jit
@@ -269,14 +288,11 @@ def _merge_sum_kernel(
 
 def merge_sum(plan: Schedule, part: Tensor, out: Tensor) -> None:
     """Writes the rows that were cut as the sum of their partial results."""
-    if not plan.num_partials:
-        return
-    width = out[0].numel()
-    block = min(128, triton.next_power_of_2(width))
-    grid = (plan.merges.size(0), triton.cdiv(width, block))
-    _merge_sum_kernel[grid](
-        plan.merges, part, out, width, 2048 // block, block, num_warps=4
-    )
+    width = part.size(1)
+    block = min(128, power_of_two(width))
+    grid = (plan.merges.size(0), divide_up(width, block))
+    constants = (width, 2048 // block, block)
+    launch(_merge_sum_kernel, grid, (plan.merges, part, out), (), constants, warps=4)
 
 
 @triton.jit
@@ -318,13 +334,11 @@ def segment_sum(
     heads = value.size(1)
     out = value.new_empty(num_rows, heads)
     part = value.new_empty(plan.num_partials, heads)
-    block = min(32, triton.next_power_of_2(heads))
-    grid = (plan.items.size(0), triton.cdiv(heads, block))
-    if grid[0]:
-        _segment_sum_kernel[grid](
-            plan.items, index, value, factor, part, out,
-            heads, max(1, 128 // block), block, factor is not None, num_warps=1,
-        )  # fmt: skip
+    block = min(32, power_of_two(heads))
+    grid = (plan.items.size(0), divide_up(heads, block))
+    constants = (heads, max(1, 128 // block), block, factor is not None)
+    tensors = (plan.items, index, value, factor, part, out)
+    launch(_segment_sum_kernel, grid, tensors, (), constants, warps=1)
     merge_sum(plan, part, out)
     return out
 
@@ -358,16 +372,68 @@ def normalise(
     rows: Sequence[Tensor],
     lse: Tensor,
     weights: Tensor,
-    dropped: dict[str, Any],
+    dropout: Dropout,
 ) -> None:
     """Turns logits into weights in place, the dropout mask included."""
     _, _, position, edge_id = rows
     heads = weights.size(1)
-    block = min(32, triton.next_power_of_2(heads))
-    grid = (plan.items.size(0), triton.cdiv(heads, block))
-    if grid[0]:
-        _normalise_kernel[grid](
-            plan.items, position, edge_id, lse, weights,
-            H=heads, BLOCK_E=max(1, 128 // block), BLOCK_H=block, num_warps=1,
-            **dropped,
+    block = min(32, power_of_two(heads))
+    grid = (plan.items.size(0), divide_up(heads, block))
+    constants = (heads, max(1, 128 // block), block, dropout.on)
+    tensors = (plan.items, position, edge_id, lse, weights, dropout.seed)
+    numbers = (dropout.threshold, dropout.keep_scale)
+    launch(_normalise_kernel, grid, tensors, numbers, constants, warps=1)
+
+
+def attend(
+    kernel: Any,
+    tile: Tile,
+    inputs: Sequence[Tensor | None],
+    flags: tuple[bool, ...],
+    by_target: Sequence[Tensor],
+    negative_slope: float,
+    dropout: Dropout,
+    weights: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Runs a forward pass.
+
+    Returns:
+        The output, the log-sum-exp of each row and, if asked for, the weights.
+
+    Args:
+        kernel: The backbone's kernel.
+        tile: The part of a row its programs serve.
+        inputs: The four tensors that attention is made of, the features first.
+        flags: The kernel's constants between the tile and LOGIT.
+        by_target: The edges by target.
+        negative_slope: LeakyReLU's slope below zero.
+        dropout: Dropout on the weights.
+        weights: Whether to return the weights.
+    """
+    pointer, other, position, edge_id = by_target
+    z = inputs[0]
+    assert z is not None
+    rows, (_, heads, channels) = pointer.size(0) - 1, z.shape
+    out = z.new_empty(rows, heads, channels)
+    lse = z.new_empty(rows, heads, dtype=torch.float32)
+    # Edges that no row reaches weigh nothing.
+    logit = lse.new_zeros(other.size(0) if weights else 0, heads)
+    with on_device(z):
+        plan = schedule(pointer)
+        part = lse.new_empty(plan.num_partials, heads * channels)
+        part_statistics = lse.new_empty(plan.num_partials, 2, heads)
+        launch(
+            kernel,
+            (plan.items.size(0), divide_up(heads, tile.heads)),
+            (
+                *inputs, plan.items, other, position, edge_id,
+                out, lse, logit, part, part_statistics, dropout.seed,
+            ),
+            (dropout.threshold, dropout.keep_scale, negative_slope),
+            (*tile.constants(heads, channels), *flags, weights, dropout.on),
+            tile.warps,
         )  # fmt: skip
+        merge_softmax(plan, part, part_statistics, out, lse)
+        if weights:
+            normalise(plan, by_target, lse, logit, dropout)
+    return out, lse, logit

@@ -39,7 +39,10 @@ def register(
     for key, function in run.items():
         library.impl(name, function, key)  # type: ignore[no-untyped-call]
     torch.library.register_fake(full, shapes, lib=library)
-    torch.library.register_autograd(full, gradient, setup_context=save, lib=library)
+    differentiable = _differentiable(name, save, gradient)
+    library.impl(  # type: ignore[no-untyped-call]
+        name, differentiable, "Autograd", with_keyset=True
+    )
     torch.library.register_vmap(full, fold, lib=library)
     rules = {
         "forward": getattr(torch.ops.tempergat, name),
@@ -51,16 +54,52 @@ def register(
     _functions[name] = type(name, (torch.autograd.Function,), members)
 
 
+def _differentiable(
+    name: str, save: Callable[..., None], gradient: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The op as autograd sees it.
+
+    What `torch.library.register_autograd` would make, without its look at the schema
+    in every call, which takes longer than a small graph's attention.
+    """
+    op = getattr(torch.ops.tempergat, name).default
+
+    def below(keyset: Any, arguments: Any) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            return op.redispatch(keyset & torch._C._after_autograd_keyset, *arguments)
+
+    def forward(ctx: Any, keyset: Any, *arguments: Any) -> Any:
+        result = below(keyset, arguments)
+        save(ctx, arguments, result)
+        return result
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return (None, *gradient(ctx, *gradients))
+
+    members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    function: Any = type(f"{name}_eager", (torch.autograd.Function,), members)
+
+    def run(keyset: Any, *arguments: Any) -> Any:
+        if torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments):
+            return function.apply(keyset, *arguments)
+        return below(keyset, arguments)
+
+    return run
+
+
 def call(name: str, *arguments: Any) -> Any:
     """Runs one of our ops."""
     # What torch.library makes of a gradient formula is unknown to the function
     # transforms (vmap of grad); an autograd.Function of the same parts is known.
-    if (
-        not torch.compiler.is_compiling()
-        and torch._C._are_functorch_transforms_active()
-    ):
+    op = getattr(torch.ops.tempergat, name)
+    if torch.compiler.is_compiling():
+        return op(*arguments)
+    if torch._C._are_functorch_transforms_active():
         return _functions[name].apply(*arguments)
-    return getattr(torch.ops.tempergat, name)(*arguments)
+    if torch.is_grad_enabled():
+        return op(*arguments)
+    with torch._C._AutoDispatchBelowAutograd():
+        return op(*arguments)
 
 
 def fold(x: Tensor, dim: int | None, axis: int, size: int) -> Tensor:

@@ -1,0 +1,74 @@
+"""How the GPU kernels are launched: with as little work on the host as can be.
+
+Triton looks at every argument of every launch to find the compiled kernel that fits,
+which takes longer than a kernel on a small graph. Here the compiled kernel is kept by
+what it depends on, and handed plain addresses from the second launch on.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import triton
+from torch import Tensor
+from triton.compiler import CompiledKernel
+
+_compiled: dict[Any, CompiledKernel] = {}
+# Before 3.3 a compiled kernel took its arguments without the constants.
+_TAKES_CONSTANTS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
+# Up to here Triton passes a number as 32 bits.
+_WIDEST = 2**31
+
+
+def divide_up(number: int, by: int) -> int:
+    """The quotient, rounded up."""
+    return -(-number // by)
+
+
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not below the number."""
+    return 1 << (number - 1).bit_length()
+
+
+def launch(
+    kernel: Any,
+    grid: tuple[int, int],
+    tensors: Sequence[Tensor | None],
+    numbers: tuple[int | float, ...],
+    constants: tuple[Any, ...],
+    warps: int,
+) -> None:
+    """Starts a kernel whose parameters are tensors, numbers and constants, in order.
+
+    Whole numbers must be among the kernel's ``do_not_specialize``. Nothing is started
+    for an empty grid.
+
+    Args:
+        kernel: The kernel, as decorated by Triton.
+        grid: How many programs it has along both axes.
+        tensors: Its pointers; None for one that the constants say is not used.
+        numbers: Its numbers.
+        constants: Its compile-time constants.
+        warps: Warps of a program.
+    """
+    if grid[0] == 0 or grid[1] == 0:
+        return
+    addresses = [None if t is None else t.data_ptr() for t in tensors]
+    types = [None if t is None else t.dtype for t in tensors]
+    devices = {t.get_device() for t in tensors if t is not None}
+    if len(devices) > 1:
+        places = sorted({str(t.device) for t in tensors if t is not None})
+        raise ValueError(
+            f"attention takes all its tensors from one device, got {places}; move "
+            "them with .to()"
+        )
+    # Compiled code relies on 16-byte alignment and on the width of the numbers.
+    aligned = not any(a is not None and a % 16 for a in addresses)
+    usual = aligned and max(numbers, default=0) < _WIDEST
+    key = (kernel.fn, warps, constants, *types, *devices) if usual else None
+    compiled = _compiled.get(key)
+    if compiled is not None:
+        compiled[(*grid, 1)](*addresses, *numbers, *constants)
+        return
+    compiled = kernel[grid](*tensors, *numbers, *constants, num_warps=warps)
+    if usual and _TAKES_CONSTANTS and isinstance(compiled, CompiledKernel):
+        _compiled[key] = compiled
