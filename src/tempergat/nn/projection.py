@@ -6,7 +6,7 @@ from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.ops import sparse
 from tempergat.ops.graph import graph_cache
-from tempergat.ops.masks import dropout
+from tempergat.ops.dropout import dropout
 from tempergat.ops.sparse import SparseFeatures
 
 Features = Tensor | SparseFeatures

@@ -18,14 +18,16 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.graph import Graph, Rows
-from tempergat.ops.random import drop_threshold
+from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in cpu_call.h.
-INTERFACE_VERSION = 2
+INTERFACE_VERSION = 3
 ISAS = ("generic", "avx2", "avx512")
 REMEDY = "python -m tempergat.ops.build"
 
 STORAGE = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
+# The functions that drop elements out, by the type they take.
+DROPOUT_TYPES = {torch.float32: "dropout_float", torch.float64: "dropout_double"}
 _FAILURES = {1: "out of memory", 2: "unknown storage type"}
 
 
@@ -114,29 +116,39 @@ class Library:
         self.isa = self.best_isa = _bind(self._functions, "best_isa")()
         for name in KERNELS:
             _bind(self._functions, name, ctypes.POINTER(_Call))
-        words = (ctypes.c_void_p, *[ctypes.c_int64] * 5, ctypes.c_void_p)
-        _bind(self._functions, "keep_matrix", *words)
+        pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+        words = (pointer, number, pointer, *[number] * 4, real, number, pointer)
+        for name in DROPOUT_TYPES.values():
+            _bind(self._functions, name, *words)
 
     def run(self, name: str, call: _Call) -> None:
         """Runs one kernel with this library's instruction set."""
         call.isa = self.isa
         call.threads = torch.get_num_threads()
-        status = getattr(self._functions, f"tempergat_{name}")(ctypes.byref(call))
-        if status:
-            reason = _FAILURES.get(status, f"status {status}")
-            raise RuntimeError(f"the CPU kernel {name} failed: {reason}")
+        _check(name, getattr(self._functions, f"tempergat_{name}")(ctypes.byref(call)))
 
-    def keep_matrix(self, seeds: Tensor, rate: float, out: Tensor) -> None:
-        """Writes dropout masks, [rows, seeds, columns], see `ops/masks.py`."""
-        self._functions.tempergat_keep_matrix(
+    def dropout(self, x: Tensor, seeds: Tensor, rate: float, out: Tensor) -> None:
+        """Writes dropped-out elements, [rows, seeds, columns], see `ops/dropout.py`."""
+        name = f"tempergat_{DROPOUT_TYPES[x.dtype]}"
+        status = getattr(self._functions, name)(
+            x.data_ptr(),
+            x.size(1),
             seeds.data_ptr(),
             seeds.numel(),
-            out.size(0),
-            out.size(2),
+            x.size(0),
+            x.size(2),
             drop_threshold(rate),
+            keep_scale(rate, x.dtype),
             torch.get_num_threads(),
             out.data_ptr(),
         )
+        _check(name, status)
+
+
+def _check(name: str, status: int) -> None:
+    if status:
+        reason = _FAILURES.get(status, f"status {status}")
+        raise RuntimeError(f"the CPU kernel {name} failed: {reason}")
 
 
 def library_path() -> Path:

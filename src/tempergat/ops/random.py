@@ -4,10 +4,13 @@ Dropout masks come from here on every backend, so that forward, backward, the CP
 and the GPU kernels, and one run or many at once all see the same mask.
 """
 
+import functools
+
 import torch
 from torch import Tensor
 
 _LOW = 0xFFFFFFFF
+_GOLDEN = -0x61C8864680B583EB
 
 
 def draw_seed(device: torch.device) -> Tensor:
@@ -17,7 +20,11 @@ def draw_seed(device: torch.device) -> Tensor:
 
 def fold_in(seed: Tensor, data: int | Tensor) -> Tensor:
     """A new int64 seed from a seed and a number (or a tensor of numbers)."""
-    x = seed + (torch.as_tensor(data, device=seed.device) + 1) * -0x61C8864680B583EB
+    if isinstance(data, Tensor):
+        x = seed + (data + 1) * _GOLDEN
+    else:
+        # A number that fits, so that no tensor has to be made of it on the host.
+        x = seed + (((data + 1) * _GOLDEN + 2**63) % 2**64 - 2**63)
     x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
     x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
     return x ^ ((x >> 31) & 0x1FFFFFFFF)
@@ -41,6 +48,12 @@ def random_bits(seed: Tensor, index: Tensor) -> Tensor:
 def drop_threshold(rate: float) -> int:
     """An element is dropped when its upper 24 bits are below this."""
     return round(rate * 2**24)
+
+
+@functools.cache
+def keep_scale(rate: float, dtype: torch.dtype) -> float:
+    """What a kept element is multiplied by: 1 / (1 - rate), rounded as in a tensor."""
+    return float(torch.ones((), dtype=dtype, device="cpu") / (1.0 - rate))
 
 
 def keep_mask(seed: Tensor, index: Tensor, rate: float) -> Tensor:

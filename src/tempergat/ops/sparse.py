@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 
 from tempergat.ops import cpu
 from tempergat.ops.graph import Rows
-from tempergat.ops.masks import keep_matrix
+from tempergat.ops.dropout import dropout
 from tempergat.ops.registration import (
     call,
     fold,
@@ -113,8 +113,7 @@ class SparseFeatures:
         """Drops stored elements, keyed by the seed and the element's number."""
         if rate == 0.0:
             return self
-        kept = keep_matrix(seed, 1, self.values.size(-1), rate).squeeze(0)
-        values = self.values * (kept.to(self.dtype) / (1.0 - rate))
+        values = dropout(self.values, rate, seed)
         return _unflatten([self.by_node, self.by_feature, values], self.shape)
 
     def to_dense(self) -> Tensor:

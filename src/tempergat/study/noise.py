@@ -305,18 +305,20 @@ class NoisyFeatures:
         return self._values[:, [held.index(condition) for condition in conditions]]
 
     def _draw(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> Tensor:
-        drawn = torch.empty(len(seeds), len(conditions), *self._clean.shape)
+        nodes, features = self._clean.shape
+        # Node by node, as all runs' features are read.
+        drawn = torch.empty(nodes, len(seeds), len(conditions), features)
 
         def fill(place: tuple[int, int]) -> None:
             row, column = place
-            drawn[row, column] = noisy(
+            drawn[:, row, column] = noisy(
                 self._clean, conditions[column], self.unit, seeds[row]
             )
 
         places = [(r, c) for r in range(len(seeds)) for c in range(len(conditions))]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(fill, places))
-        return drawn
+        return drawn.permute(1, 2, 0, 3)
 
 
 def noisy(clean: Tensor, condition: Condition, unit: float, seed: int) -> Tensor:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 # A CUDA graph is recorded from a function that has already run a few times, so that
 # what it sets up at first is not part of the recording.
@@ -43,25 +41,9 @@ def replayed(
             torch.cuda.current_stream(device).wait_stream(stream)
         else:
             if calls == _WARM_UP:
-                with torch.cuda.graph(graph), _NumbersMadeOnDevice():
+                with torch.cuda.graph(graph):
                     function()
             graph.replay()
         calls += 1
 
     return call
-
-
-class _NumbersMadeOnDevice(TorchFunctionMode):
-    """Numbers become tensors by a kernel: a recording cannot hold a host's copy."""
-
-    def __torch_function__(
-        self,
-        function: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        if function is torch.as_tensor and isinstance(args[0], int | float):
-            return torch.full((), args[0], **kwargs)
-        return function(*args, **kwargs)

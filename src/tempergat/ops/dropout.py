@@ -1,0 +1,91 @@
+"""Dropout of whole tensors, for one seed or for many at once.
+
+The same elements are dropped as by `random.dropout`, in one pass and without a mask in
+memory: backward draws the bits again. A `vmap` over seeds gives [rows, seeds, columns],
+the layout in which many models' features lie.
+"""
+
+import importlib.util
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tempergat.ops import cpu
+from tempergat.ops.random import keep_mask
+from tempergat.ops.registration import call, fold, register
+
+
+def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
+    """`random.dropout`: the same elements are dropped."""
+    if rate == 0.0 or x.numel() == 0:
+        return x
+    rows = x.size(0) if x.dim() > 1 else x.numel()
+    matrix = x.reshape(rows, 1, -1)
+    dropped: Tensor = call("dropout", matrix, seed.view(1), rate)
+    return dropped.reshape(x.shape)
+
+
+def _on_cpu(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+    if cpu.library.problem is not None or x_RXC.dtype not in cpu.DROPOUT_TYPES:
+        return _plainly(x_RXC, seeds_B, rate)
+    out = _shape(x_RXC, seeds_B, rate)
+    cpu.library.dropout(x_RXC.contiguous(), seeds_B.contiguous(), rate, out)
+    return out
+
+
+def _on_gpu(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+    # Numbers reach a Triton kernel in float32.
+    if not _has_triton or x_RXC.dtype == torch.float64:
+        return _plainly(x_RXC, seeds_B, rate)
+    # Triton takes long to import.
+    from tempergat.ops import gpu_dropout
+
+    return gpu_dropout.dropout(x_RXC, seeds_B, rate)
+
+
+_has_triton = importlib.util.find_spec("triton") is not None
+
+
+def _plainly(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+    rows, _, columns = x_RXC.shape
+    index = torch.arange(rows * columns, device=x_RXC.device).view(rows, 1, columns)
+    kept = keep_mask(seeds_B.view(1, -1, 1), index, rate)
+    return x_RXC * (kept.to(x_RXC.dtype) / (1.0 - rate))
+
+
+def _shape(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+    return x_RXC.new_empty(x_RXC.size(0), seeds_B.size(0), x_RXC.size(2))
+
+
+def _save(ctx: Any, inputs: Any, output: Any) -> None:
+    x, seeds, ctx.rate = inputs
+    ctx.is_shared = x.size(1) < seeds.size(0)
+    ctx.save_for_backward(seeds)
+
+
+def _gradient(ctx: Any, dout: Tensor) -> tuple[Tensor, None, None]:
+    dx = call("dropout", dout, *ctx.saved_tensors, ctx.rate)
+    return dx.sum(1, keepdim=True) if ctx.is_shared else dx, None, None
+
+
+def _fold(info: Any, in_dims: Any, x: Tensor, seeds: Tensor, rate: float) -> Any:
+    size = info.batch_size
+    seeds = fold(seeds, in_dims[1], 0, size)
+    if in_dims[0] is not None:
+        # A call of the batch has elements for each of its seeds, or for all the same.
+        x = x.movedim(in_dims[0], 1).expand(-1, -1, seeds.size(0) // size, -1)
+        x = x.flatten(1, 2)
+    elif x.size(1) > 1:
+        x = fold(x, None, 1, size)
+    return call("dropout", x, seeds, rate).unflatten(1, (size, -1)), 1
+
+
+register(
+    "dropout(Tensor x, Tensor seeds, float rate) -> Tensor",
+    {"CPU": _on_cpu, "CUDA": _on_gpu},
+    shapes=_shape,
+    save=_save,
+    gradient=_gradient,
+    fold=_fold,
+)
