@@ -1,8 +1,8 @@
 """Speed and memory of the fused attention on one GPU, beside PyTorch Geometric.
 
-    python benchmarks/attention_gpu.py measure --out DIR
-    python benchmarks/attention_gpu.py kernels --out DIR
-    python benchmarks/attention_gpu.py plot --out DIR
+    python -m benchmarks.attention_gpu measure --out DIR
+    python -m benchmarks.attention_gpu kernels --out DIR
+    python -m benchmarks.attention_gpu plot --out DIR
 
 `measure` checks every kernel against the reference first, and gives no time for one
 whose check failed. It writes DIR/attention_gpu.csv; `plot` draws that file.
@@ -16,16 +16,17 @@ step (the inputs, the weights and the graph).
 import argparse
 import csv
 import functools
+import re
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
-from graphs import SIZES, Size, power_law_graph
 from torch import Tensor
 
+from benchmarks.graphs import SIZES, Size, power_law_graph
 from tempergat import ops
 from tempergat.ops import Graph, reference
 
@@ -261,65 +262,96 @@ def measure_scaling(report: Report, wrong: Any) -> None:
         torch.cuda.empty_cache()
 
 
-def layer_step(layer: torch.nn.Module, x: Tensor, edges: Any) -> Callable[[], None]:
+def layer_step(layer: torch.nn.Module, *inputs: Any) -> Callable[[], None]:
     parameters = tuple(layer.parameters())
-    dout = torch.randn_like(layer(x, edges))
+    dout = torch.randn_like(layer(*inputs))
 
     def step() -> None:
-        torch.autograd.grad(layer(x, edges), parameters, dout)
+        torch.autograd.grad(layer(*inputs), parameters, dout)
 
     return step
 
 
 def measure_layers(report: Report, name: str, graph: Graph, wrong: Any) -> None:
     """A training step of whole layers, ours and PyTorch Geometric's, in float32."""
-    from torch_geometric.nn import GATConv, GATv2Conv, GCNConv
-
-    from tempergat.nn import TemperGATConv, TemperGATv2Conv
-
     heads, channels = SHAPES[name]
     width = SIZES[name].in_channels
     x = torch.randn(graph.num_src, width, device="cuda")
-    edge_index = graph.edge_index[:, : graph.num_edges]
-    plain = {"temperature": None, "gate": None}
-    arguments = (width, channels, heads)
-    cases: list[tuple[str, str, Callable[[], Any], Any]] = []
-    for kind, ours in (("gat", TemperGATConv), ("gatv2", TemperGATv2Conv)):
-        make = functools.partial(ours, *arguments)
-        cases += [
-            (f"layer {kind} plain", kind, functools.partial(make, **plain), graph),
-            (f"layer {kind} tempered", kind, functools.partial(make, gate=None), graph),
-            (f"layer {kind} tempered, gated", kind, make, graph),
-        ]
-    if name == "arxiv":
-        for kind, theirs in (("GATConv", GATConv), ("GATv2Conv", GATv2Conv)):
-            make = functools.partial(theirs, *arguments)
-
-            def compiled(make: Any = make) -> Any:
-                return torch.compile(make(), dynamic=False)
-
-            cases += [
-                (f"PyG {kind}", "", make, edge_index),
-                (f"PyG {kind} compiled", "", compiled, edge_index),
-            ]
-    if name == "reddit":
-        out = heads * channels
-        cases.append(("PyG GCNConv", "", lambda: GCNConv(width, out), edge_index))
-    for what, kind, make, edges in cases:
-        place = {"graph": name, "edges": graph.src.numel(), "heads": heads}
-        place |= {"channels": channels, "dtype": "float32"}
-        if kind and wrong[kind, torch.float32]:
+    place = {"graph": name, "edges": graph.src.numel(), "heads": heads}
+    place |= {"channels": channels, "dtype": "float32"}
+    times: dict[str, float] = {}
+    for what, kind, make in our_layers(width, heads, channels):
+        if wrong.get((kind, torch.float32)):
             report.add(what, **place, note="wrong")
             continue
         torch.manual_seed(0)
-        try:
-            step = layer_step(make().cuda(), x, edges)
-            timing = {"step_ms": median_ms(step), "peak_gib": peak_gib(step)}
-        except torch.OutOfMemoryError:
-            timing = {"note": "out of memory"}
-        report.add(what, **place, **timing)
-        step = None
+        step = layer_step(make().cuda(), x, *((graph,) if kind else ()))
+        times[what] = median_ms(step)
+        note = ""
+        plain = times.get(f"layer {kind} plain")
+        if what.endswith("gated") and plain is not None:
+            beyond = (times[what] - times["gate's product"]) / plain - 1
+            note = f"{beyond:+.1%} over plain beyond the gate's product"
+        report.add(
+            what, **place, step_ms=times[what], peak_gib=peak_gib(step), note=note
+        )
+    edge_index = graph.edge_index[:, : graph.num_edges]
+    for what, make in peers(name, width, heads, channels):
+        torch.manual_seed(0)
+        report.add(what, **place, **try_peer(make, x, edge_index))
+
+
+def our_layers(
+    width: int, heads: int, channels: int
+) -> Iterator[tuple[str, str, Callable[[], torch.nn.Module]]]:
+    """Name, op and maker of what is measured of ours; the gate's product has no op."""
+    from tempergat.nn import TemperGATConv, TemperGATv2Conv
+    from tempergat.nn.gate import GateLinear
+
+    product = functools.partial(GateLinear, width, heads * channels, 0.0)
+    yield "gate's product", "", product
+    for kind, ours in (("gat", TemperGATConv), ("gatv2", TemperGATv2Conv)):
+        make = functools.partial(ours, width, channels, heads)
+        plain = functools.partial(make, temperature=None, gate=None)
+        yield f"layer {kind} plain", kind, plain
+        yield f"layer {kind} tempered", kind, functools.partial(make, gate=None)
+        yield f"layer {kind} tempered, gated", kind, make
+
+
+def peers(
+    name: str, width: int, heads: int, channels: int
+) -> Iterator[tuple[str, Callable[[], torch.nn.Module]]]:
+    """Name and maker of PyTorch Geometric's layers."""
+    from torch_geometric.nn import GATConv, GATv2Conv, GCNConv
+
+    for theirs in (GATConv, GATv2Conv):
+        make = functools.partial(theirs, width, channels, heads)
+        yield f"PyG {theirs.__name__}", make
+        if name == "arxiv":
+            title = f"PyG {theirs.__name__} compiled"
+            yield title, lambda make=make: torch.compile(make(), dynamic=False)
+    if name == "reddit":
+        yield "PyG GCNConv", functools.partial(GCNConv, width, heads * channels)
+
+
+def try_peer(
+    make: Callable[[], torch.nn.Module], x: Tensor, edge_index: Tensor
+) -> dict[str, Any]:
+    """Time and memory of a training step, or what it asked for when memory ran out."""
+    try:
+        step = layer_step(make().cuda(), x, edge_index)
+        return {"step_ms": median_ms(step), "peak_gib": peak_gib(step)}
+    except torch.OutOfMemoryError as error:
+        # The traceback holds the step's tensors.
+        asked = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
+        held = torch.cuda.max_memory_allocated() / 2**30
+        words = asked.group(1) if asked else "memory"
+    finally:
         torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    total = torch.cuda.mem_get_info()[1] / 2**30
+    note = f"out of memory: asked for {words} more with {held:.0f} of {total:.0f} GiB"
+    return {"note": note}
 
 
 def measure(out: Path, parts: list[str]) -> None:

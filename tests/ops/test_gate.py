@@ -1,0 +1,105 @@
+"""The feature gate: the plain formula, and the kernels against it."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tempergat.ops import gate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _by_formula(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    value = 1 / (1 + torch.exp(-logit))
+    return x * value, value.sum()
+
+
+def _results(function: Any, logit: Tensor, x: Tensor, dout: Tensor) -> list[Tensor]:
+    """Output, sum and both gradients; the sum has a gradient of its own."""
+    leaves = [logit.clone().requires_grad_(), x.clone().requires_grad_()]
+    out, total = function(*leaves)
+    loss = (out * dout).sum() + 0.3 * total
+    return [out.detach(), total.detach(), *torch.autograd.grad(loss, leaves)]
+
+
+def test_gate_and_its_sum_have_the_formula_s_values_and_gradients() -> None:
+    arguments = [torch.randn(7, 5, dtype=torch.float64) for _ in range(3)]
+    for got, want in zip(
+        _results(gate.sigmoid_gate, *arguments),
+        _results(_by_formula, *arguments),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, want)
+
+
+def test_the_sum_of_a_half_precision_gate_is_single_precision() -> None:
+    x = torch.randn(7, 5).bfloat16()
+    out, total = gate.sigmoid_gate(x, x)
+    assert (out.dtype, total.dtype) == (torch.bfloat16, torch.float32)
+
+
+INTERPRETED = """
+import torch
+from tempergat.ops import gpu_gate
+torch.manual_seed(0)
+for rows in (0, 1, 999):
+    logit, x, dout = torch.randn(3, rows, 5).unbind()
+    leaves = [logit.double().requires_grad_(), x.double().requires_grad_()]
+    gate = torch.sigmoid(leaves[0])
+    loss = (leaves[1] * gate * dout).sum() + 0.3 * gate.sum()
+    truth = [leaves[1] * gate, gate.sum(), *torch.autograd.grad(loss, leaves)]
+    found = [*gpu_gate.forward(logit, x),
+             *gpu_gate.backward(dout, torch.tensor(0.3), logit, x)]
+    for got, want in zip(found, truth, strict=True):
+        torch.testing.assert_close(got, want.float())
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="triton is not installed"
+)
+def test_interpreted_kernels_agree_with_float64() -> None:
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    paths = [str(ROOT / "src"), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+    command = [sys.executable, "-c", INTERPRETED]
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_kernels_are_as_exact_as_pytorch(dtype: Any) -> None:
+    for rows in (1, 1000):
+        arguments = [torch.randn(rows, 3, 7, device="cuda").to(dtype) for _ in "123"]
+        assert gate.fused(*arguments[:2])
+        fast = _results(gate.sigmoid_gate, *arguments)
+        same = _results(_by_formula, *arguments)
+        truth = _results(_by_formula, *(x.double() for x in arguments))
+        for got, torch_s, want in zip(fast, same, truth, strict=True):
+            error = (got.double() - want).abs().max()
+            allowed = (torch_s.double() - want).abs().max()
+            floor = 4 * torch.finfo(dtype).eps * want.abs().max()
+            assert error <= 2 * allowed + floor
+
+
+@pytest.mark.gpu
+def test_a_second_derivative_of_the_kernels_is_right() -> None:
+    logit, x = torch.randn(2, 9, 5, device="cuda").unbind()
+    second = []
+    for function in (gate.sigmoid_gate, _by_formula):
+        leaf = logit.clone().requires_grad_()
+        out, total = function(leaf, x)
+        loss = out.square().sum() + total
+        (first,) = torch.autograd.grad(loss, leaf, create_graph=True)
+        second.append(torch.autograd.grad(first.square().sum(), leaf)[0])
+    torch.testing.assert_close(*second)
