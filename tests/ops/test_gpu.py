@@ -397,3 +397,32 @@ def test_a_second_derivative_is_an_error_that_says_so() -> None:
     (dz,) = torch.autograd.grad(out, arguments[0], create_graph=True)
     with pytest.raises(RuntimeError, match="second derivative"):
         dz.square().sum().backward()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_alignment_of_the_features_changes_nothing(kind: str) -> None:
+    graph = power_law(200, 1000)
+    arguments = [x.detach() for x in arguments_of(kind, graph, 2, 8)]
+    found = []
+    # The second time with a kernel that was compiled for aligned features.
+    for offset in (0, 0, 1):
+        moved = []
+        for x in arguments:
+            buffer = torch.empty(x.numel() + offset, device="cuda")
+            moved.append(buffer[offset:].view(x.shape).copy_(x).requires_grad_())
+        assert (moved[0].data_ptr() % 16 == 0) == (offset == 0)
+        out = run(kind, graph, moved)
+        found.append([out, *torch.autograd.grad(out.sum(), moved)])
+    for again in found[1:]:
+        for got, want in zip(again, found[0], strict=True):
+            torch.testing.assert_close(got, want)
+
+
+def test_a_seed_on_another_device_is_refused_in_words() -> None:
+    graph = power_law(50, 100)
+    arguments = arguments_of("gat", graph, 2, 4)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="from one device"):
+            run(
+                "gat", graph, arguments, dropout=0.5, dropout_seed=torch.zeros(2).long()
+            )
