@@ -12,11 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
+from tempergat.cli.graphs import load_splits
+from tempergat.data import load
 from tempergat.study.store import Store
 from tests.cli.conftest import Command
-from tests.cli.tiny import write_graph, write_recipe
+from tests.cli.tiny import write_graph, write_graph_of_splits, write_recipe
 
+MIRRORS = os.environ.get("TEMPERGAT_MIRROR", "").split(os.pathsep)
 THREE = ("--methods", "gcn,gat,temp_gated")
 
 
@@ -138,6 +142,56 @@ def test_a_split_can_be_made(command: Command, graph: Path, recipe: Path) -> Non
     assert "already" not in other.err
 
 
+def test_runs_take_turns_over_the_splits_of_a_graph(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph_of_splits(tmp_path / "of splits.npz", 3)
+    common = ("compare", graph, "--recipe", recipe, *THREE)
+    ended = command(*common, "--runs", 6, "--json")
+    assert "over 3 splits" in ended.err
+    found = json.loads(ended.out)
+    assert (found["splits"], found["pairing"]) == (3, "splits")
+    assert {
+        number: load(graph, split=int(number)).fingerprint for number in "012"
+    } == found["fingerprints"]
+    assert [r["runs"] for r in found["results"]] == [6, 6, 6]
+    assert found["results"][2]["comparison"]["pairs"] == 3
+    with Store("tempergat-out/store.sqlite") as store:
+        assert {(run.seed, run.split) for run in store.runs()} == {
+            (seed, seed % 3) for seed in range(6)
+        }
+    table = command(*common, "--runs", 6)
+    assert "take turns over 3 splits" in table.out
+    assert ",3," in Path("tempergat-out/of-splits.csv").read_text()
+
+    one = json.loads(command(*common, "--runs", 4, "--split", 1, "--json").out)
+    assert (one["splits"], one["pairing"]) == (1, "seeds")
+    assert one["fingerprints"] == {"1": found["fingerprints"]["1"]}
+
+
+def test_fewer_runs_than_splits_take_the_first_splits(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph_of_splits(tmp_path / "splits.npz", 5)
+    ended = command(
+        *("compare", graph, "--recipe", recipe, "--runs", 2, "--json"),
+        *("--methods", "gcn"),
+    )
+    assert list(json.loads(ended.out)["fingerprints"]) == ["0", "1"]
+
+
+@pytest.mark.skipif(
+    not any(Path(p, "actor").is_dir() for p in MIRRORS), reason="needs actor's files"
+)
+def test_official_splits_share_all_but_their_masks() -> None:
+    graphs = load_splits("actor", None, None, 3, None)
+    assert list(graphs) == [0, 1, 2]
+    for number, graph in graphs.items():
+        assert graph.data.x is graphs[0].data.x
+        assert graph.fingerprint == load("actor", split=number).fingerprint
+    assert len({graph.fingerprint for graph in graphs.values()}) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -240,10 +294,26 @@ def test_a_model_beyond_memory_is_refused_in_words(
 ) -> None:
     # More than a process can address, so that no machine has it.
     recipe = write_recipe(tmp_path / "huge.yaml", hidden_channels=2**44)
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 1, *THREE)
-    assert ended.status == 2
-    assert "memory" in ended.err.splitlines()[-1]
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 3, *THREE)
+    assert ended.status == 1
+    last = ended.err.splitlines()[-1]
+    assert last.startswith("tempergat: cpu has too little memory to train one run of")
+    assert "the same goes for gat, temp_gated" in last
     assert "Traceback" not in ended.err
+
+
+def test_methods_that_fit_memory_are_shown_when_others_do_not(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.yaml")
+    settings = yaml.safe_load(recipe.read_text())
+    settings["attention"]["hidden_channels"] = 2**44
+    recipe.write_text(yaml.safe_dump(settings))
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
+    assert ended.status == 1
+    assert re.search(r"^gcn +\d+\.\d\d ± ", ended.out, re.MULTILINE)
+    assert Path("tempergat-out/graph.csv").exists()
+    assert "one run of gat" in ended.err.splitlines()[-1]
 
 
 def test_unknown_options_are_usage_errors(command: Command) -> None:

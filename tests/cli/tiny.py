@@ -20,6 +20,17 @@ def write_graph(path: Path, n: int = 60, **changes: np.ndarray) -> Path:
     return path
 
 
+def write_graph_of_splits(path: Path, splits: int) -> Path:
+    """A graph of one's own with several splits, as columns of its masks."""
+    drawn = np.random.default_rng(0).random((60, splits))
+    return write_graph(
+        path,
+        train_mask=drawn < 0.4,
+        val_mask=(drawn >= 0.4) & (drawn < 0.7),
+        test_mask=drawn >= 0.7,
+    )
+
+
 def write_recipe(path: Path, **changes: Any) -> Path:
     """A recipe with short runs, some settings changed for all methods."""
     shared = {

@@ -1,6 +1,9 @@
 """Runs become one result per method, nothing dropped and nothing mixed."""
 
+from dataclasses import replace
+
 import pytest
+import scipy.stats
 
 from tempergat.errors import UserError
 from tempergat.study.records import LayerRecord
@@ -66,6 +69,33 @@ def test_several_splits_are_paired_by_split_not_by_seed() -> None:
     assert comparison.pairs == 3
     assert comparison.difference == pytest.approx(2.0)
     assert result["gat"].summary.runs == 12
+
+
+def test_runs_over_several_splits_are_of_one_dataset() -> None:
+    runs = [
+        run(method, seed, 0.5, split=seed % 2, fingerprint=f"split-{seed % 2}")
+        for method in ("gat", "gated")
+        for seed in range(4)
+    ]
+    result = dataset_result(runs, METHODS, "gat")
+    assert (result.splits, result.pairing) == (2, "splits")
+    strange = replace(runs[0], fingerprint="of another graph")
+    with pytest.raises(UserError, match="of 3 datasets"):
+        dataset_result([strange, *runs[1:]], METHODS, "gat")
+
+
+def test_runs_that_share_a_split_do_not_narrow_the_interval() -> None:
+    levels = (0.5, 0.6, 0.8)
+    once = [run(seed=s, test=levels[s], split=s) for s in range(3)]
+    often = [run(seed=s, test=levels[s % 3], split=s % 3) for s in range(12)]
+    few, many = (
+        dataset_result(runs, METHODS, "gat")["gat"].summary for runs in (once, often)
+    )
+    assert many.runs == 12
+    assert many.mean == pytest.approx(few.mean)
+    assert (many.low, many.high) == pytest.approx((few.low, few.high))
+    interval = scipy.stats.ttest_1samp([50.0, 60.0, 80.0], 0.0).confidence_interval()
+    assert (few.low, few.high) == pytest.approx((interval.low, interval.high))
 
 
 def test_a_split_with_a_failed_run_is_a_lost_pair() -> None:

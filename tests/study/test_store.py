@@ -68,6 +68,26 @@ def test_a_group_is_kept_whole_or_not_at_all(path: Path) -> None:
         assert store.put_group([run()]) == 1
 
 
+def test_a_group_written_in_part_is_cut_to_that_size(path: Path) -> None:
+    config = {"learning_rate": 0.005}
+    study = ("print-of-cora", "gat", config_hash(config))
+    with Store(path) as store:
+        (group,) = store.groups(*study, range(5), 5)
+        first = [run(seed=seed, group_id=group.id) for seed in range(2)]
+        parts = store.put_part(group, first)
+        assert [part.seeds for part in parts] == [(0, 1), (2, 3), (4,)]
+        assert parts[0].id == group.id
+        assert store.runs() == first
+        assert not store.has(group)
+        assert store.pending(parts) == parts[1:]
+    with Store(path) as store:
+        assert store.groups(*study, range(5), 5) == parts
+        # Another process that still had the whole group in hand comes too late.
+        late = [run(seed=seed, group_id=group.id) for seed in range(3)]
+        assert store.put_part(group, late) == parts
+        assert [r.seed for r in store.runs()] == [0, 1, 2]
+
+
 def test_runs_are_filtered_by_everything_given(path: Path) -> None:
     with Store(path) as store:
         store.put_group(

@@ -12,10 +12,11 @@ import torch
 
 from tempergat.data import Dataset, csbm
 from tempergat.errors import UserError
-from tempergat.study.records import Run
+from tempergat.study.records import Run, config_hash
 from tempergat.study.store import Store
 from tempergat.study.sweep import Progress, sweep
 from tempergat.train import RunConfig, load_recipe
+from tempergat.train.run import OutOfMemory
 from tests.cli.tiny import write_recipe
 
 CPU = torch.device("cpu")
@@ -163,6 +164,144 @@ def test_a_graph_without_features_is_refused_in_words(tmp_path: Path) -> None:
         pytest.raises(UserError, match="no node features"),
     ):
         sweep(bare, configs(tmp_path), [0], store, CPU)
+
+
+def three_splits() -> dict[int, Dataset]:
+    """The graph under three splits, as `load` would give them."""
+    return {
+        number: csbm(n=60, a=10.0, b=4.0, d=8, mu=2.0, split_seed=number)
+        for number in range(3)
+    }
+
+
+def test_splits_take_turns_over_the_seeds(tmp_path: Path) -> None:
+    graphs = three_splits()
+    with Store(tmp_path / "store") as store:
+        runs = sweep(graphs, configs(tmp_path), range(7), store, CPU)
+        again = sweep(graphs, configs(tmp_path), range(7), store, CPU)
+        alone = sweep(graphs[2], configs(tmp_path), [2, 5], store, CPU)
+        assert len(store.runs()) == len(runs) == 3 * 7
+    assert again == runs
+    assert [(run.method, run.seed) for run in runs] == [
+        (method, seed) for method in METHODS for seed in range(7)
+    ]
+    for run in runs:
+        assert run.split == run.seed % 3
+        assert run.fingerprint == graphs[run.split].fingerprint
+    assert [replace(run, split=2) for run in alone] == [
+        run for run in runs if run.split == 2
+    ]
+
+
+def test_a_seed_on_another_split_is_another_run(tmp_path: Path) -> None:
+    graphs = three_splits()
+    with Store(tmp_path / "store") as store:
+        first = sweep(graphs[0], configs(tmp_path), range(3), store, CPU)
+        runs = sweep(graphs, configs(tmp_path), range(3), store, CPU)
+        assert len(store.runs()) == 9 + 6
+    kept = [run for run in runs if run.split == 0]
+    assert kept == [run for run in first if run.seed == 0]
+    assert {run.split for run in runs} == {0, 1, 2}
+
+
+def test_a_split_that_is_there_twice_is_one(tmp_path: Path) -> None:
+    graphs = {0: graph(), 1: graph()}
+    with Store(tmp_path / "store") as store:
+        runs = sweep(graphs, configs(tmp_path), range(4), store, CPU)
+    assert {run.split for run in runs} == {0}
+    assert len(runs) == 3 * 4
+
+
+def memory_for(most: int, events: list[Progress]) -> Callable[[Progress], None]:
+    """Lets torch run out of memory in groups of more than so many runs."""
+
+    def on_progress(progress: Progress) -> None:
+        events.append(progress)
+        if progress.epoch and progress.group_runs > most:
+            torch.empty(2**60)
+
+    return on_progress
+
+
+def seeds_of_groups(store: Store, dataset: Dataset, config: RunConfig) -> list[object]:
+    key = config_hash(config.model_dump(mode="json"))
+    groups = store.groups(dataset.fingerprint, config.method, key, range(5), 5)
+    return [group.seeds for group in groups]
+
+
+def test_a_group_that_does_not_fit_memory_is_cut_for_good(tmp_path: Path) -> None:
+    events: list[Progress] = []
+    settings = configs(tmp_path, epochs=3)
+    with Store(tmp_path / "plain") as store:
+        plain = sweep(graph(), settings, range(5), store, CPU)
+    with Store(tmp_path / "store") as store:
+        runs = sweep(graph(), settings, range(5), store, CPU, memory_for(2, events))
+        for config in settings:
+            cut = seeds_of_groups(store, graph(), config)
+            assert cut == [(0, 1), (2, 3), (4,)]
+        assert sweep(graph(), settings, range(5), store, CPU) == runs
+    assert events[-1].runs_done == events[-1].runs == 15
+    for run, other in zip(runs, plain, strict=True):
+        assert (run.method, run.seed) == (other.method, other.seed)
+        assert run.scores["last_epoch"].test == pytest.approx(
+            other.scores["last_epoch"].test, abs=0.1
+        )
+
+
+def test_a_sweep_stopped_after_a_cut_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    little = memory_for(2, [])
+    _, gat, _ = configs(tmp_path, epochs=3)
+    with Store(tmp_path / "whole") as store:
+        whole = sweep(graph(), [gat], range(5), store, CPU, little)
+
+    def stop(progress: Progress) -> None:
+        if progress.runs_done == 2 and progress.epoch == 2:
+            raise KeyboardInterrupt
+        little(progress)
+
+    with Store(tmp_path / "stopped") as store:
+        with pytest.raises(KeyboardInterrupt):
+            sweep(graph(), [gat], range(5), store, CPU, stop)
+        assert len(store.runs()) == 2
+        runs = sweep(graph(), [gat], range(5), store, CPU)
+    assert timeless(runs) == timeless(whole)
+
+
+def test_a_run_that_does_not_fit_memory_is_not_kept_and_the_rest_is_done(
+    tmp_path: Path,
+) -> None:
+    def on_progress(progress: Progress) -> None:
+        if progress.epoch and progress.method == "gat":
+            torch.empty(2**60)
+
+    settings = configs(tmp_path, epochs=3)
+    with Store(tmp_path / "store") as store:
+        with pytest.raises(OutOfMemory, match="one run of gat with hidden_channels 8"):
+            sweep(graph(), settings, range(5), store, CPU, on_progress)
+        assert {run.method for run in store.runs()} == {"gcn", "temp_gated"}
+        assert seeds_of_groups(store, graph(), settings[1]) == [tuple(range(5))]
+        runs = sweep(graph(), settings, range(5), store, CPU)
+    assert len(runs) == 15
+
+
+def test_a_group_another_process_has_cut_is_taken_as_it_is_now(tmp_path: Path) -> None:
+    gcn, gat, _ = configs(tmp_path, epochs=3)
+    little = memory_for(3, [])
+
+    def cut_gat_and_die(progress: Progress) -> None:
+        if progress.runs_done == 3:
+            raise KeyboardInterrupt
+        little(progress)
+
+    def meanwhile(progress: Progress) -> None:
+        if progress.method == "gcn" and progress.epoch == 1:
+            with Store(tmp_path / "store") as other, pytest.raises(KeyboardInterrupt):
+                sweep(graph(), [gat], range(5), other, CPU, cut_gat_and_die)
+
+    with Store(tmp_path / "store") as store:
+        runs = sweep(graph(), [gcn, gat], range(5), store, CPU, meanwhile)
+        assert seeds_of_groups(store, graph(), gat) == [(0, 1, 2), (3, 4)]
+    assert [run.seed for run in runs] == [*range(5), *range(5)]
 
 
 def _sweep_and_tell(folder: Path, trained: Connection) -> None:

@@ -17,7 +17,7 @@ from tempergat.train.evaluate import accuracy, micro_f1
 from tempergat.train.grouping import bytes_per_seed
 from tempergat.train.loop import COLUMNS, Training, chosen_epochs
 from tempergat.train.optimizer import is_decayed, make_adam
-from tempergat.train.run import memory_told, results_of
+from tempergat.train.run import OutOfMemory, memory_told, results_of
 from tempergat.train.seeds import SeedGroup, single_model
 from tempergat.train.task import task_of
 from tests.train.settings import config, small_graph
@@ -212,10 +212,15 @@ def fail_twice() -> None:
 
 def test_running_out_of_memory_says_what_to_lower() -> None:
     with (
-        pytest.raises(UserError, match=r"lower the group size \(now 12\)"),
+        pytest.raises(OutOfMemory, match=r"12 runs of .* fewer hidden_channels"),
         memory_told(config(), 12, CPU),
     ):
         fail_twice()
+    with (
+        pytest.raises(OutOfMemory, match="one run of gat"),
+        memory_told(config(), 1, CPU),
+    ):
+        raise RuntimeError("std::bad_alloc")
     with (
         pytest.raises(RuntimeError, match="something else"),
         memory_told(config(), 12, CPU),

@@ -1,7 +1,8 @@
 """The `tempergat` command: parse, call, print.
 
 Commands import torch and what stands on it inside themselves, so that help and usage
-errors come at once. A mistake of the user's ends in one line and status 2.
+errors come at once. A mistake of the user's ends in one line and status 2, too little
+memory in one line and status 1.
 """
 
 import os
@@ -24,6 +25,9 @@ from tempergat.cli import (
 )
 from tempergat.cli.signals import meet_sigterm_like_ctrl_c
 from tempergat.errors import UserError
+
+_FAILED = 1
+_BAD_INPUT = 2
 
 app = typer.Typer(
     name="tempergat",
@@ -75,14 +79,17 @@ def main() -> None:
     try:
         app()
     except UserError as error:
-        _fail(str(error))
+        _fail(str(error), getattr(error, "exit_status", _BAD_INPUT))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
-        _fail("out of memory; free some, or choose a smaller graph or narrower layers")
+        _fail(
+            "out of memory; free some, or choose a smaller graph or narrower layers",
+            _FAILED,
+        )
 
 
 def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
@@ -91,9 +98,10 @@ def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
         isinstance(error, MemoryError)
         or type(error).__name__ == "OutOfMemoryError"
         or "can't allocate memory" in str(error)
+        or "std::bad_alloc" in str(error)
     )
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, status: int = _BAD_INPUT) -> NoReturn:
     typer.echo(f"tempergat: {message}", err=True)
-    sys.exit(2)
+    sys.exit(status)

@@ -25,7 +25,7 @@ from tempergat.cli.arguments import (
     require_writable,
     resume_command,
 )
-from tempergat.cli.graphs import GENERATED, load_graph, load_settings
+from tempergat.cli.graphs import GENERATED, load_settings, load_splits
 from tempergat.cli.signals import exit_status
 from tempergat.cli.waiting import waiting
 from tempergat.errors import UserError
@@ -80,7 +80,7 @@ def compare(
     """Which method wins on a graph, and is it real?
 
     Trains every method over many seeds and says which differences stand out of the
-    noise. Runs are kept in the --out folder as they finish: the same command goes on
+    noise. Where a graph has several splits, the seeds take turns over them. Runs are kept in the --out folder as they finish: the same command goes on
     where it was stopped, and does nothing twice. Exit status: 0 done, 1 some runs
     failed, 2 bad usage or input.
     """
@@ -166,14 +166,27 @@ class _Comparison:
         from tempergat.cli.progress import make_display
         from tempergat.study.store import Store
         from tempergat.study.sweep import Progress, sweep
+        from tempergat.train.run import OutOfMemory
 
         plan = self._plan
         # Before a download, so that it is not in vain.
         require_writable(self._out)
         console = None if self._quiet else self._stderr
-        graph = load_graph(name, split, split_seed, console)
-        self._metric = graph.metric
-        self._say(describe(graph))
+        graphs = load_splits(name, split, split_seed, len(plan.seeds), console)
+        first = next(iter(graphs.values()))
+        self._metric = first.metric
+        self._say(describe(first))
+        if len(graphs) > 1:
+            self._say(
+                f"runs take turns over {len(graphs)} splits: run r is on split r mod "
+                f"{len(graphs)}; --split 0 takes the first alone"
+            )
+            if len(plan.seeds) % len(graphs):
+                self._say(
+                    f"{len(plan.seeds)} runs leave some splits with more runs than "
+                    f"others; --runs {-(-len(plan.seeds) // len(graphs)) * len(graphs)}"
+                    " would not"
+                )
         self._say(
             f"{len(plan.methods)} methods x {len(plan.seeds)} runs on "
             f"{self._device}, recipe {plan.recipe}"
@@ -199,7 +212,7 @@ class _Comparison:
             try:
                 with display:
                     sweep(
-                        graph,
+                        graphs,
                         plan.configs,
                         plan.seeds,
                         store,
@@ -209,7 +222,13 @@ class _Comparison:
             except KeyboardInterrupt as stop:
                 self._show_so_far()
                 raise typer.Exit(exit_status(stop)) from stop
-        self._finish()
+            except OutOfMemory:
+                # Said after what the other methods came to.
+                if self._finished:
+                    self._show()
+                raise
+        if self._show():
+            raise typer.Exit(1)
 
     def _result(self) -> "DatasetResult":
         from tempergat.study.results import dataset_result
@@ -219,14 +238,14 @@ class _Comparison:
             self._finished, plan.methods, plan.against, self._metric, plan.selection
         )
 
-    def _finish(self) -> None:
+    def _show(self) -> bool:
+        """Write and print the result; return whether a run failed."""
         from tempergat.study.report import write_result
 
         result = self._result()
         files = write_result(result, self._out, self._plan.baseline)
         self._print(result, files)
-        if any(r.summary.failed for r in result.results):
-            raise typer.Exit(1)
+        return any(r.summary.failed for r in result.results)
 
     def _show_so_far(self) -> None:
         done, plan = len(self._finished), self._plan
@@ -249,7 +268,10 @@ class _Comparison:
             done = sum(r.summary.runs + r.summary.failed for r in result.results)
             facts: dict[str, Any] = {
                 **as_json(result),
-                "fingerprint": self._finished[0].fingerprint,
+                "fingerprints": {
+                    str(run.split): run.fingerprint
+                    for run in sorted(self._finished, key=lambda run: run.split)
+                },
                 "recipe": self._plan.recipe,
                 "device": str(self._device),
                 "complete": done == len(self._plan.methods) * len(self._plan.seeds),

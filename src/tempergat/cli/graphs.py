@@ -62,6 +62,63 @@ def load_graph(
     return replace(graph, name=Path(name).resolve().stem)
 
 
+def load_splits(
+    name: str,
+    split: str | None,
+    split_seed: int | None,
+    most: int,
+    console: "Console | None",
+) -> dict[int, "Dataset"]:
+    """Load a graph with each of its splits, by their numbers.
+
+    Args:
+        name: A name in the catalogue or a path.
+        split: As the user wrote it; a split of its own choice is the only one.
+        split_seed: Likewise.
+        most: How many splits are wanted at most.
+        console: Where to show downloads; None to show nothing.
+
+    Raises:
+        UserError: There is no such graph, or it cannot be used.
+    """
+    first = load_graph(name, split, split_seed, console)
+    chosen = parse_split(split)
+    if split is not None or split_seed is not None:
+        return {chosen if isinstance(chosen, int) else 0: first}
+    graphs = {0: first}
+    for number in range(1, min(_count_splits(name), most)):
+        graph = load_graph(name, str(number), None, None)
+        _share_all_but_masks(graph, first)
+        graphs[number] = graph
+    return graphs
+
+
+def _count_splits(name: str) -> int:
+    """How many splits a graph comes with; a made one is one."""
+    from tempergat.data.catalog import find_entry
+    from tempergat.data.dataset import MASKS
+    from tempergat.data.own import read_own
+
+    try:
+        return max(find_entry(name).num_splits, 1)
+    except UserError:
+        path = Path(name)
+    if path.is_dir():
+        # Tables have room for one split.
+        return 1
+    masks = [store.get(MASKS[0]) for store in read_own(path).node_stores]
+    return max((m.shape[1] for m in masks if m is not None and m.dim() == 2), default=1)
+
+
+def _share_all_but_masks(graph: "Dataset", first: "Dataset") -> None:
+    """Let go of what is in memory twice: splits of one graph differ in masks only."""
+    from tempergat.data.dataset import MASKS
+
+    for store, same in zip(graph.data.stores, first.data.stores, strict=True):
+        for key in set(store.keys()) - set(MASKS):
+            store[key] = same[key]
+
+
 def recipe_name_for(dataset: str) -> str:
     """The recipe of a dataset: the paper's where there is one.
 

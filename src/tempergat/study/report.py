@@ -92,6 +92,7 @@ def as_json(result: DatasetResult) -> dict[str, Any]:
         "metric": result.metric,
         "selection": result.selection,
         "pairing": result.pairing,
+        "splits": result.splits,
         "results": [_record(r) for r in result.results],
     }
 
@@ -109,6 +110,7 @@ def as_csv(result: DatasetResult) -> str:
                 "dataset": result.dataset,
                 "metric": result.metric,
                 "selection": result.selection,
+                "splits": result.splits,
                 **record,
                 **{name: comparison.get(name) for name in _COMPARISON_COLUMNS},
             }
@@ -270,6 +272,11 @@ def _notes(result: DatasetResult, compared: bool) -> tuple[str, ...]:
             f"Means ± standard deviation over runs. Differences over paired "
             f"{result.pairing}; p: paired t-test, Holm-corrected; d: Cohen's d of the "
             "pairs; within noise: p of 0.05 or more."
+        )
+    if result.splits > 1:
+        notes.append(
+            f"The runs take turns over {result.splits} splits; runs that share one "
+            "count as one, by their mean, in intervals and pairs."
         )
     notes += [
         f"{r.method}: {r.summary.failed} of {r.summary.runs + r.summary.failed} runs "

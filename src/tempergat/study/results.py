@@ -1,7 +1,7 @@
 """What the runs on one dataset come to, method by method, in percent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -44,6 +44,7 @@ class DatasetResult:
     Attributes:
         selection: The rule that chose each run's epoch.
         pairing: What the comparisons' pairs share.
+        splits: How many splits the runs are on.
         results: In the order of the methods asked for; those without runs are left
             out.
     """
@@ -52,6 +53,7 @@ class DatasetResult:
     metric: str
     selection: str
     pairing: Literal["seeds", "splits"]
+    splits: int
     results: tuple[MethodResult, ...]
 
     def __getitem__(self, method: str) -> MethodResult:
@@ -78,7 +80,8 @@ def dataset_result(
     """Summarise and compare the runs on one dataset.
 
     Args:
-        runs: Runs on one dataset, one configuration per method.
+        runs: Runs on one dataset, one configuration per method; on one split, or on
+            several in turn.
         methods: The methods wanted, in the order wanted.
         against: The one baseline, or each compared method's own.
         metric: What the scores are.
@@ -116,6 +119,7 @@ def dataset_result(
         metric=metric,
         selection=selection,
         pairing="splits" if split_count > 1 else "seeds",
+        splits=split_count,
         results=tuple(
             _method_result(method, found, selection, comparisons.get(method))
             for method, found in by_method.items()
@@ -126,10 +130,11 @@ def dataset_result(
 def _check_comparable(
     runs: Sequence[Run], by_method: Mapping[str, Sequence[Run]]
 ) -> None:
-    data = sorted({(run.dataset, run.fingerprint) for run in runs})
-    if len(data) > 1:
-        seen = ", ".join(f"{dataset} ({print_[:8]})" for dataset, print_ in data)
-        raise UserError(f"these runs are of {len(data)} datasets: {seen}; choose one")
+    data = sorted({(run.dataset, run.split, run.fingerprint) for run in runs})
+    if len(data) > len({split for _, split, _ in data}):
+        names = sorted({(dataset, print_) for dataset, _, print_ in data})
+        seen = ", ".join(f"{dataset} ({print_[:8]})" for dataset, print_ in names)
+        raise UserError(f"these runs are of {len(names)} datasets: {seen}; choose one")
     for method, found in by_method.items():
         hashes = sorted({run.config_hash for run in found})
         if len(hashes) > 1:
@@ -175,7 +180,7 @@ def _method_result(
     scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}
     return MethodResult(
         method=method,
-        summary=summarise(list(scores.values()), failed=len(runs) - len(finished)),
+        summary=_summary(finished, selection, failed=len(runs) - len(finished)),
         scores=scores,
         comparison=comparison,
         selected=_mean_layers([run.selected for run in finished]),
@@ -189,6 +194,22 @@ def _method_result(
         ),
         time_s=sum(run.time_s for run in runs),
     )
+
+
+def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
+    """Of the runs; where several share a split, with the interval of the splits."""
+    of_runs, of_splits = (
+        summarise([score for score in scores.values() if score is not None], failed)
+        for scores in (
+            _pair_scores(finished, selection, by_split=False),
+            _pair_scores(finished, selection, by_split=True),
+        )
+    )
+    low, high = of_splits.low, of_splits.high
+    if of_runs.mean is None or low is None or high is None:
+        return of_runs
+    half = (high - low) / 2
+    return replace(of_runs, low=of_runs.mean - half, high=of_runs.mean + half)
 
 
 def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:

@@ -141,12 +141,7 @@ class Store:
             known = self._read_groups(study)
             cut = {seed for group in known for seed in group.seeds}
             new = [seed for seed in seeds if seed not in cut]
-            for start in range(0, len(new), size):
-                self._connection.execute(
-                    "INSERT INTO groups (fingerprint, method, config_hash, seeds) "
-                    "VALUES (?, ?, ?, ?)",
-                    (*study, canonical_json(new[start : start + size])),
-                )
+            self._cut(study, new, size)
             known = self._read_groups(study)
         return [group for group in known if not set(seeds).isdisjoint(group.seeds)]
 
@@ -171,6 +166,11 @@ class Store:
             ).fetchall()
         return {seed for (seed,) in rows}
 
+    def has(self, group: Group) -> bool:
+        """Whether a group is still as it was read; another process may have cut it."""
+        with self._user_errors():
+            return self._has(group)
+
     def put_group(self, runs: Sequence[Run]) -> int:
         """Write runs in one transaction: all of them are kept, or none.
 
@@ -179,16 +179,35 @@ class Store:
         Returns:
             How many were new.
         """
-        rows = [encode(run) for run in runs]
         with self._user_errors(), self._transaction():
-            before = self._connection.total_changes
-            self._connection.executemany(
-                "INSERT INTO runs (fingerprint, method, config_hash, seed, dataset, "
-                "status, group_id, record, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (fingerprint, method, config_hash, seed) DO NOTHING",
-                rows,
-            )
-            return self._connection.total_changes - before
+            return self._insert(runs)
+
+    def put_part(self, group: Group, runs: Sequence[Run]) -> list[Group]:
+        """Write the runs of a group's first seeds, where all do not fit memory at once.
+
+        In the same transaction the group is cut down to these seeds, and the others
+        into further groups of that size.
+
+        Args:
+            group: The group.
+            runs: Of its first seeds.
+
+        Returns:
+            The groups that hold its seeds now.
+        """
+        study = (group.fingerprint, group.method, group.config_hash)
+        size = len(runs)
+        with self._user_errors(), self._transaction():
+            self._insert(runs)
+            # Where there are no locks, another process may have been faster.
+            if self._has(group):
+                self._connection.execute(
+                    "UPDATE groups SET seeds = ? WHERE id = ?",
+                    (canonical_json(group.seeds[:size]), group.id),
+                )
+                self._cut(study, group.seeds[size:], size)
+            known = self._read_groups(study)
+        return [g for g in known if not set(group.seeds).isdisjoint(g.seeds)]
 
     def runs(
         self,
@@ -337,6 +356,30 @@ class Store:
             f"the store {self.path} is damaged ({detail.splitlines()[0]}); restore it "
             "from a copy, or move it away and run again"
         )
+
+    def _has(self, group: Group) -> bool:
+        study = (group.fingerprint, group.method, group.config_hash)
+        return group in self._read_groups(study)
+
+    def _cut(
+        self, study: tuple[str, str, str], seeds: Sequence[int], size: int
+    ) -> None:
+        for start in range(0, len(seeds), size):
+            self._connection.execute(
+                "INSERT INTO groups (fingerprint, method, config_hash, seeds) "
+                "VALUES (?, ?, ?, ?)",
+                (*study, canonical_json(seeds[start : start + size])),
+            )
+
+    def _insert(self, runs: Sequence[Run]) -> int:
+        before = self._connection.total_changes
+        self._connection.executemany(
+            "INSERT INTO runs (fingerprint, method, config_hash, seed, dataset, "
+            "status, group_id, record, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (fingerprint, method, config_hash, seed) DO NOTHING",
+            [encode(run) for run in runs],
+        )
+        return self._connection.total_changes - before
 
     def _read_groups(self, study: tuple[str, str, str]) -> list[Group]:
         rows = self._connection.execute(

@@ -1,7 +1,9 @@
 """Many runs: every method over all seeds, group by group, through the store."""
 
+import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +14,7 @@ from tempergat.study.group_locks import GroupLocks
 from tempergat.study.records import LayerRecord, Run, Scores, config_hash
 from tempergat.study.store import Group, Store
 from tempergat.train import RunConfig, RunResult, group_size, train_group
+from tempergat.train.run import OutOfMemory
 from tempergat.train.task import refuse_other_training
 
 
@@ -47,7 +50,7 @@ OnProgress = Callable[[Progress], None]
 
 
 def sweep(
-    dataset: Dataset,
+    dataset: Dataset | Mapping[int, Dataset],
     configs: Sequence[RunConfig],
     seeds: Sequence[int],
     store: Store,
@@ -58,11 +61,13 @@ def sweep(
 
     Seeds are cut into groups that train together; the cut is kept in the store, and a
     group's runs are kept all at once, so a sweep that is stopped at any moment and
-    started again ends with the same runs. Several processes may share the store: each
-    leaves alone what another has in hand, and takes it over should that one die.
+    started again ends with the same runs. A group that does not fit memory is cut
+    smaller, for good. Several processes may share the store: each leaves alone what
+    another has in hand, and takes it over should that one die.
 
     Args:
-        dataset: The graph.
+        dataset: The graph; or the graph with each of several splits, by the splits'
+            numbers. They take turns: of S splits, seed r trains on number r mod S.
         configs: One configuration per method.
         seeds: The seeds, each once.
         store: Where runs are kept.
@@ -74,43 +79,67 @@ def sweep(
         included.
 
     Raises:
-        UserError: A group cannot be trained or does not fit memory, or the store
-            cannot be used.
+        UserError: Nothing can be trained, or the store cannot be used.
+        OutOfMemory: A single run does not fit memory. All others have been trained.
     """
-    return _Sweep(dataset, configs, seeds, store, device, on_progress).run()
+    graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
+    return _Sweep(graphs, configs, seeds, store, device, on_progress).run()
+
+
+@dataclass
+class _Part:
+    """What is trained on one split."""
+
+    split: int
+    dataset: Dataset
+    seeds: list[int]
 
 
 class _Sweep:
     def __init__(
         self,
-        dataset: Dataset,
+        graphs: Mapping[int, Dataset],
         configs: Sequence[RunConfig],
         seeds: Sequence[int],
         store: Store,
         device: torch.device,
         on_progress: OnProgress | None,
     ) -> None:
-        self._dataset = dataset
-        self._seeds = list(seeds)
+        self._seeds = sorted(seeds)
         self._store = store
         self._device = device
         self._on_progress = on_progress or (lambda progress: None)
         self._configs = {_hash(config): config for config in configs}
+        self._parts = self._deal(graphs)
         self._groups = list(self._cut())
-        self._known: dict[tuple[str, int], Run] = {}
+        self._known: dict[tuple[str, str, int], Run] = {}
+        self._too_large: dict[str, str] = {}
         self._clock = _Clock()
+
+    def _deal(self, graphs: Mapping[int, Dataset]) -> dict[str, _Part]:
+        """The splits that have a seed, by fingerprint; equal ones are one."""
+        parts: dict[str, _Part] = {}
+        numbers = list(graphs)
+        for seed in self._seeds:
+            split = numbers[seed % len(numbers)]
+            graph = graphs[split]
+            new = _Part(split, graph, [])
+            parts.setdefault(graph.fingerprint, new).seeds.append(seed)
+        return parts
 
     def _cut(self) -> Iterator[Group]:
         for config in self._configs.values():
-            refuse_other_training(self._dataset, config)
+            for part in self._parts.values():
+                refuse_other_training(part.dataset, config)
         for key, config in self._configs.items():
-            yield from self._store.groups(
-                self._dataset.fingerprint,
-                config.method,
-                key,
-                self._seeds,
-                group_size(self._dataset, config, self._device),
-            )
+            for fingerprint, part in self._parts.items():
+                yield from self._store.groups(
+                    fingerprint,
+                    config.method,
+                    key,
+                    part.seeds,
+                    group_size(part.dataset, config, self._device),
+                )
 
     def run(self) -> list[Run]:
         self._report(None)
@@ -118,42 +147,96 @@ class _Sweep:
         with GroupLocks(self._store.path) as locks:
             # First what no other process has in hand, then what is left of the rest.
             for wait in (False, True):
-                in_other_hands = []
-                for group in pending:
+                queue, in_other_hands = deque(pending), []
+                while queue:
+                    group = queue.popleft()
                     if wait:
                         self._report(group, waiting=True)
                     if not locks.take(group.id, wait=wait):
                         in_other_hands.append(group)
                         continue
                     try:
-                        if self._store.pending([group]):
-                            self._train(group)
+                        queue.extendleft(reversed(self._finish(group)))
                     finally:
                         locks.leave(group.id)
                     self._report(group)
                 pending = in_other_hands
-        wanted = set(self._seeds)
+        if self._too_large:
+            reason, *_ = self._too_large.values()
+            _, *others = (self._configs[key].method for key in self._too_large)
+            also = f"; the same goes for {', '.join(others)}" if others else ""
+            raise OutOfMemory(f"{reason}{also}")
         return [
-            self._known[key, seed]
+            self._known[fingerprint, key, seed]
             for key in self._configs
-            for seed in sorted(wanted)
-            if (key, seed) in self._known
+            for seed in self._seeds
+            for fingerprint in self._parts
+            if (fingerprint, key, seed) in self._known
+            and seed in self._parts[fingerprint].seeds
         ]
 
-    def _train(self, group: Group) -> None:
+    def _finish(self, group: Group) -> list[Group]:
+        """Train a group unless it is done; return what is left in its place."""
+        study = (group.fingerprint, group.method, group.config_hash)
+        if not self._store.has(group):
+            # Another process found that it does not fit memory, and cut it.
+            parts = self._store.groups(*study, group.seeds, len(group.seeds))
+            self._replace(group, parts)
+            return self._store.pending(parts)
+        if group.config_hash in self._too_large or not self._store.pending([group]):
+            return []
+        return self._train(group)
+
+    def _train(self, group: Group) -> list[Group]:
+        trained = group
+        while (results := self._attempt(trained)) is None:
+            if len(trained.seeds) == 1:
+                return []
+            half = (len(trained.seeds) + 1) // 2
+            trained = replace(group, seeds=group.seeds[:half])
+        part = self._parts[group.fingerprint]
         config = self._configs[group.config_hash]
+        runs = [
+            to_run(part.dataset, config, result, group.id, part.split)
+            for result in results
+        ]
+        if trained == group:
+            self._store.put_group(runs)
+            return []
+        parts = self._store.put_part(group, runs)
+        self._replace(group, parts)
+        return self._store.pending(parts)
+
+    def _attempt(self, group: Group) -> list[RunResult] | None:
+        """Train a group's seeds at once; None where memory does not suffice."""
         started = time.monotonic()
 
         def on_epoch(epoch: int) -> None:
             self._report(group, epoch=epoch)
 
-        results = train_group(
-            self._dataset, config, group.seeds, self._device, on_epoch
-        )
-        self._store.put_group(
-            [to_run(self._dataset, config, result, group.id) for result in results]
-        )
-        self._clock.add(self._work(group), time.monotonic() - started)
+        try:
+            results = train_group(
+                self._parts[group.fingerprint].dataset,
+                self._configs[group.config_hash],
+                group.seeds,
+                self._device,
+                on_epoch,
+            )
+        except OutOfMemory as error:
+            if len(group.seeds) == 1:
+                self._too_large[group.config_hash] = str(error)
+        else:
+            self._clock.add(self._work(group), time.monotonic() - started)
+            return results
+        # Past the except clause, so that the error no longer holds on to tensors.
+        gc.collect()
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        return None
+
+    def _replace(self, group: Group, parts: Sequence[Group]) -> None:
+        place = self._groups.index(group)
+        self._groups[place : place + 1] = parts
 
     def _report(
         self, group: Group | None, epoch: int | None = None, waiting: bool = False
@@ -181,19 +264,25 @@ class _Sweep:
         )
 
     def _look_for_new_runs(self) -> Iterator[Run]:
-        runs = self._store.runs(
-            fingerprint=self._dataset.fingerprint, config_hashes=list(self._configs)
-        )
-        for run in runs:
-            key = (run.config_hash, run.seed)
-            if key not in self._known:
-                # One graph may have been read under two names.
-                self._known[key] = replace(run, dataset=self._dataset.name)
-                if run.seed in self._seeds:
-                    yield self._known[key]
+        for fingerprint, part in self._parts.items():
+            runs = self._store.runs(
+                fingerprint=fingerprint, config_hashes=list(self._configs)
+            )
+            for run in runs:
+                key = (fingerprint, run.config_hash, run.seed)
+                if key in self._known:
+                    continue
+                # One graph may have been read under two names, or two numbers.
+                found = replace(run, dataset=part.dataset.name, split=part.split)
+                self._known[key] = found
+                if run.seed in part.seeds:
+                    yield found
 
     def _is_known(self, group: Group) -> bool:
-        return all((group.config_hash, seed) in self._known for seed in group.seeds)
+        return all(
+            (group.fingerprint, group.config_hash, seed) in self._known
+            for seed in group.seeds
+        )
 
     def _work(self, group: Group) -> int:
         return len(group.seeds) * self._configs[group.config_hash].epochs
@@ -215,7 +304,11 @@ class _Clock:
 
 
 def to_run(
-    dataset: Dataset, config: RunConfig, result: RunResult, group_id: int | None = None
+    dataset: Dataset,
+    config: RunConfig,
+    result: RunResult,
+    group_id: int | None = None,
+    split: int = 0,
 ) -> Run:
     """What training returned, as the store keeps it."""
     return Run(
@@ -231,6 +324,7 @@ def to_run(
         status=result.status,
         failed_epoch=result.failed_epoch,
         reason=result.reason,
+        split=split,
         selected=_layers(result, "selected"),
         last=_layers(result, "last"),
         time_s=result.time_s,

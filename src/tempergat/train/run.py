@@ -23,6 +23,15 @@ from tempergat.train.task import SPLITS, task_of
 
 LayerValue = float | list[float]
 
+_OUT_OF_MEMORY_WORDS = ("can't allocate memory", "std::bad_alloc")
+
+
+class OutOfMemory(UserError):
+    """Runs that a device has too little memory for, together."""
+
+    # Not a mistake in what was asked: the command ends as with failed runs.
+    exit_status = 1
+
 
 @dataclass(frozen=True)
 class RunResult:
@@ -81,8 +90,8 @@ def train_group(
         One result per seed, in their order.
 
     Raises:
-        UserError: Nothing can be trained with these arguments, or not so many seeds
-            at once in this memory.
+        UserError: Nothing can be trained with these arguments.
+        OutOfMemory: Not so many seeds at once.
     """
     device = torch.device(device)
     start = time.perf_counter()
@@ -158,17 +167,24 @@ def results_of(training: Training, start: float) -> list[RunResult]:
 
 
 @contextmanager
-def memory_told(config: RunConfig, seeds: int, device: torch.device) -> Iterator[None]:
-    """Turns running out of memory into a sentence that says what to do."""
+def memory_told(config: RunConfig, runs: int, device: torch.device) -> Iterator[None]:
+    """Turns running out of memory into a sentence that says what to do.
+
+    Raises:
+        OutOfMemory: Memory ran out.
+    """
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not _is_out_of_memory(error):
             raise
-        raise UserError(
-            f"{device} has too little memory to train {seeds} seeds of "
-            f"{config.method} at once; lower the group size (now {seeds}) or "
-            f"hidden_channels (now {config.hidden_channels})"
+        what = f"one run of {config.method}"
+        if runs > 1:
+            what = f"{runs} runs of {config.method} at once"
+        raise OutOfMemory(
+            f"{device} has too little memory to train {what} with hidden_channels "
+            f"{config.hidden_channels}; use a machine with more, or a --recipe with "
+            "fewer hidden_channels"
         ) from error
 
 
@@ -177,7 +193,7 @@ def _is_out_of_memory(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, MemoryError | torch.OutOfMemoryError):
             return True
-        if "can't allocate memory" in str(error):
+        if any(words in str(error) for words in _OUT_OF_MEMORY_WORDS):
             return True
         error = error.__context__
     return False
