@@ -47,7 +47,7 @@ def assert_follows(
     # Scores may differ where two classes are tied within rounding: by one node.
     scores = found[:, len(LOSSES) :] - expected[:, len(LOSSES) :]
     assert (scores.abs() < 0.1).all()
-    assert (scores != 0).float().mean() < 0.05
+    assert (scores.abs() > 1e-9).float().mean() < 0.05
     for name, value in training.current.items():
         torch.testing.assert_close(
             value[slot].detach().cpu(), plain[name], rtol=5e-3, atol=5e-4, msg=name

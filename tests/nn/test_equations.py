@@ -132,7 +132,8 @@ def test_oracle_gate_on_the_projected_channels_gives_the_oracle_gated_logit():
         conv.theta.fill_(0.4)
     # The oracle knows the mask, which no function of h does: put it in its place.
     gate = torch.cat([observed, observed], dim=-1)
-    conv._first_gates = lambda x_src, x_dst: (gate, gate)
+    logit = torch.logit(gate)
+    conv._first_logits = lambda x_src, x_dst: (logit, logit)
     _, (_, alpha) = conv(h, edge_index, return_attention_weights=True)
     expected = l1_attention(h * observed, edge_index, weights, conv.temperature)
     assert torch.allclose(alpha.squeeze(-1), expected, rtol=1e-12, atol=1e-14)

@@ -16,7 +16,7 @@ from tempergat.ops import gate
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _by_formula(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def _by_formula(logit: Tensor, x: Tensor, _: bool) -> tuple[Tensor, Tensor]:
     value = 1 / (1 + torch.exp(-logit))
     return x * value, value.sum()
 
@@ -24,7 +24,7 @@ def _by_formula(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
 def _results(function: Any, logit: Tensor, x: Tensor, dout: Tensor) -> list[Tensor]:
     """Output, sum and both gradients; the sum has a gradient of its own."""
     leaves = [logit.clone().requires_grad_(), x.clone().requires_grad_()]
-    out, total = function(*leaves)
+    out, total = function(*leaves, True)
     loss = (out * dout).sum() + 0.3 * total
     return [out.detach(), total.detach(), *torch.autograd.grad(loss, leaves)]
 
@@ -41,7 +41,7 @@ def test_gate_and_its_sum_have_the_formula_s_values_and_gradients() -> None:
 
 def test_the_sum_of_a_half_precision_gate_is_single_precision() -> None:
     x = torch.randn(7, 5).bfloat16()
-    out, total = gate.sigmoid_gate(x, x)
+    out, total = gate.sigmoid_gate(x, x, True)
     assert (out.dtype, total.dtype) == (torch.bfloat16, torch.float32)
 
 
@@ -98,7 +98,7 @@ def test_a_second_derivative_of_the_kernels_is_right() -> None:
     second = []
     for function in (gate.sigmoid_gate, _by_formula):
         leaf = logit.clone().requires_grad_()
-        out, total = function(leaf, x)
+        out, total = function(leaf, x, True)
         loss = out.square().sum() + total
         (first,) = torch.autograd.grad(loss, leaf, create_graph=True)
         second.append(torch.autograd.grad(first.square().sum(), leaf)[0])

@@ -25,6 +25,7 @@ from tempergat.nn.temperature import (
     set_theta,
     temperature_of,
 )
+from tempergat.ops.gate import sigmoid_gate
 from tempergat.ops.graph import Graph, is_tracing
 from tempergat.ops.random import draw_seed, fold_in, keep_mask
 
@@ -167,38 +168,57 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             raise ValueError("this layer has no gate; make it with gate='post'")
         x_src, x_dst = self._sides(x)
         if self.gate == "post":
-            return self._post_gate(x_dst)
-        gate_src, gate_dst = self._first_gates(x_src, x_dst)
-        if gate_src is gate_dst and not isinstance(x, tuple | list):
-            return gate_src
-        return gate_src, gate_dst
+            return torch.sigmoid(self._post_logit(x_dst))
+        logit_src, logit_dst = self._first_logits(x_src, x_dst)
+        gate_src = torch.sigmoid(logit_src)
+        if logit_dst is None:
+            return gate_src, None
+        if logit_dst is not logit_src:
+            return gate_src, torch.sigmoid(logit_dst)
+        return (gate_src, gate_src) if isinstance(x, tuple | list) else gate_src
 
-    def _post_gate(self, x_dst: Features | None) -> Tensor:
+    def _post_logit(self, x_dst: Features | None) -> Tensor:
         if x_dst is None:
             raise ValueError(
                 "gate='post' gates by the target nodes' features, but x is "
                 "(x_src, None); pass them, or use gate='first' or gate=None"
             )
-        return torch.sigmoid(project(self.lin_gate, x_dst))
+        return project(self.lin_gate, x_dst)
 
-    def _first_gates(
+    def _first_logits(
         self, x_src: Features, x_dst: Features | None
     ) -> tuple[Tensor, Tensor | None]:
         if hasattr(self, "lin_gate"):
             lin_src = lin_dst = self.lin_gate
         else:
             lin_src, lin_dst = self.lin_gate_src, self.lin_gate_dst
-        gate_src = torch.sigmoid(project(lin_src, x_src))
+        logit_src = project(lin_src, x_src)
         if x_dst is None:
-            return gate_src, None
+            return logit_src, None
         if x_dst is x_src and lin_dst is lin_src:
-            return gate_src, gate_src
-        return gate_src, torch.sigmoid(project(lin_dst, x_dst))
+            return logit_src, logit_src
+        return logit_src, project(lin_dst, x_dst)
 
-    def _record_gates(self, *gates: Tensor | None) -> None:
-        distinct = {id(g): g for g in gates if g is not None}
-        if distinct:
-            self.gate_means.record(list(distinct.values()), self.training)
+    def _gate_first(
+        self,
+        z_src: Tensor,
+        z_dst: Tensor | None,
+        x_src: Features,
+        x_dst: Features | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        logit_src, logit_dst = self._first_logits(x_src, x_dst)
+        one_gate = logit_dst is logit_src
+        gated_src, total = sigmoid_gate(logit_src, z_src, self.gate_means.wanted())
+        totals, count = [total], logit_src.numel()
+        if z_dst is z_src and one_gate:
+            z_dst = gated_src
+        elif z_dst is not None and logit_dst is not None:
+            wanted = self.gate_means.wanted() and not one_gate
+            z_dst, total = sigmoid_gate(logit_dst, z_dst, wanted)
+            if not one_gate:
+                totals, count = [*totals, total], count + logit_dst.numel()
+        self.gate_means.record(totals, count, self.training)
+        return gated_src, z_dst
 
     def _sides(
         self, x: Features | tuple[Features, Features | None]
@@ -391,14 +411,9 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         z_src, z_dst = self._project(x_src, x_dst)
         post = None
         if self.gate == "post":
-            post = self._post_gate(x_dst)
-            self._record_gates(post)
+            post = self._post_logit(x_dst)
         elif self.gate == "first":
-            gate_src, gate_dst = self._first_gates(x_src, x_dst)
-            self._record_gates(gate_src, gate_dst)
-            same = z_dst is z_src and gate_dst is gate_src
-            z_src = z_src * gate_src
-            z_dst = z_src if same else z_dst if gate_dst is None else z_dst * gate_dst
+            z_src, z_dst = self._gate_first(z_src, z_dst, x_src, x_dst)
         heads = (-1, self.heads, self.out_channels)
         same = z_dst is z_src
         z_src = z_src.view(heads)
@@ -436,11 +451,13 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         return alpha * (keep.to(alpha.dtype) / (1.0 - self.dropout))
 
     def _finish(
-        self, out: Tensor, gate: Tensor | None, residual: Tensor | None
+        self, out: Tensor, gate_logit: Tensor | None, residual: Tensor | None
     ) -> Tensor:
         """Post-gate, heads, residual, bias: what follows the aggregation."""
-        if gate is not None:
-            out = out * gate.view(-1, self.heads, self.out_channels)
+        if gate_logit is not None:
+            logit = gate_logit.view(-1, self.heads, self.out_channels)
+            out, total = sigmoid_gate(logit, out, self.gate_means.wanted())
+            self.gate_means.record([total], logit.numel(), self.training)
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         if residual is not None:
             out = out + residual

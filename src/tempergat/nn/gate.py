@@ -56,18 +56,29 @@ class GateMeans:
         self._calls: list[tuple[int | None, _Kept]] = []
         self._compiled: tuple[_Kept, ...] = ()
 
-    def record(self, gates: list[Tensor], training: bool) -> None:
-        """Keeps one mean over the given gates, if gradients can come of it."""
-        if not torch.is_grad_enabled() or torch.compiler.is_exporting():
+    def wanted(self) -> bool:
+        """Whether gradients can come of a mean."""
+        return torch.is_grad_enabled() and not torch.compiler.is_exporting()
+
+    def record(self, totals: list[Tensor | None], count: int, training: bool) -> None:
+        """Keeps one mean over a call's gates, unless none is wanted.
+
+        Args:
+            totals: The sum of each gate.
+            count: How many values they have together.
+            training: Whether the layer is in training mode.
+        """
+        sums = [total for total in totals if total is not None]
+        if not self.wanted() or not sums:
             return
         if torch.compiler.is_compiling():
             earlier = self._compiled[1 - _FEW_CALLS_KEPT :]
-            self._compiled = (*earlier, _Kept(_joint_mean(gates), training))
+            self._compiled = (*earlier, _Kept(_joint_mean(sums, count), training))
             return
         # Checkpointing runs a layer again during backward: the same call, twice.
         if torch._C._current_graph_task_id() != -1:
             return
-        kept = _Kept(_joint_mean(gates), training)
+        kept = _Kept(_joint_mean(sums, count), training)
         self._calls.append((_transform_level(), kept))
         del self._calls[: -(_CALLS_KEPT if training else _FEW_CALLS_KEPT)]
 
@@ -120,12 +131,9 @@ def gate_penalty(model: nn.Module) -> Tensor:
     return torch.zeros((), device=None if parameter is None else parameter.device)
 
 
-def _joint_mean(gates: list[Tensor]) -> Tensor:
-    total = torch.stack(
-        [g.sum(dtype=torch.promote_types(g.dtype, torch.float32)) for g in gates]
-    ).sum()
+def _joint_mean(sums: list[Tensor], count: int) -> Tensor:
     # An empty graph has no gate values to average.
-    return total / max(sum(g.numel() for g in gates), 1)
+    return torch.stack(sums).sum() / max(count, 1)
 
 
 def _transform_level() -> int | None:

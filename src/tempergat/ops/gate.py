@@ -20,12 +20,15 @@ from tempergat.ops.graph import is_tracing
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
-def sigmoid_gate(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def sigmoid_gate(
+    logit: Tensor, x: Tensor, with_total: bool
+) -> tuple[Tensor, Tensor | None]:
     """``x * sigmoid(logit)``, and the sum of the sigmoid in at least float32.
 
     Args:
         logit: What the gate is the sigmoid of.
         x: What is gated, of the same shape.
+        with_total: Whether the sum is wanted.
     """
     if fused(logit, x):
         result: tuple[Tensor, Tensor] = _SigmoidGate.apply(  # type: ignore[no-untyped-call]
@@ -33,6 +36,8 @@ def sigmoid_gate(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
         )
         return result
     gate = torch.sigmoid(logit)
+    if not with_total:
+        return x * gate, None
     dtype = torch.promote_types(gate.dtype, torch.float32)
     return x * gate, gate.sum(dtype=dtype)
 
