@@ -276,7 +276,7 @@ def _merge_sum_kernel(
     first = tl.load(merge + 1).to(tl.int64)
     count = tl.load(merge + 2)
     columns = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
-    summed = tl.zeros([BLOCK_D], tl.float32)
+    summed = tl.zeros([BLOCK_D], part_ptr.dtype.element_ty)
     for k in range(0, count, BLOCK_K):
         ks = k + tl.arange(0, BLOCK_K)
         inside = (ks < count)[:, None] & (columns < WIDTH)[None, :]
