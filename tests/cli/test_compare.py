@@ -130,7 +130,8 @@ def test_failed_runs_are_shown_and_exit_with_one(
     recipe = write_recipe(tmp_path / "wild.yaml", learning_rate=1e30)
     ended = command("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
     assert ended.status == 1
-    assert re.search(r"gat: 2 of 2 runs failed.*epoch \d", ended.out)
+    assert re.search(r"gat: 2 of 2 runs failed.*seed 0: .* at epoch \d;", ended.out)
+    assert not re.search(r"at epoch \d: .* at epoch", ended.out)
     assert "Traceback" not in ended.err
 
 
@@ -148,7 +149,7 @@ def test_runs_take_turns_over_the_splits_of_a_graph(
     graph = write_graph_of_splits(tmp_path / "of splits.npz", 3)
     common = ("compare", graph, "--recipe", recipe, *THREE)
     ended = command(*common, "--runs", 6, "--json")
-    assert "over 3 splits" in ended.err
+    assert "3 splits: run r is on split r mod 3" in ended.err
     found = json.loads(ended.out)
     assert (found["splits"], found["pairing"]) == (3, "splits")
     assert {
@@ -178,6 +179,28 @@ def test_fewer_runs_than_splits_take_the_first_splits(
         *("--methods", "gcn"),
     )
     assert list(json.loads(ended.out)["fingerprints"]) == ["0", "1"]
+    assert "run r is on split r;" in ended.err
+
+
+def test_a_split_without_validation_nodes_is_refused_before_any_work(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph_of_splits(tmp_path / "splits.npz", 3)
+    arrays = dict(np.load(graph))
+    arrays["val_mask"][:, 2] = False
+    np.savez(graph, **arrays)
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 3, *THREE)
+    assert ended.status == 2
+    assert "split 2 of splits has no nodes in val_mask" in ended.err
+    assert not Path("tempergat-out").exists()
+
+
+def test_a_split_seed_that_would_change_nothing_is_refused(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command("compare", graph, "--recipe", recipe, "--split-seed", 5, *THREE)
+    assert ended.status == 2
+    assert "comes with one split" in ended.err
 
 
 @pytest.mark.skipif(
@@ -205,6 +228,10 @@ def test_official_splits_share_all_but_their_masks() -> None:
         (["csbm", "--baseline", "gatt"], ["'gatt'", "did you mean"]),
         (["csbm", "--runs", "0"], ["--runs is '0'", "paper"]),
         (["csbm", "--runs", "many"], ["--runs is 'many'"]),
+        (["csbm", "--runs", "9" * 5000], ["--runs is '9999", "1 to 100000"]),
+        ([""], ["the dataset is ''"]),
+        (["csbm", "--split", ""], ["--split is ''"]),
+        (["csbm", "--recipe", ""], ["no recipe ''"]),
         (["csbm", "--recipe", "corra"], ["no recipe 'corra'", "did you mean"]),
         (["csbm", "--recipe", "gone.yaml"], ["gone.yaml", "No such file"]),
         (["ogbn-products"], ["recipe paper/ogbn-products", "training: full"]),
@@ -236,9 +263,10 @@ def test_a_mistake_ends_in_one_line_and_status_two(
         ({"val_mask": np.zeros(60, bool)}, "no labelled validation nodes"),
         ({"train_mask": np.zeros(60, bool)}, "train_mask"),
         ({"x": np.full((60, 3), np.nan)}, "not finite"),
+        ({"x": np.zeros((60, 0), np.float32)}, "0 features per node"),
         ({"edge_index": np.array([[0], [60]])}, "edge_index"),
     ],
-    ids=["one class", "no validation", "no training", "nan", "edge"],
+    ids=["one class", "no validation", "no training", "nan", "no column", "edge"],
 )
 def test_a_graph_nothing_can_be_learned_from_is_refused_in_words(
     command: Command,

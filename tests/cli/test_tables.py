@@ -64,7 +64,7 @@ def test_lines_tell_scores_counts_and_time_left() -> None:
     assert _shown(terminal=False).splitlines() == [
         "gat: 81.00 ± 1.41 over 2 runs; 2 of 4 runs, about 1 min 5 s left",
         "gatv2: waiting for another process to finish it",
-        "gatv2: 70.00 over 1 runs, 1 failed; 4 of 4 runs",
+        "gatv2: 70.00 over 1 run, 1 failed; 4 of 4 runs",
     ]
 
 

@@ -15,7 +15,7 @@ import torch
 
 from tempergat.train import checkpoint
 from tests.cli.conftest import Command
-from tests.cli.tiny import write_graph, write_recipe
+from tests.cli.tiny import write_graph, write_graph_of_splits, write_recipe
 
 CHECKPOINT = Path("tempergat-out/graph-temp_gated-seed3/checkpoint.safetensors")
 
@@ -166,6 +166,65 @@ def test_a_damaged_checkpoint_is_refused(
     assert ended.status == 2
     assert "damaged" in ended.err
     assert not Path("labels.csv").exists()
+
+
+def test_a_file_that_is_no_checkpoint_is_not_called_damaged_goods_to_delete(
+    command: Command, graph: Path
+) -> None:
+    ended = command("predict", graph, graph)
+    assert ended.status == 2
+    assert "not a checkpoint of tempergat" in ended.err
+    assert "delete" not in ended.err
+
+
+def test_a_failed_run_predicts_nothing(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "wild.yaml", learning_rate=1e30)
+    command("train", graph, "--method", "gat", "--recipe", recipe, "--out", "failed")
+    ended = command("predict", "failed", graph)
+    assert ended.status == 2
+    assert re.search(r"failed at epoch \d", ended.err)
+    assert not Path("labels.csv").exists()
+
+
+def test_labels_do_not_go_into_a_folder(
+    command: Command, trained: Path, graph: Path
+) -> None:
+    ended = command("predict", trained, graph, "--out", ".")
+    assert ended.status == 2
+    assert "it is a folder" in ended.err
+    blocked = command("predict", trained, graph, "--out", graph / "labels.csv")
+    assert blocked.status == 2
+    assert "a file is where its folder should be" in blocked.err
+
+
+def test_a_checkpoint_does_not_go_below_a_file(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command(
+        *("train", graph, "--method", "gat", "--recipe", recipe, "--out", graph)
+    )
+    assert ended.status == 2
+    assert "a file is where its folder should be" in ended.err
+
+
+def test_runs_on_other_splits_have_folders_of_their_own(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph_of_splits(tmp_path / "splits.npz", 2)
+    arguments = ("train", graph, "--method", "gcn", "--recipe", recipe, "--quiet")
+    for split in ([], ["--split", 1], ["--split", "60/20/20", "--split-seed", 4]):
+        assert command(*arguments, *split).status == 0
+    assert {path.name for path in Path("tempergat-out").iterdir()} == {
+        "splits-gcn-seed0",
+        "splits-gcn-seed0-split1",
+        "splits-gcn-seed0-split60-20-20-splitseed4",
+    }
+    other = command(*arguments, "--split", 1, "--out", "tempergat-out/splits-gcn-seed0")
+    assert other.status == 2
+    assert "its graph or split is not this one" in other.err
+    assert "--no-resume" in other.err
 
 
 def test_a_graph_with_other_features_is_refused(

@@ -138,7 +138,7 @@ def test_all_files_of_a_result_are_written(
 
 def test_a_folder_that_cannot_be_made_is_the_users_to_mend(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(UserError, match=r"cannot write .*choose a folder"):
+    with pytest.raises(UserError, match=r"cannot write .*choose another folder"):
         atomic.write_text(tmp_path / "out" / "a.csv", "text")
 
 
@@ -147,3 +147,12 @@ def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) ->
     with pytest.raises(UserError, match="cannot write"):
         atomic.write_text(tmp_path / "taken", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_many_failures_are_told_in_few_words() -> None:
+    runs = [failed_run("gat", seed) for seed in range(50)]
+    note = result_table(dataset_result(runs, ["gat"], "gat")).notes[-1]
+    assert note.startswith("gat: 50 of 50 runs failed")
+    assert "seed 2: " in note
+    assert "seed 3: " not in note
+    assert note.endswith("and 47 more).")

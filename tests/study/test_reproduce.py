@@ -99,7 +99,7 @@ def test_failed_runs_are_on_the_page(results: Path, tmp_path: Path) -> None:
     keep(results, [*runs, failed_run("gcn", 5)])
     page = reproduce_homogeneous(results, tmp_path / "docs").page.read_text()
     assert "gcn: 1 of 6 runs failed" in page
-    assert "at epoch 17: loss is not a number" in page
+    assert "seed 5: loss is not a number at epoch 17" in page
 
 
 def test_the_page_is_the_same_each_time_and_its_figures_exist(

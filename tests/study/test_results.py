@@ -32,7 +32,7 @@ def test_failed_runs_are_counted_and_told() -> None:
     runs = [run(seed=0), failed_run(seed=1), run(seed=2)]
     result = dataset_result(runs, ["gat"], "gat")["gat"]
     assert (result.summary.runs, result.summary.failed) == (2, 1)
-    assert result.failures == ("seed 1 at epoch 17: loss is not a number",)
+    assert result.failures == ("seed 1: loss is not a number at epoch 17",)
     assert list(result.scores) == [0, 2]
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tempergat.data import Dataset
 
 DEFAULT_RUNS = 10
+_MOST_RUNS = 100_000
 
 DatasetName = Annotated[
     str,
@@ -63,10 +64,12 @@ def parse_runs(text: str, recipe_runs: int) -> int:
     """
     if text == "paper":
         return recipe_runs
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+    # So many digits at most, as Python refuses to read thousands.
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_RUNS))
+    if not digits or not 1 <= int(text) <= _MOST_RUNS:
         raise UserError(
-            f"--runs is {text!r}; give a number from 1, or paper for the recipe's "
-            f"{recipe_runs}"
+            f"--runs is {text!r}; give a number from 1 to {_MOST_RUNS}, or paper for "
+            f"the recipe's {recipe_runs}"
         )
     return int(text)
 
@@ -106,8 +109,24 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 
 def parse_split(text: str | None) -> int | str | None:
-    """A split's number, or its percentages as they are."""
-    return int(text) if text is not None and text.isdigit() else text
+    """A split's number, or its percentages as they are.
+
+    Raises:
+        UserError: It is empty.
+    """
+    if text is None:
+        return None
+    if not text.strip():
+        raise UserError(
+            f"--split is {text!r}; give the number of an official split, or "
+            "percentages like 60/20/20"
+        )
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def counted(number: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def choose_device(name: str) -> "torch.device":

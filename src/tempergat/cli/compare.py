@@ -19,6 +19,7 @@ from tempergat.cli.arguments import (
     SplitSeed,
     checked_method,
     choose_device,
+    counted,
     describe,
     parse_methods,
     parse_runs,
@@ -80,9 +81,10 @@ def compare(
     """Which method wins on a graph, and is it real?
 
     Trains every method over many seeds and says which differences stand out of the
-    noise. Where a graph has several splits, the seeds take turns over them. Runs are kept in the --out folder as they finish: the same command goes on
-    where it was stopped, and does nothing twice. Exit status: 0 done, 1 some runs
-    failed, 2 bad usage or input.
+    noise. Where a graph has several splits, the seeds take turns over them. Runs are
+    kept in the --out folder as they finish: the same command goes on where it was
+    stopped, and does nothing twice. Exit status: 0 done, 1 some runs failed, 2 bad
+    usage or input.
     """
     with waiting("starting", quiet=quiet):
         plan = _plan(dataset, runs, methods, baseline, recipe)
@@ -144,6 +146,17 @@ def _plan(
     return _Plan(tuple(names), tuple(configs), tuple(seeds), baseline, recipe)
 
 
+def _turns(runs: int, splits: int) -> str:
+    """How the runs take turns over the splits."""
+    alone = "--split 0 takes the first alone"
+    if runs <= splits:
+        return f"{runs} splits: run r is on split r; {alone}"
+    uneven = ""
+    if runs % splits:
+        uneven = f"; --runs {runs - runs % splits} would give each as many"
+    return f"{splits} splits: run r is on split r mod {splits}; {alone}{uneven}"
+
+
 class _Comparison:
     """One plan carried out: trained, shown, written."""
 
@@ -177,19 +190,10 @@ class _Comparison:
         self._metric = first.metric
         self._say(describe(first))
         if len(graphs) > 1:
-            self._say(
-                f"runs take turns over {len(graphs)} splits: run r is on split r mod "
-                f"{len(graphs)}; --split 0 takes the first alone"
-            )
-            if len(plan.seeds) % len(graphs):
-                self._say(
-                    f"{len(plan.seeds)} runs leave some splits with more runs than "
-                    f"others; --runs {-(-len(plan.seeds) // len(graphs)) * len(graphs)}"
-                    " would not"
-                )
+            self._say(_turns(len(plan.seeds), len(graphs)))
         self._say(
-            f"{len(plan.methods)} methods x {len(plan.seeds)} runs on "
-            f"{self._device}, recipe {plan.recipe}"
+            f"{counted(len(plan.methods), 'method')} x "
+            f"{counted(len(plan.seeds), 'run')} on {self._device}, recipe {plan.recipe}"
         )
         if plan.without_baseline:
             self._say(

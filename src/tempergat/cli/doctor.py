@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tempergat.cli.arguments import counted
+
 if TYPE_CHECKING:
     import torch
 
@@ -114,8 +116,9 @@ def _name(device: "torch.device") -> str:
 
     if device.type == "cpu":
         return (
-            f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
-            f"{torch.get_num_threads()} threads in use"
+            f"{platform.processor() or platform.machine()}, "
+            f"{counted(os.cpu_count() or 1, 'core')}, "
+            f"{counted(torch.get_num_threads(), 'thread')} in use"
         )
     facts = torch.cuda.get_device_properties(device)
     return (

@@ -47,6 +47,11 @@ def load_graph(
     from tempergat.data import load
     from tempergat.data.catalog import CATALOG
 
+    if not name.strip():
+        raise UserError(
+            f"the dataset is {name!r}; give a name (`tempergat data list`) or the path "
+            "of a graph of your own"
+        )
     options: dict[str, Any] = DEMONSTRATION if name.lower() == GENERATED else {}
     with _download_display(console) as progress:
         graph = load(
@@ -56,10 +61,19 @@ def load_graph(
             progress=progress,
             **options,
         )
+    if split_seed is not None and not _is_chosen_by_seed(graph):
+        raise UserError(
+            f"--split-seed is {split_seed}, but {graph.name} comes with one split; "
+            "leave it out, or have a split made with --split 60/20/20"
+        )
     if graph.name in CATALOG:
         return graph
     # The folder's or file's own name is short enough for tables and file names.
     return replace(graph, name=Path(name).resolve().stem)
+
+
+def _is_chosen_by_seed(graph: "Dataset") -> bool:
+    return graph.split.startswith("made") or ", number " in graph.split
 
 
 def load_splits(
@@ -90,7 +104,22 @@ def load_splits(
         graph = load_graph(name, str(number), None, None)
         _share_all_but_masks(graph, first)
         graphs[number] = graph
+    if len(graphs) > 1:
+        # All of them now, so that no work is lost when the turn of one comes.
+        for number, graph in graphs.items():
+            _refuse_empty_parts(number, graph)
     return graphs
+
+
+def _refuse_empty_parts(number: int, graph: "Dataset") -> None:
+    from tempergat.data.dataset import MASKS
+
+    for mask in MASKS:
+        if not graph.store[mask].any():
+            raise UserError(
+                f"split {number} of {graph.name} has no nodes in {mask}; fill it, or "
+                "choose another split with --split"
+            )
 
 
 def _count_splits(name: str) -> int:
@@ -146,7 +175,7 @@ def load_settings(dataset: str, recipe: str | None) -> tuple[str, "Recipe"]:
     """
     from tempergat.train import load_recipe
 
-    name = recipe or recipe_name_for(dataset)
+    name = recipe_name_for(dataset) if recipe is None else recipe
     settings = load_recipe(name)
     if settings.training != "full":
         raise UserError(

@@ -20,7 +20,7 @@ from tempergat.cli.arguments import (
     parse_methods,
     resume_command,
 )
-from tempergat.cli.graphs import load_graph, recipe_name_for
+from tempergat.cli.graphs import load_graph, load_settings
 from tempergat.cli.signals import exit_status
 from tempergat.errors import UserError
 
@@ -138,10 +138,9 @@ def _train(
 ) -> None:
     from tempergat.cli.progress import duration
     from tempergat.study.noise import run_noise
-    from tempergat.train import load_recipe
 
+    _, settings = load_settings(name, recipe)
     graph = load_graph(name, None, None, console)
-    settings = load_recipe(recipe or recipe_name_for(name))
     if console is not None:
         console.print(describe(graph))
 
@@ -185,10 +184,9 @@ def diagnose(
     from tempergat.study import diagnose as study
     from tempergat.study.store import Store
     from tempergat.study.sweep import Progress
-    from tempergat.train import load_recipe
 
     names = study.SCREENED if methods is None else parse_methods(methods)
-    settings = load_recipe(recipe or recipe_name_for(data))
+    _, settings = load_settings(data, recipe)
     where = choose_device(device)
     console = error_console()
     with Store(out / STORE_NAME) as store:

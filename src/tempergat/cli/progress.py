@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from tempergat.cli.arguments import counted
 from tempergat.cli.tables import layout
 from tempergat.study.records import Run
 from tempergat.study.report import mean_and_std, percent
@@ -136,7 +137,8 @@ class _Lines(_Silence):
             failed = f", {summary.failed} failed" if summary.failed else ""
             self._say(
                 f"{method}: {mean_and_std(summary.mean, summary.std)} over "
-                f"{summary.runs} runs{failed}; {_counted(progress)}{_left(progress)}"
+                f"{counted(summary.runs, 'run')}{failed}; {_counted(progress)}"
+                f"{_left(progress)}"
             )
 
     def _say(self, line: str) -> None:
@@ -224,7 +226,7 @@ def duration(seconds: float) -> str:
 
 
 def _counted(progress: Progress) -> str:
-    return f"{progress.runs_done} of {progress.runs} runs"
+    return f"{progress.runs_done} of {counted(progress.runs, 'run')}"
 
 
 def _left(progress: Progress) -> str:

@@ -81,7 +81,9 @@ def train(
         where = choose_device(device)
     console = error_console()
     graph = load_graph(dataset, split, split_seed, None if quiet else console)
-    folder = out or Path("tempergat-out") / _folder_name(graph.name, method, seed)
+    folder = out or Path("tempergat-out") / _folder_name(
+        graph.name, method, seed, split, split_seed
+    )
     if not quiet:
         console.print(describe(graph))
     try:
@@ -131,7 +133,7 @@ def predict(
 
     graph = load_graph(data, None, None, None)
     classes = predict_classes(checkpoint, graph, choose_device(device)).tolist()
-    nodes = _node_names(data) or range(len(classes))
+    nodes = _node_names(Path(graph.source)) or range(len(classes))
     lines = [
         {"node": node, "label": label}
         for node, label in zip(nodes, classes, strict=True)
@@ -211,15 +213,22 @@ def _joined(values: list[float | list[float]]) -> str:
     )
 
 
-def _folder_name(dataset: str, method: str, seed: int) -> str:
-    return re.sub(r"[^\w.-]+", "-", f"{dataset}-{method}-seed{seed}")
+def _folder_name(
+    dataset: str, method: str, seed: int, split: str | None, split_seed: int | None
+) -> str:
+    """A folder for each run; runs on another split than the first say which."""
+    name = f"{dataset}-{method}-seed{seed}"
+    if split is not None:
+        name += f"-split{split}"
+    if split_seed is not None:
+        name += f"-splitseed{split_seed}"
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
-def _node_names(data: str) -> list[str] | None:
+def _node_names(folder: Path) -> list[str] | None:
     """The nodes' own names, where the graph is a folder that gives them."""
     from tempergat.data.tables import as_text, find_table, read_table
 
-    folder = Path(data)
     table = find_table(folder, "nodes") if folder.is_dir() else None
     columns = {} if table is None else read_table(table).columns
     return as_text(columns["id"]).tolist() if "id" in columns else None

@@ -15,11 +15,18 @@ def write_bytes(path: Path, content: bytes) -> None:
         content: The whole file.
 
     Raises:
-        UserError: The folder cannot be made or written to.
+        UserError: The folder cannot be made or written to, or the path is one.
     """
+    if path.is_dir():
+        raise UserError(f"cannot write {path}: it is a folder; give the name of a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(
+            f"cannot write {path}: a file is where its folder should be; choose "
+            "another folder"
+        ) from error
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {error.strerror}; choose a folder you may write to"

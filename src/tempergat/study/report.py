@@ -48,6 +48,10 @@ _SELECTION_WORDS = {
 }
 
 
+# In a note; the JSON has them all.
+_FAILURES_SHOWN = 3
+
+
 @dataclass(frozen=True)
 class Table:
     """Text in rows and columns, ready to be laid out.
@@ -280,11 +284,17 @@ def _notes(result: DatasetResult, compared: bool) -> tuple[str, ...]:
         )
     notes += [
         f"{r.method}: {r.summary.failed} of {r.summary.runs + r.summary.failed} runs "
-        f"failed and are not in its mean ({'; '.join(r.failures)})."
+        f"failed and are not in its mean ({_listed(r.failures)})."
         for r in result.results
         if r.failures
     ]
     return tuple(notes)
+
+
+def _listed(failures: Sequence[str]) -> str:
+    shown = "; ".join(failures[:_FAILURES_SHOWN])
+    more = len(failures) - _FAILURES_SHOWN
+    return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def _runs_in_words(result: DatasetResult) -> str:

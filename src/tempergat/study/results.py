@@ -185,15 +185,17 @@ def _method_result(
         comparison=comparison,
         selected=_mean_layers([run.selected for run in finished]),
         last=_mean_layers([run.last for run in finished]),
-        failures=tuple(
-            f"seed {run.seed}"
-            + ("" if run.failed_epoch is None else f" at epoch {run.failed_epoch}")
-            + f": {run.reason}"
-            for run in runs
-            if run.status == "failed"
-        ),
+        failures=tuple(_failure(run) for run in runs if run.status == "failed"),
         time_s=sum(run.time_s for run in runs),
     )
+
+
+def _failure(run: Run) -> str:
+    reason = run.reason or ""
+    when = f" at epoch {run.failed_epoch}"
+    if run.failed_epoch is None or when in reason:
+        when = ""
+    return f"seed {run.seed}: {reason}{when}"
 
 
 def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:

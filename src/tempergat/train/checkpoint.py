@@ -53,6 +53,11 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace(path, content)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(
+            f"cannot write {path}: a file is where its folder should be; choose "
+            "another folder"
+        ) from error
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {error.strerror}; free space or choose a folder "
@@ -78,7 +83,10 @@ def read(path: Path) -> Checkpoint:
         tensors = safetensors.torch.load(content)
         intact = about.get("sha256") == _digest(content)
     except (SafetensorError, ValueError, AttributeError, RecursionError) as error:
-        raise UserError(_damaged(path)) from error
+        raise UserError(
+            f"{path} is not a checkpoint of tempergat, or a damaged one; give the path "
+            "of a file that `tempergat train` made"
+        ) from error
     if not str(about.get("format", "")).startswith("tempergat checkpoint"):
         raise UserError(
             f"{path} is not a checkpoint of tempergat; give the path of a file that "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,12 @@ from tempergat.errors import UserError
 from tempergat.train import checkpoint
 from tempergat.train.config import RunConfig
 from tempergat.train.loop import COLUMNS, Training
-from tempergat.train.run import RunResult, memory_told, results_of
+from tempergat.train.run import (
+    RunResult,
+    memory_told,
+    refuse_empty_features,
+    results_of,
+)
 from tempergat.train.seeds import SeedGroup, single_model
 from tempergat.train.task import features_of, graph_of, refuse_other_training, task_of
 from tempergat.train.trackers import Tracker
@@ -62,6 +67,7 @@ def train_single(
         )
     device = torch.device(device)
     path = Path(checkpoint_dir) / CHECKPOINT_NAME
+    refuse_empty_features(dataset)
     start = time.perf_counter()
     with memory_told(config, 1, device):
         group = SeedGroup(task_of(dataset, config, device), config, [seed])
@@ -113,13 +119,15 @@ def predict(
         One class per node, int64, on the CPU.
 
     Raises:
-        UserError: The checkpoint is damaged or does not fit the graph.
+        UserError: The checkpoint is damaged, of a run that failed or has not begun, or
+            does not fit the graph.
     """
     path = Path(checkpoint_path)
     if path.is_dir():
         path = path / CHECKPOINT_NAME
     device = torch.device(device)
     saved = checkpoint.read(path)
+    _refuse_untrained(path, saved.tensors)
     config = RunConfig.model_validate(saved.facts["config"])
     refuse_other_training(dataset, config)
     x = features_of(dataset, config, device)
@@ -143,6 +151,20 @@ def predict(
     return logits.argmax(dim=-1).cpu()
 
 
+def _refuse_untrained(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    failed_epoch = int(tensors["failed_epoch"])
+    if failed_epoch:
+        raise UserError(
+            f"the run of {path} failed at epoch {failed_epoch}, where its loss was not "
+            "a finite number; train it again with a lower learning rate"
+        )
+    if int(tensors["epoch"]) == 0:
+        raise UserError(
+            f"the run of {path} was stopped before its first epochs were kept; go on "
+            "with the `tempergat train` that made it"
+        )
+
+
 def _refuse_another_run(
     path: Path, found: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
@@ -150,10 +172,13 @@ def _refuse_another_run(
         seen: Any = found.get(name)
         if seen == value:
             continue
+        difference = f"its {name} is {seen!r}, not {value!r}"
         if name == "config":
             name = next(k for k in value if seen.get(k) != value[k])
-            seen, value = seen.get(name), value[name]
+            difference = f"its {name} is {seen.get(name)!r}, not {value[name]!r}"
+        elif name == "fingerprint":
+            difference = "its graph or split is not this one"
         raise UserError(
-            f"{path} is of another run: its {name} is {seen!r}, not {value!r}; choose "
-            f"another folder, or start anew without resuming"
+            f"{path} is of another run: {difference}; choose another folder with "
+            "--out, or start anew with --no-resume"
         )
