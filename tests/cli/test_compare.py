@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 import yaml
 
 from tempergat.cli.graphs import load_splits
@@ -77,6 +78,55 @@ def test_json_is_all_of_standard_output_and_in_percent(
         assert result["runs"] == 2
     assert found["results"][2]["comparison"]["baseline"] == "gat"
     assert found["results"][1]["comparison"] is None
+
+
+def test_the_numbers_are_those_of_scipy_on_the_exported_runs(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    names = ("gat", "gcn", "gated", "temp_gated")
+    ended = command(
+        *("compare", graph, "--recipe", recipe, "--runs", 7, "--json"),
+        *("--methods", ",".join(names), "--baseline", "gat"),
+    )
+    found = {r["method"]: r for r in json.loads(ended.out)["results"]}
+    command("reproduce", "export", "tempergat-out/store.sqlite", "--to", "runs.csv")
+    with open("runs.csv") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: int(row["seed"]))
+    scores = {
+        name: np.array(
+            [
+                100 * float(row["best_val_accuracy_test"])
+                for row in rows
+                if row["method"] == name
+            ]
+        )
+        for name in names
+    }
+    gat, *variants = names
+    tests = {name: scipy.stats.ttest_rel(scores[name], scores[gat]) for name in names}
+    # Holm by hand: the smallest p times three, the next times two, never falling.
+    corrected: dict[str, float] = {}
+    for place, name in enumerate(sorted(variants, key=lambda n: tests[n].pvalue)):
+        p = min(1.0, (3 - place) * tests[name].pvalue)
+        corrected[name] = max([p, *corrected.values()])
+    for name in names:
+        assert len(scores[name]) == found[name]["runs"] == 7
+        assert found[name]["mean"] == pytest.approx(np.mean(scores[name]))
+        assert found[name]["std"] == pytest.approx(np.std(scores[name], ddof=1))
+        interval = scipy.stats.ttest_1samp(scores[name], 0.0).confidence_interval(0.95)
+        assert found[name]["low"] == pytest.approx(interval.low)
+        assert found[name]["high"] == pytest.approx(interval.high)
+    for name in variants:
+        difference = np.round(scores[name] - scores[gat], 9)
+        compared = found[name]["comparison"]
+        assert compared["difference"] == pytest.approx(np.mean(difference))
+        assert compared["t_p"] == pytest.approx(tests[name].pvalue)
+        assert compared["t_p_holm"] == pytest.approx(corrected[name])
+        wilcoxon = scipy.stats.wilcoxon(difference).pvalue
+        assert compared["wilcoxon_p"] == pytest.approx(wilcoxon)
+        d = np.mean(difference) / np.std(difference, ddof=1)
+        assert compared["effect_size"] == pytest.approx(d)
+        assert (compared["verdict"] == "within noise") == (corrected[name] >= 0.05)
 
 
 def test_asking_again_does_nothing_twice(

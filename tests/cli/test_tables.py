@@ -43,9 +43,11 @@ def test_verdicts_are_coloured() -> None:
     assert isinstance(layout(COLUMNS, ROWS, 200), Text)
 
 
-def _shown(terminal: bool, quiet: bool = False) -> str:
+def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
     file = io.StringIO()
-    console = Console(file=file, force_terminal=terminal, width=100, _environ={})
+    console = Console(
+        file=file, force_terminal=terminal, width=100, _environ={"TERM": kind}
+    )
     display = make_display(
         console, ("gat", "gatv2"), 2, "best_val_accuracy", quiet=quiet
     )
@@ -66,6 +68,10 @@ def test_lines_tell_scores_counts_and_time_left() -> None:
         "gatv2: waiting for another process to finish it",
         "gatv2: 70.00 over 1 run, 1 failed; 4 of 4 runs",
     ]
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines() -> None:
+    assert _shown(terminal=True, kind="dumb") == _shown(terminal=False)
 
 
 def test_the_live_table_ends_with_all_and_leaves_nothing_behind() -> None:

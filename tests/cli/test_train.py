@@ -240,3 +240,19 @@ def test_a_missing_checkpoint_is_refused(command: Command, graph: Path) -> None:
     ended = command("predict", "gone", graph)
     assert ended.status == 2
     assert "gone" in ended.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "graph.npz", "--method", "gat", "--out", "graph.npz/run"],
+        ["diagnose", "graph.npz", "--out", "graph.npz/run"],
+    ],
+)
+def test_a_folder_that_cannot_be_is_refused_before_anything_else(
+    command: Command, graph: Path, recipe: Path, arguments: list[str]
+) -> None:
+    ended = command(*arguments, "--recipe", recipe)
+    assert ended.status == 2
+    assert ended.err.startswith("tempergat: cannot write to graph.npz/run")
+    assert "choose another folder with --out" in ended.err

@@ -167,13 +167,18 @@ def test_equal_scores_are_within_noise() -> None:
     assert found.verdict == "within noise"
 
 
-def test_the_same_gain_in_every_pair_is_no_division_by_zero() -> None:
-    base = [80.1, 80.3, 81.7, 79.9, 80.6]
-    gained = [score + 0.1 for score in base]
-    (found,) = compare_to_baseline(
-        {"gat": by_seed(base), "gated": by_seed(gained)}, "gat"
-    )
-    assert (found.t_p, found.effect_size, found.verdict) == (0.0, None, "better")
+@pytest.mark.parametrize(
+    ("pairs", "p", "verdict"),
+    [(2, 0.5, "within noise"), (5, 0.0625, "within noise"), (6, 0.03125, "better")],
+)
+def test_the_same_gain_in_every_pair_is_judged_by_how_many_there_are(
+    pairs: int, p: float, verdict: str
+) -> None:
+    gat = {seed: 70.0 + seed for seed in range(pairs)}
+    gated = {seed: score + 2.5 for seed, score in gat.items()}
+    (found,) = compare_to_baseline({"gat": gat, "gated": gated}, "gat")
+    assert (found.t_p, found.wilcoxon_p) == pytest.approx((p, p))
+    assert (found.effect_size, found.verdict) == (None, verdict)
 
 
 def test_equal_differences_are_ties_whatever_their_last_bits() -> None:

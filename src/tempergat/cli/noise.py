@@ -18,6 +18,7 @@ from tempergat.cli.arguments import (
     choose_device,
     describe,
     parse_methods,
+    require_writable,
     resume_command,
 )
 from tempergat.cli.graphs import load_graph, load_settings
@@ -188,6 +189,7 @@ def diagnose(
     names = study.SCREENED if methods is None else parse_methods(methods)
     _, settings = load_settings(data, recipe)
     where = choose_device(device)
+    require_writable(out)
     console = error_console()
     with Store(out / STORE_NAME) as store:
         graph = load_graph(data, split, split_seed, None if quiet else console)

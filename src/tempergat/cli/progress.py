@@ -54,7 +54,9 @@ def make_display(
     tally = _Tally(methods, runs, selection)
     if quiet:
         return _Silence(tally)
-    return _LiveTable(console, tally) if console.is_terminal else _Lines(console, tally)
+    if console.is_terminal and not console.is_dumb_terminal:
+        return _LiveTable(console, tally)
+    return _Lines(console, tally)
 
 
 class _Tally:

@@ -21,6 +21,7 @@ from tempergat.cli.arguments import (
     checked_method,
     choose_device,
     describe,
+    require_writable,
     resume_command,
 )
 from tempergat.cli.graphs import load_graph, load_settings
@@ -79,6 +80,8 @@ def train(
         _, settings = load_settings(dataset, recipe)
         config = settings.config_for(checked_method(method))
         where = choose_device(device)
+    # Before a download, so that it is not in vain.
+    require_writable(out or Path("tempergat-out"))
     console = error_console()
     graph = load_graph(dataset, split, split_seed, None if quiet else console)
     folder = out or Path("tempergat-out") / _folder_name(
@@ -131,6 +134,7 @@ def predict(
     from tempergat.study.report import csv_text
     from tempergat.train import predict as predict_classes
 
+    require_writable(out.parent)
     graph = load_graph(data, None, None, None)
     classes = predict_classes(checkpoint, graph, choose_device(device)).tolist()
     nodes = _node_names(Path(graph.source)) or range(len(classes))

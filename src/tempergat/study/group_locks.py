@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tempergat.errors import UserError
+
 if sys.platform != "win32":
     import fcntl
 
@@ -20,11 +22,20 @@ class GroupLocks:
 
     Args:
         store: The store's file.
+
+    Raises:
+        UserError: The file beside it cannot be written to.
     """
 
     def __init__(self, store: Path) -> None:
         path = store.with_name(f"{store.name}.lock")
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UserError(
+                f"cannot use {path}: {error.strerror}; make it writable or choose "
+                "another folder with --out"
+            ) from error
 
     def __enter__(self) -> Self:
         return self

@@ -49,7 +49,7 @@ class Comparison:
         difference: Mean of method minus baseline over the pairs.
         low: Lower end of the difference's 95 % t-interval.
         high: Upper end of it.
-        t_p: Two-sided p of the paired t-test.
+        t_p: Two-sided p of the paired t-test; Wilcoxon's where all pairs differ alike.
         t_p_holm: The same, Holm-corrected over the family it was tested in.
         wilcoxon_p: Two-sided p of Wilcoxon's signed-rank test.
         wilcoxon_p_holm: The same, Holm-corrected.
@@ -323,8 +323,9 @@ def _paired_tests(
         return 1.0, 1.0, 0.0
     wilcoxon_p = float(scipy_stats.wilcoxon(differences).pvalue)
     if np.ptp(differences) == 0.0:
-        # The same difference in every pair: the t statistic is infinite.
-        return 0.0, wilcoxon_p, None
+        # The same difference in every pair, as happens to counts of few nodes over
+        # few runs: t would be infinite, and its p no measure of anything.
+        return wilcoxon_p, wilcoxon_p, None
     std = float(differences.std(ddof=1))
     effect_size = float(differences.mean()) / std
     t = effect_size * math.sqrt(len(differences))

@@ -22,6 +22,7 @@ SCHEMA_VERSION = 1
 # Tells our files from other SQLite files: "tgat" in ASCII.
 APPLICATION_ID = 0x74676174
 BUSY_TIMEOUT_S = 60.0
+_LONGEST_REASON = 80
 
 _SCHEMA = """
 CREATE TABLE groups (
@@ -352,9 +353,11 @@ class Store:
             raise UserError(self._damaged(str(error))) from error
 
     def _damaged(self, detail: str) -> str:
+        # Some of SQLite's complaints quote the damaged text.
+        reason = detail.splitlines()[0][:_LONGEST_REASON]
         return (
-            f"the store {self.path} is damaged ({detail.splitlines()[0]}); restore it "
-            "from a copy, or move it away and run again"
+            f"the store {self.path} is damaged ({reason}); restore it from a copy, or "
+            "move it away and run again"
         )
 
     def _has(self, group: Group) -> bool:
