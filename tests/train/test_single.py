@@ -151,3 +151,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
             on_epoch=epochs.append,
         )
     assert epochs == []
+
+
+def test_a_file_where_the_folder_should_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(UserError, match="a file is where its folder should be"):
+        train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path / "run")
