@@ -5,8 +5,8 @@ from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.ops import sparse
-from tempergat.ops.graph import graph_cache
 from tempergat.ops.dropout import dropout
+from tempergat.ops.graph import graph_cache
 from tempergat.ops.sparse import SparseFeatures
 
 Features = Tensor | SparseFeatures

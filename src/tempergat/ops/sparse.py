@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from tempergat.ops import cpu
-from tempergat.ops.graph import Rows
 from tempergat.ops.dropout import dropout
+from tempergat.ops.graph import Rows
 from tempergat.ops.registration import (
     call,
     fold,
