@@ -15,9 +15,10 @@ from tempergat.ops.gpu_launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu_schedule import schedule
 from tempergat.ops.graph import Rows
 
-# How many elements a program adds up side by side, and of how many channels.
+# How many elements a program adds up side by side, and of how many channels: so few
+# that this slice of some hundred features' weights stays in a multiprocessor's cache.
 _ELEMENTS = 8
-_CHANNELS = 256
+_CHANNELS = 64
 
 
 @triton.jit
@@ -38,8 +39,6 @@ def _aggregate_kernel(  # type: ignore[no-untyped-def]
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     column = tl.program_id(1) * BLOCK_W + tl.arange(0, BLOCK_W)
     inside = column < WIDTH
-    # Which of the sets of values belongs to a channel.
-    chosen = column // CHANNELS
     total = tl.zeros([BLOCK_E, BLOCK_W], part_ptr.dtype.element_ty)
     for first in range(start, end, BLOCK_E):
         slots = first + tl.arange(0, BLOCK_E)
@@ -47,8 +46,15 @@ def _aggregate_kernel(  # type: ignore[no-untyped-def]
         source = tl.load(other_ptr + slots, mask=here, other=0).to(tl.int64)
         element = tl.load(position_ptr + slots, mask=here, other=0).to(tl.int64)
         mask = here[:, None] & inside[None, :]
-        place = element[:, None] * SETS + chosen[None, :]
-        value = tl.load(values_ptr + place, mask=mask, other=0.0)
+        # Which of the sets of values belongs to a channel: one for the whole slice,
+        # or one for each of its columns.
+        if CHANNELS % BLOCK_W == 0:
+            chosen = tl.program_id(1) // (CHANNELS // BLOCK_W)
+            value = tl.load(values_ptr + element * SETS + chosen, mask=here, other=0.0)
+            value = value[:, None]
+        else:
+            place = element[:, None] * SETS + (column // CHANNELS)[None, :]
+            value = tl.load(values_ptr + place, mask=mask, other=0.0)
         place = source[:, None] * WIDTH + column[None, :]
         x = tl.load(x_ptr + place, mask=mask, other=0.0)
         total += value.to(total.dtype) * x.to(total.dtype)
@@ -83,6 +89,6 @@ def aggregate(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
     grid = (plan.items.size(0), divide_up(width, block))
     with on_device(out):
         constants = (heads, channels, _ELEMENTS, block)
-        launch(_aggregate_kernel, grid, tensors, (), constants, warps=4)
+        launch(_aggregate_kernel, grid, tensors, (), constants, warps=1)
         merge_sum(plan, part, out)
     return out
