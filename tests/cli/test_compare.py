@@ -218,6 +218,8 @@ def test_runs_take_turns_over_the_splits_of_a_graph(
     one = json.loads(command(*common, "--runs", 4, "--split", 1, "--json").out)
     assert (one["splits"], one["pairing"]) == (1, "seeds")
     assert one["fingerprints"] == {"1": found["fingerprints"]["1"]}
+    seeded = json.loads(command(*common, "--runs", 1, "--split-seed", 5, "--json").out)
+    assert seeded["fingerprints"] == {"2": found["fingerprints"]["2"]}
 
 
 def test_fewer_runs_than_splits_take_the_first_splits(

@@ -74,6 +74,17 @@ def test_a_run_that_diverges_exits_with_one(
     assert re.search(r"failed, the loss was \S+ at epoch \d", ended.out)
 
 
+def test_a_run_beyond_memory_ends_in_one_line_and_status_one(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    # More than a process can address, so that no machine has it.
+    recipe = write_recipe(tmp_path / "huge.yaml", hidden_channels=2**44)
+    ended = command("train", graph, "--method", "gat", "--recipe", recipe, "--quiet")
+    assert ended.status == 1
+    assert ended.err.startswith("tempergat: cpu has too little memory to train one run")
+    assert ended.err.count("\n") == 1
+
+
 def test_a_stopped_run_goes_on_to_the_same_checkpoint(
     command: Command, tmp_path: Path, graph: Path
 ) -> None:

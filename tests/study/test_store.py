@@ -357,3 +357,18 @@ def test_two_processes_cutting_groups_agree(path: Path) -> None:
     with Store(path) as store:
         groups = store.groups("print", "gat", "hash", range(29), 1)
     assert sorted(s for g in groups for s in g.seeds) == list(range(29))
+
+
+def test_a_complaint_that_quotes_the_damage_is_cut_short(path: Path) -> None:
+    with Store(path) as store:
+        store.put_group([run()])
+    connection = sqlite3.connect(path)
+    connection.execute(
+        "UPDATE runs SET record = CAST(CAST(record AS BLOB) || x'ff' AS TEXT)"
+    )
+    connection.commit()
+    connection.close()
+    with Store(path) as store, pytest.raises(UserError) as told:
+        store.runs()
+    assert "is damaged (Could not decode to UTF-8" in str(told.value)
+    assert len(str(told.value).replace(str(path), "")) < 200

@@ -166,6 +166,15 @@ def test_a_graph_without_features_is_refused_in_words(tmp_path: Path) -> None:
         sweep(bare, configs(tmp_path), [0], store, CPU)
 
 
+def test_locks_that_cannot_be_had_are_told_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "store.lock").mkdir()
+    with (
+        Store(tmp_path / "store") as store,
+        pytest.raises(UserError, match=r"store\.lock: .*another folder with --out"),
+    ):
+        sweep(graph(), configs(tmp_path), [0], store, CPU)
+
+
 def three_splits() -> dict[int, Dataset]:
     """The graph under three splits, as `load` would give them."""
     return {

@@ -97,8 +97,10 @@ def load_splits(
     """
     first = load_graph(name, split, split_seed, console)
     chosen = parse_split(split)
-    if split is not None or split_seed is not None:
+    if split is not None:
         return {chosen if isinstance(chosen, int) else 0: first}
+    if split_seed is not None:
+        return {split_seed % _count_splits(name): first}
     graphs = {0: first}
     for number in range(1, min(_count_splits(name), most)):
         graph = load_graph(name, str(number), None, None)
