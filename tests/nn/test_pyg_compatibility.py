@@ -13,6 +13,12 @@ from tempergat.nn import TemperGATConv, TemperGATv2Conv
 
 PAIRS = {"gat": (GATConv, TemperGATConv), "gatv2": (GATv2Conv, TemperGATv2Conv)}
 NEW_KEYS = ("theta", "lin_gate")
+SEEDS = [0, 1, 2, *(pytest.param(s, marks=pytest.mark.slow) for s in range(3, 20))]
+
+
+@pytest.fixture(autouse=True, params=SEEDS)
+def fixed_seed(request):
+    torch.manual_seed(request.param)
 
 
 def twins(backbone, *args, temperature=None, gate=None, **kwargs):
@@ -36,8 +42,8 @@ def assert_close(a, b):
 def assert_same_function(theirs, ours, x, *args, **kwargs):
     """Outputs and all gradients, by name, to 1e-6 of the largest entry.
 
-    Where a gradient is what is left of larger terms that cancel, PyG's own rounding is
-    larger than that: there, twice its distance from double precision is allowed.
+    Where a gradient is what is left of larger terms that cancel, PyG itself is further
+    than that from its own result in double precision: that distance is not ours.
     """
 
     def run(layer, dtype=torch.float32):
@@ -64,7 +70,7 @@ def assert_same_function(theirs, ours, x, *args, **kwargs):
         scale = value.abs().max().item()
         rounding = (value - exact[name]).abs().max().item()
         difference = (found[name] - value).abs().max().item()
-        assert difference <= max(1e-6 * scale, 2 * rounding), name
+        assert difference <= 1e-6 * scale + rounding, name
 
 
 @pytest.mark.parametrize("backbone", PAIRS)

@@ -183,6 +183,11 @@ class TemperGATConv(AttentionLayer):
                 return scores[:, : self.heads], scores[:, self.heads :]
             return flat @ by_source, at_least_float32(z_dst.flatten(1)) @ by_target
 
+    def _score(self, z: Tensor, att: Tensor) -> Tensor:
+        """One end's part of the logits in PyG's order of operations."""
+        with torch.autocast(z.device.type, enabled=False):
+            return (at_least_float32(z) * self._over_t(att)).sum(-1)
+
     def _score_matrix(self, att: Tensor) -> Tensor:
         """The attention vectors over T, block-diagonal, [heads * channels, heads]."""
         own = torch.eye(self.heads, dtype=torch.bool, device=att.device).unsqueeze(1)
@@ -223,7 +228,10 @@ class TemperGATConv(AttentionLayer):
         # edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
         alpha = self.edge_updater(
             edge_index,
-            alpha=self._scores(z_src, z_dst),
+            alpha=(
+                self._score(z_src, self.att_src),
+                None if z_dst is None else self._score(z_dst, self.att_dst),
+            ),
             edge_attr=edge_attr,
             edge_id=edge_id,
             head_seeds=head_seeds,

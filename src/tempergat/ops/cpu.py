@@ -21,7 +21,7 @@ from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in cpu_call.h.
-INTERFACE_VERSION = 3
+INTERFACE_VERSION = 4
 ISAS = ("generic", "avx2", "avx512")
 REMEDY = "python -m tempergat.ops.build"
 
@@ -81,8 +81,8 @@ class _Call(ctypes.Structure):
         ("dscore_src", ctypes.c_void_p),
         ("dscore_dst", ctypes.c_void_p),
         ("datt", ctypes.c_void_p),
-        ("edge_gradient", ctypes.c_void_p),
-        ("edge_other", ctypes.c_void_p),
+        ("dedge_score", ctypes.c_void_p),
+        ("records", _Features),
     )
 
 
@@ -260,20 +260,18 @@ def gat_backward(
     frame.plain(lse=lse, dweights=dweights)
     dz, dscore_src = _empty(z), _empty(score_src)
     dscore_dst = _empty(score_dst, score_src)
-    edges = by_target.other.size(0)
-    # It also serves the passes in between; a padded edge has gradient 0.
-    dedge_score = score_src.new_zeros(edges, z.size(1))
-    products = score_src.new_empty(edges, z.size(1))
+    dedge_score = score_src.new_empty(0, z.size(1))
+    if edge_score is not None:
+        # A padded edge has gradient 0.
+        dedge_score = score_src.new_zeros(edge_score.shape)
+        frame.plain(dedge_score=dedge_score)
     frame.features(dz_src=dz)
-    frame.plain(
-        dscore_src=dscore_src,
-        dscore_dst=dscore_dst if score_dst is not None else None,
-        edge_gradient=dedge_score,
-        edge_other=products,
-    )
+    frame.plain(dscore_src=dscore_src)
+    if score_dst is not None:
+        frame.plain(dscore_dst=dscore_dst)
+    # Two numbers per head.
+    frame.records(by_target, 2 * z.size(1) * score_src.element_size())
     frame.run("gat_backward")
-    if edge_score is None:
-        dedge_score = score_src.new_empty(0, z.size(1))
     return dz, dscore_src, dscore_dst, dedge_score
 
 
@@ -315,18 +313,18 @@ def gatv2_backward(
     frame = _Frame(z_src, dropout_seed, negative_slope, dropout)
     frame.edges("by_target", by_target)
     frame.edges("by_source", by_source)
-    frame.features(z_src=z_src, z_dst=z_dst, edge=edge, out=out, dout=dout)
+    frame.features(z_src=z_src, z_dst=z_dst, edge=edge, dout=dout)
     frame.plain(att=att, lse=lse, dweights=dweights)
     dz_src, dz_dst, datt = _empty(z_src), _empty(z_dst), _empty(att)
     dedge = z_dst.new_empty(0, *z_dst.shape[1:])
     if edge is not None:
         dedge = edge.new_zeros(edge.shape)
         frame.features(dedge=dedge)
-    shape = (by_target.other.size(0), att.size(0))
     frame.features(dz_src=dz_src, dz_dst=dz_dst)
-    frame.plain(
-        datt=datt, edge_gradient=att.new_empty(shape), edge_other=att.new_empty(shape)
-    )
+    frame.plain(datt=datt)
+    # Two numbers per head, one bit per channel.
+    heads, channels = att.shape
+    frame.records(by_target, heads * (2 * att.element_size() + (channels + 7) // 8))
     frame.run("gatv2_backward")
     return dz_src, dz_dst, datt, dedge
 
@@ -393,6 +391,14 @@ class _Frame:
             tensor = tensor.contiguous()
             self.kept.append(tensor)
             setattr(self.call, name, tensor.data_ptr())
+
+    def records(self, rows: Rows, size: int) -> None:
+        """Room for so many bytes per edge."""
+        at = self.call.records
+        at.rows, at.stride = rows.other.size(0), (size + 7) // 8 * 8
+        tensor = self.z.new_empty(at.rows * at.stride, dtype=torch.uint8)
+        self.kept.append(tensor)
+        at.data = tensor.data_ptr()
 
     def forward(
         self, name: str, working: Tensor, by_target: Rows, weights: bool

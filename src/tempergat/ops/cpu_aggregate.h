@@ -25,10 +25,10 @@ int64_t aggregate(const Call& call) {
     const int64_t end = edges.pointer[i + 1];
     for (int64_t c = 0; c < shape.padded(); ++c) sum[c] = 0;
     for (int64_t k = edges.pointer[i]; k < end; ++k) {
-      if (k + 2 < end) shape.prefetch(z.row(edges.other[k + 2]));
       const S* row = z.row(edges.other[k]);
       const A* weight = weights + edges.position[k] * H;
       for (int64_t h = 0; h < H; ++h) {
+        shape.ahead(z, edges, k, h);
         const V w = splat<W, A>(weight[h]);
         A* to = sum + h * blocks * W;
         for (int64_t b = 0; b < blocks; ++b)
@@ -39,6 +39,7 @@ int64_t aggregate(const Call& call) {
     S* to = static_cast<S*>(call.out.data) + i * call.out.stride;
     shape.pack(sum, to, [](int64_t) { return A(1); });
   };
+  shape.fresh(call.out);
   return over_rows(edges, shape.width(), call.threads,
                    shape.padded() * int64_t(sizeof(A)), work);
 }

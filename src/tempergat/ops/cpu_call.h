@@ -9,7 +9,7 @@
 
 namespace tempergat {
 
-constexpr int64_t kInterfaceVersion = 3;
+constexpr int64_t kInterfaceVersion = 4;
 
 enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
@@ -65,9 +65,9 @@ struct Call {
   void* dscore_src;
   void* dscore_dst;
   void* datt;
-  // Two numbers per edge and head that a later pass of backward needs.
-  void* edge_gradient;
-  void* edge_other;
+  void* dedge_score;
+  // What a later pass of backward needs to know of an edge; the stride is in bytes.
+  Features records;
 };
 
 }  // namespace tempergat

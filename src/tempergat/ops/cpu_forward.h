@@ -65,7 +65,7 @@ int64_t forward(const Call& call) {
         const int64_t j = edges.other[from + k], at = edges.position[from + k];
         A* logit = m.logit + k * H;
         if constexpr (V2) {
-          if (from + k + 2 < end) shape.prefetch(z.row(edges.other[from + k + 2]));
+          for (int64_t h = 0; h < H; ++h) shape.ahead(z, edges, from + k, h);
           const S* row = z.row(j);
           for (int64_t h = 0; h < H; ++h) {
             V dot{};
@@ -116,7 +116,7 @@ int64_t forward(const Call& call) {
           for (int64_t h = 0; h < H; ++h) weight[h] *= m.factor[h];
         }
         if constexpr (!V2)
-          if (from + k + 2 < end) shape.prefetch(z.row(edges.other[from + k + 2]));
+          for (int64_t h = 0; h < H; ++h) shape.ahead(z, edges, from + k, h);
         const S* row = z.row(edges.other[from + k]);
         for (int64_t h = 0; h < H; ++h) {
           const V w = splat<W, A>(weight[h]);
@@ -144,6 +144,7 @@ int64_t forward(const Call& call) {
           weight[h] = m.rescale[h] / m.total[h] * (dropout ? m.factor[h] : A(1));
       }
   };
+  shape.fresh(call.out);
   const int64_t bytes = Memory(nullptr, shape, most, dropout.padded()).bytes;
   return over_rows(edges, shape.width(), call.threads, bytes, start, work,
                    [](int64_t, char*) {});

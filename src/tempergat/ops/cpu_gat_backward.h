@@ -24,8 +24,18 @@ int64_t gat_backward(const Call& call) {
   const auto z = shape.table(call.z_src), dout = shape.table(call.dout);
   const A* lse = static_cast<const A*>(call.lse);
   const A* dweights = static_cast<const A*>(call.dweights);
-  A* alphas = static_cast<A*>(call.edge_gradient);
-  A* products = static_cast<A*>(call.edge_other);
+  A* dedge_score = static_cast<A*>(call.dedge_score);
+  // Of each edge: its weights, negative where dropped, then the gradients that arrive
+  // at them. The second pass replaces the weights by the gradients of the scores.
+  const Features& records = call.records;
+  auto record = [&](int64_t position) {
+    return reinterpret_cast<A*>(static_cast<char*>(records.data) +
+                                position * records.stride);
+  };
+  auto ahead = [&](int64_t slot) {
+    if ((slot += 8) < by_source.slots)
+      __builtin_prefetch(record(by_source.position[slot]), 1);
+  };
   const int64_t H = shape.heads, C = shape.channels, blocks = shape.blocks();
   const int64_t most = shape.together();
 
@@ -63,10 +73,11 @@ int64_t gat_backward(const Call& call) {
       }
       exponentials(m.alpha, count * H);
       for (int64_t k = 0; k < count; ++k) {
-        const int64_t at = by_source.position[from + k] * H;
+        A* to = record(by_source.position[from + k]);
         const A* alpha = m.alpha + k * H;
+        ahead(from + k);
         if (dropout) dropout.factors(m.seeds, by_source.edge_id[from + k], m.factor);
-        if (from + k + 2 < end) shape.prefetch(dout.row(by_source.other[from + k + 2]));
+        for (int64_t h = 0; h < H; ++h) shape.ahead(dout, by_source, from + k, h);
         const S* row = dout.row(by_source.other[from + k]);
         for (int64_t h = 0; h < H; ++h) {
           const V beta = splat<W, A>(dropout ? alpha[h] * m.factor[h] : alpha[h]);
@@ -77,16 +88,17 @@ int64_t gat_backward(const Call& call) {
             dot += d * load<W>(m.mine + c);
             store<W>(m.gradient + c, load<W>(m.gradient + c) + beta * d);
           }
-          products[at + h] = sum<A>(dot);
+          to[H + h] = sum<A>(dot);
         }
-        // The sign tells the next pass which weights were dropped.
         for (int64_t h = 0; h < H; ++h)
-          alphas[at + h] = dropout && m.factor[h] == 0 ? -alpha[h] : alpha[h];
+          to[h] = dropout && m.factor[h] == 0 ? -alpha[h] : alpha[h];
       }
     }
     S* to = static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride;
     shape.pack(m.gradient, to, [](int64_t) { return A(1); });
   };
+  shape.fresh(call.dz_src);
+  ask_for_huge_pages(records.data, records.rows * records.stride);
   int64_t status = over_rows(by_source, shape.width(), call.threads, bytes, start,
                              features, [](int64_t, char*) {});
   if (status != kDone) return status;
@@ -102,33 +114,35 @@ int64_t gat_backward(const Call& call) {
     A* u = pieces.take<A>(H);
     const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     for (int64_t h = 0; h < H; ++h) delta[h] = total[h] = mass[h] = 0;
-    // The gradient of a weight after dropout, times what dropout multiplied it by.
-    auto incoming = [&](int64_t at) {
-      if (std::signbit(alphas[at])) return A(0);
-      const A p = dweights ? products[at] + dweights[at] : products[at];
-      return dropout ? p * dropout.kept : p;
-    };
     for (int64_t k = begin; k < end; ++k) {
-      const int64_t at = by_target.position[k] * H;
+      const int64_t position = by_target.position[k];
+      A *alpha = record(position), *product = alpha + H;
       for (int64_t h = 0; h < H; ++h) {
-        products[at + h] = incoming(at + h);
-        delta[h] += double(alphas[at + h]) * double(products[at + h]);
-        mass[h] += std::fabs(alphas[at + h]);
+        // The gradient of a weight after dropout, times what dropout multiplied it by.
+        if (dweights) product[h] += dweights[position * H + h];
+        if (dropout) product[h] *= std::signbit(alpha[h]) ? A(0) : dropout.kept;
+        delta[h] += double(std::fabs(alpha[h])) * double(product[h]);
+        mass[h] += std::fabs(alpha[h]);
       }
     }
     // The rounding of lse makes all weights of a row a little too large or too small;
     // divided out here, it cannot keep the row's gradients from cancelling.
-    if (end > begin)
-      for (int64_t h = 0; h < H; ++h) delta[h] /= mass[h];
+    for (int64_t h = 0; h < H; ++h) {
+      mass[h] = end > begin ? 1 / mass[h] : 0;
+      delta[h] *= mass[h];
+    }
     for (int64_t k = begin; k < end; ++k) {
-      const int64_t position = by_target.position[k], at = position * H;
+      const int64_t position = by_target.position[k];
+      A *alpha = record(position), *product = alpha + H;
       scores.sums(by_target.other[k], i, position, u);
       for (int64_t h = 0; h < H; ++h) {
-        A d = A(std::fabs(alphas[at + h]) * (products[at + h] - delta[h]));
+        double d = std::fabs(alpha[h]) * mass[h] * (product[h] - delta[h]);
         d = u[h] > 0 ? d : d * scores.slope;
-        alphas[at + h] = d;
+        alpha[h] = A(d);
         total[h] += d;
       }
+      if (dedge_score)
+        for (int64_t h = 0; h < H; ++h) dedge_score[position * H + h] = alpha[h];
     }
     if (call.dscore_dst)
       for (int64_t h = 0; h < H; ++h)
@@ -137,15 +151,18 @@ int64_t gat_backward(const Call& call) {
   status = over_rows(by_target, 4 * H, call.threads, count.used, logits);
   if (status != kDone) return status;
 
-  auto source_scores = [&](int64_t j, char*) {
-    A* to = static_cast<A*>(call.dscore_src) + j * H;
-    for (int64_t h = 0; h < H; ++h) to[h] = 0;
+  auto source_scores = [&](int64_t j, char* base) {
+    double* total = reinterpret_cast<double*>(base);
+    for (int64_t h = 0; h < H; ++h) total[h] = 0;
     for (int64_t k = by_source.pointer[j]; k < by_source.pointer[j + 1]; ++k) {
-      const A* from = alphas + by_source.position[k] * H;
-      for (int64_t h = 0; h < H; ++h) to[h] += from[h];
+      ahead(k);
+      const A* from = record(by_source.position[k]);
+      for (int64_t h = 0; h < H; ++h) total[h] += from[h];
     }
+    for (int64_t h = 0; h < H; ++h)
+      static_cast<A*>(call.dscore_src)[j * H + h] = A(total[h]);
   };
-  return over_rows(by_source, H, call.threads, 0, source_scores);
+  return over_rows(by_source, H, call.threads, H * 8, source_scores);
 }
 
 }  // namespace

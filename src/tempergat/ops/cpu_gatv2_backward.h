@@ -1,4 +1,12 @@
 // Backward of GATv2: every sum is owned by one row, so no two threads add to it.
+//
+// The first pass, by target, leaves a record per edge: for each head the gradient of
+// its logit and its weight, for each channel whether v = z_src + z_dst + edge was above
+// zero. The second, by source, needs no other feature rows than dout.
+//
+// With g an edge's gradient and s the slope at v, both passes form sums of g s over the
+// edges of a row; as LeakyReLU(v) = s v, they also give the gradient of the attention
+// vector: sum_i z_dst_i (sum_j g s) + sum_j z_src_j (sum_i g s), and the edges' part.
 #pragma once
 
 #include "cpu_logits.h"
@@ -7,286 +15,356 @@ namespace tempergat {
 namespace TEMPERGAT_ISA {
 namespace {
 
-// With the edges by target: the gradients of the logits, of z_dst, of the edges'
-// features and of the attention vector.
 template <class Shape>
-struct TargetPass {
+struct Records {
+  using A = typename Shape::A;
+  using Word = typename LaneBits<Shape::W>::type;
+  char* data;
+  int64_t stride, heads;
+
+  explicit Records(const Call& call)
+      : data(static_cast<char*>(call.records.data)),
+        stride(call.records.stride),
+        heads(call.heads) {}
+  // After the first pass: gradients and weights. Within it, weights before dropout,
+  // negative where dropped, and the gradients that arrive at them.
+  A* first(int64_t at) const { return reinterpret_cast<A*>(data + at * stride); }
+  A* second(int64_t at) const { return first(at) + heads; }
+  Word* above(int64_t at) const {
+    return reinterpret_cast<Word*>(first(at) + 2 * heads);
+  }
+  void ahead(const Edges& edges, int64_t slot) const {
+    if ((slot += 8) >= edges.slots) return;
+    const char* from = data + edges.position[slot] * stride;
+    for (int64_t b = 0; b < stride; b += 64) __builtin_prefetch(from + b);
+  }
+};
+
+// Sums over chunks of rows, added up in the chunks' order.
+struct Partial {
+  double* data;
+  int64_t chunks, width;
+  Partial(int64_t chunks, int64_t width)
+      : data(static_cast<double*>(malloc(size_t(chunks * width) * 8))),
+        chunks(chunks),
+        width(width) {}
+  ~Partial() { free(data); }
+  void put(int64_t chunk, const double* from) {
+    __builtin_memcpy(data + chunk * width, from, size_t(width) * 8);
+  }
+  double total(int64_t at) const {
+    double sum = 0;
+    for (int64_t k = 0; k < chunks; ++k) sum += data[k * width + at];
+    return sum;
+  }
+};
+
+template <class Shape>
+struct Gatv2Backward {
   using A = typename Shape::A;
   using S = typename Shape::S;
   using V = typename Shape::V;
   static constexpr int W = Shape::W;
+  using D = Vec<double, W>;
 
   const Call& call;
   const Shape shape;
-  const Edges edges;
+  const Edges by_target, by_source;
   const Dropout<A> dropout;
   const Pairs<Shape> pairs;
-  const typename Shape::Table z, z_dst, out, dout;
+  const typename Shape::Table z_src, z_dst, dout;
   const int64_t H, C, blocks, most;
-  // What <dout, out> says about a row's weights is as exact as out is stored, and
-  // leaves out the gradients of the weights themselves.
-  const bool summed;
+  const Records<Shape> records;
 
-  explicit TargetPass(const Call& c)
+  explicit Gatv2Backward(const Call& c)
       : call(c),
         shape(c.heads, c.channels),
-        edges(c.by_target, c.wide_index),
+        by_target(c.by_target, c.wide_index),
+        by_source(c.by_source, c.wide_index),
         dropout(c),
         pairs(shape, c),
-        z(shape.table(c.z_src)),
+        z_src(shape.table(c.z_src)),
         z_dst(shape.table(c.z_dst)),
-        out(shape.table(c.out)),
         dout(shape.table(c.dout)),
         H(shape.heads),
         C(shape.channels),
         blocks(shape.blocks()),
         most(shape.together()),
-        summed(c.dweights || sizeof(S) != sizeof(A)) {}
+        records(c) {}
 
   struct Memory {
-    A *att, *mine, *dout, *gradient, *datt, *alpha, *product, *factor, *delta, *total;
-    double* datt_sum;
-    int64_t* pending;
+    A *att, *mine, *dout, *alpha, *product, *factor, *sum, *above;
+    double *gradient, *datt, *step, *delta, *total, *scale;
     uint32_t* seeds;
     int64_t bytes;
-    Memory(char* base, const TargetPass& pass) {
+    Memory(char* base, const Gatv2Backward& pass) {
       Pieces pieces{base};
-      const int64_t padded = pass.shape.padded(), H = pass.H;
+      const int64_t padded = pass.shape.padded(), H = pass.H, some = pass.most * H;
       att = pieces.take<A>(padded);
       mine = pieces.take<A>(padded);
       dout = pieces.take<A>(padded);
-      gradient = pieces.take<A>(padded);
-      datt = pieces.take<A>(padded);
-      alpha = pieces.take<A>(pass.most * H);
-      product = pieces.take<A>(pass.most * H);
-      factor = pieces.take<A>(pass.most * H + pass.dropout.padded());
+      sum = pieces.take<A>(padded);
+      above = pieces.take<A>(padded);
+      alpha = pieces.take<A>(some);
+      product = pieces.take<A>(some);
+      factor = pieces.take<A>(pass.dropout.padded());
       seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
-      delta = pieces.take<A>(H);
-      total = pieces.take<A>(H);
-      datt_sum = pieces.take<double>(padded);
-      pending = pieces.take<int64_t>(1);
+      gradient = pieces.take<double>(padded);
+      datt = pieces.take<double>(padded);
+      step = pieces.take<double>(some);
+      delta = pieces.take<double>(H);
+      total = pieces.take<double>(H);
+      scale = pieces.take<double>(H);
       bytes = pieces.used;
     }
   };
 
   int64_t run() const {
     const int64_t padded = shape.padded();
-    const int64_t chunks = Chunks(edges, shape.width()).count;
-    double* partial =
-        static_cast<double*>(malloc(size_t(larger<int64_t>(1, chunks * padded)) * 8));
-    if (!partial) return kOutOfMemory;
+    Partial of_targets(Chunks(by_target, shape.width()).count, padded);
+    Partial of_sources(Chunks(by_source, shape.width()).count, padded);
+    if (!of_targets.data || !of_sources.data) return kOutOfMemory;
+    shape.fresh(call.dz_src);
+    shape.fresh(call.dz_dst);
+    shape.fresh(call.dedge);
+    ask_for_huge_pages(call.records.data, call.records.rows * call.records.stride);
+    int64_t status = pass(by_target, of_targets, [&](int64_t i, const Memory& m) {
+      target(i, m);
+    });
+    if (status == kDone)
+      status = pass(by_source, of_sources, [&](int64_t j, const Memory& m) {
+        source(j, m);
+      });
+    A* datt = static_cast<A*>(call.datt);
+    for (int64_t h = 0; h < H && status == kDone; ++h)
+      for (int64_t c = 0; c < C; ++c) {
+        const int64_t at = h * blocks * W + c;
+        datt[h * C + c] = A(of_targets.total(at) + of_sources.total(at));
+      }
+    return status;
+  }
+
+  template <class Row>
+  int64_t pass(const Edges& edges, Partial& datt, const Row& row) const {
     auto start = [&](char* base) {
       Memory m(base, *this);
       shape.pad(static_cast<const A*>(call.att), m.att);
-      for (int64_t c = 0; c < padded; ++c) m.datt[c] = 0, m.datt_sum[c] = 0;
-      *m.pending = 0;
+      for (int64_t c = 0; c < shape.padded(); ++c) m.datt[c] = 0;
       dropout.split(m.seeds);
     };
     auto work = [&](int64_t i, char* base) { row(i, Memory(base, *this)); };
     auto finish = [&](int64_t chunk, char* base) {
-      Memory m(base, *this);
-      flush(m);
-      __builtin_memcpy(partial + chunk * padded, m.datt_sum, size_t(padded) * 8);
+      datt.put(chunk, Memory(base, *this).datt);
     };
-    const int64_t status = over_rows(edges, shape.width(), call.threads,
-                                     Memory(nullptr, *this).bytes, start, work, finish);
-    A* datt = static_cast<A*>(call.datt);
-    for (int64_t h = 0; h < H && status == kDone; ++h)
-      for (int64_t c = 0; c < C; ++c) {
-        double total = 0;
-        for (int64_t k = 0; k < chunks; ++k)
-          total += partial[k * padded + h * blocks * W + c];
-        datt[h * C + c] = A(total);
-      }
-    free(partial);
-    return status;
+    return over_rows(edges, shape.width(), call.threads, Memory(nullptr, *this).bytes,
+                     start, work, finish);
   }
 
-  // A long sum in the working type loses digits: it is carried over into doubles
-  // every few edges.
-  void flush(const Memory& m) const {
-    for (int64_t c = 0; c < shape.padded(); ++c) {
-      m.datt_sum[c] += double(m.datt[c]);
-      m.datt[c] = 0;
-    }
-    *m.pending = 0;
-  }
-
-  void row(int64_t i, const Memory& m) const {
-    const int64_t begin = edges.pointer[i], end = edges.pointer[i + 1];
-    for (int64_t c = 0; c < shape.padded(); ++c) m.gradient[c] = 0;
+  void target(int64_t i, const Memory& m) const {
+    const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     shape.unpack(z_dst.row(i), z_dst.end, m.mine);
     shape.unpack(dout.row(i), dout.end, m.dout);
+    for (int64_t c = 0; c < shape.padded(); ++c) m.gradient[c] = 0;
     for (int64_t h = 0; h < H; ++h) m.delta[h] = m.total[h] = 0;
-    if (summed) {
-      for (int64_t from = begin; from < end; from += most) {
-        const int64_t count = smaller(most, end - from);
-        weigh(i, from, count, end, m);
-        for (int64_t k = 0; k < count; ++k)
-          for (int64_t h = 0; h < H; ++h) {
-            m.delta[h] += m.alpha[k * H + h] * m.product[k * H + h];
-            m.total[h] += m.alpha[k * H + h];
-          }
-      }
-      // The rounding of lse is common to all weights of a row; so it cancels out.
-      for (int64_t h = 0; h < H; ++h) m.delta[h] /= m.total[h];
-    } else if (end > begin) {
-      const S* row = out.row(i);
-      for (int64_t h = 0; h < H; ++h) {
-        V dot{};
-        for (int64_t b = 0; b < blocks; ++b)
-          dot += load<W>(m.dout + (h * blocks + b) * W) *
-                 shape.block(row + h * C, b, out.end);
-        m.delta[h] = sum<A>(dot);
-      }
-    }
-    for (int64_t from = begin; from < end; from += most) {
-      const int64_t count = smaller(most, end - from);
-      weigh(i, from, count, end, m);
-      for (int64_t k = 0; k < count; ++k) spread(from + k, k, m);
-      *m.pending += count;
-      if (*m.pending >= 64) flush(m);
-    }
-    S* to = static_cast<S*>(call.dz_dst.data) + i * call.dz_dst.stride;
-    for (int64_t c = 0; c < shape.padded(); ++c) m.gradient[c] *= m.att[c];
-    shape.pack(m.gradient, to, [](int64_t) { return A(1); });
-  }
-
-  // The weights alpha of a few edges, what dropout makes of them as a factor, and the
-  // gradient that arrives at alpha.
-  void weigh(int64_t i, int64_t from, int64_t count, int64_t end,
-             const Memory& m) const {
-    const A* lse = static_cast<const A*>(call.lse) + i * H;
-    const A* dweights = static_cast<const A*>(call.dweights);
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t at = edges.position[from + k];
-      if (from + k + 2 < end) shape.prefetch(z.row(edges.other[from + k + 2]));
-      const S* row = z.row(edges.other[from + k]);
-      for (int64_t h = 0; h < H; ++h) {
-        V logit{}, product{};
-        for (int64_t b = 0; b < blocks; ++b) {
-          const int64_t c = (h * blocks + b) * W;
-          const V other = shape.block(row + h * C, b, z.end);
-          const V v = pairs.sum(other, m.mine, h, b, at);
-          logit += load<W>(m.att + c) * leaky<W>(v, pairs.slope);
-          product += load<W>(m.dout + c) * other;
-        }
-        m.alpha[k * H + h] = sum<A>(logit) - lse[h];
-        m.product[k * H + h] = sum<A>(product);
-      }
-      if (dweights)
-        for (int64_t h = 0; h < H; ++h)
-          m.product[k * H + h] += dweights[at * H + h];
-      if (dropout) {
-        A* factor = m.factor + k * H;
-        dropout.factors(m.seeds, edges.edge_id[from + k], factor);
-        for (int64_t h = 0; h < H; ++h) m.product[k * H + h] *= factor[h];
-      }
-    }
-    exponentials(m.alpha, count * H);
-  }
-
-  // Adds one edge's share to the gradients of the row and of the attention vector.
-  void spread(int64_t slot, int64_t k, const Memory& m) const {
-    const int64_t at = edges.position[slot];
-    A* gradient = static_cast<A*>(call.edge_gradient) + at * H;
-    A* weight = static_cast<A*>(call.edge_other) + at * H;
-    const A *alpha = m.alpha + k * H, *product = m.product + k * H;
+    for (int64_t from = begin; from < end; from += most)
+      weigh(i, from, smaller(most, end - from), m);
+    // The rounding of lse makes all weights of a row a little too large or too small;
+    // divided out here, it cannot keep the row's gradients from cancelling.
     for (int64_t h = 0; h < H; ++h) {
-      gradient[h] = alpha[h] * (product[h] - m.delta[h]);
-      weight[h] = dropout ? alpha[h] * m.factor[k * H + h] : alpha[h];
+      m.scale[h] = end > begin ? 1 / m.total[h] : 0;
+      m.delta[h] *= m.scale[h];
+      m.total[h] = 0;
     }
-    const S* row = z.row(edges.other[slot]);
-    for (int64_t h = 0; h < H; ++h) {
-      const V one = splat<W, A>(gradient[h]), below = one * pairs.slope;
-      for (int64_t b = 0; b < blocks; ++b) {
-        const int64_t c = (h * blocks + b) * W;
-        const V v =
-            pairs.sum(shape.block(row + h * C, b, z.end), m.mine, h, b, at);
-        const V d = v > 0 ? one : below;
-        store<W>(m.gradient + c, load<W>(m.gradient + c) + d);
-        store<W>(m.datt + c, load<W>(m.datt + c) + d * v);
-      }
-    }
-    if (!call.dedge.data) return;
-    S* to = static_cast<S*>(call.dedge.data) + at * call.dedge.stride;
-    const V zero{};
+    for (int64_t from = begin; from < end; from += most)
+      spread(from, smaller(most, end - from), m);
+    const double slope = pairs.slope;
     for (int64_t h = 0; h < H; ++h)
       for (int64_t b = 0; b < blocks; ++b) {
-        const V v =
-            pairs.sum(shape.block(row + h * C, b, z.end), m.mine, h, b, at);
-        const V t = load<W>(m.att + (h * blocks + b) * W) * gradient[h] *
-                    (v > 0 ? zero + A(1) : zero + pairs.slope);
-        shape.put(t, to + h * C, b);
+        const int64_t c = (h * blocks + b) * W;
+        const D sum = load<W>(m.gradient + c) * (1 - slope) + slope * m.total[h];
+        const D mine = __builtin_convertvector(load<W>(m.mine + c), D);
+        store<W>(m.datt + c, load<W>(m.datt + c) + sum * mine);
+        shape.put(__builtin_convertvector(sum, V) * load<W>(m.att + c),
+                  static_cast<S*>(call.dz_dst.data) + i * call.dz_dst.stride + h * C, b);
       }
+  }
+
+  // The weights of a few edges, the gradients that arrive at them, and their mean by
+  // weight over the row.
+  void weigh(int64_t i, int64_t from, int64_t count, const Memory& m) const {
+    const A* lse = static_cast<const A*>(call.lse) + i * H;
+    const A* dweights = static_cast<const A*>(call.dweights);
+    shape.tiles([&](auto tile, int64_t h, int64_t b) {
+      compare<decltype(tile)::blocks>(from, count, h, b, m);
+    });
+    for (int64_t k = 0; k < count; ++k)
+      for (int64_t h = 0; h < H; ++h) m.alpha[k * H + h] -= lse[h];
+    exponentials(m.alpha, count * H);
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = by_target.position[from + k];
+      A *alpha = records.first(at), *product = records.second(at);
+      if (dropout) dropout.factors(m.seeds, by_target.edge_id[from + k], m.factor);
+      for (int64_t h = 0; h < H; ++h) {
+        const A a = m.alpha[k * H + h];
+        A p = m.product[k * H + h];
+        if (dweights) p += dweights[at * H + h];
+        if (dropout) p *= m.factor[h];
+        alpha[h] = dropout && m.factor[h] == 0 ? -a : a;
+        product[h] = p;
+        m.delta[h] += double(a) * double(p);
+        m.total[h] += double(a);
+      }
+    }
+  }
+
+  // Some blocks of one head: their part of the logits and of the products with dout,
+  // and which channels are above zero.
+  template <int Blocks>
+  void compare(int64_t from, int64_t count, int64_t h, int64_t first,
+               const Memory& m) const {
+    V mine[Blocks], att[Blocks], below[Blocks], gradient[Blocks];
+    for (int b = 0; b < Blocks; ++b) {
+      const int64_t c = (h * blocks + first + b) * W;
+      mine[b] = load<W>(m.mine + c);
+      att[b] = load<W>(m.att + c);
+      below[b] = att[b] * pairs.slope;
+      gradient[b] = load<W>(m.dout + c);
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = by_target.position[from + k];
+      if (first == 0) shape.ahead(z_src, by_target, from + k, h);
+      const S* head = z_src.row(by_target.other[from + k]) + h * C;
+      auto* above = records.above(at) + h * blocks + first;
+      V logit{}, product{};
+      for (int b = 0; b < Blocks; ++b) {
+        const V other = shape.block(head, first + b, z_src.end);
+        V v = other + mine[b];
+        if (pairs.edge.data)
+          v += shape.block(pairs.edge.row(at) + h * C, first + b, pairs.edge.end);
+        above[b] = above_zero<W, A>(v);
+        logit += (v > 0 ? att[b] : below[b]) * v;
+        product += gradient[b] * other;
+      }
+      A *to = m.alpha + k * H + h, *other = m.product + k * H + h;
+      *to = first ? *to + sum<A>(logit) : sum<A>(logit);
+      *other = first ? *other + sum<A>(product) : sum<A>(product);
+    }
+  }
+
+  // The gradients of a few edges' logits, and their shares in the row's.
+  void spread(int64_t from, int64_t count, const Memory& m) const {
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = by_target.position[from + k];
+      A *first = records.first(at), *second = records.second(at);
+      for (int64_t h = 0; h < H; ++h) {
+        const double alpha = std::fabs(first[h]) * m.scale[h];
+        const double weight = std::signbit(first[h]) ? 0
+                              : dropout              ? alpha * dropout.kept
+                                                     : alpha;
+        const double step = alpha * (second[h] - m.delta[h]);
+        m.step[k * H + h] = step;
+        m.total[h] += step;
+        first[h] = A(step);
+        second[h] = A(weight);
+      }
+    }
+    shape.tiles([&](auto tile, int64_t h, int64_t b) {
+      add<decltype(tile)::blocks>(from, count, h, b, m);
+    });
+    if (pairs.edge.data)
+      for (int64_t k = 0; k < count; ++k) edge(by_target.position[from + k], m);
+  }
+
+  template <int Blocks>
+  void add(int64_t from, int64_t count, int64_t h, int64_t first,
+           const Memory& m) const {
+    D sum[Blocks];
+    double* to = m.gradient + (h * blocks + first) * W;
+    for (int b = 0; b < Blocks; ++b) sum[b] = load<W>(to + b * W);
+    for (int64_t k = 0; k < count; ++k) {
+      const auto* above =
+          records.above(by_target.position[from + k]) + h * blocks + first;
+      const D step = splat<W, double>(m.step[k * H + h]);
+      for (int b = 0; b < Blocks; ++b)
+        sum[b] = add_where<W, double>(sum[b], above[b], step);
+    }
+    for (int b = 0; b < Blocks; ++b) store<W>(to + b * W, sum[b]);
+  }
+
+  // The gradient of an edge's features, and their part of the attention vector's.
+  void edge(int64_t at, const Memory& m) const {
+    const A* gradient = records.first(at);
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t b = 0; b < blocks; ++b) {
+        const int64_t c = (h * blocks + b) * W;
+        const V below = splat<W, A>(gradient[h] * pairs.slope);
+        const V share = add_where<W, A>(below, records.above(at)[h * blocks + b],
+                                        splat<W, A>(gradient[h]) - below);
+        const V own = shape.block(pairs.edge.row(at) + h * C, b, pairs.edge.end);
+        store<W>(m.datt + c,
+                 load<W>(m.datt + c) + __builtin_convertvector(share * own, D));
+        shape.put(load<W>(m.att + c) * share,
+                  static_cast<S*>(call.dedge.data) + at * call.dedge.stride + h * C, b);
+      }
+  }
+
+  void source(int64_t j, const Memory& m) const {
+    const int64_t begin = by_source.pointer[j], end = by_source.pointer[j + 1];
+    for (int64_t c = 0; c < shape.padded(); ++c) m.sum[c] = m.above[c] = 0;
+    for (int64_t h = 0; h < H; ++h) m.total[h] = 0;
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t count = smaller(most, end - from);
+      for (int64_t k = 0; k < count; ++k) {
+        records.ahead(by_source, from + k);
+        const A* gradient = records.first(by_source.position[from + k]);
+        for (int64_t h = 0; h < H; ++h) m.total[h] += gradient[h];
+      }
+      shape.tiles([&](auto tile, int64_t h, int64_t b) {
+        gather<decltype(tile)::blocks>(from, count, h, b, m);
+      });
+    }
+    const S* row = z_src.row(j);
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t b = 0; b < blocks; ++b) {
+        const int64_t c = (h * blocks + b) * W;
+        const V sum = load<W>(m.above + c) * (1 - pairs.slope) +
+                      pairs.slope * A(m.total[h]);
+        const V mine = shape.block(row + h * C, b, z_src.end);
+        store<W>(m.datt + c, load<W>(m.datt + c) + __builtin_convertvector(sum, D) *
+                                                       __builtin_convertvector(mine, D));
+        shape.put(load<W>(m.sum + c) + load<W>(m.att + c) * sum,
+                  static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride + h * C, b);
+      }
+  }
+
+  template <int Blocks>
+  void gather(int64_t from, int64_t count, int64_t h, int64_t first,
+              const Memory& m) const {
+    V sum[Blocks], positive[Blocks];
+    for (int b = 0; b < Blocks; ++b) sum[b] = positive[b] = V{};
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = by_source.position[from + k];
+      if (first == 0) shape.ahead(dout, by_source, from + k, h);
+      const S* head = dout.row(by_source.other[from + k]) + h * C;
+      const auto* above = records.above(at) + h * blocks + first;
+      const V gradient = splat<W, A>(records.first(at)[h]);
+      const V weight = splat<W, A>(records.second(at)[h]);
+      for (int b = 0; b < Blocks; ++b) {
+        sum[b] += weight * shape.block(head, first + b, dout.end);
+        positive[b] = add_where<W, A>(positive[b], above[b], gradient);
+      }
+    }
+    for (int b = 0; b < Blocks; ++b) {
+      const int64_t c = (h * blocks + first + b) * W;
+      store<W>(m.sum + c, load<W>(m.sum + c) + sum[b]);
+      store<W>(m.above + c, load<W>(m.above + c) + positive[b]);
+    }
   }
 };
 
-// With the edges by source: the gradient of z_src.
-template <class Shape>
-int64_t source_pass(const Call& call) {
-  using A = typename Shape::A;
-  using S = typename Shape::S;
-  using V = typename Shape::V;
-  constexpr int W = Shape::W;
-  const Shape shape(call.heads, call.channels);
-  const Edges edges(call.by_source, call.wide_index);
-  const Pairs<Shape> pairs(shape, call);
-  const auto z = shape.table(call.z_src), z_dst = shape.table(call.z_dst),
-             dout = shape.table(call.dout);
-  const A* gradients = static_cast<const A*>(call.edge_gradient);
-  const A* weights = static_cast<const A*>(call.edge_other);
-  const int64_t H = shape.heads, C = shape.channels, blocks = shape.blocks();
-
-  struct Memory {
-    A *att, *mine, *sum;
-    int64_t bytes;
-    Memory(char* base, const Shape& shape) {
-      Pieces pieces{base};
-      att = pieces.take<A>(shape.padded());
-      mine = pieces.take<A>(shape.padded());
-      sum = pieces.take<A>(shape.padded());
-      bytes = pieces.used;
-    }
-  };
-  auto start = [&](char* base) {
-    shape.pad(static_cast<const A*>(call.att), Memory(base, shape).att);
-  };
-  auto work = [&](int64_t j, char* base) {
-    Memory m(base, shape);
-    const int64_t begin = edges.pointer[j], end = edges.pointer[j + 1];
-    for (int64_t c = 0; c < shape.padded(); ++c) m.sum[c] = 0;
-    shape.unpack(z.row(j), z.end, m.mine);
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t i = edges.other[k], at = edges.position[k];
-      if (k + 2 < end) {
-        shape.prefetch(dout.row(edges.other[k + 2]));
-        shape.prefetch(z_dst.row(edges.other[k + 2]));
-      }
-      for (int64_t h = 0; h < H; ++h) {
-        const V one = splat<W, A>(gradients[at * H + h]), below = one * pairs.slope;
-        const V weight = splat<W, A>(weights[at * H + h]);
-        for (int64_t b = 0; b < blocks; ++b) {
-          const int64_t c = (h * blocks + b) * W;
-          const V v = pairs.sum(shape.block(z_dst.row(i) + h * C, b, z_dst.end),
-                                m.mine, h, b, at);
-          const V d = shape.block(dout.row(i) + h * C, b, dout.end);
-          store<W>(m.sum + c, load<W>(m.sum + c) + weight * d +
-                                     load<W>(m.att + c) * (v > 0 ? one : below));
-        }
-      }
-    }
-    S* to = static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride;
-    shape.pack(m.sum, to, [](int64_t) { return A(1); });
-  };
-  return over_rows(edges, shape.width(), call.threads, Memory(nullptr, shape).bytes,
-                   start, work, [](int64_t, char*) {});
-}
-
 template <class Shape>
 int64_t gatv2_backward(const Call& call) {
-  const int64_t status = TargetPass<Shape>(call).run();
-  return status == kDone ? source_pass<Shape>(call) : status;
+  return Gatv2Backward<Shape>(call).run();
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct GatBackward {
   static int64_t run(const Call& call) { return gat_backward<Shape>(call); }
 };
 template <class Shape>
-struct Gatv2Backward {
+struct Gatv2BackwardOf {
   static int64_t run(const Call& call) { return gatv2_backward<Shape>(call); }
 };
 template <class Shape>
@@ -63,7 +63,7 @@ int64_t by_storage(const Call& call) {
 int64_t gat_forward(const Call& call) { return by_storage<GatForward>(call); }
 int64_t gat_backward(const Call& call) { return by_storage<GatBackward>(call); }
 int64_t gatv2_forward(const Call& call) { return by_storage<Gatv2Forward>(call); }
-int64_t gatv2_backward(const Call& call) { return by_storage<Gatv2Backward>(call); }
+int64_t gatv2_backward(const Call& call) { return by_storage<Gatv2BackwardOf>(call); }
 int64_t aggregate(const Call& call) { return by_storage<Aggregate>(call); }
 
 }  // namespace TEMPERGAT_ISA

@@ -4,6 +4,10 @@
 
 #include <cstdlib>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "cpu_call.h"
 #include "cpu_simd.h"
 
@@ -20,6 +24,21 @@ inline T larger(T a, T b) {
   return a < b ? b : a;
 }
 
+// New memory is entered page by page; for a large result that is a good part of the
+// work, unless pages are large.
+inline void ask_for_huge_pages(void* from, int64_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  constexpr uintptr_t page = uintptr_t(1) << 21;
+  if (bytes < int64_t(8 * page)) return;
+  const uintptr_t begin = (uintptr_t(from) + page - 1) / page * page;
+  const uintptr_t end = (uintptr_t(from) + uintptr_t(bytes)) / page * page;
+  // Whether they are granted changes nothing but the time.
+  (void)madvise(reinterpret_cast<void*>(begin), size_t(end - begin), MADV_HUGEPAGE);
+#else
+  (void)from, (void)bytes;
+#endif
+}
+
 struct Index {
   const void* data;
   bool wide;
@@ -31,13 +50,14 @@ struct Index {
 
 struct Edges {
   Index pointer, other, position, edge_id;
-  int64_t rows;
+  int64_t rows, slots;
   Edges(const Rows& r, bool wide)
       : pointer{r.pointer, wide},
         other{r.other, wide},
         position{r.position, wide},
         edge_id{r.edge_id, wide},
-        rows(r.count) {}
+        rows(r.count),
+        slots(pointer[rows]) {}
 };
 
 // Rows are cut into chunks of about equal work. The cut depends on the graph and the
@@ -184,6 +204,22 @@ struct Shape {
   int64_t width() const { return heads * channels; }
   int64_t padded() const { return heads * blocks() * W; }
 
+  // Calls work(tile, head, first block) for tiles of a few blocks, a number the
+  // compiler knows, so that it can keep their sums in registers.
+  template <int Blocks>
+  struct Tile {
+    static constexpr int blocks = Blocks;
+  };
+  template <class Work>
+  void tiles(const Work& work) const {
+    for (int64_t h = 0; h < heads; ++h) {
+      int64_t b = 0;
+      if constexpr (Fixed == 0)
+        for (; b + 4 <= blocks(); b += 4) work(Tile<4>{}, h, b);
+      for (; b < blocks(); ++b) work(Tile<1>{}, h, b);
+    }
+  }
+
   struct Table {
     const S* data;
     int64_t stride;
@@ -194,6 +230,10 @@ struct Shape {
           end(f.rows ? data + (f.rows - 1) * f.stride + width : data) {}
     const S* row(int64_t i) const { return data + i * stride; }
   };
+  // To be called before a result is written to.
+  void fresh(const Features& f) const {
+    ask_for_huge_pages(f.data, f.rows * f.stride * int64_t(sizeof(S)));
+  }
   Table table(const Features& f) const { return Table(f, width()); }
 
   // Block b of a head that starts at `head`; lanes past the channels are 0.
@@ -246,10 +286,15 @@ struct Shape {
     return larger<int64_t>(4, smaller<int64_t>(64, 32768 / larger<int64_t>(1, bytes)));
   }
 
-  void prefetch(const S* row) const {
-    int64_t bytes = smaller<int64_t>(4096, width() * int64_t(sizeof(S)));
-    for (int64_t b = 0; b < bytes; b += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(row) + b);
+  // Asks for the part of a head in the row that is needed some edges later; edges are
+  // walked in order, from row to row, so every part but the first few is asked for.
+  void ahead(const Table& table, const Edges& edges, int64_t slot, int64_t h) const {
+    const int64_t bytes = channels * int64_t(sizeof(S));
+    slot += larger<int64_t>(2, smaller<int64_t>(16, 8192 / (heads * bytes)));
+    if (slot >= edges.slots) return;
+    const char* from =
+        reinterpret_cast<const char*>(table.row(edges.other[slot]) + h * channels);
+    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + b);
   }
 };
 

@@ -2,6 +2,10 @@
 // set, and a vector wider than the machine's is split by the compiler.
 #pragma once
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <cmath>
 #include <cstdint>
 
@@ -38,6 +42,18 @@ struct Bits<float> {
 template <>
 struct Bits<double> {
   using type = int64_t;
+};
+
+// An integer with a bit for every lane.
+template <int W>
+struct LaneBits;
+template <>
+struct LaneBits<8> {
+  using type = uint8_t;
+};
+template <>
+struct LaneBits<16> {
+  using type = uint16_t;
 };
 
 inline float widen(bfloat16 x) {
@@ -122,6 +138,65 @@ inline Vec<A, W> leaky(Vec<A, W> v, A slope) {
 template <class A>
 inline A leaky(A v, A slope) {
   return v > 0 ? v : v * slope;
+}
+
+// Which lanes are above zero, the first in the lowest bit.
+template <int W, class A>
+inline uint32_t above_zero(Vec<A, W> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof v == 64 && sizeof(A) == 4)
+    return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_GT_OQ);
+  else if constexpr (sizeof v == 64)
+    return _mm512_cmp_pd_mask((__m512d)v, _mm512_setzero_pd(), _CMP_GT_OQ);
+  else
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof v == 32 && sizeof(A) == 4)
+    return uint32_t(_mm256_movemask_ps((__m256)(v > 0)));
+  else if constexpr (sizeof v == 32)
+    return uint32_t(_mm256_movemask_pd((__m256d)(v > 0)));
+  else
+#endif
+  if constexpr (sizeof v > 32 || (sizeof v > 16 && W > 4)) {
+    Vec<A, W / 2> low, high;
+    __builtin_memcpy(&low, &v, sizeof low);
+    __builtin_memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
+    return above_zero<W / 2, A>(low) | above_zero<W / 2, A>(high) << (W / 2);
+  } else {
+    const auto above = v > 0;
+    uint32_t bits = 0;
+    for (int lane = 0; lane < W; ++lane) bits |= uint32_t(above[lane] & 1) << lane;
+    return bits;
+  }
+}
+
+// sum, and in the lanes whose bit is set x added to it.
+template <int W, class A>
+inline Vec<A, W> add_where(Vec<A, W> sum, uint32_t bits, Vec<A, W> x) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof x == 64 && sizeof(A) == 4)
+    return (Vec<A, W>)_mm512_mask_add_ps((__m512)sum, __mmask16(bits), (__m512)sum,
+                                         (__m512)x);
+  else if constexpr (sizeof x == 64)
+    return (Vec<A, W>)_mm512_mask_add_pd((__m512d)sum, __mmask8(bits), (__m512d)sum,
+                                         (__m512d)x);
+  else if constexpr (sizeof x > 64) {
+    Vec<A, W / 2> low[2], more[2];
+    __builtin_memcpy(low, &sum, sizeof low);
+    __builtin_memcpy(more, &x, sizeof more);
+    low[0] = add_where<W / 2, A>(low[0], bits, more[0]);
+    low[1] = add_where<W / 2, A>(low[1], bits >> (W / 2), more[1]);
+    __builtin_memcpy(&sum, low, sizeof low);
+    return sum;
+  } else
+#endif
+  {
+    using I = typename Bits<A>::type;
+    Vec<I, W> lane{};
+    for (int n = 0; n < W; ++n) lane[n] = I(1) << n;
+    const Vec<I, W> set = (splat<W, I>(I(bits)) & lane) == lane;
+    return sum + (Vec<A, W>)((Vec<I, W>)x & set);
+  }
 }
 
 template <class A>
