@@ -156,3 +156,16 @@ def test_many_failures_are_told_in_few_words() -> None:
     assert "seed 2: " in note
     assert "seed 3: " not in note
     assert note.endswith("and 47 more).")
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [(6, "take turns over 3 splits"), (3, "on a split of its own, one of 3")],
+)
+def test_the_table_says_how_many_splits_the_runs_are_on(runs: int, words: str) -> None:
+    result = dataset_result(
+        [run("gat", seed, split=seed % 3) for seed in range(runs)], ["gat"], "gat"
+    )
+    assert words in result_table(result).notes[-1]
+    assert as_json(result)["splits"] == 3
+    assert next(csv.DictReader(io.StringIO(as_csv(result))))["splits"] == "3"

@@ -278,9 +278,12 @@ def _notes(result: DatasetResult, compared: bool) -> tuple[str, ...]:
             "pairs; within noise: p of 0.05 or more."
         )
     if result.splits > 1:
+        most = max(r.summary.runs + r.summary.failed for r in result.results)
         notes.append(
             f"The runs take turns over {result.splits} splits; runs that share one "
             "count as one, by their mean, in intervals and pairs."
+            if most > result.splits
+            else f"Each run is on a split of its own, one of {result.splits}."
         )
     notes += [
         f"{r.method}: {r.summary.failed} of {r.summary.runs + r.summary.failed} runs "
