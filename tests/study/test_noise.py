@@ -283,6 +283,25 @@ def test_runs_that_do_not_fit_together_are_trained_in_several_groups(
         )
 
 
+def test_runs_that_run_out_of_memory_together_are_trained_by_halves(
+    tmp_path: Path,
+) -> None:
+    graph, recipe = small_graph(), quick_recipe()
+    plan = small_plan(methods=["gat"])
+    whole = run_noise(graph, recipe, plan, tmp_path / "whole.csv", CPU)
+    failures = iter(range(2))
+
+    def run_out_twice(progress: NoiseProgress) -> None:
+        if progress.epoch == 1 and next(failures, None) is not None:
+            raise torch.OutOfMemoryError("no memory is left")
+
+    path = tmp_path / "halves.csv"
+    halves = run_noise(graph, recipe, plan, path, CPU, run_out_twice)
+    assert next(failures, None) is None
+    expected = {row.key: row.scores for row in whole}
+    assert {row.key: row.scores for row in halves} == expected
+
+
 def test_a_file_of_other_settings_is_not_mixed_with_these(tmp_path: Path) -> None:
     path = tmp_path / "csbm.csv"
     write_rows(path, made_up_rows()[:3])

@@ -28,7 +28,7 @@ from tempergat.study.sharpness import group_sharpness
 from tempergat.train import Recipe, RunConfig, RunResult
 from tempergat.train.grouping import bytes_per_seed
 from tempergat.train.loop import Training
-from tempergat.train.run import memory_told, results_of
+from tempergat.train.run import OutOfMemory, memory_told, results_of
 from tempergat.train.seeds import SeedGroup
 from tempergat.train.task import task_of
 
@@ -156,11 +156,30 @@ class _NoiseStudy:
             for start in range(0, len(left), size):
                 # One condition alone may still be too much for all seeds at once.
                 for first in range(0, len(self._seeds), most):
-                    self._train(
+                    self._train_what_fits(
                         config,
                         left[start : start + size],
                         self._seeds[first : first + most],
                     )
+
+    def _train_what_fits(
+        self, config: RunConfig, conditions: Sequence[Condition], seeds: Sequence[int]
+    ) -> None:
+        """Trains all runs at once or, where memory does not suffice, by halves."""
+        try:
+            self._train(config, conditions, seeds)
+            return
+        except OutOfMemory:
+            if len(conditions) == len(seeds) == 1:
+                raise
+        if len(conditions) > 1:
+            half = len(conditions) // 2
+            parts = [(conditions[:half], seeds), (conditions[half:], seeds)]
+        else:
+            half = len(seeds) // 2
+            parts = [(conditions, seeds[:half]), (conditions, seeds[half:])]
+        for part in parts:
+            self._train_what_fits(config, *part)
 
     def _missing(self, config: RunConfig) -> list[Condition]:
         """Conditions of which some seed is not in the file."""

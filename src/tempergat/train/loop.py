@@ -88,6 +88,9 @@ class Training:
                 self.epochs_done += 1
                 if on_epoch is not None:
                     on_epoch(self.epochs_done)
+        if self.epochs_done == self.config.epochs:
+            # A recording keeps an epoch's memory for as long as it lives.
+            self._advance = None
 
     def _one_epoch(self) -> None:
         self.optimizer.zero_grad()
