@@ -302,7 +302,10 @@ def test_a_group_another_process_has_cut_is_taken_as_it_is_now(tmp_path: Path) -
             raise KeyboardInterrupt
         little(progress)
 
+    events: list[Progress] = []
+
     def meanwhile(progress: Progress) -> None:
+        events.append(progress)
         if progress.method == "gcn" and progress.epoch == 1:
             with Store(tmp_path / "store") as other, pytest.raises(KeyboardInterrupt):
                 sweep(graph(), [gat], range(5), other, CPU, cut_gat_and_die)
@@ -310,6 +313,7 @@ def test_a_group_another_process_has_cut_is_taken_as_it_is_now(tmp_path: Path) -
     with Store(tmp_path / "store") as store:
         runs = sweep(graph(), [gcn, gat], range(5), store, CPU, meanwhile)
         assert seeds_of_groups(store, graph(), gat) == [(0, 1, 2), (3, 4)]
+    assert {p.group_runs for p in events if p.method == "gat" and p.epoch} == {2}
     assert [run.seed for run in runs] == [*range(5), *range(5)]
 
 
