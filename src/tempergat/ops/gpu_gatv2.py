@@ -51,6 +51,12 @@ def _dense(x: Tensor | None) -> Tensor | None:
 def _tile(z: Tensor, lanes: int) -> Tile:
     rows, heads, channels = z.shape
     size, width = z.element_size(), lanes
+    if size == 2:
+        # Instructions bound half precision: whole rows take the fewest per edge, and
+        # registers the number of such rows in flight.
+        tile = choose_tile(heads, channels, size, 256, lanes)
+        wide = tile.heads * tile.channels >= 256
+        return tile._replace(unroll=2) if wide else tile
     if z.is_cuda:
         # A table that just fails to fit the cache is read slice by slice.
         cache = _cache_size(z.get_device())
@@ -58,6 +64,27 @@ def _tile(z: Tensor, lanes: int) -> Tile:
         if z.numel() * size > cache and slice_width >= max(channels, 32):
             width = min(lanes, slice_width)
     return choose_tile(heads, channels, size, width, lanes)
+
+
+@triton.jit
+def _fetch_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constexpr):
+    """The nodes at the other end of a step's edges."""
+    nodes = ()
+    for k in tl.static_range(UNROLL):
+        slots = first + k * BLOCK_E + tl.arange(0, BLOCK_E)
+        nodes = nodes + (tl.load(other_ptr + slots, mask=slots < end, other=0),)
+    return nodes
+
+
+@triton.jit
+def _widen(x):
+    """Half precision as float32; two of bfloat16 at a time."""
+    if x.dtype == tl.bfloat16:
+        return tl.inline_asm_elementwise(
+            "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
+            "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2,
+        )  # fmt: skip
+    return x.to(tl.float32)
 
 
 @triton.jit(do_not_specialize=["threshold"])
@@ -83,7 +110,11 @@ def _forward_kernel(
     top = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
     total = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
     summed = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    z_cells = (z_src_ptr + cell)[None]
+    ahead = _fetch_ends(other_ptr, start, end, BLOCK_E, UNROLL)
     for s in range(start, end, BLOCK_E * UNROLL):
+        sources = ahead
+        ahead = _fetch_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
         rows_j = ()
         logits = ()
         factors = ()
@@ -92,11 +123,9 @@ def _forward_kernel(
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
             live = slots < end
             inside = live[:, None, None] & within[None]
-            j = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
-            z = tl.load(
-                z_src_ptr + j[:, None, None] * (H * C) + cell[None],
-                mask=inside, other=0.0,
-            ).to(tl.float32)  # fmt: skip
+            j = sources[k].to(tl.int64)
+            z = tl.load(z_cells + j[:, None, None] * (H * C), mask=inside, other=0.0)
+            z = _widen(z)
             rows_j = rows_j + (z,)
             v = z + z_i[None]
             if EDGE or LOGIT:
@@ -173,8 +202,8 @@ def _target_kernel(
     cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
     head_within = heads < H
     att = tl.load(att_ptr + cell, mask=within, other=0.0)
-    att_below = att * slope
     datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    z_cells = (z_src_ptr + cell)[None]
     program = tl.program_id(0).to(tl.int64)
     for number in range(program, num_items, tl.num_programs(0)):
         # Not fetched an item ahead: Triton 3.6 dropped `start` from the carried values.
@@ -192,16 +221,15 @@ def _target_kernel(
                 slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
                 live = slots < end
                 j = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
-                z = tl.load(
-                    z_src_ptr + j[:, None, None] * (H * C) + cell[None],
-                    mask=live[:, None, None] & within[None], other=0.0,
-                )  # fmt: skip
+                inside = live[:, None, None] & within[None]
+                theirs = j[:, None, None] * (H * C)
+                z = tl.load(z_cells + theirs, mask=inside, other=0.0)
                 rows_j = rows_j + (z,)
             for k in tl.static_range(UNROLL):
                 slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
                 live = slots < end
                 inside = live[:, None, None] & within[None]
-                z = rows_j[k].to(tl.float32)
+                z = _widen(rows_j[k])
                 v = z + z_i[None]
                 if EDGE or DWEIGHT:
                     place = tl.load(position_ptr + slots, mask=live, other=0)
@@ -210,8 +238,9 @@ def _target_kernel(
                     edge_cell = place[:, None, None] * (H * C) + cell[None]
                     edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
                     v += edge.to(tl.float32)
-                gain = tl.where(v > 0, att[None], att_below[None])
-                logit = tl.sum(v * gain, axis=2)
+                steep = tl.where(v > 0, 1.0, slope)
+                active = v * steep
+                logit = tl.sum(active * att[None], axis=2)
                 alpha = tl.where(live[:, None], tl.exp(logit - lse[None, :]), 0.0)
                 dalpha = tl.sum(z * dout[None], axis=2)
                 if DWEIGHT:
@@ -225,13 +254,12 @@ def _target_kernel(
                         seed_ptr, heads, head_within, ids, threshold, keep_scale
                     )
                 dlogit = alpha * (dalpha - delta[None, :])
-                below = (dlogit * slope)[:, :, None]
-                dactive = tl.where(v > 0, dlogit[:, :, None], below)
+                dwide = dlogit[:, :, None]
                 if EDGE:
-                    dedge = (dactive * att[None]).to(dedge_ptr.dtype.element_ty)
+                    dedge = (dwide * steep * att[None]).to(dedge_ptr.dtype.element_ty)
                     tl.store(dedge_ptr + edge_cell, dedge, mask=inside)
-                dv += dactive
-                datt += dactive * v
+                dv += dwide * steep
+                datt += dwide * active
         dz = tl.sum(dv, axis=0) * att
         if partial >= 0:
             tl.store(part_ptr + partial * (H * C) + cell, dz, mask=within)
@@ -262,17 +290,22 @@ def _source_kernel(
     own = row * (H * C) + cell
     z_j = tl.load(z_src_ptr + own, mask=within, other=0.0).to(tl.float32)
     dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    z_cells, dout_cells = (z_dst_ptr + cell)[None], (dout_ptr + cell)[None]
+    lse_cells = (statistics_ptr + heads)[None]
+    ahead = _fetch_ends(other_ptr, start, end, BLOCK_E, UNROLL)
     for s in range(start, end, BLOCK_E * UNROLL):
+        ends = ahead
+        ahead = _fetch_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
         targets = ()
         rows_i = ()
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
             live = slots < end
             inside = live[:, None, None] & within[None]
-            i = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
-            theirs = i[:, None, None] * (H * C) + cell[None]
-            z = tl.load(z_dst_ptr + theirs, mask=inside, other=0.0)
-            dout = tl.load(dout_ptr + theirs, mask=inside, other=0.0)
+            i = ends[k].to(tl.int64)
+            theirs = i[:, None, None] * (H * C)
+            z = tl.load(z_cells + theirs, mask=inside, other=0.0)
+            dout = tl.load(dout_cells + theirs, mask=inside, other=0.0)
             targets = targets + (i,)
             rows_i = rows_i + ((z, dout),)
         for k in tl.static_range(UNROLL):
@@ -280,12 +313,12 @@ def _source_kernel(
             live = slots < end
             inside = live[:, None, None] & within[None]
             live_head = live[:, None] & head_within[None, :]
-            column = statistics_ptr + targets[k][:, None] * (2 * H) + heads[None, :]
+            column = lse_cells + targets[k][:, None] * (2 * H)
             # A weight of an edge that is not there is exp(-inf).
             lse = tl.load(column, mask=live_head, other=float("inf"))
             delta = tl.load(column + H, mask=live_head, other=0.0)
-            v = rows_i[k][0].to(tl.float32) + z_j[None]
-            dout = rows_i[k][1].to(tl.float32)
+            v = _widen(rows_i[k][0]) + z_j[None]
+            dout = _widen(rows_i[k][1])
             if EDGE or DWEIGHT:
                 place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
             if EDGE:
