@@ -8,12 +8,15 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.utils import scatter
 
 from tempergat.nn.adjacency import Adjacency, num_targets, resolve
 from tempergat.nn.gate import GateLinear, GateMeans, check_gate
 from tempergat.nn.projection import (
     Features,
+    Projectable,
+    Together,
     as_features,
     make_projection,
     project,
@@ -177,7 +180,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             return gate_src, torch.sigmoid(logit_dst)
         return (gate_src, gate_src) if isinstance(x, tuple | list) else gate_src
 
-    def _post_logit(self, x_dst: Features | None) -> Tensor:
+    def _post_logit(self, x_dst: Projectable | None) -> Tensor:
         if x_dst is None:
             raise ValueError(
                 "gate='post' gates by the target nodes' features, but x is "
@@ -186,7 +189,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         return project(self.lin_gate, x_dst)
 
     def _first_logits(
-        self, x_src: Features, x_dst: Features | None
+        self, x_src: Projectable, x_dst: Projectable | None
     ) -> tuple[Tensor, Tensor | None]:
         if hasattr(self, "lin_gate"):
             lin_src = lin_dst = self.lin_gate
@@ -203,8 +206,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         self,
         z_src: Tensor,
         z_dst: Tensor | None,
-        x_src: Features,
-        x_dst: Features | None,
+        x_src: Projectable,
+        x_dst: Projectable | None,
     ) -> tuple[Tensor, Tensor | None]:
         logit_src, logit_dst = self._first_logits(x_src, x_dst)
         one_gate = logit_dst is logit_src
@@ -219,6 +222,13 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
                 totals, count = [*totals, total], count + logit_dst.numel()
         self.gate_means.record(totals, count, self.training)
         return gated_src, z_dst
+
+    def _maps_of_one_input(self) -> list[Linear]:
+        """The linear maps of a node's features, each once."""
+        names = ("lin_gate", "lin_gate_src", "lin_gate_dst", "res")
+        others = [getattr(self, name, None) for name in names]
+        maps = [self._projection_of(0), self._projection_of(1), *others]
+        return list(dict.fromkeys(lin for lin in maps if lin is not None))
 
     def _sides(
         self, x: Features | tuple[Features, Features | None]
@@ -405,15 +415,19 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             edge_attr = self._check_edge_attr(adjacency.values)
         edge_attr = self._edge_features(graph, edge_attr)
 
+        src: Projectable = x_src
+        dst: Projectable | None = x_dst
+        if x_dst is x_src and isinstance(x_src, Tensor) and _many_models():
+            src = dst = Together(x_src, self._maps_of_one_input())
         residual = None
-        if self.res is not None and x_dst is not None:
-            residual = project(self.res, x_dst)
-        z_src, z_dst = self._project(x_src, x_dst)
+        if self.res is not None and dst is not None:
+            residual = project(self.res, dst)
+        z_src, z_dst = self._project(src, dst)
         post = None
         if self.gate == "post":
-            post = self._post_logit(x_dst)
+            post = self._post_logit(dst)
         elif self.gate == "first":
-            z_src, z_dst = self._gate_first(z_src, z_dst, x_src, x_dst)
+            z_src, z_dst = self._gate_first(z_src, z_dst, src, dst)
         heads = (-1, self.heads, self.out_channels)
         same = z_dst is z_src
         z_src = z_src.view(heads)
@@ -469,3 +483,11 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         parts = [f"{self.in_channels}, {self.out_channels}, heads={self.heads}"]
         parts.append(f"temperature={self.temperature_kind!r}, gate={self.gate!r}")
         return f"{self.__class__.__name__}({', '.join(parts)})"
+
+
+def _many_models() -> bool:
+    """Whether a torch.func transform runs the layer for many models at once."""
+    return (
+        not torch.compiler.is_compiling()
+        and torch._C._are_functorch_transforms_active()
+    )

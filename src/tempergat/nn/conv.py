@@ -13,7 +13,12 @@ from torch_geometric.utils import softmax
 
 from tempergat import ops
 from tempergat.nn.attention_layer import AttentionLayer, Gate, Temperature
-from tempergat.nn.projection import Features, make_projection, project
+from tempergat.nn.projection import (
+    Features,
+    Projectable,
+    make_projection,
+    project,
+)
 from tempergat.nn.temperature import at_least_float32
 from tempergat.ops.graph import Graph
 
@@ -155,7 +160,7 @@ class TemperGATConv(AttentionLayer):
         return self._run(*self._sides(x), size, *arguments)
 
     def _project(
-        self, x_src: Features, x_dst: Features | None
+        self, x_src: Projectable, x_dst: Projectable | None
     ) -> tuple[Tensor, Tensor | None]:
         z_src = project(self._projection_of(0), x_src)
         if x_dst is None:
@@ -401,7 +406,7 @@ class TemperGATv2Conv(AttentionLayer):
         return self._run(x_src, x_dst, None, *arguments)
 
     def _project(
-        self, x_src: Features, x_dst: Features | None
+        self, x_src: Projectable, x_dst: Projectable | None
     ) -> tuple[Tensor, Tensor | None]:
         assert x_dst is not None
         z_src = project(self.lin_l, x_src)

@@ -1,5 +1,7 @@
 """The linear maps of a layer and the inputs they take."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch_geometric.nn.dense.linear import Linear
@@ -27,8 +29,32 @@ def as_features(x: Features) -> Features:
     return x
 
 
-def project(lin: Linear, x: Features) -> Tensor:
+class Together:
+    """Node features and all linear maps of them, by one product that reads them once.
+
+    Args:
+        x: The features.
+        lins: The maps.
+    """
+
+    def __init__(self, x: Tensor, lins: Sequence[Linear]) -> None:
+        out = x @ torch.cat([lin.weight for lin in lins]).t()
+        parts = torch.split(out, [lin.out_channels for lin in lins], dim=-1)
+        self._parts: dict[Linear, Tensor] = dict(zip(lins, parts, strict=True))
+
+    def project(self, lin: Linear) -> Tensor:
+        """What one of the maps makes of them."""
+        part = self._parts[lin]
+        return part if lin.bias is None else part + lin.bias
+
+
+Projectable = Features | Together
+
+
+def project(lin: Linear, x: Projectable) -> Tensor:
     """A linear map of node features."""
+    if isinstance(x, Together):
+        return x.project(lin)
     if isinstance(x, SparseFeatures):
         if lin.in_channels <= 0:
             # A lazy layer takes its width from the first tensor it is called with.
