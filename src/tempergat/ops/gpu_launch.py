@@ -2,7 +2,8 @@
 
 Triton looks at every argument of every launch to find the compiled kernel that fits,
 which takes longer than a kernel on a small graph. Here the compiled kernel is kept by
-what it depends on, and handed plain addresses from the second launch on.
+what it depends on, and handed plain addresses from the second launch on, without
+Triton's hooks for profilers of its own.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,12 @@ from typing import Any
 import triton
 from torch import Tensor
 from triton.compiler import CompiledKernel
+from triton.runtime import driver
 
 _compiled: dict[Any, CompiledKernel] = {}
-# Before 3.3 a compiled kernel took its arguments without the constants.
-_TAKES_CONSTANTS = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
+# The versions whose compiled kernels take their arguments in the order used here.
+_VERSION = tuple(map(int, triton.__version__.split(".")[:2]))
+_ORDER_KNOWN = (3, 3) <= _VERSION <= (3, 6)
 # Up to here Triton passes a number as 32 bits.
 _WIDEST = 2**31
 
@@ -52,7 +55,7 @@ def launch(
     """
     if grid[0] == 0 or grid[1] == 0:
         return
-    addresses = [None if t is None else t.data_ptr() for t in tensors]
+    addresses = [0 if t is None else t.data_ptr() for t in tensors]
     types = [None if t is None else t.dtype for t in tensors]
     devices = {t.get_device() for t in tensors if t is not None}
     if len(devices) > 1:
@@ -62,13 +65,16 @@ def launch(
             "them with .to()"
         )
     # Compiled code relies on 16-byte alignment and on the width of the numbers.
-    aligned = not any(a is not None and a % 16 for a in addresses)
+    aligned = not any(map((15).__and__, addresses))
     usual = aligned and max(numbers, default=0) < _WIDEST
     key = (kernel.fn, warps, constants, *types, *devices) if usual else None
     compiled = _compiled.get(key)
     if compiled is not None:
-        compiled[(*grid, 1)](*addresses, *numbers, *constants)
+        stream = driver.active.get_current_stream(*devices)
+        place = (*grid, 1, stream, compiled.function, compiled.packed_metadata)
+        hooks = (None, None, None)
+        compiled.run(*place, *hooks, *addresses, *numbers, *constants)
         return
     compiled = kernel[grid](*tensors, *numbers, *constants, num_warps=warps)
-    if usual and _TAKES_CONSTANTS and isinstance(compiled, CompiledKernel):
+    if usual and _ORDER_KNOWN and isinstance(compiled, CompiledKernel):
         _compiled[key] = compiled
