@@ -73,7 +73,7 @@ def load_graph(
 
 
 def _is_chosen_by_seed(graph: "Dataset") -> bool:
-    return graph.split.startswith("made") or ", number " in graph.split
+    return graph.split.startswith("made") or graph.num_splits > 1
 
 
 def load_splits(
@@ -100,9 +100,9 @@ def load_splits(
     if split is not None:
         return {chosen if isinstance(chosen, int) else 0: first}
     if split_seed is not None:
-        return {split_seed % _count_splits(name): first}
+        return {split_seed % first.num_splits: first}
     graphs = {0: first}
-    for number in range(1, min(_count_splits(name), most)):
+    for number in range(1, min(first.num_splits, most)):
         graph = load_graph(name, str(number), None, None)
         _share_all_but_masks(graph, first)
         graphs[number] = graph
@@ -122,23 +122,6 @@ def _refuse_empty_parts(number: int, graph: "Dataset") -> None:
                 f"split {number} of {graph.name} has no nodes in {mask}; fill it, or "
                 "choose another split with --split"
             )
-
-
-def _count_splits(name: str) -> int:
-    """How many splits a graph comes with; a made one is one."""
-    from tempergat.data.catalog import find_entry
-    from tempergat.data.dataset import MASKS
-    from tempergat.data.own import read_own
-
-    try:
-        return max(find_entry(name).num_splits, 1)
-    except UserError:
-        path = Path(name)
-    if path.is_dir():
-        # Tables have room for one split.
-        return 1
-    masks = [store.get(MASKS[0]) for store in read_own(path).node_stores]
-    return max((m.shape[1] for m in masks if m is not None and m.dim() == 2), default=1)
 
 
 def _share_all_but_masks(graph: "Dataset", first: "Dataset") -> None:

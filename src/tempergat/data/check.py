@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.data.dataset import MASKS, UNLABELLED, node_counts
+from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily import h2_index, homophily
 from tempergat.data.own import read_own, target_type
 from tempergat.data.own_checks import check_features, check_labels, edge_stores
+from tempergat.data.own_splits import check_masks, given_masks, numbered_splits
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 
 _REFUSED = "load refuses them: fill or drop them"
@@ -71,7 +72,7 @@ def check_graph(path: Path, target: str | None = None) -> list[Finding]:
         )
     )
     findings += _labels(store.y.numpy(), num_classes)
-    findings.append(_split(store))
+    findings += _split(path, store)
     for node_store in data.node_stores:
         findings += _features(node_store)
     findings += _likeness(data, kind, store.y.numpy())
@@ -126,16 +127,25 @@ def _labels(labels: np.ndarray, num_classes: int) -> list[Finding]:
     return findings
 
 
-def _split(store: Any) -> Finding:
-    if MASKS[0] not in store:
+def _split(path: Path, store: Any) -> list[Finding]:
+    masks = given_masks(path, store)
+    if not masks:
         made = f"made: {DEFAULT_SPLIT} with seed {DEFAULT_SPLIT_SEED}"
-        return Finding("split", "none given", made)
-    given = {
-        name.removesuffix("_mask"): int(store[name].sum())
-        for name in MASKS
-        if name in store
-    }
-    return Finding("split", given, "used as given")
+        return [Finding("split", "none given", made)]
+    sizes = {name.removesuffix("_mask"): mask.sum(0) for name, mask in masks.items()}
+    splits = numbered_splits(masks)
+    if not splits:
+        check_masks(str(path), store.y, masks)
+        counts = {part: int(size) for part, size in sizes.items()}
+        return [Finding("split", counts, "used as given")]
+    for number, split in enumerate(splits):
+        check_masks(f"{path}, split {number}", store.y, split)
+    action = "used as given: the first, or the one that a number or a seed chooses"
+    findings = [Finding("splits", len(splits), action)]
+    for part, size in sizes.items():
+        ends = {"fewest": int(size.min()), "most": int(size.max())}
+        findings.append(Finding(f"{part} nodes per split", ends))
+    return findings
 
 
 def _features(store: Any) -> list[Finding]:

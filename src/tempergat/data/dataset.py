@@ -32,6 +32,7 @@ class Dataset:
             on every machine.
         license: Licence of the data, as far as it is stated.
         split: What the masks are, in words.
+        num_splits: How many splits the graph comes with; 1 where this one was made.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Dataset:
     fingerprint: str
     license: str = "none stated"
     split: str = ""
+    num_splits: int = 1
 
     @property
     def store(self) -> BaseStorage:

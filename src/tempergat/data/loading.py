@@ -98,7 +98,7 @@ def _named_entry(name: str | os.PathLike[str]) -> Entry | None:
     try:
         return find_entry(name)
     except UserError:
-        if Path(name).exists():
+        if os.path.exists(name):
             return None
         raise
 
@@ -156,9 +156,11 @@ def load_entry(
         seed = DEFAULT_SPLIT_SEED if split_seed is None else split_seed
         set_masks(store, make_split(store.y.numpy(), made, seed))
         described = f"made: {made} with seed {seed}"
+        num_splits = 1
     else:
         described = entry.split
-        if entry.num_splits > 1:
+        num_splits = entry.num_splits
+        if num_splits > 1:
             described += f", number {index}"
     dataset = Dataset(
         name=entry.name,
@@ -170,6 +172,7 @@ def load_entry(
         fingerprint=fingerprint(data, _known_hashes(graph)),
         license=entry.license,
         split=described,
+        num_splits=num_splits,
     )
     if entry.keep_processed and sparse == "auto":
         # Large features are dense; looking at their density would read all of them.

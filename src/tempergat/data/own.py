@@ -12,10 +12,12 @@ An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
 attributes, and is read without running code.
 """
 
+import re
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import (
@@ -25,10 +27,12 @@ from torch_geometric.data.storage import (
     NodeStorage,
 )
 
-from tempergat.data.dataset import Dataset, fingerprint
+from tempergat.data.dataset import MASKS, Dataset, fingerprint
 from tempergat.data.features import without_beta_warning
-from tempergat.data.own_checks import checked_split, normalise
+from tempergat.data.own_checks import normalise
+from tempergat.data.own_splits import choose_split
 from tempergat.data.own_tables import read_folder
+from tempergat.data.resources import telling_unreadable
 from tempergat.errors import UserError
 
 OWN_SUFFIXES = (".pt", ".npz")
@@ -67,9 +71,8 @@ def load_own(
     data = read_own(path)
     kind = target_type(path, data, target)
     num_classes = normalise(path, data, kind, directed)
-    described = checked_split(
-        path, data if kind is None else data[kind], split, split_seed
-    )
+    store = data if kind is None else data[kind]
+    described, num_splits = choose_split(path, store, split, split_seed)
     return Dataset(
         name=str(path),
         data=data,
@@ -80,6 +83,7 @@ def load_own(
         fingerprint=fingerprint(data),
         license="one's own",
         split=described,
+        num_splits=num_splits,
     )
 
 
@@ -93,9 +97,11 @@ def read_own(path: Path, require_finite: bool = True) -> Data | HeteroData:
     Raises:
         UserError: They cannot be read.
     """
-    if path.is_dir():
+    with telling_unreadable(path):
+        is_folder, is_file = path.is_dir(), path.is_file()
+    if is_folder:
         return read_folder(path, require_finite)
-    if not path.is_file():
+    if not is_file:
         raise UserError(f"there is no file or folder {path}; check the path")
     if path.suffix == ".npz":
         return _read_npz(path)
@@ -110,16 +116,18 @@ def read_own(path: Path, require_finite: bool = True) -> Data | HeteroData:
 def _read_npz(path: Path) -> Data:
     try:
         # Opened here, since numpy leaves a damaged file open.
-        with open(path, "rb") as stream:
+        with telling_unreadable(path), open(path, "rb") as stream:
             opened = np.load(stream, allow_pickle=False)
             arrays = {name: opened[name] for name in opened.files}
+    except UserError:
+        raise
     except Exception as error:
         # A damaged archive may fail in any way zipfile and numpy can.
         raise UserError(
             f"{path} is not a readable .npz of plain arrays ({_first_line(error)}); "
             "save it again with numpy.savez"
         ) from error
-    known = ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")
+    known = ("edge_index", "x", "y", *MASKS)
     for name in ("edge_index", "y"):
         if name not in arrays:
             raise UserError(
@@ -155,14 +163,20 @@ def _read_pt(path: Path) -> Data | HeteroData:
         # known before, PyG's own among them, must not be given again.
         known = torch.serialization.get_safe_globals()
         added = [kind for kind in _PYG_CLASSES if kind not in known]
-        with without_beta_warning(), torch.serialization.safe_globals(added):
+        with (
+            telling_unreadable(path),
+            without_beta_warning(),
+            torch.serialization.safe_globals(added),
+        ):
             value = torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
     except Exception as error:
         # torch raises whatever its archive reader or its unpickler meets first.
         raise UserError(
             f"{path} is not a graph that can be loaded without running code "
-            f"({_first_line(error)}); save it with torch.save(data, path), data being "
-            "a PyG Data or HeteroData of plain tensors"
+            f"({_reason(error)}); save it with torch.save(data, path), data being a "
+            "PyG Data or HeteroData of plain tensors"
         ) from error
     if not isinstance(value, Data | HeteroData):
         raise UserError(
@@ -170,12 +184,57 @@ def _read_pt(path: Path) -> Data | HeteroData:
         )
     try:
         # A damaged file may yield an object that lacks its inner parts.
-        return type(value).from_dict(value.to_dict())
+        data = type(value).from_dict(value.to_dict())
     except Exception as error:
         raise UserError(
             f"{path} holds a broken {type(value).__name__} ({_first_line(error)}); "
             "save it again"
         ) from error
+    for store in data.stores:
+        for name, tensor in list(store.items()):
+            if isinstance(tensor, Tensor):
+                where = "" if store._key is None else f" of {store._key}"
+                store[name] = _plain_tensor(path, name, where, tensor)
+    return data
+
+
+def _plain_tensor(path: Path, name: str, where: str, tensor: Tensor) -> Tensor:
+    """A tensor without gradients, of a type and a layout that numpy has too.
+
+    Raises:
+        UserError: It is of another layout, or holds no plain numbers.
+    """
+    may_be_sparse = name not in ("edge_index", "y", *MASKS)
+    is_sparse = may_be_sparse and tensor.layout == torch.sparse_csr
+    if tensor.layout != torch.strided and not is_sparse:
+        raise UserError(
+            f"{path}: {name}{where} has layout {tensor.layout}; make it dense"
+            + (" or sparse CSR" if may_be_sparse else "")
+        )
+    tensor = tensor.detach()
+    if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        tensor = tensor.long()
+    elif tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    try:
+        (tensor.values() if is_sparse else tensor).numpy()
+    except (TypeError, RuntimeError) as error:
+        raise UserError(
+            f"{path}: {name}{where} is a tensor of {tensor.dtype} on {tensor.device}, "
+            "which numpy has no array for; save it as float32 or int64, or leave it out"
+        ) from error
+    return tensor
+
+
+def _reason(error: BaseException) -> str:
+    """What torch has against a file, without its advice on how to run what is in it."""
+    text = str(error)
+    named = re.search(r"GLOBAL (\S+)", text)
+    if named:
+        return f"it names {named[1]}"
+    if text.startswith("Weights only load failed"):
+        return "it is no archive of plain tensors"
+    return _first_line(error)
 
 
 def _first_line(error: BaseException) -> str:

@@ -9,14 +9,8 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.data.arrays import symmetrize
-from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
-from tempergat.data.splits import (
-    DEFAULT_SPLIT,
-    DEFAULT_SPLIT_SEED,
-    make_split,
-    set_masks,
-)
 from tempergat.errors import UserError
 
 
@@ -61,8 +55,10 @@ def _order_edges(store: BaseStorage, bound: int) -> None:
     for name in store.edge_attrs():
         if name == "edge_index":
             store.edge_index = store.edge_index[:, chosen]
-        else:
+        elif isinstance(store[name], Tensor):
             store[name] = store[name][chosen]
+        else:
+            store[name] = [store[name][edge] for edge in kept]
 
 
 EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
@@ -71,17 +67,23 @@ EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
 def edge_stores(path: Path, data: Data | HeteroData) -> list[EdgeStore]:
     """Every edge type with its storage and the number of nodes at either end.
 
+    The number of nodes is put on every node type: PyG would else guess it from the
+    edges, and miss what is isolated.
+
     Raises:
         UserError: Edges are missing, of a wrong shape or type, or lead to a node that
             does not exist.
     """
     stores: list[EdgeStore] = []
     if isinstance(data, HeteroData):
+        ends = [end for kind in data.edge_types for end in (kind[0], kind[2])]
+        for name in {*data.node_types, *ends}:
+            data[name].num_nodes = _count(path, data, name)
         for kind in data.edge_types:
-            sizes = (_count(path, data, kind[0]), _count(path, data, kind[2]))
+            sizes = (data[kind[0]].num_nodes, data[kind[2]].num_nodes)
             stores.append((kind, data[kind], sizes))
     else:
-        count = _count(path, data, None)
+        count = data.num_nodes = _count(path, data, None)
         stores.append((None, data, (count, count)))
     for kind, store, sizes in stores:
         _check_edges(path, "" if kind is None else f" of {kind}", store, sizes)
@@ -147,7 +149,7 @@ def check_labels(path: Path, store: BaseStorage) -> int:
             f"{path}: y has shape {tuple(labels.shape)}; give one class per node"
         )
     if labels.is_floating_point():
-        whole = torch.nan_to_num(labels, nan=UNLABELLED)
+        whole = torch.where(labels.isnan(), UNLABELLED, labels)
         if not torch.isfinite(whole).all() or (whole != whole.round()).any():
             raise UserError(f"{path}: y holds fractions; give whole class numbers")
         labels = whole
@@ -180,10 +182,6 @@ def check_features(path: Path, data: Data | HeteroData) -> None:
         if not isinstance(x, Tensor) or x.dim() != 2 or x.is_complex():
             shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
             raise UserError(f"{path}: {where} is {shape}; make it nodes x features")
-        if x.layout not in (torch.strided, torch.sparse_csr):
-            raise UserError(
-                f"{path}: {where} has layout {x.layout}; make it dense or sparse CSR"
-            )
         labels = store.get("y")
         if isinstance(labels, Tensor) and labels.shape[0] != x.shape[0]:
             raise UserError(
@@ -221,89 +219,3 @@ def _require_finite(path: Path, data: Data | HeteroData) -> None:
                 f"{path}: {where} holds {float(values[tuple(wrong[0])])} at [{place}]; "
                 "fill or drop values that are not finite"
             )
-
-
-def checked_split(
-    path: Path, store: BaseStorage, split: int | str | None, seed: int | None
-) -> str:
-    """Checks the masks a graph brings, or makes them.
-
-    Returns:
-        The split, in words.
-
-    Raises:
-        UserError: The masks contradict the labels or one another.
-    """
-    given = [name for name in MASKS if name in store]
-    if isinstance(split, int) or (split is None and _has_several(store)):
-        return _choose_numbered(path, store, split, seed)
-    if split is not None or not given:
-        split = split or DEFAULT_SPLIT
-        seed = DEFAULT_SPLIT_SEED if seed is None else seed
-        set_masks(store, make_split(store.y.numpy(), split, seed))
-        return f"made: {split} with seed {seed}"
-    count = len(store.y)
-    if MASKS[0] not in given:
-        raise UserError(f"{path} has {given[0]} but no train_mask; add one")
-    for name in MASKS:
-        mask = store.get(name)
-        if mask is None:
-            store[name] = torch.zeros(count, dtype=torch.bool)
-            continue
-        if not isinstance(mask, Tensor) or tuple(mask.shape) != (count,):
-            shape = tuple(mask.shape) if isinstance(mask, Tensor) else type(mask)
-            raise UserError(
-                f"{path}: {name} is {shape}; give one value for each of {count} nodes"
-            )
-        store[name] = mask.bool()
-    _check_masks(path, store)
-    return "given with the graph"
-
-
-def _has_several(store: BaseStorage) -> bool:
-    mask = store.get(MASKS[0])
-    return isinstance(mask, Tensor) and mask.dim() == 2
-
-
-def _choose_numbered(
-    path: Path, store: BaseStorage, split: int | None, seed: int | None
-) -> str:
-    """Takes one column of masks that hold several splits, as PyG's datasets do."""
-    shapes = {tuple(store[name].shape) for name in MASKS if _is_tensor(store, name)}
-    count = len(store.y)
-    if len(shapes) != 1 or not _has_several(store) or next(iter(shapes))[0] != count:
-        raise UserError(
-            f"split is {split}, but {path} has no numbered splits; give percentages "
-            f"like {DEFAULT_SPLIT}, or masks of shape ({count}, splits)"
-        )
-    (_, number) = next(iter(shapes))
-    chosen = (seed or 0) % number if split is None else split
-    if not 0 <= chosen < number:
-        raise UserError(f"{path} has no split {chosen}; choose 0 to {number - 1}")
-    for name in MASKS:
-        if _is_tensor(store, name):
-            store[name] = store[name][:, chosen]
-    return f"{checked_split(path, store, None, None)}, number {chosen}"
-
-
-def _is_tensor(store: BaseStorage, name: str) -> bool:
-    return isinstance(store.get(name), Tensor)
-
-
-def _check_masks(path: Path, store: BaseStorage) -> None:
-    for first, second in (MASKS[:2], MASKS[1:], (MASKS[0], MASKS[2])):
-        both = torch.nonzero(store[first] & store[second])
-        if len(both):
-            raise UserError(
-                f"{path}: node {int(both[0])} is in {first} and in {second}; put it "
-                "into one split"
-            )
-    for name in MASKS:
-        unlabelled = torch.nonzero(store[name] & (store.y == UNLABELLED))
-        if len(unlabelled):
-            raise UserError(
-                f"{path}: node {int(unlabelled[0])} is in {name} but has no label; "
-                "label it or leave it out of the split"
-            )
-    if not store[MASKS[0]].any():
-        raise UserError(f"{path} has no node in train_mask; put some into it")

@@ -1,4 +1,4 @@
-"""Memory and disk: how much is left, and saying so when it is not enough."""
+"""Memory, disk and files: what cannot be had of them, said in words."""
 
 import errno
 import os
@@ -65,3 +65,22 @@ def telling_full_disk(folder: Path) -> Iterator[None]:
                 "root with TEMPERGAT_DATA"
             ) from error
         raise
+
+
+@contextmanager
+def telling_unreadable(path: Path) -> Iterator[None]:
+    """Turns a file the system does not give out into a mistake the user can mend.
+
+    Raises:
+        UserError: The file cannot be opened or read.
+    """
+    try:
+        yield
+    except OSError as error:
+        # A damaged file has its reader seek to a place before the beginning.
+        if error.errno in (None, errno.EINVAL):
+            raise
+        raise UserError(
+            f"{path} cannot be read ({os.strerror(error.errno)}); make it readable, or "
+            "give another path"
+        ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tempergat.data.resources import telling_unreadable
 from tempergat.errors import UserError
 
 TABLE_SUFFIXES = (".csv", ".parquet")
@@ -62,7 +63,8 @@ def find_table(folder: Path, name: str) -> Path | None:
         UserError: It exists in both formats.
     """
     found = [folder / f"{name}{suffix}" for suffix in TABLE_SUFFIXES]
-    found = [path for path in found if path.is_file()]
+    with telling_unreadable(folder):
+        found = [path for path in found if path.is_file()]
     if len(found) > 1:
         raise UserError(
             f"{folder} has both {found[0].name} and {found[1].name}; remove one"
@@ -99,7 +101,10 @@ def read_table(path: Path) -> Table:
 def _iter_csv(path: Path) -> Iterator[Table]:
     line = 1
     try:
-        with open(path, newline="", encoding="utf-8-sig") as stream:
+        with (
+            telling_unreadable(path),
+            open(path, newline="", encoding="utf-8-sig") as stream,
+        ):
             reader = csv.reader(stream, strict=True)
             header = [name.strip() for name in next(reader, [])]
             if not any(header):
@@ -184,7 +189,7 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
         ) from error
     first_row = 1
     try:
-        with pyarrow.parquet.ParquetFile(path) as opened:
+        with telling_unreadable(path), pyarrow.parquet.ParquetFile(path) as opened:
             names = opened.schema_arrow.names
             if not names:
                 raise UserError(f"{path} has no columns; save the table again")

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tempergat.data import Dataset, normalize_rows
 from tempergat.data.features import density
+from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
 from tempergat.errors import UserError
 from tempergat.nn.projection import Features
 from tempergat.ops.graph import Graph
@@ -118,8 +119,8 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         nodes[split] = mask.nonzero().squeeze(1)
         if nodes[split].numel() == 0:
             raise UserError(
-                f"{dataset.name} has no labelled {_SPLIT_WORDS[split]} nodes; make a "
-                f"split of the labelled nodes, for example 60/20/20"
+                f"{dataset.name} has no labelled {_SPLIT_WORDS[split]} nodes; "
+                + _remedy_for_empty_part(y)
             )
     labels = {split: y[found] for split, found in nodes.items()}
     seen = labels["train"].unique()
@@ -129,3 +130,17 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
             f"class {int(seen[0])}; a classifier needs at least two classes"
         )
     return nodes, labels
+
+
+def _remedy_for_empty_part(y: Tensor) -> str:
+    labelled = int((y >= 0).sum())
+    made = make_split(y.cpu().numpy(), DEFAULT_SPLIT, DEFAULT_SPLIT_SEED)
+    if all(mask.any() for mask in made.values()):
+        return (
+            f"make a split of its {labelled} labelled nodes with --split "
+            f"{DEFAULT_SPLIT}"
+        )
+    return (
+        f"its {labelled} labelled nodes are too few for --split {DEFAULT_SPLIT}, so "
+        "label more"
+    )
