@@ -12,29 +12,23 @@ template <class Shape>
 int64_t aggregate(const Call& call) {
   using A = typename Shape::A;
   using S = typename Shape::S;
-  using V = typename Shape::V;
-  constexpr int W = Shape::W;
   const Shape shape(call.heads, call.channels);
   const Edges edges(call.by_target, call.wide_index);
   const auto z = shape.table(call.z_src);
   const A* weights = static_cast<const A*>(call.weights);
-  const int64_t H = shape.heads, C = shape.channels, blocks = shape.blocks();
+  const int64_t H = shape.heads, most = shape.together();
 
   auto work = [&](int64_t i, char* base) {
     A* sum = reinterpret_cast<A*>(base);
     const int64_t end = edges.pointer[i + 1];
     for (int64_t c = 0; c < shape.padded(); ++c) sum[c] = 0;
-    for (int64_t k = edges.pointer[i]; k < end; ++k) {
-      const S* row = z.row(edges.other[k]);
-      const A* weight = weights + edges.position[k] * H;
-      for (int64_t h = 0; h < H; ++h) {
-        shape.ahead(z, edges, k, h);
-        const V w = splat<W, A>(weight[h]);
-        A* to = sum + h * blocks * W;
-        for (int64_t b = 0; b < blocks; ++b)
-          store<W>(to + b * W,
-                      load<W>(to + b * W) + w * shape.block(row + h * C, b, z.end));
-      }
+    for (int64_t from = edges.pointer[i]; from < end; from += most) {
+      const int64_t count = smaller(most, end - from);
+      shape.tiles([&](auto tile, int64_t h, int64_t b) {
+        shape.template add_rows<decltype(tile)::blocks, true>(
+            z, edges, from, count, h, b,
+            [&](int64_t k) { return weights[edges.position[from + k] * H + h]; }, sum);
+      });
     }
     S* to = static_cast<S*>(call.out.data) + i * call.out.stride;
     shape.pack(sum, to, [](int64_t) { return A(1); });

@@ -61,26 +61,22 @@ int64_t forward(const Call& call) {
 
     for (int64_t from = begin; from < end; from += most) {
       const int64_t count = smaller(most, end - from);
-      for (int64_t k = 0; k < count; ++k) {
-        const int64_t j = edges.other[from + k], at = edges.position[from + k];
-        A* logit = m.logit + k * H;
-        if constexpr (V2) {
-          for (int64_t h = 0; h < H; ++h) shape.ahead(z, edges, from + k, h);
-          const S* row = z.row(j);
-          for (int64_t h = 0; h < H; ++h) {
-            V dot{};
-            for (int64_t b = 0; b < blocks; ++b) {
-              V v = pairs.sum(shape.block(row + h * C, b, z.end), m.mine, h, b, at);
-              dot += load<W>(m.att + (h * blocks + b) * W) * leaky<W>(v, pairs.slope);
-            }
-            logit[h] = sum<A>(dot);
-          }
-        } else {
-          scores.logits(j, i, at, logit);
+      if constexpr (V2) {
+        shape.tiles([&](auto tile, int64_t h, int64_t b) {
+          pairs.template logits<decltype(tile)::blocks>(
+              z, edges, from, count, h, b, m.mine, m.att, m.logit);
+        });
+      } else {
+        for (int64_t k = 0; k < count; ++k) {
+          edges.ahead(scores.src, H, from + k);
+          scores.logits(edges.other[from + k], i, edges.position[from + k],
+                        m.logit + k * H);
         }
-        if (weights)
-          for (int64_t h = 0; h < H; ++h) weights[at * H + h] = logit[h];
       }
+      if (weights)
+        for (int64_t k = 0; k < count; ++k)
+          __builtin_memcpy(weights + edges.position[from + k] * H, m.logit + k * H,
+                           size_t(H) * sizeof(A));
 
       // The sums so far were taken relative to the largest logit so far.
       for (int64_t h = 0; h < H; ++h) m.rescale[h] = m.top[h];
@@ -115,17 +111,12 @@ int64_t forward(const Call& call) {
           dropout.factors(m.seeds, edges.edge_id[from + k], m.factor);
           for (int64_t h = 0; h < H; ++h) weight[h] *= m.factor[h];
         }
-        if constexpr (!V2)
-          for (int64_t h = 0; h < H; ++h) shape.ahead(z, edges, from + k, h);
-        const S* row = z.row(edges.other[from + k]);
-        for (int64_t h = 0; h < H; ++h) {
-          const V w = splat<W, A>(weight[h]);
-          A* to = m.sum + h * blocks * W;
-          for (int64_t b = 0; b < blocks; ++b)
-            store<W>(to + b * W,
-                        load<W>(to + b * W) + w * shape.block(row + h * C, b, z.end));
-        }
       }
+      shape.tiles([&](auto tile, int64_t h, int64_t b) {
+        shape.template add_rows<decltype(tile)::blocks, !V2>(
+            z, edges, from, count, h, b,
+            [&](int64_t k) { return m.logit[k * H + h]; }, m.sum);
+      });
     }
 
     S* out = static_cast<S*>(call.out.data) + i * call.out.stride;

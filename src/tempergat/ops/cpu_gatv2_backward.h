@@ -15,31 +15,6 @@ namespace tempergat {
 namespace TEMPERGAT_ISA {
 namespace {
 
-template <class Shape>
-struct Records {
-  using A = typename Shape::A;
-  using Word = typename LaneBits<Shape::W>::type;
-  char* data;
-  int64_t stride, heads;
-
-  explicit Records(const Call& call)
-      : data(static_cast<char*>(call.records.data)),
-        stride(call.records.stride),
-        heads(call.heads) {}
-  // After the first pass: gradients and weights. Within it, weights before dropout,
-  // negative where dropped, and the gradients that arrive at them.
-  A* first(int64_t at) const { return reinterpret_cast<A*>(data + at * stride); }
-  A* second(int64_t at) const { return first(at) + heads; }
-  Word* above(int64_t at) const {
-    return reinterpret_cast<Word*>(first(at) + 2 * heads);
-  }
-  void ahead(const Edges& edges, int64_t slot) const {
-    if ((slot += 8) >= edges.slots) return;
-    const char* from = data + edges.position[slot] * stride;
-    for (int64_t b = 0; b < stride; b += 64) __builtin_prefetch(from + b);
-  }
-};
-
 // Sums over chunks of rows, added up in the chunks' order.
 struct Partial {
   double* data;
@@ -66,6 +41,7 @@ struct Gatv2Backward {
   using V = typename Shape::V;
   static constexpr int W = Shape::W;
   using D = Vec<double, W>;
+  using Word = typename LaneBits<W>::type;
 
   const Call& call;
   const Shape shape;
@@ -74,7 +50,7 @@ struct Gatv2Backward {
   const Pairs<Shape> pairs;
   const typename Shape::Table z_src, z_dst, dout;
   const int64_t H, C, blocks, most;
-  const Records<Shape> records;
+  const Records records;
 
   explicit Gatv2Backward(const Call& c)
       : call(c),
@@ -90,7 +66,15 @@ struct Gatv2Backward {
         C(shape.channels),
         blocks(shape.blocks()),
         most(shape.together()),
-        records(c) {}
+        records(c.records) {}
+
+  // An edge's two numbers per head: gradients and weights after the first pass; within
+  // it, weights before dropout, negative where dropped, and the gradients that arrive.
+  A* numbers(int64_t position) const { return records.at<A>(position); }
+  // Which channels were above zero, a word per block.
+  Word* signs(int64_t position) const {
+    return reinterpret_cast<Word*>(numbers(position) + 2 * H);
+  }
 
   struct Memory {
     A *att, *mine, *dout, *alpha, *product, *factor, *sum, *above;
@@ -127,7 +111,7 @@ struct Gatv2Backward {
     shape.fresh(call.dz_src);
     shape.fresh(call.dz_dst);
     shape.fresh(call.dedge);
-    ask_for_huge_pages(call.records.data, call.records.rows * call.records.stride);
+    records.fresh();
     int64_t status = pass(by_target, of_targets, [&](int64_t i, const Memory& m) {
       target(i, m);
     });
@@ -202,7 +186,7 @@ struct Gatv2Backward {
     exponentials(m.alpha, count * H);
     for (int64_t k = 0; k < count; ++k) {
       const int64_t at = by_target.position[from + k];
-      A *alpha = records.first(at), *product = records.second(at);
+      A *alpha = numbers(at), *product = alpha + H;
       if (dropout) dropout.factors(m.seeds, by_target.edge_id[from + k], m.factor);
       for (int64_t h = 0; h < H; ++h) {
         const A a = m.alpha[k * H + h];
@@ -234,7 +218,7 @@ struct Gatv2Backward {
       const int64_t at = by_target.position[from + k];
       if (first == 0) shape.ahead(z_src, by_target, from + k, h);
       const S* head = z_src.row(by_target.other[from + k]) + h * C;
-      auto* above = records.above(at) + h * blocks + first;
+      Word* above = signs(at) + h * blocks + first;
       V logit{}, product{};
       for (int b = 0; b < Blocks; ++b) {
         const V other = shape.block(head, first + b, z_src.end);
@@ -255,7 +239,7 @@ struct Gatv2Backward {
   void spread(int64_t from, int64_t count, const Memory& m) const {
     for (int64_t k = 0; k < count; ++k) {
       const int64_t at = by_target.position[from + k];
-      A *first = records.first(at), *second = records.second(at);
+      A *first = numbers(at), *second = first + H;
       for (int64_t h = 0; h < H; ++h) {
         const double alpha = std::fabs(first[h]) * m.scale[h];
         const double weight = std::signbit(first[h]) ? 0
@@ -282,8 +266,8 @@ struct Gatv2Backward {
     double* to = m.gradient + (h * blocks + first) * W;
     for (int b = 0; b < Blocks; ++b) sum[b] = load<W>(to + b * W);
     for (int64_t k = 0; k < count; ++k) {
-      const auto* above =
-          records.above(by_target.position[from + k]) + h * blocks + first;
+      const Word* above =
+          signs(by_target.position[from + k]) + h * blocks + first;
       const D step = splat<W, double>(m.step[k * H + h]);
       for (int b = 0; b < Blocks; ++b)
         sum[b] = add_where<W, double>(sum[b], above[b], step);
@@ -293,12 +277,12 @@ struct Gatv2Backward {
 
   // The gradient of an edge's features, and their part of the attention vector's.
   void edge(int64_t at, const Memory& m) const {
-    const A* gradient = records.first(at);
+    const A* gradient = numbers(at);
     for (int64_t h = 0; h < H; ++h)
       for (int64_t b = 0; b < blocks; ++b) {
         const int64_t c = (h * blocks + b) * W;
         const V below = splat<W, A>(gradient[h] * pairs.slope);
-        const V share = add_where<W, A>(below, records.above(at)[h * blocks + b],
+        const V share = add_where<W, A>(below, signs(at)[h * blocks + b],
                                         splat<W, A>(gradient[h]) - below);
         const V own = shape.block(pairs.edge.row(at) + h * C, b, pairs.edge.end);
         store<W>(m.datt + c,
@@ -316,7 +300,7 @@ struct Gatv2Backward {
       const int64_t count = smaller(most, end - from);
       for (int64_t k = 0; k < count; ++k) {
         records.ahead(by_source, from + k);
-        const A* gradient = records.first(by_source.position[from + k]);
+        const A* gradient = numbers(by_source.position[from + k]);
         for (int64_t h = 0; h < H; ++h) m.total[h] += gradient[h];
       }
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
@@ -346,9 +330,9 @@ struct Gatv2Backward {
       const int64_t at = by_source.position[from + k];
       if (first == 0) shape.ahead(dout, by_source, from + k, h);
       const S* head = dout.row(by_source.other[from + k]) + h * C;
-      const auto* above = records.above(at) + h * blocks + first;
-      const V gradient = splat<W, A>(records.first(at)[h]);
-      const V weight = splat<W, A>(records.second(at)[h]);
+      const Word* above = signs(at) + h * blocks + first;
+      const V gradient = splat<W, A>(numbers(at)[h]);
+      const V weight = splat<W, A>(numbers(at)[H + h]);
       for (int b = 0; b < Blocks; ++b) {
         sum[b] += weight * shape.block(head, first + b, dout.end);
         positive[b] = add_where<W, A>(positive[b], above[b], gradient);
@@ -361,11 +345,6 @@ struct Gatv2Backward {
     }
   }
 };
-
-template <class Shape>
-int64_t gatv2_backward(const Call& call) {
-  return Gatv2Backward<Shape>(call).run();
-}
 
 }  // namespace
 }  // namespace TEMPERGAT_ISA

@@ -23,12 +23,12 @@ struct Gatv2Forward {
   static int64_t run(const Call& call) { return forward<Shape, true>(call); }
 };
 template <class Shape>
-struct GatBackward {
-  static int64_t run(const Call& call) { return gat_backward<Shape>(call); }
+struct GatBackwardOf {
+  static int64_t run(const Call& call) { return GatBackward<Shape>(call).run(); }
 };
 template <class Shape>
 struct Gatv2BackwardOf {
-  static int64_t run(const Call& call) { return gatv2_backward<Shape>(call); }
+  static int64_t run(const Call& call) { return Gatv2Backward<Shape>(call).run(); }
 };
 template <class Shape>
 struct Aggregate {
@@ -61,7 +61,7 @@ int64_t by_storage(const Call& call) {
 }  // namespace
 
 int64_t gat_forward(const Call& call) { return by_storage<GatForward>(call); }
-int64_t gat_backward(const Call& call) { return by_storage<GatBackward>(call); }
+int64_t gat_backward(const Call& call) { return by_storage<GatBackwardOf>(call); }
 int64_t gatv2_forward(const Call& call) { return by_storage<Gatv2Forward>(call); }
 int64_t gatv2_backward(const Call& call) { return by_storage<Gatv2BackwardOf>(call); }
 int64_t aggregate(const Call& call) { return by_storage<Aggregate>(call); }

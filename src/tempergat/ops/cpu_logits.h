@@ -56,13 +56,33 @@ struct Pairs {
   Pairs(const Shape& s, const Call& call)
       : shape(s), edge(s.table(call.edge)), slope(A(call.negative_slope)) {}
 
-  // Block b of head h of v, where `mine` holds this row's own features, padded, and
-  // `other` is the other end's block.
-  V sum(V other, const A* mine, int64_t h, int64_t b, int64_t position) const {
-    V v = other + load<W>(mine + (h * shape.blocks() + b) * W);
-    if (edge.data)
-      v += shape.block(edge.row(position) + h * shape.channels, b, edge.end);
-    return v;
+  // A few blocks of one head of v for each of some edges of a row with the features
+  // `mine`: their part of the logits.
+  template <int Blocks>
+  void logits(const typename Shape::Table& others, const Edges& edges, int64_t from,
+              int64_t count, int64_t h, int64_t first, const A* mine, const A* att,
+              A* logit) const {
+    const int64_t at = (h * shape.blocks() + first) * W;
+    V own[Blocks], above[Blocks], below[Blocks];
+    for (int b = 0; b < Blocks; ++b) {
+      own[b] = load<W>(mine + at + b * W);
+      above[b] = load<W>(att + at + b * W);
+      below[b] = above[b] * slope;
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      if (first == 0) shape.ahead(others, edges, from + k, h);
+      const S* head = others.row(edges.other[from + k]) + h * shape.channels;
+      V dot{};
+      for (int b = 0; b < Blocks; ++b) {
+        V v = shape.block(head, first + b, others.end) + own[b];
+        if (edge.data)
+          v += shape.block(edge.row(edges.position[from + k]) + h * shape.channels,
+                           first + b, edge.end);
+        dot += (v > 0 ? above[b] : below[b]) * v;
+      }
+      A* to = logit + k * shape.heads + h;
+      *to = first ? *to + sum<A>(dot) : sum<A>(dot);
+    }
   }
 };
 

@@ -48,6 +48,12 @@ struct Index {
   }
 };
 
+// A function that does nothing but prefetch has no effect in the compiler's eyes, and
+// calls of it are removed: it has to be inlined before that.
+#define TEMPERGAT_PREFETCH __attribute__((always_inline)) inline void
+
+TEMPERGAT_PREFETCH prefetch_line(const void* at) { __builtin_prefetch(at, 0, 2); }
+
 struct Edges {
   Index pointer, other, position, edge_id;
   int64_t rows, slots;
@@ -58,6 +64,11 @@ struct Edges {
         edge_id{r.edge_id, wide},
         rows(r.count),
         slots(pointer[rows]) {}
+  // Asks for the other end's numbers, `width` wide, of an edge that comes later.
+  template <class A>
+  TEMPERGAT_PREFETCH ahead(const A* table, int64_t width, int64_t slot) const {
+    if ((slot += 32) < slots) prefetch_line(table + other[slot] * width);
+  }
 };
 
 // Rows are cut into chunks of about equal work. The cut depends on the graph and the
@@ -132,6 +143,26 @@ struct Pieces {
     T* piece = reinterpret_cast<T*>(base + used);
     used += (n * int64_t(sizeof(T)) + 127) / 64 * 64;
     return piece;
+  }
+};
+
+// What a pass of backward leaves to the next, a record per edge.
+struct Records {
+  const Features features;
+  explicit Records(const Features& f) : features(f) {}
+  template <class T>
+  T* at(int64_t position) const {
+    return reinterpret_cast<T*>(static_cast<char*>(features.data) +
+                                position * features.stride);
+  }
+  void fresh() const {
+    ask_for_huge_pages(features.data, features.rows * features.stride);
+  }
+  // Asks for the record that is needed some edges later.
+  TEMPERGAT_PREFETCH ahead(const Edges& edges, int64_t slot) const {
+    if ((slot += 16) >= edges.slots) return;
+    const char* from = at<char>(edges.position[slot]);
+    for (int64_t b = 0; b < features.stride; b += 64) prefetch_line(from + b);
   }
 };
 
@@ -280,6 +311,24 @@ struct Shape {
     }
   }
 
+  // Adds to a few blocks of one head of `sums`, padded, the rows at the other end of
+  // some edges, each times a weight.
+  template <int Blocks, bool Ahead, class Weight>
+  void add_rows(const Table& table, const Edges& edges, int64_t from, int64_t count,
+                int64_t h, int64_t first, const Weight& weight, A* sums) const {
+    A* to = sums + (h * blocks() + first) * W;
+    V sum[Blocks];
+    for (int b = 0; b < Blocks; ++b) sum[b] = V{};
+    for (int64_t k = 0; k < count; ++k) {
+      if (Ahead && first == 0) ahead(table, edges, from + k, h);
+      const S* head = table.row(edges.other[from + k]) + h * channels;
+      const V w = splat<W, A>(weight(k));
+      for (int b = 0; b < Blocks; ++b) sum[b] += w * block(head, first + b, table.end);
+    }
+    for (int b = 0; b < Blocks; ++b)
+      store<W>(to + b * W, load<W>(to + b * W) + sum[b]);
+  }
+
   // How many edges are worked on together: their rows should stay in the cache.
   int64_t together() const {
     int64_t bytes = width() * int64_t(sizeof(S));
@@ -288,13 +337,13 @@ struct Shape {
 
   // Asks for the part of a head in the row that is needed some edges later; edges are
   // walked in order, from row to row, so every part but the first few is asked for.
-  void ahead(const Table& table, const Edges& edges, int64_t slot, int64_t h) const {
+  TEMPERGAT_PREFETCH ahead(const Table& table, const Edges& edges, int64_t slot, int64_t h) const {
     const int64_t bytes = channels * int64_t(sizeof(S));
-    slot += larger<int64_t>(2, smaller<int64_t>(16, 8192 / (heads * bytes)));
+    slot += larger<int64_t>(4, smaller<int64_t>(32, 32768 / (heads * bytes)));
     if (slot >= edges.slots) return;
     const char* from =
         reinterpret_cast<const char*>(table.row(edges.other[slot]) + h * channels);
-    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + b);
+    for (int64_t b = 0; b < bytes; b += 64) prefetch_line(from + b);
   }
 };
 
