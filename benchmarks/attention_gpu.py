@@ -7,7 +7,7 @@
 `measure` checks every kernel against the reference first, and gives no time for one
 whose check failed. It writes DIR/attention_gpu.csv; `plot` draws that file.
 Times are medians between CUDA events around single calls on an idle device: what the
-host needs before and between the kernels is in them, about 1.5 ms for forward and
+host needs before and between the kernels is in them, about 1.1 ms for forward and
 backward. `kernels` writes the kernels' own times, from torch's profiler, to
 DIR/attention_gpu_kernels.csv. Memory is the peak beyond what was allocated before the
 step (the inputs, the weights and the graph).
