@@ -65,14 +65,27 @@ def test_archive_without_a_member_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_damage_inside_an_archive_is_caught(tmp_path: Path) -> None:
-    archive = write_zip(tmp_path / "a.zip", {"top/x": os.urandom(5000)})
+@pytest.mark.parametrize("method", ["DEFLATED", "STORED", "BZIP2", "LZMA"])
+def test_damage_inside_an_archive_is_caught(method: str, tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w", getattr(zipfile, f"ZIP_{method}")) as opened:
+        opened.writestr("top/x", os.urandom(5000))
     damaged = bytearray(archive.read_bytes())
     damaged[2000] ^= 0xFF
     archive.write_bytes(damaged)
     with pytest.raises(UserError, match="damaged"):
         unpack(archive, tmp_path / "out", ("x",))
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_member_before_the_beginning_of_an_archive_is_caught(tmp_path: Path) -> None:
+    archive = write_zip(tmp_path / "a.zip", {"top/x": b"1"})
+    damaged = bytearray(archive.read_bytes())
+    # Where the directory begins; it and the members are taken to lie that far before.
+    damaged[-6] += 5
+    archive.write_bytes(damaged)
+    with pytest.raises(UserError, match="damaged"):
+        unpack(archive, tmp_path / "out", ("x",))
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

@@ -234,7 +234,7 @@ def test_indices_stay_narrow_only_in_a_large_graph(
     assert small.fingerprint == large.fingerprint
 
 
-@pytest.mark.parametrize("damage", ["truncate", "remove", "garble", "version"])
+@pytest.mark.parametrize("damage", ["truncate", "empty", "remove", "garble", "version"])
 def test_damaged_processed_graph_is_made_again(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +247,8 @@ def test_damaged_processed_graph_is_made_again(
     if damage == "truncate":
         array = processed / "00.npy"
         array.write_bytes(array.read_bytes()[:-8])
+    elif damage == "empty":
+        (processed / "00.npy").write_bytes(b"")
     elif damage == "remove":
         (processed / "01.npy").unlink()
     elif damage == "garble":

@@ -61,6 +61,22 @@ def test_nodes_without_ids_are_numbered_by_row(tmp_path: Path) -> None:
     assert not dataset.data.test_mask[2]
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["0.0", "2.0", "", "2.0"], [0, 2, -1, 2]),
+        (["1", "-1.0", "-1", "0"], [1, -1, -1, 0]),
+        (["-1", "cat", "dog", "cat"], [-1, 0, 1, 0]),
+    ],
+)
+def test_label_may_be_unknown_among_numbers_and_words(
+    labels: list[str], classes: list[int], tmp_path: Path
+) -> None:
+    nodes = "\n".join(["f,label", *(f"1,{label}" for label in labels)])
+    folder = write_folder(tmp_path / "g", nodes, "source,target\n0,1\n")
+    assert load(folder, split="60/0/0").data.y.tolist() == classes
+
+
 def test_split_may_be_a_table_of_its_own(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "g", "id,f,label\na,1,0\nb,1,1\nc,1,1\n")
     (folder / "split.csv").write_text("id,split\nc,Train\na,validation\n")
@@ -90,6 +106,9 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     assert dataset.data.x.tolist() == [[1.5], [2], [-1000]]
     assert dataset.data.y.tolist() == [0, 1, -1]
     assert dataset.data.edge_index.tolist() == [[0, 1], [1, 2]]
+    with_gaps = {"id": [7.0, 8.0, 9.0], "label": [1.0, float("nan"), 0.0]}
+    parquet.write_table(arrow.table(with_gaps), folder / "nodes.parquet")
+    assert load(folder).data.y.tolist() == [1, -1, 0]
     (folder / "nodes.parquet").write_bytes(b"PAR1 nonsense PAR1")
     with pytest.raises(UserError, match=r"nodes\.parquet is not a readable Parquet"):
         load(folder)
@@ -225,6 +244,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("same id", NODES.replace("b,2", "a,2"), EDGES, r"row 3: id 'a' is also .*row 2"),
     ("empty id", NODES.replace("b,2", ",2"), EDGES, r"row 3: id is empty"),
     ("same column", "id,f,f,label\na,1,1,0\n", EDGES, r"row 1 names the column 'f'"),
+    ("row numbers", ",f,label\n0,1,0\n", EDGES, r"column 1 is called ''.*index=False"),
     ("unknown node", NODES, EDGES + "a,z\n", r"edges\.csv, row 4: target is 'z'"),
     ("no target", NODES, "source\na\n", r"edges\.csv has no column target"),
     ("empty edges", NODES, "", r"edges\.csv is empty"),
@@ -411,6 +431,19 @@ def test_wrong_npz_is_named(
         load(tmp_path / "g.npz")
 
 
+def test_npz_of_types_torch_lacks_is_read(tmp_path: Path) -> None:
+    np.savez(
+        tmp_path / "g.npz",
+        edge_index=np.array([[0, 1], [1, 2]], dtype=">u4"),
+        x=np.arange(6, dtype=np.longdouble).reshape(3, 2),
+        y=np.array([0, 1, 0], dtype=np.uint16),
+    )
+    data = load(tmp_path / "g.npz", sparse=False).data
+    assert data.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert data.x.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert data.y.tolist() == [0, 1, 0]
+
+
 def test_missing_and_foreign_files_are_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no file or folder"):
         load(tmp_path / "nothing.pt")
@@ -439,6 +472,8 @@ def test_table_longer_than_a_piece_is_read_whole(
     pieces = load(folder, sparse=False)
     assert pieces.fingerprint == whole.fingerprint
     assert whole.data.x[:, 0].tolist() == list(range(25))
+    write_folder(folder, nodes.replace("\nn17", "\n" * 30 + "n17"), edges)
+    assert load(folder).fingerprint == whole.fingerprint
     write_folder(folder, nodes.replace("n17,17", "n17,many"), edges)
     with pytest.raises(UserError, match=r"nodes\.csv, row 19: f is 'many'"):
         load(folder)

@@ -3,21 +3,12 @@
 import os
 import shutil
 import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 
-from tempergat.data.resources import telling_full_disk
+from tempergat.data.resources import is_of_system, telling_full_disk
 from tempergat.errors import UserError
 
 _BLOCK = 1 << 20
-# zipfile asks for a password by a RuntimeError; no archive here has one.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-)
 
 
 def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
@@ -50,7 +41,12 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
                             "dataset is published in, so fetch it again"
                         )
                     _extract(opened, found[member], staging / member)
-        except _DAMAGE as error:
+        except UserError:
+            raise
+        except Exception as error:
+            # A damaged archive may fail in any way zipfile and its codecs can.
+            if is_of_system(error):
+                raise
             raise UserError(
                 f"{archive} is a damaged archive ({error}); delete it, so that it is "
                 "fetched again"

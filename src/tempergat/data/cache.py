@@ -62,7 +62,7 @@ def open_graph(folder: Path) -> Graph | None:
             path = folder / entry["file"]
             graph.arrays[name] = np.load(path, mmap_mode="c", allow_pickle=False)
             graph.hashes[name] = entry["sha256"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
         # Damaged or of another version: it is made again from the raw files.
         return None
     return graph

@@ -7,7 +7,12 @@ import scipy.sparse
 
 from tempergat.data.arrays import Graph, narrow, put_sparse
 from tempergat.data.dataset import MASKS
-from tempergat.data.plainfiles import checked_csr, load_array, load_arrays
+from tempergat.data.plainfiles import (
+    checked_csr,
+    load_array,
+    load_arrays,
+    require_shape,
+)
 from tempergat.errors import UserError
 
 # Node types in the order of their numbers, the classified one first.
@@ -52,6 +57,8 @@ def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> Graph:
         members = np.isin(np.arange(len(labels)), splits[name])
         graph.arrays[f"{target}.{mask}"] = members
     adjacency = _load_sparse(paths["adjM.npz"])
+    wanted = (len(numbers), len(numbers))
+    require_shape(paths["adjM.npz"], "the matrix", adjacency.shape, wanted)
     for first, source in enumerate(types):
         rows = adjacency[bounds[first] : bounds[first + 1]]
         for second, end in enumerate(types):

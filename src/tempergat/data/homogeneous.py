@@ -8,10 +8,16 @@ import scipy.sparse
 
 from tempergat.data.arrays import Graph, deduplicate, put_sparse, symmetrize
 from tempergat.data.dataset import MASKS
-from tempergat.data.plainfiles import checked_csr, load_arrays, require_nodes
+from tempergat.data.plainfiles import (
+    checked_csr,
+    load_arrays,
+    require_nodes,
+    require_shape,
+)
 from tempergat.errors import UserError
 
-_ACTOR_SPLITS = 10
+# Of actor, and of tolokers.
+_NUM_SPLITS = 10
 
 
 def read_reddit(paths: dict[str, Path]) -> Graph:
@@ -75,7 +81,7 @@ def read_actor(paths: dict[str, Path]) -> Graph:
     graph.arrays[".y"][nodes] = labels
     graph.arrays[".edge_index"] = _actor_edges(paths["out1_graph_edges.txt"], num_nodes)
     splits: dict[str, list[np.ndarray]] = {mask: [] for mask in MASKS}
-    for number in range(_ACTOR_SPLITS):
+    for number in range(_NUM_SPLITS):
         masks = load_arrays(paths[f"film_split_0.6_0.2_{number}.npz"], *MASKS)
         for mask in MASKS:
             splits[mask].append(masks[mask].astype(bool))
@@ -113,8 +119,13 @@ def read_tolokers(paths: dict[str, Path]) -> Graph:
     arrays = load_arrays(path, *names, *(f"{mask}s" for mask in MASKS))
     num_nodes = len(arrays["node_labels"])
     require_nodes(path, arrays["edges"], num_nodes)
+    x = arrays["node_features"]
+    require_shape(path, "node_features", x.shape, (num_nodes, *x.shape[1:]))
+    for mask in MASKS:
+        wanted = (_NUM_SPLITS, num_nodes)
+        require_shape(path, f"{mask}s", arrays[f"{mask}s"].shape, wanted)
     graph = Graph({}, {"": num_nodes})
-    graph.arrays[".x"] = arrays["node_features"].astype(np.float32, copy=False)
+    graph.arrays[".x"] = x.astype(np.float32, copy=False)
     graph.arrays[".y"] = arrays["node_labels"].astype(np.int64)
     graph.arrays[".edge_index"] = symmetrize(arrays["edges"].T, num_nodes)
     for mask in MASKS:
@@ -134,6 +145,8 @@ def read_amazon(paths: dict[str, Path]) -> Graph:
     x.data = (x.data > 0).astype(np.float32)
     x.eliminate_zeros()
     num_nodes = len(labels)
+    require_shape(path, "adj", adjacency.shape, (num_nodes, num_nodes))
+    require_shape(path, "attr", x.shape, (num_nodes, x.shape[1]))
     graph = Graph({}, {"": num_nodes})
     put_sparse(graph, ".x", x)
     edges = np.stack([adjacency.row, adjacency.col])

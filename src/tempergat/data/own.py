@@ -151,9 +151,11 @@ def _read_npz(path: Path) -> Data:
 
 
 def _native(array: np.ndarray) -> np.ndarray:
-    """An array torch takes: native byte order, no wide unsigned integers."""
+    """An array torch takes: native byte order, no types that torch lacks."""
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
 
 

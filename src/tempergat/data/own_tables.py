@@ -27,7 +27,11 @@ _SPLIT_NAMES = {
     "test": MASKS[2],
 }
 _NOT_FEATURES = ("id", "label", "split")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+# A column of whole numbers with gaps is often saved as 1.0 and so on.
+_INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
+_UNKNOWN_LABELS = ("", "-1", "-1.0")
+# What a column of row numbers is called in tables that pandas saves.
+_ROW_NUMBERS = ("", "__index_level_0__")
 
 
 @dataclass
@@ -89,6 +93,13 @@ def _read_nodes(path: Path, require_finite: bool) -> _Nodes:
     for piece in iter_tables(path):
         first_row = piece.first_row if first_row is None else first_row
         piece.column("label")
+        for number, name in enumerate(piece.columns, start=1):
+            if name in _ROW_NUMBERS:
+                raise UserError(
+                    f"{path}: column {number} is called {name!r}, so it may be row "
+                    "numbers, which are no feature; give it a name or drop it (in "
+                    "pandas, save with index=False)"
+                )
         columns = [
             as_numbers(piece, name, require_finite)
             for name in piece.columns
@@ -143,7 +154,7 @@ def _lookup(table: Table, column: str, nodes: _Nodes) -> np.ndarray:
 
 
 def _labels(nodes: _Nodes) -> np.ndarray:
-    texts = nodes.labels
+    texts = ["" if text in _UNKNOWN_LABELS else text for text in nodes.labels]
     given = [text for text in texts if text != ""]
     if not given:
         raise UserError(f"{nodes.path} has no label in any row; label some nodes")
@@ -154,17 +165,19 @@ def _labels(nodes: _Nodes) -> np.ndarray:
     for row, text in enumerate(texts):
         if text == "":
             continue
-        if not _INTEGER.fullmatch(text):
+        number = _INTEGER.fullmatch(text)
+        if number is None:
             raise UserError(
                 f"{nodes.at(row)}: label is {text!r}, but the first label is the "
                 f"number {given[0]}; use numbers or words throughout"
             )
-        if not UNLABELLED <= int(text) < len(texts):
+        label = int(number[1])
+        if not 0 <= label < len(texts):
             raise UserError(
                 f"{nodes.at(row)}: label {text} is out of range; number the classes "
                 "from 0, with -1 or nothing for an unknown one"
             )
-        labels[row] = int(text)
+        labels[row] = label
     return labels
 
 

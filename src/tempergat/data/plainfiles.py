@@ -58,6 +58,21 @@ def require_nodes(path: Path, nodes: np.ndarray, count: int) -> None:
         )
 
 
+def require_shape(
+    path: Path, name: str, shape: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    """Checks the shape of what a file holds.
+
+    Raises:
+        UserError: It is another.
+    """
+    if shape != wanted:
+        raise UserError(
+            f"{path}: the shape of {name} is {shape}, but the graph needs {wanted}; "
+            "delete it, so that it is fetched again"
+        )
+
+
 def checked_csr(
     path: Path,
     values: np.ndarray,

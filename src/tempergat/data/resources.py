@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tempergat.errors import UserError
 
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
+
 
 def available_bytes() -> int:
     """Memory this process may still take, the control group's limit included."""
@@ -26,13 +28,16 @@ def _meminfo_available() -> int:
 
 
 def _control_group_left() -> int | None:
-    group = Path("/sys/fs/cgroup")
     try:
-        limit = (group / "memory.max").read_text().strip()
-        used = int((group / "memory.current").read_text())
-    except (OSError, ValueError):
+        limit = (_CONTROL_GROUP / "memory.max").read_text().strip()
+        used = int((_CONTROL_GROUP / "memory.current").read_text())
+        lines = (_CONTROL_GROUP / "memory.stat").read_text().splitlines()
+        counts = dict(line.split() for line in lines)
+        # Files the kernel keeps in memory count as used, and make room when asked.
+        used -= int(counts["active_file"]) + int(counts["inactive_file"])
+    except (OSError, ValueError, KeyError):
         return None
-    return None if limit == "max" else max(0, int(limit) - used)
+    return None if limit == "max" else max(0, int(limit) - max(0, used))
 
 
 def require_memory(needed: int, what: str, remedy: str) -> None:
@@ -77,10 +82,16 @@ def telling_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # A damaged file has its reader seek to a place before the beginning.
-        if error.errno in (None, errno.EINVAL):
+        if error.errno is None or not is_of_system(error):
             raise
         raise UserError(
             f"{path} cannot be read ({os.strerror(error.errno)}); make it readable, or "
             "give another path"
         ) from error
+
+
+def is_of_system(error: BaseException) -> bool:
+    """Whether the system refused, rather than a reader gave up on a damaged file."""
+    # Damage has a reader seek to a place before the beginning, which is invalid.
+    given_up = (None, errno.EINVAL)
+    return isinstance(error, OSError) and error.errno not in given_up

@@ -3,6 +3,7 @@
 import csv
 import gc
 import itertools
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -114,16 +115,17 @@ def _iter_csv(path: Path) -> Iterator[Table]:
             _require_distinct(path, header)
             first_row = 2
             size = max(1, _PIECE // len(header))
-            while True:
+            for number in itertools.count():
                 line = reader.line_num + 1
                 with _without_collector():
-                    rows = [row for row in itertools.islice(reader, size) if row]
-                    if not rows and first_row > 2:
+                    lines = list(itertools.islice(reader, size))
+                    if not lines and number > 0:
                         return
+                    rows = [row for row in lines if row]
                     _require_width(path, header, rows, first_row)
                     table = _table_of_rows(path, header, rows, first_row)
-                    first_row += max(1, len(rows))
-                    del rows
+                    first_row += len(rows)
+                    del lines, rows
                 yield table
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(
@@ -220,8 +222,17 @@ def _first_line(error: BaseException) -> str:
 
 
 def as_text(column: np.ndarray) -> np.ndarray:
-    """A column as stripped text, integers without a decimal point."""
-    return np.array(list(map(str.strip, map(str, column))), dtype=object)
+    """A column as stripped text; whole numbers without a decimal point, NaN as ""."""
+    values = column.tolist()
+    if float in set(map(type, values)):
+        values = [_number_as_text(v) if type(v) is float else v for v in values]
+    return np.array(list(map(str.strip, map(str, values))), dtype=object)
+
+
+def _number_as_text(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() else str(value)
 
 
 def as_numbers(table: Table, name: str, require_finite: bool) -> np.ndarray:
