@@ -178,15 +178,17 @@ class TemperGATConv(AttentionLayer):
         """The ends' parts of the logits, over T, as one matrix product."""
         # Autocast would round the logits to half precision.
         with torch.autocast(z_src.device.type, enabled=False):
-            by_source = self._score_matrix(self.att_src)
             flat = at_least_float32(z_src.flatten(1))
             if z_dst is None:
-                return flat @ by_source, None
-            by_target = self._score_matrix(self.att_dst)
+                return flat @ self._score_matrix(self.att_src), None
             if z_dst is z_src:
-                scores = flat @ torch.cat([by_source, by_target], dim=1)
-                return scores[:, : self.heads], scores[:, self.heads :]
-            return flat @ by_source, at_least_float32(z_dst.flatten(1)) @ by_target
+                both = torch.cat([self.att_src, self.att_dst])
+                scores = flat @ self._score_matrix(both)
+                score_src, score_dst = scores.view(-1, 2, self.heads).unbind(1)
+                return score_src, score_dst
+            flat_dst = at_least_float32(z_dst.flatten(1))
+            by_target = self._score_matrix(self.att_dst)
+            return flat @ self._score_matrix(self.att_src), flat_dst @ by_target
 
     def _score(self, z: Tensor, att: Tensor) -> Tensor:
         """One end's part of the logits in PyG's order of operations."""
@@ -194,10 +196,16 @@ class TemperGATConv(AttentionLayer):
             return (at_least_float32(z) * self._over_t(att)).sum(-1)
 
     def _score_matrix(self, att: Tensor) -> Tensor:
-        """The attention vectors over T, block-diagonal, [heads * channels, heads]."""
-        own = torch.eye(self.heads, dtype=torch.bool, device=att.device).unsqueeze(1)
-        att = self._over_t(att).squeeze(0).unsqueeze(-1)
-        return torch.where(own, att, torch.zeros_like(att)).flatten(0, 1)
+        """Attention vectors [A, heads, channels] over T, block-diagonal.
+
+        Returns:
+            [heads * channels, A * heads]: a product with it has the scores of the first
+            vector, then those of the second.
+        """
+        own = torch.eye(self.heads, dtype=torch.bool, device=att.device)
+        att_HCA = self._over_t(att).permute(1, 2, 0).unsqueeze(-1)
+        blocks_HCAH = torch.where(own[:, None, None, :], att_HCA, 0.0)
+        return blocks_HCAH.flatten(2).flatten(0, 1)
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
         """The edges' part of the logits, without a feature vector per edge."""
