@@ -84,6 +84,19 @@ def test_folder_one_may_not_enter_is_told(name: str, folder: Path) -> None:
         load(graph)
 
 
+def test_raw_file_in_a_mirror_is_not_taken_for_damaged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "tolokers.npz").write_bytes(b"")
+    (folder / "tolokers.npz").chmod(0)
+    monkeypatch.setenv("TEMPERGAT_MIRROR", str(folder))
+    with as_nobody(), pytest.raises(UserError) as caught:
+        load("tolokers", root=folder / "root")
+    assert str(caught.value).startswith(
+        f"{folder / 'tolokers.npz'} cannot be read (Permission denied)"
+    )
+
+
 def test_name_that_is_too_long_is_told(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be read \(File name too long\)"):
         load(tmp_path / ("n" * 300 + ".npz"))

@@ -17,6 +17,7 @@ from tempergat.data.archives import unpack
 from tempergat.data.catalog import Entry
 from tempergat.data.catalog_files import RemoteFile
 from tempergat.data.download import DownloadError, Progress, download
+from tempergat.data.resources import telling_unreadable
 from tempergat.errors import UserError
 
 _BLOCK = 1 << 20
@@ -113,6 +114,10 @@ def _obtain_file(
             found = find_local(entry, file, root)
             if found is None:
                 found = _fetch(entry, file, root, progress)
+    for path in found.values():
+        # Readers take what they cannot read for damaged.
+        with telling_unreadable(path), open(path, "rb"):
+            pass
     if not file.members:
         verify(found[file.name], file)
     return found
