@@ -94,7 +94,6 @@ def train_group(
         OutOfMemory: Not so many seeds at once.
     """
     device = torch.device(device)
-    refuse_empty_features(dataset)
     start = time.perf_counter()
     with memory_told(config, len(seeds), device):
         if device.type == "cuda":
@@ -165,17 +164,6 @@ def results_of(training: Training, start: float) -> list[RunResult]:
             )
         )
     return results
-
-
-def refuse_empty_features(dataset: Dataset) -> None:
-    """Raises where nodes have features, but none each.
-
-    Raises:
-        UserError: It is so.
-    """
-    x = getattr(dataset.data, "x", None)
-    if x is not None and x.size(1) == 0:
-        raise UserError(f"{dataset.name} has 0 features per node; give it some")
 
 
 @contextmanager

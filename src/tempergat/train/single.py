@@ -18,7 +18,6 @@ from tempergat.train.loop import COLUMNS, Training
 from tempergat.train.run import (
     RunResult,
     memory_told,
-    refuse_empty_features,
     results_of,
 )
 from tempergat.train.seeds import SeedGroup, single_model
@@ -67,7 +66,6 @@ def train_single(
         )
     device = torch.device(device)
     path = Path(checkpoint_dir) / CHECKPOINT_NAME
-    refuse_empty_features(dataset)
     start = time.perf_counter()
     with memory_told(config, 1, device):
         group = SeedGroup(task_of(dataset, config, device), config, [seed])

@@ -88,6 +88,8 @@ def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
         )
     if getattr(dataset.data, "x", None) is None:
         raise UserError(f"{dataset.name} has no node features x; add some")
+    if dataset.data.x.size(1) == 0:
+        raise UserError(f"{dataset.name} has 0 features per node; give it some")
 
 
 def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Features:
