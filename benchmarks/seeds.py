@@ -6,7 +6,8 @@
 The PyG run is `torch_geometric.nn.models.GAT(1433, 64, 2, 7, heads=8, act="elu")` on
 dense features with the same optimiser, an evaluation every epoch and the same initial
 weights as seed 0 of the group. Without dropout both must then have the same losses,
-which is checked. Rows are appended to benchmarks/results/seeds_<device>.csv; times are
+which is checked. On a GPU ours is run twice: the first time on a machine it compiles its
+kernels, which stay there. Rows are appended to benchmarks/results/seeds_<device>.csv; times are
 per epoch, of one run for PyG and of the whole group for ours.
 """
 
@@ -126,11 +127,14 @@ def run_group(
 
 def compare(
     dataset: Dataset, method: str, dropout: float, seeds: int, device: torch.device
-) -> dict[str, Any]:
-    """One row: PyG's time, ours, and how many times faster ours is."""
+) -> list[dict[str, Any]]:
+    """Rows: PyG's time, ours, and how many times faster ours is."""
     on_gpu = device.type == "cuda"
     config = settings(method, dropout, epochs=400 if on_gpu else 8)
     pyg_losses, pyg_s = run_pyg(dataset, config, device, epochs=50 if on_gpu else 10)
+    first_s = None
+    if on_gpu:
+        _, first_s = run_group(dataset, config, range(seeds), device)
     losses, ours_s = run_group(dataset, config, range(seeds), device)
     difference = max(
         abs(a - b)
@@ -140,16 +144,21 @@ def compare(
     )
     if dropout == 0.0 and difference > LOSS_TOLERANCE:
         raise SystemExit(f"losses of {method} differ from PyG's by {difference}")
-    return {
-        "what": "epoch",
-        "method": method,
-        "dropout": dropout,
-        "seeds": seeds,
-        "pyg_run_ms": round(1e3 * pyg_s, 3),
-        "all_seeds_ms": round(1e3 * ours_s, 3),
-        "times_faster": round(pyg_s * seeds / ours_s, 2),
-        "loss_difference": f"{difference:.1e}" if dropout == 0.0 else "",
-    }
+    times = {"epoch, first time": first_s, "epoch": ours_s}
+    return [
+        {
+            "what": what,
+            "method": method,
+            "dropout": dropout,
+            "seeds": seeds,
+            "pyg_run_ms": round(1e3 * pyg_s, 3),
+            "all_seeds_ms": round(1e3 * taken_s, 3),
+            "times_faster": round(pyg_s * seeds / taken_s, 2),
+            "loss_difference": f"{difference:.1e}" if dropout == 0.0 else "",
+        }
+        for what, taken_s in times.items()
+        if taken_s is not None
+    ]
 
 
 def whole_study(name: str, seeds: int, device: torch.device) -> dict[str, Any]:
@@ -215,8 +224,9 @@ def main() -> None:
     rows = []
     for method in options.methods:
         for dropout in options.dropout:
-            rows.append(compare(dataset, method, dropout, options.seeds, device))
-            print(rows[-1], flush=True)
+            found = compare(dataset, method, dropout, options.seeds, device)
+            print(*found, sep="\n", flush=True)
+            rows += found
     for name in options.whole:
         rows.append(whole_study(name, options.seeds, device))
         print(rows[-1], flush=True)

@@ -19,6 +19,7 @@ from tempergat.nn.projection import (
     Together,
     as_features,
     make_projection,
+    many_models,
     project,
 )
 from tempergat.nn.temperature import (
@@ -417,7 +418,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
 
         src: Projectable = x_src
         dst: Projectable | None = x_dst
-        if x_dst is x_src and isinstance(x_src, Tensor) and _many_models():
+        if x_dst is x_src and isinstance(x_src, Tensor) and many_models():
             src = dst = Together(x_src, self._maps_of_one_input())
         residual = None
         if self.res is not None and dst is not None:
@@ -483,11 +484,3 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         parts = [f"{self.in_channels}, {self.out_channels}, heads={self.heads}"]
         parts.append(f"temperature={self.temperature_kind!r}, gate={self.gate!r}")
         return f"{self.__class__.__name__}({', '.join(parts)})"
-
-
-def _many_models() -> bool:
-    """Whether a torch.func transform runs the layer for many models at once."""
-    return (
-        not torch.compiler.is_compiling()
-        and torch._C._are_functorch_transforms_active()
-    )

@@ -17,6 +17,7 @@ from tempergat.nn.projection import (
     Features,
     Projectable,
     make_projection,
+    multiply,
     project,
 )
 from tempergat.nn.temperature import at_least_float32
@@ -180,15 +181,16 @@ class TemperGATConv(AttentionLayer):
         with torch.autocast(z_src.device.type, enabled=False):
             flat = at_least_float32(z_src.flatten(1))
             if z_dst is None:
-                return flat @ self._score_matrix(self.att_src), None
+                return multiply(flat, self._score_matrix(self.att_src)), None
             if z_dst is z_src:
                 both = torch.cat([self.att_src, self.att_dst])
-                scores = flat @ self._score_matrix(both)
+                scores = multiply(flat, self._score_matrix(both))
                 score_src, score_dst = scores.view(-1, 2, self.heads).unbind(1)
                 return score_src, score_dst
             flat_dst = at_least_float32(z_dst.flatten(1))
+            by_source = self._score_matrix(self.att_src)
             by_target = self._score_matrix(self.att_dst)
-            return flat @ self._score_matrix(self.att_src), flat_dst @ by_target
+            return multiply(flat, by_source), multiply(flat_dst, by_target)
 
     def _score(self, z: Tensor, att: Tensor) -> Tensor:
         """One end's part of the logits in PyG's order of operations."""
@@ -199,13 +201,12 @@ class TemperGATConv(AttentionLayer):
         """Attention vectors [A, heads, channels] over T, block-diagonal.
 
         Returns:
-            [heads * channels, A * heads]: a product with it has the scores of the first
-            vector, then those of the second.
+            The weight, [A * heads, heads * channels], of a linear map that gives the
+            scores of the first vector, then those of the second.
         """
-        own = torch.eye(self.heads, dtype=torch.bool, device=att.device)
-        att_HCA = self._over_t(att).permute(1, 2, 0).unsqueeze(-1)
-        blocks_HCAH = torch.where(own[:, None, None, :], att_HCA, 0.0)
-        return blocks_HCAH.flatten(2).flatten(0, 1)
+        own = torch.eye(self.heads, dtype=torch.bool, device=att.device).unsqueeze(-1)
+        att_AHHC = self._over_t(att).unsqueeze(1)
+        return torch.where(own, att_AHHC, 0.0).flatten(2).flatten(0, 1)
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
         """The edges' part of the logits, without a feature vector per edge."""
@@ -213,8 +214,8 @@ class TemperGATConv(AttentionLayer):
         unit = torch.eye(width, dtype=edge_attr.dtype, device=edge_attr.device)
         weight = self.lin_edge(unit)
         with torch.autocast(edge_attr.device.type, enabled=False):
-            folded = at_least_float32(weight) @ self._score_matrix(self.att_edge)
-            return at_least_float32(edge_attr) @ folded
+            folded = self._score_matrix(self.att_edge) @ at_least_float32(weight).t()
+            return multiply(at_least_float32(edge_attr), folded)
 
     def _attend(
         self,

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.ops import sparse
+from tempergat.ops import dense, sparse
 from tempergat.ops.dropout import dropout
 from tempergat.ops.graph import graph_cache
 from tempergat.ops.sparse import SparseFeatures
@@ -29,6 +30,19 @@ def as_features(x: Features) -> Features:
     return x
 
 
+def many_models() -> bool:
+    """Whether a torch.func transform runs a layer, for many models at once."""
+    return (
+        not torch.compiler.is_compiling()
+        and torch._C._are_functorch_transforms_active()
+    )
+
+
+def multiply(x: Tensor, weight: Tensor) -> Tensor:
+    """`torch.nn.functional.linear`, fit for many models at once."""
+    return dense.linear(x, weight) if many_models() else linear(x, weight)
+
+
 class Together:
     """Node features and all linear maps of them, by one product that reads them once.
 
@@ -38,7 +52,7 @@ class Together:
     """
 
     def __init__(self, x: Tensor, lins: Sequence[Linear]) -> None:
-        out = x @ torch.cat([lin.weight for lin in lins]).t()
+        out = dense.linear(x, torch.cat([lin.weight for lin in lins]))
         parts = torch.split(out, [lin.out_channels for lin in lins], dim=-1)
         self._parts: dict[Linear, Tensor] = dict(zip(lins, parts, strict=True))
 
@@ -60,6 +74,9 @@ def project(lin: Linear, x: Projectable) -> Tensor:
             # A lazy layer takes its width from the first tensor it is called with.
             lin(torch.empty(0, x.size(-1), device=x.device, dtype=x.dtype))
         return sparse.linear(x, lin.weight, lin.bias)
+    if many_models() and lin.in_channels > 0:
+        product = dense.linear(x, lin.weight)
+        return product if lin.bias is None else product + lin.bias
     out: Tensor = lin(x)
     return out
 

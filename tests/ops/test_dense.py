@@ -1,0 +1,51 @@
+"""Many models' dense products are each model's own."""
+
+import pytest
+import torch
+
+from tempergat.ops.dense import linear
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_many_models_at_once_agree_with_each_alone(shared: bool, device: str) -> None:
+    options = {"dtype": torch.float64, "device": device}
+    x = torch.randn(*([] if shared else [4]), 7, 5, **options, requires_grad=True)
+    weight = torch.randn(4, 3, 5, **options, requires_grad=True)
+    dout = torch.randn(4, 7, 3, **options)
+    together = torch.vmap(linear, in_dims=(None if shared else 0, 0))(x, weight)
+    alone = x @ weight.mT
+    torch.testing.assert_close(together, alone)
+    found = torch.autograd.grad((together * dout).sum(), (x, weight))
+    expected = torch.autograd.grad((alone * dout).sum(), (x, weight))
+    torch.testing.assert_close(found, expected)
+
+
+def test_products_lie_node_by_node() -> None:
+    x, weight = torch.randn(4, 7, 5), torch.randn(4, 3, 5)
+    together = torch.vmap(linear, out_dims=1)(x, weight)
+    assert together.shape == (7, 4, 3)
+    assert together.is_contiguous()
+
+
+def test_variants_of_a_model_have_features_of_their_own() -> None:
+    x, weight = torch.randn(3, 2, 7, 5), torch.randn(3, 4, 5)
+    together = torch.vmap(torch.vmap(linear, in_dims=(0, None)))(x, weight)
+    torch.testing.assert_close(together, x @ weight.mT.unsqueeze(1))
+
+
+def test_features_without_gradient_cost_none() -> None:
+    x, weight = torch.randn(7, 5), torch.randn(4, 3, 5, requires_grad=True)
+    out = torch.vmap(linear, in_dims=(None, 0))(x, weight)
+    out.sum().backward()
+    assert x.grad is None
+    torch.testing.assert_close(weight.grad, x.sum(0).expand(4, 3, 5))
+
+
+def test_transforms_and_second_derivatives_work() -> None:
+    x = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(linear, (x, weight))
+    found = torch.func.grad(lambda w: linear(x, w).square().sum())(weight)
+    expected = torch.func.grad(lambda w: (x @ w.t()).square().sum())(weight)
+    torch.testing.assert_close(found, expected)
