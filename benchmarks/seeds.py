@@ -6,9 +6,10 @@
 The PyG run is `torch_geometric.nn.models.GAT(1433, 64, 2, 7, heads=8, act="elu")` on
 dense features with the same optimiser, an evaluation every epoch and the same initial
 weights as seed 0 of the group. Without dropout both must then have the same losses,
-which is checked. On a GPU ours is run twice: the first time on a machine it compiles its
-kernels, which stay there. Rows are appended to benchmarks/results/seeds_<device>.csv; times are
-per epoch, of one run for PyG and of the whole group for ours.
+which is checked. On a GPU ours is run twice: the first time on a machine it compiles
+its kernels, which stay there. Rows are appended to
+benchmarks/results/seeds_<device>.csv; times are per epoch, of one run for PyG and of the
+whole group for ours.
 """
 
 import argparse

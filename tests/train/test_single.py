@@ -82,7 +82,11 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("method", "seed", "nodes", "named"),
-    [("gat", 1, 60, "seed"), ("gatv2", 0, 60, "method"), ("gat", 0, 80, "graph or split")],
+    [
+        ("gat", 1, 60, "seed"),
+        ("gatv2", 0, 60, "method"),
+        ("gat", 0, 80, "graph or split"),
+    ],
 )
 def test_the_checkpoint_of_another_run_is_not_continued(
     tmp_path: Path, method: str, seed: int, nodes: int, named: str
