@@ -8,8 +8,8 @@ dense features with the same optimiser, an evaluation every epoch and the same i
 weights as seed 0 of the group. Without dropout both must then have the same losses,
 which is checked. On a GPU ours is run twice: the first time on a machine it compiles
 its kernels, which stay there. Rows are appended to
-benchmarks/results/seeds_<device>.csv; times are per epoch, of one run for PyG and of the
-whole group for ours.
+benchmarks/results/seeds_<device>.csv; times are per epoch, of one run for PyG and of
+the whole group for ours.
 """
 
 import argparse
