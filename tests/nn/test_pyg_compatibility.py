@@ -399,3 +399,11 @@ def test_hooks_and_norms_of_the_edge_projection_work():
     edge_attr = torch.randn(20, 3)
     assert_same_function(theirs, ours, x, edge_index, edge_attr=edge_attr)
     assert len(seen) == 3
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("aggr", ["add", "max"])
+def test_dropout_of_all_weights_leaves_what_pyg_leaves(backbone, aggr):
+    theirs, ours = twins(backbone, 6, 5, heads=3, dropout=1.0, aggr=aggr)
+    edge_index = torch.randint(0, 12, (2, 50))
+    assert_same_function(theirs, ours, torch.randn(12, 6), edge_index)

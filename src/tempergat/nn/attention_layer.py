@@ -31,7 +31,7 @@ from tempergat.nn.temperature import (
 )
 from tempergat.ops.gate import sigmoid_gate
 from tempergat.ops.graph import Graph, is_tracing
-from tempergat.ops.random import draw_seed, fold_in, keep_mask
+from tempergat.ops.random import draw_seed, fold_in, keep_factor
 
 Temperature = Literal["layer", "head"] | float | None
 Gate = Literal["post", "first"] | None
@@ -63,8 +63,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
     ) -> None:
         check_temperature(temperature, init_temp)
         check_gate(gate)
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
+        if not 0.0 <= dropout <= 1.0:
+            raise ValueError(f"dropout must be between 0 and 1, got {dropout!r}")
         super().__init__(node_dim=0, **kwargs)
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -462,8 +462,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         """Dropout on attention weights where they are formed edge by edge."""
         if seeds is None:
             return alpha
-        keep = keep_mask(seeds, edge_id.unsqueeze(-1), self.dropout)
-        return alpha * (keep.to(alpha.dtype) / (1.0 - self.dropout))
+        edge_id = edge_id.unsqueeze(-1)
+        return alpha * keep_factor(seeds, edge_id, self.dropout, alpha.dtype)
 
     def _finish(
         self, out: Tensor, gate_logit: Tensor | None, residual: Tensor | None

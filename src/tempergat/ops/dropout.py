@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import cpu
-from tempergat.ops.random import keep_mask
+from tempergat.ops.random import keep_factor
 from tempergat.ops.registration import call, fold, register
 
 
@@ -50,8 +50,7 @@ _has_triton = importlib.util.find_spec("triton") is not None
 def _plainly(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     rows, _, columns = x_RXC.shape
     index = torch.arange(rows * columns, device=x_RXC.device).view(rows, 1, columns)
-    kept = keep_mask(seeds_B.view(1, -1, 1), index, rate)
-    return x_RXC * (kept.to(x_RXC.dtype) / (1.0 - rate))
+    return x_RXC * keep_factor(seeds_B.view(1, -1, 1), index, rate, x_RXC.dtype)
 
 
 def _shape(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:

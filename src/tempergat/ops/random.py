@@ -53,6 +53,8 @@ def drop_threshold(rate: float) -> int:
 @functools.cache
 def keep_scale(rate: float, dtype: torch.dtype) -> float:
     """What a kept element is multiplied by: 1 / (1 - rate), rounded as in a tensor."""
+    if rate == 1.0:
+        return 0.0
     return float(torch.ones((), dtype=dtype, device="cpu") / (1.0 - rate))
 
 
@@ -61,9 +63,18 @@ def keep_mask(seed: Tensor, index: Tensor, rate: float) -> Tensor:
     return (random_bits(seed, index) >> 8) >= drop_threshold(rate)
 
 
+def keep_factor(
+    seed: Tensor, index: Tensor, rate: float, dtype: torch.dtype
+) -> Tensor:
+    """What dropout multiplies elements by: 0, or 1 / (1 - rate) for those kept."""
+    kept = keep_mask(seed, index, rate).to(dtype)
+    # At a rate of 1 none is.
+    return kept / (1.0 - rate) if rate < 1.0 else kept
+
+
 def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     """Dropout on all elements of a tensor, keyed by seed and element number."""
     if rate == 0.0:
         return x
     index = torch.arange(x.numel(), device=x.device).view(x.shape)
-    return x * (keep_mask(seed, index, rate).to(x.dtype) / (1.0 - rate))
+    return x * keep_factor(seed, index, rate, x.dtype)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tempergat.ops.graph import Graph
-from tempergat.ops.random import keep_mask
+from tempergat.ops.random import keep_factor
 
 
 def gat(
@@ -74,8 +74,10 @@ def _attend(
     weight_EH = softmax_by_target(graph, logit_EH)
     if dropout > 0.0:
         assert dropout_seed_H is not None
-        keep_EH = keep_mask(dropout_seed_H, graph.edge_id.unsqueeze(-1), dropout)
-        weight_EH = weight_EH * (keep_EH.to(weight_EH.dtype) / (1.0 - dropout))
+        edge_id_E1 = graph.edge_id.unsqueeze(-1)
+        weight_EH = weight_EH * keep_factor(
+            dropout_seed_H, edge_id_E1, dropout, weight_EH.dtype
+        )
     message_EHC = weight_EH.unsqueeze(-1) * z_SHC.index_select(0, graph.src)
     out_THC = message_EHC.new_zeros(graph.num_dst + 1, *message_EHC.shape[1:])
     out_THC = out_THC.index_add(0, graph.dst, message_EHC)[: graph.num_dst]
