@@ -28,7 +28,7 @@ from tempergat.study.sharpness import group_sharpness
 from tempergat.train import Recipe, RunConfig, RunResult
 from tempergat.train.grouping import bytes_per_seed
 from tempergat.train.loop import Training
-from tempergat.train.run import OutOfMemory, memory_told, results_of
+from tempergat.train.run import OutOfMemory, free_memory, memory_told, results_of
 from tempergat.train.seeds import SeedGroup
 from tempergat.train.task import task_of
 
@@ -172,6 +172,7 @@ class _NoiseStudy:
         except OutOfMemory:
             if len(conditions) == len(seeds) == 1:
                 raise
+        free_memory(self._device)
         if len(conditions) > 1:
             half = len(conditions) // 2
             parts = [(conditions[:half], seeds), (conditions[half:], seeds)]

@@ -1,6 +1,5 @@
 """Many runs: every method over all seeds, group by group, through the store."""
 
-import gc
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from tempergat.study.group_locks import GroupLocks
 from tempergat.study.records import LayerRecord, Run, Scores, config_hash
 from tempergat.study.store import Group, Store
 from tempergat.train import RunConfig, RunResult, group_size, train_group
-from tempergat.train.run import OutOfMemory
+from tempergat.train.run import OutOfMemory, free_memory
 from tempergat.train.task import refuse_other_training
 
 
@@ -228,10 +227,7 @@ class _Sweep:
         else:
             self._clock.add(self._work(group), time.monotonic() - started)
             return results
-        # Past the except clause, so that the error no longer holds on to tensors.
-        gc.collect()
-        if self._device.type == "cuda":
-            torch.cuda.empty_cache()
+        free_memory(self._device)
         return None
 
     def _replace(self, group: Group, parts: Sequence[Group]) -> None:

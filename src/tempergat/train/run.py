@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -186,6 +187,16 @@ def memory_told(config: RunConfig, runs: int, device: torch.device) -> Iterator[
             f"{config.hidden_channels}; use a machine with more, or a --recipe with "
             "fewer hidden_channels"
         ) from error
+
+
+def free_memory(device: torch.device) -> None:
+    """Gives back what a training that failed has held.
+
+    To be called past the except clause: the error holds on to its tensors.
+    """
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
