@@ -69,8 +69,11 @@ int64_t forward(const Call& call) {
       } else {
         for (int64_t k = 0; k < count; ++k) {
           edges.ahead(scores.src, H, from + k);
-          scores.logits(edges.other[from + k], i, edges.position[from + k],
-                        m.logit + k * H);
+          const int64_t j = edges.other[from + k], at = edges.position[from + k];
+          over_heads(H, [&](auto lanes, int64_t h) {
+            constexpr int L = decltype(lanes)::count;
+            store<L>(m.logit + k * H + h, scores.template logits<L>(j, i, at, h));
+          });
         }
       }
       if (weights)
@@ -79,12 +82,20 @@ int64_t forward(const Call& call) {
                            size_t(H) * sizeof(A));
 
       // The sums so far were taken relative to the largest logit so far.
-      for (int64_t h = 0; h < H; ++h) m.rescale[h] = m.top[h];
-      for (int64_t k = 0; k < count; ++k)
-        for (int64_t h = 0; h < H; ++h) {
-          A e = m.logit[k * H + h];
-          m.top[h] = m.top[h] < e || e != e ? e : m.top[h];
+      over_heads(H, [&](auto lanes, int64_t h) {
+        constexpr int L = decltype(lanes)::count;
+        auto top = load<L>(m.top + h);
+        store<L>(m.rescale + h, top);
+        for (int64_t k = 0; k < count; ++k) {
+          const auto e = load<L>(m.logit + k * H + h);
+          top = top >= e ? top : e;
         }
+        store<L>(m.top + h, top);
+        for (int64_t k = 0; k < count; ++k) {
+          A* e = m.logit + k * H + h;
+          store<L>(e, load<L>(e) - top);
+        }
+      });
       if (from > begin) {
         bool moved = false;
         for (int64_t h = 0; h < H; ++h) {
@@ -100,18 +111,18 @@ int64_t forward(const Call& call) {
           }
         }
       }
-      for (int64_t k = 0; k < count; ++k)
-        for (int64_t h = 0; h < H; ++h) m.logit[k * H + h] -= m.top[h];
       exponentials(m.logit, count * H);
-
-      for (int64_t k = 0; k < count; ++k) {
-        A* weight = m.logit + k * H;
-        for (int64_t h = 0; h < H; ++h) m.total[h] += weight[h];
-        if (dropout) {
+      over_heads(H, [&](auto lanes, int64_t h) {
+        constexpr int L = decltype(lanes)::count;
+        auto total = load<L>(m.total + h);
+        for (int64_t k = 0; k < count; ++k) total += load<L>(m.logit + k * H + h);
+        store<L>(m.total + h, total);
+      });
+      if (dropout)
+        for (int64_t k = 0; k < count; ++k) {
           dropout.factors(m.seeds, edges.edge_id[from + k], m.factor);
-          for (int64_t h = 0; h < H; ++h) weight[h] *= m.factor[h];
+          for (int64_t h = 0; h < H; ++h) m.logit[k * H + h] *= m.factor[h];
         }
-      }
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
         shape.template add_rows<decltype(tile)::blocks, !V2>(
             z, edges, from, count, h, b,

@@ -47,13 +47,12 @@ struct GatBackward {
   A* record(int64_t position) const { return records.at<A>(position); }
 
   struct Memory {
-    A *mine, *gradient, *alpha, *beta, *product, *factor, *sums;
-    double *delta, *total, *mass;
+    A *mine, *gradient, *alpha, *beta, *product, *factor;
     uint32_t* seeds;
     int64_t bytes;
     Memory(char* base, const GatBackward& pass) {
       Pieces pieces{base};
-      const int64_t H = pass.H, some = pass.most * H;
+      const int64_t some = pass.most * pass.H;
       mine = pieces.take<A>(pass.shape.padded());
       gradient = pieces.take<A>(pass.shape.padded());
       alpha = pieces.take<A>(some);
@@ -61,11 +60,6 @@ struct GatBackward {
       product = pieces.take<A>(some);
       factor = pieces.take<A>(pass.dropout.padded());
       seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
-      sums = pieces.take<A>(H);
-      // What is left of these sums is small beside their terms: no digit to lose.
-      delta = pieces.take<double>(H);
-      total = pieces.take<double>(H);
-      mass = pieces.take<double>(H);
       bytes = pieces.used;
     }
   };
@@ -96,12 +90,15 @@ struct GatBackward {
       const int64_t count = smaller(most, end - from);
       for (int64_t k = 0; k < count; ++k) {
         const int64_t i = by_source.other[from + k];
-        A* alpha = m.alpha + k * H;
+        const int64_t at = by_source.position[from + k];
         records.ahead(by_source, from + k);
         by_source.ahead(lse, H, from + k);
         if (scores.dst) by_source.ahead(scores.dst, H, from + k);
-        scores.logits(j, i, by_source.position[from + k], alpha);
-        for (int64_t h = 0; h < H; ++h) alpha[h] -= lse[i * H + h];
+        over_heads(H, [&](auto lanes, int64_t h) {
+          constexpr int L = decltype(lanes)::count;
+          store<L>(m.alpha + k * H + h, scores.template logits<L>(j, i, at, h) -
+                                            load<L>(lse + i * H + h));
+        });
       }
       exponentials(m.alpha, count * H);
       const A* beta = m.alpha;
@@ -121,10 +118,11 @@ struct GatBackward {
       });
       for (int64_t k = 0; k < count; ++k) {
         A* to = record(by_source.position[from + k]);
-        for (int64_t h = 0; h < H; ++h) {
-          to[h] = m.alpha[k * H + h];
-          to[H + h] = m.product[k * H + h];
-        }
+        over_heads(H, [&](auto lanes, int64_t h) {
+          constexpr int L = decltype(lanes)::count;
+          store<L>(to + h, load<L>(m.alpha + k * H + h));
+          store<L>(to + H + h, load<L>(m.product + k * H + h));
+        });
       }
     }
     S* to = static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride;
@@ -143,7 +141,7 @@ struct GatBackward {
       total[b] = V{};
     }
     for (int64_t k = 0; k < count; ++k) {
-      if (first == 0) shape.ahead(dout, by_source, from + k, h);
+      if (h == 0 && first == 0) shape.ahead(dout, by_source, from + k);
       const S* head = dout.row(by_source.other[from + k]) + h * C;
       const V weight = splat<W, A>(beta[k * H + h]);
       V dot{};
@@ -166,51 +164,61 @@ struct GatBackward {
     const A* dweights = static_cast<const A*>(call.dweights);
     A* dedge_score = static_cast<A*>(call.dedge_score);
     A* dscore_dst = static_cast<A*>(call.dscore_dst);
-    for (int64_t h = 0; h < H; ++h) m.delta[h] = m.total[h] = m.mass[h] = 0;
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t position = by_target.position[k];
-      A *alpha = record(position), *product = alpha + H;
-      for (int64_t h = 0; h < H; ++h) {
+    over_heads(H, [&](auto lanes, int64_t h) {
+      constexpr int L = decltype(lanes)::count;
+      // What is left of these sums is small beside their terms: no digit to lose.
+      using D = Vec<double, L>;
+      D delta{}, mass{}, total{};
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t position = by_target.position[k];
+        A* to = record(position) + h;
+        const auto signed_alpha = load<L>(to);
+        auto product = load<L>(to + H);
         // The gradient of a weight after dropout, times what dropout multiplied it by.
-        if (dweights) product[h] += dweights[position * H + h];
-        if (dropout) product[h] *= std::signbit(alpha[h]) ? A(0) : dropout.kept;
-        m.delta[h] += double(std::fabs(alpha[h])) * double(product[h]);
-        m.mass[h] += std::fabs(alpha[h]);
+        if (dweights) product += load<L>(dweights + position * H + h);
+        if (dropout)
+          product *= signed_alpha < 0 ? Vec<A, L>{} : splat<L, A>(dropout.kept);
+        if (dweights || dropout) store<L>(to + H, product);
+        const D alpha = __builtin_convertvector(absolute<L, A>(signed_alpha), D);
+        delta += alpha * __builtin_convertvector(product, D);
+        mass += alpha;
       }
-    }
-    // The rounding of lse makes all weights of a row a little too large or too small;
-    // divided out here, it cannot keep the row's gradients from cancelling.
-    for (int64_t h = 0; h < H; ++h) {
-      m.mass[h] = end > begin ? 1 / m.mass[h] : 0;
-      m.delta[h] *= m.mass[h];
-    }
-    for (int64_t k = begin; k < end; ++k) {
-      const int64_t position = by_target.position[k];
-      A *alpha = record(position), *product = alpha + H;
-      by_target.ahead(scores.src, H, k);
-      scores.sums(by_target.other[k], i, position, m.sums);
-      for (int64_t h = 0; h < H; ++h) {
-        double d = std::fabs(alpha[h]) * m.mass[h] * (product[h] - m.delta[h]);
-        d = m.sums[h] > 0 ? d : d * scores.slope;
-        alpha[h] = A(d);
-        m.total[h] += d;
+      // The rounding of lse makes all weights of a row a little too large or too small;
+      // divided out here, it cannot keep the row's gradients from cancelling.
+      const D scale = begin < end ? 1 / mass : D{};
+      delta *= scale;
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t position = by_target.position[k];
+        A* to = record(position) + h;
+        by_target.ahead(scores.src, H, k);
+        const auto u = scores.template sums<L>(by_target.other[k], i, position, h);
+        const auto slope = u > 0 ? splat<L, A>(1) : splat<L, A>(scores.slope);
+        const D alpha = __builtin_convertvector(absolute<L, A>(load<L>(to)), D);
+        const D product = __builtin_convertvector(load<L>(to + H), D);
+        const D d =
+            alpha * scale * (product - delta) * __builtin_convertvector(slope, D);
+        total += d;
+        store<L>(to, __builtin_convertvector(d, Vec<A, L>));
+        if (dedge_score) store<L>(dedge_score + position * H + h, load<L>(to));
       }
-      if (dedge_score)
-        for (int64_t h = 0; h < H; ++h) dedge_score[position * H + h] = alpha[h];
-    }
-    if (dscore_dst)
-      for (int64_t h = 0; h < H; ++h) dscore_dst[i * H + h] = A(m.total[h]);
+      if (dscore_dst)
+        store<L>(dscore_dst + i * H + h, __builtin_convertvector(total, Vec<A, L>));
+    });
   }
 
-  void source_scores(int64_t j, const Memory& m) const {
-    for (int64_t h = 0; h < H; ++h) m.total[h] = 0;
-    for (int64_t k = by_source.pointer[j]; k < by_source.pointer[j + 1]; ++k) {
-      records.ahead(by_source, k);
-      const A* from = record(by_source.position[k]);
-      for (int64_t h = 0; h < H; ++h) m.total[h] += from[h];
-    }
-    for (int64_t h = 0; h < H; ++h)
-      static_cast<A*>(call.dscore_src)[j * H + h] = A(m.total[h]);
+  void source_scores(int64_t j, const Memory&) const {
+    A* dscore_src = static_cast<A*>(call.dscore_src) + j * H;
+    over_heads(H, [&](auto lanes, int64_t h) {
+      constexpr int L = decltype(lanes)::count;
+      using D = Vec<double, L>;
+      D total{};
+      for (int64_t k = by_source.pointer[j]; k < by_source.pointer[j + 1]; ++k) {
+        records.ahead(by_source, k);
+        const A* from = record(by_source.position[k]) + h;
+        total += __builtin_convertvector(load<L>(from), D);
+      }
+      store<L>(dscore_src + h, __builtin_convertvector(total, Vec<A, L>));
+    });
   }
 };
 

@@ -91,7 +91,7 @@ struct Gatv2Backward {
       above = pieces.take<A>(padded);
       alpha = pieces.take<A>(some);
       product = pieces.take<A>(some);
-      factor = pieces.take<A>(pass.dropout.padded());
+      factor = pieces.take<A>(some + pass.dropout.padded());
       seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
       gradient = pieces.take<double>(padded);
       datt = pieces.take<double>(padded);
@@ -162,14 +162,14 @@ struct Gatv2Backward {
     for (int64_t from = begin; from < end; from += most)
       spread(from, smaller(most, end - from), m);
     const double slope = pairs.slope;
+    S* to = static_cast<S*>(call.dz_dst.data) + i * call.dz_dst.stride;
     for (int64_t h = 0; h < H; ++h)
       for (int64_t b = 0; b < blocks; ++b) {
         const int64_t c = (h * blocks + b) * W;
         const D sum = load<W>(m.gradient + c) * (1 - slope) + slope * m.total[h];
         const D mine = __builtin_convertvector(load<W>(m.mine + c), D);
         store<W>(m.datt + c, load<W>(m.datt + c) + sum * mine);
-        shape.put(__builtin_convertvector(sum, V) * load<W>(m.att + c),
-                  static_cast<S*>(call.dz_dst.data) + i * call.dz_dst.stride + h * C, b);
+        shape.put(__builtin_convertvector(sum, V) * load<W>(m.att + c), to + h * C, b);
       }
   }
 
@@ -181,24 +181,40 @@ struct Gatv2Backward {
     shape.tiles([&](auto tile, int64_t h, int64_t b) {
       compare<decltype(tile)::blocks>(from, count, h, b, m);
     });
-    for (int64_t k = 0; k < count; ++k)
-      for (int64_t h = 0; h < H; ++h) m.alpha[k * H + h] -= lse[h];
-    exponentials(m.alpha, count * H);
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t at = by_target.position[from + k];
-      A *alpha = numbers(at), *product = alpha + H;
-      if (dropout) dropout.factors(m.seeds, by_target.edge_id[from + k], m.factor);
-      for (int64_t h = 0; h < H; ++h) {
-        const A a = m.alpha[k * H + h];
-        A p = m.product[k * H + h];
-        if (dweights) p += dweights[at * H + h];
-        if (dropout) p *= m.factor[h];
-        alpha[h] = dropout && m.factor[h] == 0 ? -a : a;
-        product[h] = p;
-        m.delta[h] += double(a) * double(p);
-        m.total[h] += double(a);
+    over_heads(H, [&](auto lanes, int64_t h) {
+      constexpr int L = decltype(lanes)::count;
+      for (int64_t k = 0; k < count; ++k) {
+        A* to = m.alpha + k * H + h;
+        store<L>(to, load<L>(to) - load<L>(lse + h));
       }
-    }
+    });
+    exponentials(m.alpha, count * H);
+    if (dropout)
+      for (int64_t k = 0; k < count; ++k)
+        dropout.factors(m.seeds, by_target.edge_id[from + k], m.factor + k * H);
+    over_heads(H, [&](auto lanes, int64_t h) {
+      constexpr int L = decltype(lanes)::count;
+      using Doubles = Vec<double, L>;
+      Doubles delta = load<L>(m.delta + h), total = load<L>(m.total + h);
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t at = by_target.position[from + k];
+        auto alpha = load<L>(m.alpha + k * H + h);
+        auto product = load<L>(m.product + k * H + h);
+        if (dweights) product += load<L>(dweights + at * H + h);
+        const Doubles weight = __builtin_convertvector(alpha, Doubles);
+        if (dropout) {
+          const auto factor = load<L>(m.factor + k * H + h);
+          product *= factor;
+          alpha = factor == 0 ? -alpha : alpha;
+        }
+        store<L>(numbers(at) + h, alpha);
+        store<L>(numbers(at) + H + h, product);
+        delta += weight * __builtin_convertvector(product, Doubles);
+        total += weight;
+      }
+      store<L>(m.delta + h, delta);
+      store<L>(m.total + h, total);
+    });
   }
 
   // Some blocks of one head: their part of the logits and of the products with dout,
@@ -216,7 +232,7 @@ struct Gatv2Backward {
     }
     for (int64_t k = 0; k < count; ++k) {
       const int64_t at = by_target.position[from + k];
-      if (first == 0) shape.ahead(z_src, by_target, from + k, h);
+      if (h == 0 && first == 0) shape.ahead(z_src, by_target, from + k);
       const S* head = z_src.row(by_target.other[from + k]) + h * C;
       Word* above = signs(at) + h * blocks + first;
       V logit{}, product{};
@@ -237,21 +253,27 @@ struct Gatv2Backward {
 
   // The gradients of a few edges' logits, and their shares in the row's.
   void spread(int64_t from, int64_t count, const Memory& m) const {
-    for (int64_t k = 0; k < count; ++k) {
-      const int64_t at = by_target.position[from + k];
-      A *first = numbers(at), *second = first + H;
-      for (int64_t h = 0; h < H; ++h) {
-        const double alpha = std::fabs(first[h]) * m.scale[h];
-        const double weight = std::signbit(first[h]) ? 0
-                              : dropout              ? alpha * dropout.kept
-                                                     : alpha;
-        const double step = alpha * (second[h] - m.delta[h]);
-        m.step[k * H + h] = step;
-        m.total[h] += step;
-        first[h] = A(step);
-        second[h] = A(weight);
+    over_heads(H, [&](auto lanes, int64_t h) {
+      constexpr int L = decltype(lanes)::count;
+      using Doubles = Vec<double, L>;
+      const Doubles delta = load<L>(m.delta + h), scale = load<L>(m.scale + h);
+      Doubles total = load<L>(m.total + h);
+      for (int64_t k = 0; k < count; ++k) {
+        A* to = numbers(by_target.position[from + k]) + h;
+        const auto alpha = load<L>(to);
+        const Doubles weight =
+            __builtin_convertvector(absolute<L, A>(alpha), Doubles) * scale;
+        const Doubles step =
+            weight * (__builtin_convertvector(load<L>(to + H), Doubles) - delta);
+        total += step;
+        store<L>(m.step + k * H + h, step);
+        store<L>(to, __builtin_convertvector(step, Vec<A, L>));
+        auto used = __builtin_convertvector(weight, Vec<A, L>);
+        if (dropout) used = alpha < 0 ? Vec<A, L>{} : used * dropout.kept;
+        store<L>(to + H, used);
       }
-    }
+      store<L>(m.total + h, total);
+    });
     shape.tiles([&](auto tile, int64_t h, int64_t b) {
       add<decltype(tile)::blocks>(from, count, h, b, m);
     });
@@ -298,26 +320,32 @@ struct Gatv2Backward {
     for (int64_t h = 0; h < H; ++h) m.total[h] = 0;
     for (int64_t from = begin; from < end; from += most) {
       const int64_t count = smaller(most, end - from);
-      for (int64_t k = 0; k < count; ++k) {
-        records.ahead(by_source, from + k);
-        const A* gradient = numbers(by_source.position[from + k]);
-        for (int64_t h = 0; h < H; ++h) m.total[h] += gradient[h];
-      }
+      for (int64_t k = 0; k < count; ++k) records.ahead(by_source, from + k);
+      over_heads(H, [&](auto lanes, int64_t h) {
+        constexpr int L = decltype(lanes)::count;
+        auto total = load<L>(m.total + h);
+        for (int64_t k = 0; k < count; ++k) {
+          const A* gradient = numbers(by_source.position[from + k]) + h;
+          total += __builtin_convertvector(load<L>(gradient), Vec<double, L>);
+        }
+        store<L>(m.total + h, total);
+      });
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
         gather<decltype(tile)::blocks>(from, count, h, b, m);
       });
     }
     const S* row = z_src.row(j);
+    S* to = static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride;
     for (int64_t h = 0; h < H; ++h)
       for (int64_t b = 0; b < blocks; ++b) {
         const int64_t c = (h * blocks + b) * W;
         const V sum = load<W>(m.above + c) * (1 - pairs.slope) +
                       pairs.slope * A(m.total[h]);
-        const V mine = shape.block(row + h * C, b, z_src.end);
-        store<W>(m.datt + c, load<W>(m.datt + c) + __builtin_convertvector(sum, D) *
-                                                       __builtin_convertvector(mine, D));
-        shape.put(load<W>(m.sum + c) + load<W>(m.att + c) * sum,
-                  static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride + h * C, b);
+        const D mine =
+            __builtin_convertvector(shape.block(row + h * C, b, z_src.end), D);
+        store<W>(m.datt + c,
+                 load<W>(m.datt + c) + __builtin_convertvector(sum, D) * mine);
+        shape.put(load<W>(m.sum + c) + load<W>(m.att + c) * sum, to + h * C, b);
       }
   }
 
@@ -328,7 +356,7 @@ struct Gatv2Backward {
     for (int b = 0; b < Blocks; ++b) sum[b] = positive[b] = V{};
     for (int64_t k = 0; k < count; ++k) {
       const int64_t at = by_source.position[from + k];
-      if (first == 0) shape.ahead(dout, by_source, from + k, h);
+      if (h == 0 && first == 0) shape.ahead(dout, by_source, from + k);
       const S* head = dout.row(by_source.other[from + k]) + h * C;
       const Word* above = signs(at) + h * blocks + first;
       const V gradient = splat<W, A>(numbers(at)[h]);

@@ -22,23 +22,17 @@ struct Scores {
         heads(shape.heads),
         slope(A(call.negative_slope)) {}
 
-  // The sums before the LeakyReLU, for every head of one edge.
-  void sums(int64_t j, int64_t i, int64_t position, A* to) const {
-    const A* s = src + j * heads;
-    const A* d = dst ? dst + i * heads : nullptr;
-    const A* e = edge ? edge + position * heads : nullptr;
-    if (d && !e) {
-      for (int64_t h = 0; h < heads; ++h) to[h] = s[h] + d[h];
-      return;
-    }
-    for (int64_t h = 0; h < heads; ++h) {
-      A u = d ? s[h] + d[h] : s[h];
-      to[h] = e ? u + e[h] : u;
-    }
+  // The sums before the LeakyReLU of L heads of one edge.
+  template <int L>
+  Vec<A, L> sums(int64_t j, int64_t i, int64_t position, int64_t h) const {
+    Vec<A, L> u = load<L>(src + j * heads + h);
+    if (dst) u += load<L>(dst + i * heads + h);
+    if (edge) u += load<L>(edge + position * heads + h);
+    return u;
   }
-  void logits(int64_t j, int64_t i, int64_t position, A* to) const {
-    sums(j, i, position, to);
-    for (int64_t h = 0; h < heads; ++h) to[h] = leaky(to[h], slope);
+  template <int L>
+  Vec<A, L> logits(int64_t j, int64_t i, int64_t position, int64_t h) const {
+    return leaky<L>(sums<L>(j, i, position, h), slope);
   }
 };
 
@@ -70,7 +64,7 @@ struct Pairs {
       below[b] = above[b] * slope;
     }
     for (int64_t k = 0; k < count; ++k) {
-      if (first == 0) shape.ahead(others, edges, from + k, h);
+      if (h == 0 && first == 0) shape.ahead(others, edges, from + k);
       const S* head = others.row(edges.other[from + k]) + h * shape.channels;
       V dot{};
       for (int b = 0; b < Blocks; ++b) {

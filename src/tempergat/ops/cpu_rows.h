@@ -78,7 +78,7 @@ struct Chunks {
   int64_t count;
 
   Chunks(const Edges& e, int64_t width) : edges(e) {
-    constexpr int64_t work = int64_t(1) << 18, most = 256;
+    constexpr int64_t work = int64_t(1) << 16, most = 256;
     count = larger<int64_t>(1, smaller<int64_t>(most, total() * width / work));
   }
   int64_t total() const { return edges.pointer[edges.rows] + edges.rows; }
@@ -320,7 +320,7 @@ struct Shape {
     V sum[Blocks];
     for (int b = 0; b < Blocks; ++b) sum[b] = V{};
     for (int64_t k = 0; k < count; ++k) {
-      if (Ahead && first == 0) ahead(table, edges, from + k, h);
+      if (Ahead && h == 0 && first == 0) ahead(table, edges, from + k);
       const S* head = table.row(edges.other[from + k]) + h * channels;
       const V w = splat<W, A>(weight(k));
       for (int b = 0; b < Blocks; ++b) sum[b] += w * block(head, first + b, table.end);
@@ -335,14 +335,13 @@ struct Shape {
     return larger<int64_t>(4, smaller<int64_t>(64, 32768 / larger<int64_t>(1, bytes)));
   }
 
-  // Asks for the part of a head in the row that is needed some edges later; edges are
-  // walked in order, from row to row, so every part but the first few is asked for.
-  TEMPERGAT_PREFETCH ahead(const Table& table, const Edges& edges, int64_t slot, int64_t h) const {
-    const int64_t bytes = channels * int64_t(sizeof(S));
-    slot += larger<int64_t>(4, smaller<int64_t>(32, 32768 / (heads * bytes)));
+  // Asks for the row that is needed some edges later. Edges are walked in order, from
+  // row to row, so that only the first few are not asked for.
+  TEMPERGAT_PREFETCH ahead(const Table& table, const Edges& edges, int64_t slot) const {
+    const int64_t bytes = width() * int64_t(sizeof(S));
+    slot += larger<int64_t>(4, smaller<int64_t>(32, 32768 / bytes));
     if (slot >= edges.slots) return;
-    const char* from =
-        reinterpret_cast<const char*>(table.row(edges.other[slot]) + h * channels);
+    const char* from = reinterpret_cast<const char*>(table.row(edges.other[slot]));
     for (int64_t b = 0; b < bytes; b += 64) prefetch_line(from + b);
   }
 };

@@ -115,6 +115,20 @@ inline Vec<A, W> splat(A x) {
   return x - Vec<A, W>{};
 }
 
+// Calls work(lanes, h) for all heads, several at a time; the number of lanes is one the
+// compiler knows.
+template <int N>
+struct HeadLanes {
+  static constexpr int count = N;
+};
+template <class Work>
+inline void over_heads(int64_t heads, const Work& work) {
+  int64_t h = 0;
+  for (; h + 8 <= heads; h += 8) work(HeadLanes<8>{}, h);
+  for (; h + 4 <= heads; h += 4) work(HeadLanes<4>{}, h);
+  for (; h < heads; ++h) work(HeadLanes<1>{}, h);
+}
+
 template <class A>
 inline A sum(Vec<A, 4> v) {
   const Vec<A, 4> pairs = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
@@ -135,9 +149,9 @@ template <int W, class A>
 inline Vec<A, W> leaky(Vec<A, W> v, A slope) {
   return v > 0 ? v : v * slope;
 }
-template <class A>
-inline A leaky(A v, A slope) {
-  return v > 0 ? v : v * slope;
+template <int W, class A>
+inline Vec<A, W> absolute(Vec<A, W> v) {
+  return v < 0 ? -v : v;
 }
 
 // Which lanes are above zero, the first in the lowest bit.
@@ -158,10 +172,9 @@ inline uint32_t above_zero(Vec<A, W> v) {
   else
 #endif
   if constexpr (sizeof v > 32 || (sizeof v > 16 && W > 4)) {
-    Vec<A, W / 2> low, high;
-    __builtin_memcpy(&low, &v, sizeof low);
-    __builtin_memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
-    return above_zero<W / 2, A>(low) | above_zero<W / 2, A>(high) << (W / 2);
+    Vec<A, W / 2> half[2];
+    __builtin_memcpy(half, &v, sizeof half);
+    return above_zero<W / 2, A>(half[0]) | above_zero<W / 2, A>(half[1]) << (W / 2);
   } else {
     const auto above = v > 0;
     uint32_t bits = 0;
@@ -181,12 +194,12 @@ inline Vec<A, W> add_where(Vec<A, W> sum, uint32_t bits, Vec<A, W> x) {
     return (Vec<A, W>)_mm512_mask_add_pd((__m512d)sum, __mmask8(bits), (__m512d)sum,
                                          (__m512d)x);
   else if constexpr (sizeof x > 64) {
-    Vec<A, W / 2> low[2], more[2];
-    __builtin_memcpy(low, &sum, sizeof low);
+    Vec<A, W / 2> half[2], more[2];
+    __builtin_memcpy(half, &sum, sizeof half);
     __builtin_memcpy(more, &x, sizeof more);
-    low[0] = add_where<W / 2, A>(low[0], bits, more[0]);
-    low[1] = add_where<W / 2, A>(low[1], bits >> (W / 2), more[1]);
-    __builtin_memcpy(&sum, low, sizeof low);
+    half[0] = add_where<W / 2, A>(half[0], bits, more[0]);
+    half[1] = add_where<W / 2, A>(half[1], bits >> (W / 2), more[1]);
+    __builtin_memcpy(&sum, half, sizeof half);
     return sum;
   } else
 #endif
