@@ -27,7 +27,7 @@ from torch_geometric.nn.models import GAT
 
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
-from tempergat.train import RunConfig, group_size, load_recipe, train_group
+from tempergat.train import RunConfig, even_groups, group_size, load_recipe, train_group
 from tempergat.train.loop import COLUMNS, Training
 from tempergat.train.seeds import SeedGroup, single_model
 from tempergat.train.task import task_of
@@ -108,10 +108,10 @@ def run_group(
     size = group_size(dataset, config, device)
     losses: list[float] = []
     total = 0.0
-    for first in range(0, len(seeds), size):
+    for members in even_groups(seeds, size):
         whole = time.perf_counter()
         task = task_of(dataset, config, device)
-        group = SeedGroup(task, config, seeds[first : first + size])
+        group = SeedGroup(task, config, members)
         training = Training(group, config)
         training.run(until=2)
         warm = time.perf_counter()
@@ -169,8 +169,7 @@ def whole_study(name: str, seeds: int, device: torch.device) -> dict[str, Any]:
     for method in (m for m, facts in METHODS.items() if facts.in_paper):
         config = recipe.config_for(method)
         size = group_size(dataset, config, device)
-        for first in range(0, seeds, size):
-            chosen = range(first, min(first + size, seeds))
+        for chosen in even_groups(range(seeds), size):
             train_group(dataset, config, chosen, device)
     return {
         "what": f"{name}, all methods, all epochs",

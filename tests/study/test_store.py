@@ -115,12 +115,12 @@ def test_groups_are_cut_once_whatever_size_is_asked_later(path: Path) -> None:
     study = ("print", "gat", "hash")
     with Store(path) as store:
         first = store.groups(*study, range(10), size=4)
-        assert [g.seeds for g in first] == [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9)]
+        assert [g.seeds for g in first] == [(0, 1, 2, 3), (4, 5, 6), (7, 8, 9)]
     with Store(path) as store:
         assert store.groups(*study, range(10), size=7) == first
         grown = store.groups(*study, range(14), size=3)
         assert grown[:3] == first
-        assert [g.seeds for g in grown[3:]] == [(10, 11, 12), (13,)]
+        assert [g.seeds for g in grown[3:]] == [(10, 11), (12, 13)]
         assert store.groups(*study, [9, 13], size=1) == [grown[2], grown[4]]
 
 

@@ -14,7 +14,7 @@ from tempergat.errors import UserError
 from tempergat.nn import build_model
 from tempergat.train import group_size, train_group
 from tempergat.train.evaluate import accuracy, micro_f1
-from tempergat.train.grouping import bytes_per_seed
+from tempergat.train.grouping import bytes_per_seed, even_groups
 from tempergat.train.loop import COLUMNS, Training, chosen_epochs
 from tempergat.train.optimizer import is_decayed, make_adam
 from tempergat.train.run import OutOfMemory, memory_told, results_of
@@ -257,3 +257,11 @@ def test_trackers_take_every_epoch(tmp_path: Path) -> None:
     train_single(small_graph(), config(epochs=3), 0, CPU, tmp_path, tracker=tracker)
     assert tracker.rows == [(epoch, set(COLUMNS)) for epoch in (1, 2, 3)]
     assert tracker.finished
+
+
+def test_seeds_fall_into_groups_of_about_one_size() -> None:
+    groups = even_groups(range(50), most=24)
+    assert [len(group) for group in groups] == [17, 17, 16]
+    assert [seed for group in groups for seed in group] == list(range(50))
+    assert even_groups([3, 5], most=24) == [[3, 5]]
+    assert even_groups([], most=24) == []

@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 
 from tempergat.errors import UserError
 from tempergat.study.records import Run, canonical_json, decode, encode
+from tempergat.train.grouping import even_groups
 
 SCHEMA_VERSION = 1
 # Tells our files from other SQLite files: "tgat" in ASCII.
@@ -367,11 +368,11 @@ class Store:
     def _cut(
         self, study: tuple[str, str, str], seeds: Sequence[int], size: int
     ) -> None:
-        for start in range(0, len(seeds), size):
+        for group in even_groups(seeds, size):
             self._connection.execute(
                 "INSERT INTO groups (fingerprint, method, config_hash, seeds) "
                 "VALUES (?, ?, ?, ?)",
-                (*study, canonical_json(seeds[start : start + size])),
+                (*study, canonical_json(group)),
             )
 
     def _insert(self, runs: Sequence[Run]) -> int:

@@ -7,7 +7,7 @@ from tempergat.train.config import (
     load_recipe,
     recipe_names,
 )
-from tempergat.train.grouping import group_size
+from tempergat.train.grouping import even_groups, group_size
 from tempergat.train.run import RunResult, train_group
 from tempergat.train.single import predict, train_single
 from tempergat.train.trackers import TensorBoardTracker, Tracker, WandbTracker
@@ -20,6 +20,7 @@ __all__ = [
     "TensorBoardTracker",
     "Tracker",
     "WandbTracker",
+    "even_groups",
     "group_size",
     "load_recipe",
     "predict",

@@ -1,5 +1,8 @@
 """How many seeds are trained at once."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import torch
 
 from tempergat.data import Dataset
@@ -14,10 +17,8 @@ _CUDA_BUDGET_BYTES = 32 * 2**30
 _CPU_TENSOR_BYTES = 16 * 2**20
 
 _FLOAT_BYTES = 4
-# Dropout masks are computed in int64.
-_WIDEST_BYTES = 8
-# How many tensors of each kind a training step holds at its peak.
-_NODE_TENSORS = 14
+# How many tensors of each kind a training step holds at its peak, with room to spare.
+_NODE_TENSORS = 8
 _EDGE_TENSORS = 4
 _FEATURE_TENSORS = 3
 _PARAMETER_TENSORS = 6
@@ -32,8 +33,15 @@ def group_size(dataset: Dataset, config: RunConfig, device: torch.device) -> int
         size = _CUDA_BUDGET_BYTES // bytes_per_seed(dataset, config)
     else:
         nodes = int(dataset.data.x.size(0))
-        size = _CPU_TENSOR_BYTES // (nodes * config.hidden_channels * _WIDEST_BYTES)
+        size = _CPU_TENSOR_BYTES // (nodes * config.hidden_channels * _FLOAT_BYTES)
     return max(1, size)
+
+
+def even_groups(seeds: Sequence[int], most: int) -> list[Sequence[int]]:
+    """Seeds cut into as few groups of at most so many as can be, of about one size."""
+    count = -(-len(seeds) // most)
+    cuts = [-(-len(seeds) * number // max(count, 1)) for number in range(count + 1)]
+    return [seeds[a:b] for a, b in pairwise(cuts)]
 
 
 def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
