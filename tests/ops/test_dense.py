@@ -49,3 +49,23 @@ def test_transforms_and_second_derivatives_work() -> None:
     found = torch.func.grad(lambda w: linear(x, w).square().sum())(weight)
     expected = torch.func.grad(lambda w: (x @ w.t()).square().sum())(weight)
     torch.testing.assert_close(found, expected)
+
+
+def test_a_factor_is_saved_only_for_the_other_s_gradient() -> None:
+    saved: list[torch.Size] = []
+    x, weight = torch.randn(7, 5, requires_grad=True), torch.randn(4, 3, 5)
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        saved.append(tensor.shape)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        torch.vmap(linear, in_dims=(None, 0))(x, weight)
+        assert saved == [weight.shape]
+        torch.vmap(linear, in_dims=(None, 0))(x.detach(), weight.requires_grad_())
+    assert saved[1:] == [(7, 1, 5)]
+
+
+def test_maps_to_nothing_give_nothing() -> None:
+    x, weight = torch.randn(7, 5), torch.randn(4, 0, 5)
+    assert torch.vmap(linear, in_dims=(None, 0))(x, weight).shape == (4, 7, 0)

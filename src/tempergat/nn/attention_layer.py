@@ -249,7 +249,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
                     f"x must have shape [num_nodes, channels], got "
                     f"{list(value.shape)} for the {name} nodes"
                 )
-            expected = self._projection_of(side).in_channels
+            # A user's own module in the place of a map checks for itself.
+            expected = getattr(self._projection_of(side), "in_channels", -1)
             if expected > 0 and value.size(-1) != expected:
                 raise ValueError(
                     f"x has {value.size(-1)} {name} features per node, but the layer "

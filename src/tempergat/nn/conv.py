@@ -16,6 +16,7 @@ from tempergat.nn.attention_layer import AttentionLayer, Gate, Temperature
 from tempergat.nn.projection import (
     Features,
     Projectable,
+    is_product,
     make_projection,
     multiply,
     project,
@@ -210,6 +211,9 @@ class TemperGATConv(AttentionLayer):
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
         """The edges' part of the logits, without a feature vector per edge."""
+        if not is_product(self.lin_edge):
+            edge = self.lin_edge(edge_attr).view(-1, self.heads, self.out_channels)
+            return self._score(edge, self.att_edge)
         width = edge_attr.size(-1)
         unit = torch.eye(width, dtype=edge_attr.dtype, device=edge_attr.device)
         weight = self.lin_edge(unit)

@@ -151,7 +151,9 @@ class NodeClassifier(nn.Module):
                 module.reset_shared_parameters()
             elif hasattr(module, "reset_parameters"):
                 module.reset_parameters()
-        seed = int(torch.randint(2**62, ()))
+        # On the meta device, where nothing is drawn, there is no number to read.
+        on_meta = torch.get_default_device().type == "meta"
+        seed = int(torch.randint(2**62, (), device="cpu" if on_meta else None))
         with _fork_generator() as generator:
             generator.manual_seed(seed)
             for module in self.convs:

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.ops import dense, sparse
 from tempergat.ops.dropout import dropout
-from tempergat.ops.graph import graph_cache
+from tempergat.ops.graph import for_later, graph_cache
+from tempergat.ops.registration import in_forward_mode
 from tempergat.ops.sparse import SparseFeatures
 
 Features = Tensor | SparseFeatures
@@ -32,9 +33,32 @@ def as_features(x: Features) -> Features:
 
 def many_models() -> bool:
     """Whether a torch.func transform runs a layer, for many models at once."""
+    return _in_transform() and not in_forward_mode()
+
+
+def _in_transform() -> bool:
     return (
         not torch.compiler.is_compiling()
         and torch._C._are_functorch_transforms_active()
+    )
+
+
+def is_product(lin: nn.Module) -> bool:
+    """Whether calling a map is no more than a product with its weight, and its bias.
+
+    Not so for one that has hooks, that a user has replaced by a module of another kind
+    or that does not know its width yet.
+    """
+    hooks = (
+        lin._forward_pre_hooks,
+        lin._forward_hooks,
+        lin._backward_pre_hooks,
+        lin._backward_hooks,
+    )
+    return (
+        getattr(type(lin), "forward", None) is Linear.forward
+        and "forward" not in lin.__dict__
+        and not any(hooks)
     )
 
 
@@ -43,23 +67,33 @@ def multiply(x: Tensor, weight: Tensor) -> Tensor:
     return dense.linear(x, weight) if many_models() else linear(x, weight)
 
 
+def _with_bias(product: Tensor, lin: Linear) -> Tensor:
+    # Autocast may have lowered the product; the bias must not raise it again.
+    return product if lin.bias is None else product + lin.bias.to(product.dtype)
+
+
 class Together:
     """Node features and all linear maps of them, by one product that reads them once.
 
     Args:
         x: The features.
-        lins: The maps.
+        lins: The maps. Those that are more than a product are called one by one.
     """
 
     def __init__(self, x: Tensor, lins: Sequence[Linear]) -> None:
-        out = dense.linear(x, torch.cat([lin.weight for lin in lins]))
-        parts = torch.split(out, [lin.out_channels for lin in lins], dim=-1)
-        self._parts: dict[Linear, Tensor] = dict(zip(lins, parts, strict=True))
+        self._x = x
+        self._parts: dict[Linear, Tensor] = {}
+        products = [lin for lin in lins if is_product(lin)]
+        if products:
+            out = dense.linear(x, torch.cat([lin.weight for lin in products]))
+            parts = torch.split(out, [lin.out_channels for lin in products], dim=-1)
+            self._parts = dict(zip(products, parts, strict=True))
 
     def project(self, lin: Linear) -> Tensor:
         """What one of the maps makes of them."""
-        part = self._parts[lin]
-        return part if lin.bias is None else part + lin.bias
+        if lin not in self._parts:
+            return project(lin, self._x)
+        return _with_bias(self._parts[lin], lin)
 
 
 Projectable = Features | Together
@@ -69,14 +103,17 @@ def project(lin: Linear, x: Projectable) -> Tensor:
     """A linear map of node features."""
     if isinstance(x, Together):
         return x.project(lin)
-    if isinstance(x, SparseFeatures):
-        if lin.in_channels <= 0:
-            # A lazy layer takes its width from the first tensor it is called with.
+    is_sparse = isinstance(x, SparseFeatures)
+    if getattr(lin, "in_channels", 1) <= 0 and (is_sparse or _in_transform()):
+        # A lazy layer takes its width from the first tensor it is called with.
+        with for_later(lin.weight):
             lin(torch.empty(0, x.size(-1), device=x.device, dtype=x.dtype))
-        return sparse.linear(x, lin.weight, lin.bias)
-    if many_models() and lin.in_channels > 0:
-        product = dense.linear(x, lin.weight)
-        return product if lin.bias is None else product + lin.bias
+    if isinstance(x, SparseFeatures):
+        if is_product(lin):
+            return sparse.linear(x, lin.weight, lin.bias)
+        x = x.to_dense()
+    elif many_models() and is_product(lin):
+        return _with_bias(dense.linear(x, lin.weight), lin)
     out: Tensor = lin(x)
     return out
 

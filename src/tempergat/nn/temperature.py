@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tempergat.ops.registration import in_forward_mode
+
 EPSILON = 1e-6
 
 
@@ -51,7 +53,11 @@ def set_theta(theta: Tensor, temperature: float) -> None:
 
 def temperature_of(theta: Tensor) -> Tensor:
     """``softplus(theta) + EPSILON``, in at least single precision."""
-    return F.softplus(at_least_float32(theta)) + EPSILON
+    softplus = F.softplus(at_least_float32(theta))
+    if in_forward_mode():
+        # Of a 0-d tensor and a number torch makes a float64 tangent.
+        return softplus + torch.full_like(softplus, EPSILON)
+    return softplus + EPSILON
 
 
 def at_least_float32(x: Tensor) -> Tensor:

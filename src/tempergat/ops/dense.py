@@ -13,32 +13,46 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.registration import call, fold, register
+from tempergat.ops.registration import call, fold, in_forward_mode, register
 
 
 def linear(x_NF: Tensor, weight_OF: Tensor) -> Tensor:
     """`torch.nn.functional.linear`, [N, O]."""
+    if in_forward_mode():
+        return torch.nn.functional.linear(x_NF, weight_OF)
+    x_NF, weight_OF = _as_autocast(x_NF), _as_autocast(weight_OF)
     out_NBO: Tensor = call("dense_linear", x_NF.unsqueeze(1), weight_OF.unsqueeze(0))
     return out_NBO.squeeze(1)
 
 
+def _as_autocast(x: Tensor) -> Tensor:
+    """What autocast makes of an argument of a product."""
+    device = x.device.type
+    if not torch.is_autocast_enabled(device) or x.dtype == torch.float64:
+        return x
+    return x.to(torch.get_autocast_dtype(device))
+
+
 def _linear(x_NXF: Tensor, weight_BOF: Tensor) -> Tensor:
-    models, channels, _ = weight_BOF.shape
-    if x_NXF.size(1) == 1:
-        out_NC = x_NXF.squeeze(1) @ weight_BOF.flatten(0, 1).t()
-        return out_NC.view(-1, models, channels)
     out_NBO = _linear_shape(x_NXF, weight_BOF)
-    torch.bmm(x_NXF.transpose(0, 1), weight_BOF.mT, out=out_NBO.transpose(0, 1))
+    # Written into place, which autocast leaves alone: the types are chosen above.
+    if x_NXF.size(1) == 1:
+        weight_CF = weight_BOF.flatten(0, 1)
+        torch.mm(x_NXF.squeeze(1), weight_CF.t(), out=out_NBO.flatten(1))
+    else:
+        torch.bmm(x_NXF.transpose(0, 1), weight_BOF.mT, out=out_NBO.transpose(0, 1))
     return out_NBO
 
 
 def _outer(dout_NBO: Tensor, x_NXF: Tensor) -> Tensor:
     """The weights' gradient, [B, O, F]."""
-    _, models, channels = dout_NBO.shape
+    dweight_BOF = _outer_shape(dout_NBO, x_NXF)
     if x_NXF.size(1) == 1:
-        dweight_CF = dout_NBO.flatten(1).t() @ x_NXF.squeeze(1)
-        return dweight_CF.view(models, channels, -1)
-    return torch.bmm(dout_NBO.permute(1, 2, 0), x_NXF.transpose(0, 1))
+        dout_CN = dout_NBO.flatten(1).t()
+        torch.mm(dout_CN, x_NXF.squeeze(1), out=dweight_BOF.flatten(0, 1))
+    else:
+        torch.bmm(dout_NBO.permute(1, 2, 0), x_NXF.transpose(0, 1), out=dweight_BOF)
+    return dweight_BOF
 
 
 def _linear_shape(x: Tensor, weight: Tensor) -> Tensor:
@@ -49,16 +63,29 @@ def _outer_shape(dout: Tensor, x: Tensor) -> Tensor:
     return x.new_empty(*dout.shape[1:], x.size(2))
 
 
-def _save(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*inputs)
-    ctx.wanted = [x.requires_grad for x in inputs]
+def _save_linear(ctx: Any, inputs: Any, output: Any) -> None:
+    x_NXF, weight_BOF = inputs
+    _save_factors(ctx, x_NXF, weight_BOF, sets=x_NXF.size(1))
+
+
+def _save_outer(ctx: Any, inputs: Any, output: Any) -> None:
+    dout_NBO, x_NXF = inputs
+    _save_factors(ctx, dout_NBO, x_NXF, sets=x_NXF.size(1))
+
+
+def _save_factors(ctx: Any, first: Tensor, second: Tensor, sets: int) -> None:
+    ctx.wanted = (first.requires_grad, second.requires_grad)
+    ctx.sets = sets
+    # The gradient of one factor needs the other.
+    saved = (first if ctx.wanted[1] else None, second if ctx.wanted[0] else None)
+    ctx.save_for_backward(*saved)
 
 
 def _linear_gradient(ctx: Any, dout_NBO: Tensor) -> tuple[Tensor | None, ...]:
     x_NXF, weight_BOF = ctx.saved_tensors
     dx = dweight = None
     if ctx.wanted[0]:
-        dx = _summed(call("dense_linear", dout_NBO, weight_BOF.mT), x_NXF)
+        dx = _summed(call("dense_linear", dout_NBO, weight_BOF.mT), ctx.sets)
     if ctx.wanted[1]:
         dweight = call("dense_outer", dout_NBO, x_NXF)
     return dx, dweight
@@ -70,13 +97,13 @@ def _outer_gradient(ctx: Any, d_BOF: Tensor) -> tuple[Tensor | None, ...]:
     if ctx.wanted[0]:
         ddout = call("dense_linear", x_NXF, d_BOF)
     if ctx.wanted[1]:
-        dx = _summed(call("dense_linear", dout_NBO, d_BOF.mT), x_NXF)
+        dx = _summed(call("dense_linear", dout_NBO, d_BOF.mT), ctx.sets)
     return ddout, dx
 
 
-def _summed(gradient_NBF: Tensor, x_NXF: Tensor) -> Tensor:
+def _summed(gradient_NBF: Tensor, sets: int) -> Tensor:
     """The gradient of features that all models may share."""
-    if x_NXF.size(1) == gradient_NBF.size(1):
+    if sets == gradient_NBF.size(1):
         return gradient_NBF
     return gradient_NBF.sum(1, keepdim=True)
 
@@ -106,7 +133,7 @@ register(
     "dense_linear(Tensor x, Tensor weight) -> Tensor",
     {"CPU": _linear, "CUDA": _linear},
     shapes=_linear_shape,
-    save=_save,
+    save=_save_linear,
     gradient=_linear_gradient,
     fold=_fold_linear,
 )
@@ -114,7 +141,7 @@ register(
     "dense_outer(Tensor dout, Tensor x) -> Tensor",
     {"CPU": _outer, "CUDA": _outer},
     shapes=_outer_shape,
-    save=_save,
+    save=_save_outer,
     gradient=_outer_gradient,
     fold=_fold_outer,
 )

@@ -11,15 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops import cpu
-from tempergat.ops.random import keep_factor
-from tempergat.ops.registration import call, fold, register
+from tempergat.ops import cpu, random
+from tempergat.ops.registration import call, fold, in_forward_mode, register
 
 
 def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     """`random.dropout`: the same elements are dropped."""
     if rate == 0.0 or x.numel() == 0:
         return x
+    if in_forward_mode() or torch.compiler.is_exporting():
+        return random.dropout(x, rate, seed)
     rows = x.size(0) if x.dim() > 1 else x.numel()
     matrix = x.reshape(rows, 1, -1)
     dropped: Tensor = call("dropout", matrix, seed.view(1), rate)
@@ -50,7 +51,8 @@ _has_triton = importlib.util.find_spec("triton") is not None
 def _plainly(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     rows, _, columns = x_RXC.shape
     index = torch.arange(rows * columns, device=x_RXC.device).view(rows, 1, columns)
-    return x_RXC * keep_factor(seeds_B.view(1, -1, 1), index, rate, x_RXC.dtype)
+    seeds = seeds_B.view(1, -1, 1)
+    return x_RXC * random.keep_factor(seeds, index, rate, x_RXC.dtype)
 
 
 def _shape(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:

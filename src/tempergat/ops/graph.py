@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -132,7 +134,7 @@ class Graph:
         return self._by_source
 
     def _rows(self, key: Tensor, other: Tensor, num_rows: int) -> Rows:
-        with outside_inference_mode():
+        with for_later(key):
             sorted_key, order = torch.sort(key, stable=True)
             rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
             pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)
@@ -145,7 +147,7 @@ class Graph:
             return self
         if self._looped is None:
             size = (self.num_src, self.num_dst)
-            with outside_inference_mode():
+            with for_later(self.src):
                 edges = self.edge_index
                 self._looped = Graph(edges, size, self_loops=True, check=False)
         return self._looped
@@ -203,9 +205,19 @@ def is_tracing() -> bool:
     )
 
 
-def outside_inference_mode() -> AbstractContextManager[Any]:
-    """What is kept for later must be of use to training too."""
-    return nullcontext() if is_tracing() else torch.inference_mode(False)
+def for_later(made_from: Tensor) -> AbstractContextManager[None]:
+    """What is kept must be of use to training and after a transform has ended, too."""
+    return nullcontext() if is_tracing() else _outside_modes(made_from)
+
+
+@contextmanager
+def _outside_modes(made_from: Tensor) -> Iterator[None]:
+    with torch.inference_mode(False):
+        if torch._C._functorch.is_functorch_wrapped_tensor(made_from):
+            yield
+        else:
+            with temporarily_clear_interpreter_stack():
+                yield
 
 
 def _check_edge_index(edge_index: Tensor) -> None:
@@ -263,7 +275,7 @@ class GraphCache:
         if is_tracing():
             return build()
         if tensor.is_inference():
-            with outside_inference_mode():
+            with for_later(tensor):
                 return build()
         version = _version_of(tensor)
         with self._lock:
@@ -272,7 +284,7 @@ class GraphCache:
                 value = entry["values"].get(key)
                 if value is not None:
                     return value
-        with outside_inference_mode():
+        with for_later(tensor):
             value = build()
         with self._lock:
             entry = self._entries.get(tensor)

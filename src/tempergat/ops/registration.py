@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 library = torch.library.Library(  # type: ignore[no-untyped-call]
     "tempergat", "FRAGMENT"
@@ -96,10 +97,29 @@ def call(name: str, *arguments: Any) -> Any:
         return op(*arguments)
     if torch._C._are_functorch_transforms_active():
         return _functions[name].apply(*arguments)
+    if in_forward_mode():
+        _refuse_tangents(arguments)
     if torch.is_grad_enabled():
         return op(*arguments)
     with torch._C._AutoDispatchBelowAutograd():
         return op(*arguments)
+
+
+def in_forward_mode() -> bool:
+    """Whether someone may differentiate forwards, which our ops cannot."""
+    return forward_ad._current_level >= 0
+
+
+def _refuse_tangents(arguments: Any) -> None:
+    for x in arguments:
+        if not isinstance(x, Tensor):
+            continue
+        _, tangent = forward_ad.unpack_dual(x)  # type: ignore[no-untyped-call]
+        if tangent is not None:
+            raise RuntimeError(
+                "the fused kernels have no forward-mode derivative; run the layer's "
+                "forward pass inside the dual level too, where it takes plain PyTorch"
+            )
 
 
 def fold(x: Tensor, dim: int | None, axis: int, size: int) -> Tensor:

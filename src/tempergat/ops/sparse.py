@@ -24,6 +24,7 @@ from tempergat.ops.graph import Rows
 from tempergat.ops.registration import (
     call,
     fold,
+    in_forward_mode,
     refuse_second_derivative,
     register,
     save_nothing,
@@ -165,6 +166,9 @@ def linear(
             "sparse features have no gradient; pass features.to_dense() where one is "
             "wanted"
         )
+    if in_forward_mode():
+        x = features.to_dense().to(weight.dtype)
+        return torch.nn.functional.linear(x, weight, bias)
     out_NBO: Tensor = call(
         "sparse_linear",
         features.values.to(weight.dtype).unsqueeze(1),
