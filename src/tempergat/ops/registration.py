@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 library = torch.library.Library(  # type: ignore[no-untyped-call]
@@ -79,11 +80,17 @@ def _differentiable(
 
     members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     function: Any = type(f"{name}_eager", (torch.autograd.Function,), members)
+    # Of one transform at a time, as a compiler traces them.
+    single = torch.autograd.function._SingleLevelFunction
+    function_of_one: Any = type(f"{name}_traced", (single,), members)
 
     def run(keyset: Any, *arguments: Any) -> Any:
-        if torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments):
+        if not (torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments)):
+            return below(keyset, arguments)
+        if not torch._C._are_functorch_transforms_active():
             return function.apply(keyset, *arguments)
-        return below(keyset, arguments)
+        with enable_single_level_autograd_function():
+            return function_of_one.apply(keyset, *arguments)
 
     return run
 
