@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 from torch.autograd import forward_ad
-from torch.func import functional_call, grad, jacfwd, jacrev, jvp, vmap
+from torch.func import functional_call, grad, jacfwd, jacrev, jvp, vjp, vmap
 from torch.nn.utils import prune
 from torch_geometric.nn import GATConv
 
@@ -14,6 +14,7 @@ from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model, gate_penal
 from tempergat.ops import random
 from tempergat.ops.dropout import dropout
 from tempergat.ops.graph import graph_cache
+from tempergat.ops.sparse import SparseFeatures
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))
@@ -225,7 +226,8 @@ def test_transforms_of_layers_can_be_compiled(backbone):
         assert torch.allclose(found[name], expected, atol=1e-5 * scale), name
 
 
-def test_an_exported_training_pass_holds_torch_s_own_ops_only():
+@pytest.mark.parametrize("given", ["tensors", "sparse features", "graph"])
+def test_an_exported_training_pass_holds_torch_s_own_ops_only(given):
     class Training(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -234,11 +236,13 @@ def test_an_exported_training_pass_holds_torch_s_own_ops_only():
         def forward(self, x, edge_index, seed):
             return self.model(x, edge_index, dropout_seed=seed)
 
+    x = SparseFeatures.from_torch(X.relu()) if given == "sparse features" else X
+    edges = Graph(EDGES, 10) if given == "graph" else EDGES
     module = Training()
-    program = torch.export.export(module, (X, EDGES, SEED))
+    program = torch.export.export(module, (x, edges, SEED))
     assert not [n for n in program.graph.nodes if "tempergat" in str(n.target)]
-    out = program.module()(X, EDGES, SEED)
-    assert torch.allclose(out, module(X, EDGES, SEED), atol=1e-5)
+    out = program.module()(x, edges, SEED)
+    assert torch.allclose(out, module(x, edges, SEED), atol=1e-5)
 
 
 def test_models_can_be_made_on_the_meta_device():
@@ -262,3 +266,7 @@ def test_a_tangent_that_meets_a_kernel_is_refused():
         ones = torch.ones_like(out)
         with pytest.raises(RuntimeError, match="forward-mode"):
             torch.autograd.grad(out, x, forward_ad.make_dual(ones, ones))
+    conv = TemperGATConv(5, 4)
+    _, backward = vjp(lambda x: conv(x, EDGES), X)
+    with pytest.raises(RuntimeError, match="forward-mode"):
+        jvp(backward, (ones,), (ones,))

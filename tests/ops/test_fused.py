@@ -250,3 +250,13 @@ def test_the_gradient_of_the_weights_alone_reaches_the_scores() -> None:
     (expected,) = torch.autograd.grad((weights * weights.log()).sum(), score)
     torch.testing.assert_close(found, expected)
     assert found.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dropout", "dense_linear", "dense_outer", "sparse_linear"],
+)
+def test_ops_the_layers_always_use_run_on_any_device(name):
+    has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
+    for device in ("CPU", "CUDA", "MPS", "XPU"):
+        assert has_kernel(f"tempergat::{name}", device), device

@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.registration import call, fold, in_forward_mode, register
+from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 
 
 def linear(x_NF: Tensor, weight_OF: Tensor) -> Tensor:
     """`torch.nn.functional.linear`, [N, O]."""
-    if in_forward_mode():
+    if needs_plain():
         return torch.nn.functional.linear(x_NF, weight_OF)
     x_NF, weight_OF = _as_autocast(x_NF), _as_autocast(weight_OF)
     out_NBO: Tensor = call("dense_linear", x_NF.unsqueeze(1), weight_OF.unsqueeze(0))
@@ -131,7 +131,7 @@ def _fold_outer(info: Any, in_dims: Any, dout: Tensor, x: Tensor) -> Any:
 
 register(
     "dense_linear(Tensor x, Tensor weight) -> Tensor",
-    {"CPU": _linear, "CUDA": _linear},
+    {ELSEWHERE: _linear},
     shapes=_linear_shape,
     save=_save_linear,
     gradient=_linear_gradient,
@@ -139,7 +139,7 @@ register(
 )
 register(
     "dense_outer(Tensor dout, Tensor x) -> Tensor",
-    {"CPU": _outer, "CUDA": _outer},
+    {ELSEWHERE: _outer},
     shapes=_outer_shape,
     save=_save_outer,
     gradient=_outer_gradient,

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import cpu, random
-from tempergat.ops.registration import call, fold, in_forward_mode, register
+from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 
 
 def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     """`random.dropout`: the same elements are dropped."""
     if rate == 0.0 or x.numel() == 0:
         return x
-    if in_forward_mode() or torch.compiler.is_exporting():
+    if needs_plain():
         return random.dropout(x, rate, seed)
     rows = x.size(0) if x.dim() > 1 else x.numel()
     matrix = x.reshape(rows, 1, -1)
@@ -84,7 +84,7 @@ def _fold(info: Any, in_dims: Any, x: Tensor, seeds: Tensor, rate: float) -> Any
 
 register(
     "dropout(Tensor x, Tensor seeds, float rate) -> Tensor",
-    {"CPU": _on_cpu, "CUDA": _on_gpu},
+    {"CPU": _on_cpu, "CUDA": _on_gpu, ELSEWHERE: _plainly},
     shapes=_shape,
     save=_save,
     gradient=_gradient,

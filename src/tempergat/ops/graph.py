@@ -182,6 +182,13 @@ def _flatten(graph: Graph) -> tuple[list[Any], Any]:
     return children, (*facts, graph.self_loops, graph.padded, graph.index_dtype)
 
 
+def _flatten_with_keys(graph: Graph) -> tuple[list[Any], Any]:
+    children, facts = _flatten(graph)
+    names = ("src", "dst", "edge_id", "by_target", "by_source", "looped")
+    keys = [pytree.GetAttrKey(name) for name in names]
+    return list(zip(keys, children, strict=True)), facts
+
+
 def _unflatten(children: Any, context: Any) -> Graph:
     graph = Graph.__new__(Graph)
     graph.src, graph.dst, graph.edge_id = children[:3]
@@ -192,7 +199,11 @@ def _unflatten(children: Any, context: Any) -> Graph:
 
 
 pytree.register_pytree_node(
-    Graph, _flatten, _unflatten, serialized_type_name="tempergat.Graph"
+    Graph,
+    _flatten,
+    _unflatten,
+    serialized_type_name="tempergat.Graph",
+    flatten_with_keys_fn=_flatten_with_keys,
 )
 
 

@@ -13,6 +13,8 @@ from torch.autograd import forward_ad
 library = torch.library.Library(  # type: ignore[no-untyped-call]
     "tempergat", "FRAGMENT"
 )
+# The dispatch key of all devices that an op has no work of its own for.
+ELSEWHERE = "CompositeExplicitAutograd"
 _functions: dict[str, Any] = {}
 
 
@@ -51,6 +53,7 @@ def register(
         "setup_context": save,
         "backward": gradient,
         "vmap": fold,
+        "jvp": _refuse_forward_mode,
     }
     members = {key: staticmethod(rule) for key, rule in rules.items()}
     _functions[name] = type(name, (torch.autograd.Function,), members)
@@ -117,16 +120,25 @@ def in_forward_mode() -> bool:
     return forward_ad._current_level >= 0
 
 
+def needs_plain() -> bool:
+    """Whether only torch's own ops will do: in forward mode, and to be exported."""
+    return in_forward_mode() or torch.compiler.is_exporting()
+
+
 def _refuse_tangents(arguments: Any) -> None:
     for x in arguments:
         if not isinstance(x, Tensor):
             continue
         _, tangent = forward_ad.unpack_dual(x)  # type: ignore[no-untyped-call]
         if tangent is not None:
-            raise RuntimeError(
-                "the fused kernels have no forward-mode derivative; run the layer's "
-                "forward pass inside the dual level too, where it takes plain PyTorch"
-            )
+            _refuse_forward_mode()
+
+
+def _refuse_forward_mode(*_: Any) -> Any:
+    raise RuntimeError(
+        "the fused kernels have no forward-mode derivative; run the layer's forward "
+        "pass inside the forward-mode transform too, where it takes plain PyTorch"
+    )
 
 
 def fold(x: Tensor, dim: int | None, axis: int, size: int) -> Tensor:

@@ -22,9 +22,10 @@ from tempergat.ops import cpu
 from tempergat.ops.dropout import dropout
 from tempergat.ops.graph import Rows
 from tempergat.ops.registration import (
+    ELSEWHERE,
     call,
     fold,
-    in_forward_mode,
+    needs_plain,
     refuse_second_derivative,
     register,
     save_nothing,
@@ -119,7 +120,9 @@ class SparseFeatures:
 
     def to_dense(self) -> Tensor:
         """The matrix with its zeros."""
-        row = torch.repeat_interleave(self.by_node.pointer.diff().long())
+        row = torch.repeat_interleave(
+            self.by_node.pointer.diff().long(), output_size=self.values.size(0)
+        )
         dense = self.values.new_zeros(self.shape)
         return dense.index_put((row, self.by_node.other.long()), self.values)
 
@@ -129,6 +132,13 @@ class SparseFeatures:
 
 def _flatten(features: SparseFeatures) -> tuple[list[Any], Any]:
     return [features.by_node, features.by_feature, features.values], features.shape
+
+
+def _flatten_with_keys(features: SparseFeatures) -> tuple[list[Any], Any]:
+    children, shape = _flatten(features)
+    names = ("by_node", "by_feature", "values")
+    keys = [pytree.GetAttrKey(name) for name in names]
+    return list(zip(keys, children, strict=True)), shape
 
 
 def _unflatten(children: Any, shape: Any) -> SparseFeatures:
@@ -143,6 +153,7 @@ pytree.register_pytree_node(
     _flatten,
     _unflatten,
     serialized_type_name="tempergat.SparseFeatures",
+    flatten_with_keys_fn=_flatten_with_keys,
 )
 
 
@@ -166,7 +177,7 @@ def linear(
             "sparse features have no gradient; pass features.to_dense() where one is "
             "wanted"
         )
-    if in_forward_mode():
+    if needs_plain():
         x = features.to_dense().to(weight.dtype)
         return torch.nn.functional.linear(x, weight, bias)
     out_NBO: Tensor = call(
@@ -276,7 +287,7 @@ _EDGES = "Tensor ccol, Tensor row, Tensor column_element"
 register(
     "sparse_linear(Tensor values, Tensor weight, Tensor crow, Tensor col, "
     f"Tensor element, {_EDGES}) -> Tensor",
-    {"CPU": _forward, "CUDA": _forward},
+    {ELSEWHERE: _forward},
     shapes=_forward_shape,
     save=_save,
     gradient=_gradient,
@@ -284,7 +295,7 @@ register(
 )
 register(
     f"sparse_linear_backward(Tensor dout, Tensor values, {_EDGES}) -> Tensor",
-    {"CPU": _backward, "CUDA": _backward},
+    {ELSEWHERE: _backward},
     shapes=_backward_shape,
     save=save_nothing,
     gradient=refuse_second_derivative("pass features.to_dense(), which has any"),
