@@ -1,7 +1,10 @@
 """Many models' dense products are each model's own."""
 
+from typing import Any
+
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tempergat.ops.dense import linear
 
@@ -69,3 +72,25 @@ def test_a_factor_is_saved_only_for_the_other_s_gradient() -> None:
 def test_maps_to_nothing_give_nothing() -> None:
     x, weight = torch.randn(7, 5), torch.randn(4, 0, 5)
     assert torch.vmap(linear, in_dims=(None, 0))(x, weight).shape == (4, 7, 0)
+
+
+class LargestArgument(TorchDispatchMode):
+    """Keeps the number of elements of the largest argument of our ops."""
+
+    seen = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if str(func).startswith("tempergat"):
+            self.seen = max(self.seen, *(x.numel() for x in args))
+        return func(*args, **(kwargs or {}))
+
+
+def test_weights_are_not_repeated_for_the_rows_of_a_jacobian() -> None:
+    x, weight = torch.randn(4, 2, 20), torch.randn(4, 3, 20)
+    with LargestArgument() as largest:
+        jacobian = torch.vmap(torch.func.jacrev(linear))(x, weight)
+    assert largest.seen == weight.numel()
+    expected = torch.vmap(torch.func.jacrev(torch.nn.functional.linear))(x, weight)
+    torch.testing.assert_close(jacobian, expected)

@@ -108,25 +108,40 @@ def _summed(gradient_NBF: Tensor, sets: int) -> Tensor:
     return gradient_NBF.sum(1, keepdim=True)
 
 
-def _fold_features(x: Tensor, dim: int | None, models: int, size: int) -> Tensor:
-    """Features for ``size`` times ``models`` models."""
-    if dim is not None:
-        return x.movedim(dim, 1).expand(-1, -1, models, -1).flatten(1, 2)
-    return x if x.size(1) == 1 else fold(x, None, 1, size)
-
-
 def _fold_linear(info: Any, in_dims: Any, x: Tensor, weight: Tensor) -> Any:
     size = info.batch_size
-    weight = fold(weight, in_dims[1], 0, size)
-    x = _fold_features(x, in_dims[0], weight.size(0) // size, size)
+    x_dim, weight_dim = in_dims
+    # What the calls share is not repeated.
+    if weight_dim is None:
+        x = fold(x, x_dim, 0, size)
+        return call("dense_linear", x, weight).unflatten(0, (size, -1)), 0
+    if x_dim is None and x.size(1) > 1:
+        weight = fold(weight, weight_dim, 1, size)
+        return call("dense_linear", x, weight).unflatten(2, (size, -1)), 2
+    weight = fold(weight, weight_dim, 0, size)
+    x = _fold_features(x, x_dim, weight.size(0) // size)
     return call("dense_linear", x, weight).unflatten(1, (size, -1)), 1
 
 
 def _fold_outer(info: Any, in_dims: Any, dout: Tensor, x: Tensor) -> Any:
     size = info.batch_size
-    dout = fold(dout, in_dims[0], 1, size)
-    x = _fold_features(x, in_dims[1], dout.size(1) // size, size)
+    dout_dim, x_dim = in_dims
+    if dout_dim is None:
+        x = fold(x, x_dim, 2, size)
+        return call("dense_outer", dout, x).unflatten(2, (size, -1)), 2
+    if x_dim is None and x.size(1) > 1:
+        dout = fold(dout, dout_dim, 2, size)
+        return call("dense_outer", dout, x).unflatten(1, (size, -1)), 1
+    dout = fold(dout, dout_dim, 1, size)
+    x = _fold_features(x, x_dim, dout.size(1) // size)
     return call("dense_outer", dout, x).unflatten(0, (size, -1)), 0
+
+
+def _fold_features(x: Tensor, dim: int | None, models: int) -> Tensor:
+    """Features for that many models in each call, or for all models of all calls."""
+    if dim is None:
+        return x
+    return x.movedim(dim, 1).expand(-1, -1, models, -1).flatten(1, 2)
 
 
 register(
