@@ -33,3 +33,8 @@ def test_many_seeds_at_once_drop_what_each_drops():
         assert torch.equal(shared[model], random.dropout(x[0, :, 0], 0.5, seed))
         kept = random.dropout(torch.ones_like(x[model]), 0.5, seed)
         assert torch.equal(x.grad[model], kept)
+
+
+def test_a_seed_may_lie_on_the_host():
+    x, seed = torch.randn(30, 7, device="cuda"), torch.tensor(5)
+    assert torch.equal(dropout(x, 0.5, seed), dropout(x, 0.5, seed.cuda()))

@@ -23,7 +23,7 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
         return random.dropout(x, rate, seed)
     rows = x.size(0) if x.dim() > 1 else x.numel()
     matrix = x.reshape(rows, 1, -1)
-    dropped: Tensor = call("dropout", matrix, seed.view(1), rate)
+    dropped: Tensor = call("dropout", matrix, seed.view(1).to(x.device), rate)
     return dropped.reshape(x.shape)
 
 

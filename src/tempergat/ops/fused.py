@@ -185,8 +185,9 @@ def _register(kind: _Kind) -> None:
         shapes=_backward_shapes,
         save=save_nothing,
         gradient=refuse_second_derivative(
-            "call tempergat.ops.reference, which can be differentiated any number "
-            "of times"
+            "call tempergat.ops.reference, or have the layer build its messages "
+            "(layer.register_message_forward_hook(lambda *_: None)): both can be "
+            "differentiated any number of times"
         ),
         fold=_fold(backward, (1, 1, *kind.heads_at, 1, 1), kind.heads_at[:4]),
     )
