@@ -63,9 +63,7 @@ def keep_mask(seed: Tensor, index: Tensor, rate: float) -> Tensor:
     return (random_bits(seed, index) >> 8) >= drop_threshold(rate)
 
 
-def keep_factor(
-    seed: Tensor, index: Tensor, rate: float, dtype: torch.dtype
-) -> Tensor:
+def keep_factor(seed: Tensor, index: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
     """What dropout multiplies elements by: 0, or 1 / (1 - rate) for those kept."""
     kept = keep_mask(seed, index, rate).to(dtype)
     # At a rate of 1 none is.
