@@ -181,6 +181,26 @@ def test_sparse_features_and_edges_first_seen_by_a_transform(layout):
         assert torch.allclose(found[name], p.grad, atol=1e-4), name
 
 
+@pytest.mark.parametrize("given", ["tensor", "graph"])
+def test_edges_may_be_an_argument_of_a_transformed_function(given):
+    conv = TemperGATConv(5, 4)
+    edges = Graph(EDGES, 10) if given == "graph" else EDGES
+
+    def loss(values, x, edges):
+        return functional_call(conv, values, (x, edges)).square().sum()
+
+    found = vmap(grad(loss), (0, None, None))(copies(conv), X, edges)
+    loss(dict(conv.named_parameters()), X, edges).backward()
+    for name, p in conv.named_parameters():
+        assert torch.allclose(found[name][1], p.grad, atol=1e-4), name
+
+
+def test_graphs_that_differ_between_models_are_refused_in_words():
+    conv = TemperGATConv(5, 4)
+    with pytest.raises(ValueError, match="in_dims=None"):
+        vmap(conv, (None, 0))(X, torch.stack([EDGES, EDGES]))
+
+
 def test_a_graph_first_used_by_a_transform_can_be_stored():
     conv, graph = TemperGATConv(5, 4), Graph(EDGES, 10)
     grad(lambda x: conv(x, graph).sum())(X)

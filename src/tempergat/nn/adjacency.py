@@ -17,7 +17,7 @@ from torch_geometric.utils import (
 )
 from torch_geometric.utils.sparse import ptr2index, set_sparse_value
 
-from tempergat.ops.graph import Graph, graph_cache, is_tracing
+from tempergat.ops.graph import Graph, as_constant, graph_cache, is_tracing
 
 
 class Adjacency(NamedTuple):
@@ -55,8 +55,11 @@ def resolve(
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
         return _from_torch_sparse(edge_index, size, self_loops, reverse)
 
-    if is_tracing() and isinstance(edge_index, EdgeIndex):
-        edge_index = edge_index.as_tensor()
+    if is_tracing():
+        if isinstance(edge_index, EdgeIndex):
+            edge_index = edge_index.as_tensor()
+    elif isinstance(edge_index, Tensor):
+        edge_index = as_constant(edge_index)
 
     def build() -> Graph:
         edges = edge_index

@@ -231,6 +231,19 @@ def _outside_modes(made_from: Tensor) -> Iterator[None]:
                 yield
 
 
+def as_constant(edge_index: Tensor) -> Tensor:
+    """Edges without the wrapper that torch.func's transforms give every argument."""
+    functorch = torch._C._functorch
+    while functorch.is_gradtrackingtensor(edge_index):
+        edge_index = functorch.get_unwrapped(edge_index)
+    if functorch.is_batchedtensor(edge_index):
+        raise ValueError(
+            "edge_index must be the same in all calls of a vmap; pass it with "
+            "in_dims=None, or join the graphs into one (torch_geometric.data.Batch)"
+        )
+    return edge_index
+
+
 def _check_edge_index(edge_index: Tensor) -> None:
     if not isinstance(edge_index, Tensor):
         raise TypeError(
