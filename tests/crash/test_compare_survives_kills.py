@@ -69,7 +69,7 @@ def _sweep_with_kills(
         hits += 1
 
 
-def _survive(nursery: Nursery, folder: Path, kills: int) -> None:
+def _assert_kills_change_nothing(nursery: Nursery, folder: Path, kills: int) -> None:
     write_graph(folder / "graph.npz")
     write_recipe(folder / "recipe.yaml", epochs=12)
     whole = folder / "whole"
@@ -89,11 +89,11 @@ def _survive(nursery: Nursery, folder: Path, kills: int) -> None:
 def test_eight_kills_change_nothing_in_the_table(
     nursery: Nursery, tmp_path: Path
 ) -> None:
-    _survive(nursery, tmp_path, 8)
+    _assert_kills_change_nothing(nursery, tmp_path, 8)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_change_nothing_in_the_table(
     nursery: Nursery, tmp_path: Path
 ) -> None:
-    _survive(nursery, tmp_path, 200)
+    _assert_kills_change_nothing(nursery, tmp_path, 200)

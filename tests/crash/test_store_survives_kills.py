@@ -65,7 +65,7 @@ def _assert_equal_to_an_uninterrupted_store(path: Path, folder: Path) -> None:
     connection.close()
 
 
-def _survive(folder: Path, kills: int) -> None:
+def _assert_kills_lose_nothing(folder: Path, kills: int) -> None:
     luck = random.Random(20)
     total = 0
     attempt = 0
@@ -77,9 +77,9 @@ def _survive(folder: Path, kills: int) -> None:
 
 
 def test_thirty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    _survive(tmp_path, 30)
+    _assert_kills_lose_nothing(tmp_path, 30)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    _survive(tmp_path, 200)
+    _assert_kills_lose_nothing(tmp_path, 200)

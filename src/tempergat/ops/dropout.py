@@ -5,13 +5,13 @@ memory: backward draws the bits again. A `vmap` over seeds gives [rows, seeds, c
 the layout in which many models' features lie.
 """
 
-import importlib.util
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tempergat.ops import cpu, random
+from tempergat.ops.gpu import has_triton
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 
 
@@ -37,15 +37,12 @@ def _on_cpu(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
 
 def _on_gpu(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     # Numbers reach a Triton kernel in float32.
-    if not _has_triton or x_RXC.dtype == torch.float64:
+    if not has_triton() or x_RXC.dtype == torch.float64:
         return _plainly(x_RXC, seeds_B, rate)
     # Triton takes long to import.
     from tempergat.ops import gpu_dropout
 
     return gpu_dropout.dropout(x_RXC, seeds_B, rate)
-
-
-_has_triton = importlib.util.find_spec("triton") is not None
 
 
 def _plainly(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from tempergat.ops import cpu
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.registration import (
     call,
     fold,
+    in_forward_mode,
     refuse_second_derivative,
     register,
     save_nothing,
@@ -36,7 +36,7 @@ def refusal(backend: str, graph: Graph, z: Tensor) -> str | None:
         return "an exported program holds plain PyTorch only"
     if z.device != graph.device:
         return f"the features are on {z.device}, the graph on {graph.device}"
-    if forward_ad._current_level >= 0:
+    if in_forward_mode():
         return "forward-mode differentiation goes through the reference"
     if backend == "cpu":
         return cpu.refusal(graph, z)

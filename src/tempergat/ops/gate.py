@@ -7,15 +7,14 @@ formula by itself.
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from tempergat.ops.gpu import has_triton
 from tempergat.ops.graph import is_tracing
+from tempergat.ops.registration import in_forward_mode
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -55,14 +54,9 @@ def fused(logit: Tensor, x: Tensor) -> bool:
         and x.device == logit.device
         and not is_tracing()
         and not torch._C._are_functorch_transforms_active()
-        and forward_ad._current_level < 0
-        and _has_triton()
+        and not in_forward_mode()
+        and has_triton()
     )
-
-
-@functools.cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
 
 
 class _SigmoidGate(torch.autograd.Function):

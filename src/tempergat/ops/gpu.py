@@ -36,8 +36,14 @@ def refusal(graph: Graph, z: Tensor) -> str | None:
 
 
 @functools.cache
+def has_triton() -> bool:
+    """Whether Triton is installed."""
+    return importlib.util.find_spec("triton") is not None
+
+
+@functools.cache
 def _device_refusal(device: int) -> str | None:
-    if importlib.util.find_spec("triton") is None:
+    if not has_triton():
         return "triton is not installed; it comes with CUDA builds of torch"
     if torch.cuda.get_device_capability(device) < (8, 0):
         name = torch.cuda.get_device_name(device)

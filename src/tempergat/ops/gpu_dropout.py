@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu_kernels import _mix32, on_device
+from tempergat.ops.gpu_kernels import mix32, on_device
 from tempergat.ops.random import drop_threshold, keep_scale
 
 _TILE = 1024
@@ -32,8 +32,8 @@ def _dropout_kernel(  # type: ignore[no-untyped-def]
     column = place % columns
     element = row * columns + column
     seed = tl.load(seeds_ptr + which, mask=place < width, other=0)
-    bits = _mix32(element.to(tl.uint32) ^ seed.to(tl.uint32))
-    bits = _mix32(bits ^ (element >> 32).to(tl.uint32) ^ (seed >> 32).to(tl.uint32))
+    bits = mix32(element.to(tl.uint32) ^ seed.to(tl.uint32))
+    bits = mix32(bits ^ (element >> 32).to(tl.uint32) ^ (seed >> 32).to(tl.uint32))
     source = element if SHARED else row * width + place
     x = tl.load(x_ptr + source, mask=inside, other=0.0)
     factor = tl.where((bits >> 8) >= threshold, scale, 0.0)

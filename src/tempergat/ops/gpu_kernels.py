@@ -94,7 +94,7 @@ def load_item(items_ptr, number):
 
 
 @triton.jit
-def _mix32(x):
+def mix32(x):
     x = x ^ (x >> 16)
     x = x * 0x7FEB352D
     x = x ^ (x >> 15)
@@ -111,8 +111,8 @@ def keep_factor(seed_ptr, heads, within, edge_id, threshold, keep_scale):
     edge_id = edge_id.to(tl.int64)
     low = (edge_id & 0xFFFFFFFF).to(tl.uint32)
     high = ((edge_id >> 32) & 0xFFFFFFFF).to(tl.uint32)
-    bits = _mix32(low[:, None] ^ seed_low[None, :])
-    bits = _mix32(bits ^ high[:, None] ^ seed_high[None, :])
+    bits = mix32(low[:, None] ^ seed_low[None, :])
+    bits = mix32(bits ^ high[:, None] ^ seed_high[None, :])
     kept = (bits >> 8).to(tl.int32) >= threshold
     return tl.where(kept, keep_scale, 0.0)
 

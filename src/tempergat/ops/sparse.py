@@ -11,7 +11,6 @@ V sets of values (1 or B).
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from tempergat.ops import cpu
 from tempergat.ops.dropout import dropout
+from tempergat.ops.gpu import has_triton
 from tempergat.ops.graph import Rows
 from tempergat.ops.registration import (
     ELSEWHERE,
@@ -200,7 +200,7 @@ def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
     if x.device.type == "cpu" and x.dtype in cpu.STORAGE and not cpu.library.problem:
         work = torch.float64 if x.dtype == torch.float64 else torch.float32
         out = cpu.aggregate(rows, values_KV.to(work), x)
-    elif x.is_cuda and importlib.util.find_spec("triton") is not None:
+    elif x.is_cuda and has_triton():
         from tempergat.ops import gpu_sparse
 
         out = gpu_sparse.aggregate(rows, values_KV, x)
