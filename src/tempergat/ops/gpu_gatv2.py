@@ -66,6 +66,15 @@ def _tile(z: Tensor, lanes: int) -> Tile:
     return choose_tile(heads, channels, size, width, lanes)
 
 
+def _backward_tile(z: Tensor) -> tuple[Tile, int]:
+    """The tile of both backward passes, and the steps whose rows are on their way."""
+    if z.element_size() > 2:
+        return _tile(z, lanes=128), 1
+    tile = _tile(z, lanes=256)._replace(unroll=2)
+    # Rows on their way lie in shared memory, which has no room for many wide ones.
+    return tile, 3 if tile.edges * tile.heads * tile.channels <= 1024 else 1
+
+
 @triton.jit
 def _fetch_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constexpr):
     """The nodes at the other end of a step's edges."""
@@ -74,6 +83,13 @@ def _fetch_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constex
         slots = first + k * BLOCK_E + tl.arange(0, BLOCK_E)
         nodes = nodes + (tl.load(other_ptr + slots, mask=slots < end, other=0),)
     return nodes
+
+
+@triton.jit
+def _fetch_end(other_ptr, first, end, BLOCK_E: tl.constexpr):
+    """The nodes at the other end of these edges; past the end, of the last again."""
+    slots = tl.minimum(first + tl.arange(0, BLOCK_E), end - 1)
+    return tl.load(other_ptr + slots).to(tl.int64)
 
 
 @triton.jit
@@ -196,7 +212,7 @@ def _target_kernel(
     H: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
-    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
+    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
@@ -215,15 +231,12 @@ def _target_kernel(
         lse = tl.load(column, mask=head_within, other=float("inf"))
         delta = tl.load(column + H, mask=head_within, other=0.0)
         dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
-        for s in range(start, end, BLOCK_E * UNROLL):
+        for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
             rows_j = ()
             for k in tl.static_range(UNROLL):
-                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-                live = slots < end
-                j = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
-                inside = live[:, None, None] & within[None]
+                j = _fetch_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
                 theirs = j[:, None, None] * (H * C)
-                z = tl.load(z_cells + theirs, mask=inside, other=0.0)
+                z = tl.load(z_cells + theirs, mask=within[None], other=0.0)
                 rows_j = rows_j + (z,)
             for k in tl.static_range(UNROLL):
                 slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
@@ -278,7 +291,7 @@ def _source_kernel(
     H: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
-    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
+    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
     cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
@@ -292,33 +305,27 @@ def _source_kernel(
     dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     z_cells, dout_cells = (z_dst_ptr + cell)[None], (dout_ptr + cell)[None]
     lse_cells = (statistics_ptr + heads)[None]
-    ahead = _fetch_ends(other_ptr, start, end, BLOCK_E, UNROLL)
-    for s in range(start, end, BLOCK_E * UNROLL):
-        ends = ahead
-        ahead = _fetch_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
-        targets = ()
+    for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
         rows_i = ()
         for k in tl.static_range(UNROLL):
-            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-            live = slots < end
-            inside = live[:, None, None] & within[None]
-            i = ends[k].to(tl.int64)
+            i = _fetch_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
+            column = lse_cells + i[:, None] * (2 * H)
+            lse = tl.load(column, mask=head_within[None], other=float("inf"))
+            delta = tl.load(column + H, mask=head_within[None], other=0.0)
             theirs = i[:, None, None] * (H * C)
-            z = tl.load(z_cells + theirs, mask=inside, other=0.0)
-            dout = tl.load(dout_cells + theirs, mask=inside, other=0.0)
-            targets = targets + (i,)
-            rows_i = rows_i + ((z, dout),)
+            z = tl.load(z_cells + theirs, mask=within[None], other=0.0)
+            dout = tl.load(dout_cells + theirs, mask=within[None], other=0.0)
+            rows_i = rows_i + ((z, dout, lse, delta),)
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
             live = slots < end
             inside = live[:, None, None] & within[None]
             live_head = live[:, None] & head_within[None, :]
-            column = lse_cells + targets[k][:, None] * (2 * H)
-            # A weight of an edge that is not there is exp(-inf).
-            lse = tl.load(column, mask=live_head, other=float("inf"))
-            delta = tl.load(column + H, mask=live_head, other=0.0)
             v = _widen(rows_i[k][0]) + z_j[None]
             dout = _widen(rows_i[k][1])
+            # A weight of an edge that is not there is exp(-inf).
+            lse = tl.where(live[:, None], rows_i[k][2], float("inf"))
+            delta = rows_i[k][3]
             if EDGE or DWEIGHT:
                 place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
             if EDGE:
@@ -374,13 +381,13 @@ def backward(
     dedge = z_dst.new_empty(0, heads, channels)
     if edge is not None:
         dedge = torch.zeros_like(edge)
-    tile = _tile(z_src, lanes=128)
+    tile, stages = _backward_tile(z_src)
     blocks = divide_up(heads, tile.heads)
     dropped = dropout_of(dropout, dropout_seed)
     numbers = (dropped.threshold, dropped.keep_scale, negative_slope)
     constants = (
         *tile.constants(heads, channels), edge is not None, dweights is not None,
-        dropped.on,
+        dropped.on, stages,
     )  # fmt: skip
     with on_device(z_src):
         target_plan = schedule(by_target[0])
