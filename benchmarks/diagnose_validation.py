@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from scipy import stats as scipy_stats
 
+from tempergat.cli.graphs import load_settings
 from tempergat.data import Dataset, csbm, load
 from tempergat.study import atomic
 from tempergat.study.diagnose import SCREENED, diagnose
@@ -341,7 +342,7 @@ def main() -> None:
             facts = {"graph": name, **dict.fromkeys(list(generated()[0])[1:], "")}
             with Store(options.store) as store:
                 device = torch.device(options.device)
-                recipe = load_recipe(name)
+                _, recipe = load_settings(name, None)
                 keep(rows_of(load(name), recipe, facts, store, device, None))
     text = page([{k: str(v) for k, v in line.items()} for line in lines])
     atomic.write_text(DOCS, text)
