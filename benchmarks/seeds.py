@@ -221,16 +221,15 @@ def main() -> None:
     options = parser.parse_args()
     device = torch.device(options.device)
     dataset = load("cora")
-    rows = []
     for method in options.methods:
         for dropout in options.dropout:
             found = compare(dataset, method, dropout, options.seeds, device)
             print(*found, sep="\n", flush=True)
-            rows += found
+            save(found, device)
     for name in options.whole:
-        rows.append(whole_study(name, options.seeds, device))
-        print(rows[-1], flush=True)
-    save(rows, device)
+        row = whole_study(name, options.seeds, device)
+        print(row, flush=True)
+        save([row], device)
 
 
 if __name__ == "__main__":
