@@ -245,6 +245,11 @@ def tuned_runs(name: str, settings: dict[str, dict[str, Any]]) -> list[Run]:
     ]
 
 
+def collapse(run: Run) -> Run:
+    last = replace(run.scores["last_epoch"], train=0.2)
+    return replace(run, scores={**run.scores, "last_epoch": last})
+
+
 def test_the_page_shows_settings_and_says_what_falls_short(tmp_path: Path) -> None:
     results = tmp_path / "results"
     shutil.copytree(RESULTS / "paper", results / "paper")
@@ -252,8 +257,9 @@ def test_the_page_shows_settings_and_says_what_falls_short(tmp_path: Path) -> No
     trials = [trial(1, 80.0, backbone=backbone) for backbone in BACKBONES]
     (results / "tuning").mkdir()
     (results / "tuning" / "cora_trials.csv").write_text(trials_csv("cora", trials))
+    runs = tuned_runs("cora", settings)
     with Store(tmp_path / "store") as store:
-        store.put_group(tuned_runs("cora", settings))
+        store.put_group(collapse(r) if r.method == "gated" else r for r in runs)
         export_runs(store, results / "tuned.csv")
     found, page = reproduce_tuned(results, tmp_path / "docs")
     text = page.read_text()
@@ -262,6 +268,7 @@ def test_the_page_shows_settings_and_says_what_falls_short(tmp_path: Path) -> No
     assert short in text
     assert "| gat | 0.02 |" in text
     assert "82.20 ± " in text
+    assert "less than half of the training nodes right: gated 5." in text
 
 
 def test_runs_with_other_settings_than_those_found_are_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """docs/tuned.md, made from results/: the searched settings and their test scores."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +28,14 @@ class TunedResult:
         plan: The search.
         trials: The best trial of each backbone, as a line of its table.
         result: Test scores of all methods with the settings found.
+        collapsed: Runs by method that end with less than half of the training nodes
+            right.
     """
 
     plan: SearchPlan
     trials: dict[str, dict[str, str]]
     result: DatasetResult
+    collapsed: dict[str, int]
 
     @property
     def verdict(self) -> str:
@@ -44,6 +48,20 @@ class TunedResult:
         short = self.plan.expected - mean
         told = f"{short:.2f} short of it" if short > 0 else "reached"
         return f"{sentence}; about {self.plan.expected:g} was expected: {told}."
+
+    @property
+    def warning(self) -> str:
+        """Which methods collapse with their backbone's settings; empty if none does."""
+        if not self.collapsed:
+            return ""
+        counts = ", ".join(f"{m} {n}" for m, n in self.collapsed.items())
+        return (
+            "\nRuns that end with less than half of the training nodes right: "
+            f"{counts}. These are not fits that\ngeneralise badly but collapses: with "
+            "the backbone's settings the loss stays near that of guessing\nand decay "
+            "takes the weights away. What a search of the variant's own would find is "
+            "another question.\n"
+        )
 
 
 def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...], Path]:
@@ -97,7 +115,12 @@ def _tuned(
         _refuse_other_settings(plan, best[backbone], runs)
     # One metric throughout: these searches are on accuracy.
     result = dataset_result(runs, PAPER_METHODS, BACKBONE_OF)
-    return TunedResult(plan, best, result)
+    collapsed = Counter(
+        run.method
+        for run in runs
+        if run.status == "done" and run.scores["last_epoch"].train < 0.5
+    )
+    return TunedResult(plan, best, result, dict(collapsed))
 
 
 def _refuse_other_settings(
@@ -156,4 +179,5 @@ def _section(tuned: TunedResult) -> str:
         + markdown_rows(["backbone", *settings, "validation"], rows)
         + f"\n{tuned.verdict}\n\n"
         + as_markdown(result_table(tuned.result))
+        + tuned.warning
     )
