@@ -1,4 +1,4 @@
-"""Measurements of a graph, the screening's advice, and the command around them."""
+"""Measurements of a graph, what a screening shows, and the command around them."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tempergat.cli import noise as noise_command
 from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
 from tempergat.errors import UserError
-from tempergat.study.diagnose import advise, diagnose, validation_scores
+from tempergat.study.diagnose import diagnose, screening_of, validation_scores
 from tempergat.study.measure import measure, separability
 from tempergat.study.records import Run, Scores
 from tempergat.study.store import Store
@@ -112,43 +112,52 @@ def test_test_labels_play_no_part_in_the_measurements() -> None:
     assert measure(replace(graph, data=data)) == measure(graph)
 
 
-def test_a_method_clearly_better_than_all_plain_ones_is_picked() -> None:
+def test_a_method_clearly_better_than_all_plain_ones_is_shown_to_be() -> None:
     means = {"gcn": 70.0, "gat": 71.0, "gatv2": 71.0, "temp_gated": 76.0}
-    advice = advise(screening(means), validation_nodes=500)
-    assert (advice.pick, advice.certainty) == ("temp_gated", "shown")
-    assert advice.screened[0].best_in == pytest.approx(1.0)
-    assert "better here than" in advice.sentence
+    found = screening_of(screening(means), validation_nodes=500)
+    assert (found.best, found.finding) == ("temp_gated", "shown")
+    assert found.screened[0].best_in == pytest.approx(1.0)
+    assert "temp_gated is better here than" in found.sentence
 
 
-def test_within_noise_the_best_plain_method_is_picked() -> None:
-    means = {"gcn": 60.0, "gat": 71.0, "gatv2": 70.0, "temp_gated": 71.1}
-    advice = advise(screening(means), validation_nodes=500)
-    assert (advice.pick, advice.certainty) == ("gat", "no difference")
-    assert "no difference was shown between gat and" in advice.sentence
-    assert "temp_gated" in advice.sentence
-    assert "gcn" not in advice.alike
+def test_within_noise_no_difference_is_told() -> None:
+    means = {"gcn": 60.0, "gat": 71.0, "gatv2": 70.0, "temp_gated": 71.2}
+    found = screening_of(screening(means), validation_nodes=500)
+    assert (found.best, found.best_plain) == ("temp_gated", "gat")
+    assert found.finding == "no difference"
+    assert "no difference was shown between it and gat" in found.sentence
+    assert "gcn" not in found.alike
 
 
 def test_a_plain_method_better_than_all_others_is_shown_to_be() -> None:
-    advice = advise(screening({"gcn": 80.0, "gat": 70.0, "gated": 70.0}), 500)
-    assert (advice.pick, advice.certainty) == ("gcn", "shown")
-    assert "better here than every other method" in advice.sentence
+    found = screening_of(screening({"gcn": 80.0, "gat": 70.0, "gated": 70.0}), 500)
+    assert (found.best, found.finding) == ("gcn", "shown")
+    assert "better here than every other method" in found.sentence
 
 
 def test_one_run_shows_nothing() -> None:
-    advice = advise(screening({"gat": 70.0, "gated": 90.0}, seeds=1), 500)
-    assert (advice.pick, advice.certainty) == ("gat", "too few runs")
+    found = screening_of(screening({"gat": 70.0, "gated": 90.0}, seeds=1), 500)
+    assert found.finding == "too few runs"
+    assert "so few runs show nothing" in found.sentence
 
 
 def test_a_method_that_never_finished_is_named() -> None:
     scores = screening({"gat": 70.0, "gatv2": 60.0})
     scores["gated"] = dict.fromkeys(range(8))
-    assert advise(scores, 500).failed == ("gated",)
+    assert screening_of(scores, 500).failed == ("gated",)
+
+
+def test_the_only_method_that_finished_is_not_called_better() -> None:
+    scores = screening({"gat": 70.0})
+    scores["gated"] = dict.fromkeys(range(8))
+    found = screening_of(scores, 500)
+    assert found.finding == "too few runs"
+    assert found.sentence == "only gat finished a run; there is nothing to compare"
 
 
 def test_the_luck_of_few_validation_nodes_is_told() -> None:
     scores = screening({"gat": 80.0, "gated": 70.0}, spread=0.0)
-    assert advise(scores, 100).luck == pytest.approx(4.0, abs=0.1)
+    assert screening_of(scores, 100).luck == pytest.approx(4.0, abs=0.1)
 
 
 def test_the_screening_is_kept_and_not_trained_twice(tmp_path: Path) -> None:
@@ -180,13 +189,21 @@ def test_a_screening_without_a_plain_method_is_refused(tmp_path: Path) -> None:
         diagnose(csbm(n=80), quick_recipe(), store, CPU, methods=("gated",))
 
 
+def test_a_screening_of_one_method_is_refused(tmp_path: Path) -> None:
+    with (
+        Store(tmp_path / "store.sqlite") as store,
+        pytest.raises(UserError, match="gat alone has nothing to be compared with"),
+    ):
+        diagnose(csbm(n=80), quick_recipe(), store, CPU, methods=("gat",))
+
+
 def save(graph: Dataset, path: Path) -> None:
     names = ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")
     np.savez(path, **{name: graph.data[name].numpy() for name in names})
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_the_command_measures_screens_and_advises(
+def test_the_command_measures_and_screens_and_recommends_nothing(
     tmp_path: Path, as_json: bool
 ) -> None:
     save(csbm(n=80, d=8), tmp_path / "mine.npz")
@@ -202,7 +219,14 @@ def test_the_command_measures_screens_and_advises(
     assert result.exit_code == 0
     if as_json:
         found = json.loads(result.stdout)
-        assert found["advice"]["pick"] in ("gat", "gated")
+        assert set(found["screening"]) == {
+            "best",
+            "best_plain",
+            "finding",
+            "screened",
+            "failed",
+            "luck",
+        }
         assert found["measurements"]["own"]["signal_to_noise"] > 0
         assert found["sentence"]
     else:

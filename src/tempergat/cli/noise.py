@@ -1,4 +1,4 @@
-"""`tempergat noise` and `tempergat diagnose`: what noise does, and what to do then."""
+"""`tempergat noise` and `tempergat diagnose`: what noise does, and what a graph has."""
 
 import json
 from pathlib import Path
@@ -178,7 +178,8 @@ def diagnose(
 ) -> None:
     """Measure a graph, screen methods on it and say what that shows.
 
-    Methods are judged on validation nodes; test nodes play no part.
+    Methods are judged on validation nodes; test nodes play no part. Nothing is
+    recommended: see docs/diagnose.md for why. To choose a method, use compare.
     """
     from tempergat.cli.progress import duration
     from tempergat.cli.tables import error_console, output_console
@@ -243,26 +244,26 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
             f"{100 * entry.best_in:.0f} %",
             _place(entry),
         )
-        for entry in found.advice.screened
+        for entry in found.screening.screened
     )
     columns = ("method", "validation", "to best", "p", "comes first", "verdict")
     notes = [
         f"{found.runs} runs of {found.epochs} epochs, scored on validation nodes; p: "
         "paired t-test, Holm-corrected; comes first: in resamplings of the seeds.",
         "An accuracy on so many validation nodes has a standard error of "
-        f"{found.advice.luck:.1f} points: smaller differences may be the split's luck.",
+        f"{found.screening.luck:.1f} points: smaller differences may be luck.",
     ]
-    if found.advice.failed:
-        notes.append(f"No run finished of {', '.join(found.advice.failed)}.")
+    if found.screening.failed:
+        notes.append(f"No run finished of {', '.join(found.screening.failed)}.")
     print_table(
         console, Table(f"{found.dataset}: screening", columns, rows, tuple(notes))
     )
-    console.print(found.advice.sentence)
+    console.print(found.screening.sentence)
 
 
 def _place(entry: "Screened") -> str:
     if entry.against_best is None:
-        return "best"
+        return "highest mean"
     return "not told apart" if entry.is_alike else "worse"
 
 

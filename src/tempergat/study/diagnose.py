@@ -1,6 +1,8 @@
-"""Which method a graph needs: measurements, a short paired screening, and advice.
+"""A graph measured, and its methods compared in a short paired screening.
 
-Methods are judged on validation nodes; test nodes play no part.
+Methods are judged on validation nodes; test nodes play no part. Nothing is recommended:
+a pick made from such a screening was not found to beat always using one method, see
+docs/diagnose.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +28,7 @@ SCREENED = tuple(name for name, method in METHODS.items() if method.in_paper)
 PLAIN = ("gcn", "gat", "gatv2")
 _RESAMPLES = 10_000
 
-Certainty = Literal["shown", "no difference", "too few runs"]
+Finding = Literal["shown", "no difference", "too few runs"]
 
 
 @dataclass(frozen=True)
@@ -50,27 +52,24 @@ class Screened:
 
 
 @dataclass(frozen=True)
-class Advice:
-    """What to use.
+class Screening:
+    """What the runs show.
 
     Attributes:
-        pick: The method.
-        certainty: `shown` where the pick was told apart from the best plain method
-            (gcn, gat, gatv2) or, being that one itself, from all others; `no
-            difference` where the best method was not told apart from the best plain
-            one, which then is the pick.
         best: The method with the highest mean.
-        best_plain: The plain method with the highest mean.
+        best_plain: The plain method (gcn, gat, gatv2) with the highest mean.
+        finding: `shown` where the best method was told apart from the best plain one
+            or, being that one itself, from all others; `no difference` where it was
+            not.
         screened: All methods with a finished run, best first.
         failed: Methods without one.
         luck: Standard error, in percent, of an accuracy on so many validation nodes:
             smaller differences may be this split's luck.
     """
 
-    pick: str
-    certainty: Certainty
     best: str
     best_plain: str
+    finding: Finding
     screened: tuple[Screened, ...]
     failed: tuple[str, ...]
     luck: float
@@ -82,21 +81,22 @@ class Advice:
 
     @property
     def sentence(self) -> str:
-        """What the screening shows, in words; it recommends nothing beyond that."""
-        if self.certainty == "too few runs":
+        """What the screening shows, in words."""
+        others = ", ".join(method for method in self.alike if method != self.best)
+        if len(self.screened) == 1:
+            return f"only {self.best} finished a run; there is nothing to compare"
+        if self.finding == "too few runs":
+            return "so few runs show nothing; raise --runs"
+        if self.finding == "no difference":
             return (
-                f"{self.pick} comes first among the plain methods, but so few runs "
-                "show nothing; raise --runs"
+                f"{self.best} has the highest mean, but no difference was shown "
+                f"between it and {others}"
             )
-        if self.certainty == "no difference":
-            others = ", ".join(m for m in self.alike if m != self.pick)
-            return f"no difference was shown between {self.pick} and {others}"
-        if self.pick == self.best_plain:
-            return f"{self.pick} is better here than every other method screened"
-        others = ", ".join(m for m in self.alike if m != self.pick)
+        if self.best == self.best_plain:
+            return f"{self.best} is better here than every other method screened"
         also = f"; not told apart from it: {others}" if others else ""
         return (
-            f"{self.pick} is better here than {self.best_plain}, the best of the "
+            f"{self.best} is better here than {self.best_plain}, the best of the "
             f"plain methods{also}"
         )
 
@@ -107,7 +107,7 @@ class Diagnosis:
 
     dataset: str
     measurements: Measurements
-    advice: Advice
+    screening: Screening
     runs: int
     epochs: int
 
@@ -123,14 +123,14 @@ def diagnose(
     epochs: int = SCREENING_EPOCHS,
     on_progress: OnProgress | None = None,
 ) -> Diagnosis:
-    """Measures a graph, screens methods on it and advises.
+    """Measures a graph and screens methods on it.
 
     Args:
         dataset: The graph, homogeneous.
         recipe: The settings.
         store: Where the screening's runs are kept.
         device: Where to train.
-        methods: What to screen; a plain one (gcn, gat, gatv2) among them.
+        methods: What to screen: two or more, a plain one (gcn, gat, gatv2) among them.
         runs: Seeds per method.
         epochs: Most epochs of a run.
         on_progress: Called after every epoch and every group.
@@ -143,6 +143,11 @@ def diagnose(
             f"none of {', '.join(methods)} is plain; screen gcn, gat or gatv2 too, to "
             "have something to be better than"
         )
+    if len(set(methods)) < 2:
+        raise UserError(
+            f"{methods[0]} alone has nothing to be compared with; screen two methods "
+            "or more"
+        )
     configs = [recipe.config_for(method) for method in methods]
     configs = [c.with_changes(epochs=min(epochs, c.epochs)) for c in configs]
     found = sweep(dataset, configs, range(runs), store, device, on_progress)
@@ -150,7 +155,7 @@ def diagnose(
     return Diagnosis(
         dataset=dataset.name,
         measurements=measure(dataset, configs[0].normalize_features),
-        advice=advise(validation_scores(found), int(labelled.sum())),
+        screening=screening_of(validation_scores(found), int(labelled.sum())),
         runs=runs,
         epochs=max(config.epochs for config in configs),
     )
@@ -167,21 +172,17 @@ def validation_scores(runs: Sequence[Run]) -> dict[str, dict[int, float | None]]
     return scores
 
 
-def advise(
+def screening_of(
     scores: Mapping[str, Mapping[int, float | None]], validation_nodes: int
-) -> Advice:
-    """What the scores of a screening recommend.
-
-    The best plain method (gcn, gat, gatv2), unless the method with the highest mean is
-    told apart from it: temperature and gates are recommended where they are shown to
-    help, not where they happen to come first.
+) -> Screening:
+    """What the scores of a screening show.
 
     Args:
         scores: Validation scores in percent by method and seed.
         validation_nodes: How many nodes they are over.
 
     Raises:
-        UserError: No method has a finished run.
+        UserError: No plain method has a finished run.
     """
     finished = {
         method: [score for score in found.values() if score is not None]
@@ -211,28 +212,23 @@ def advise(
         for method in sorted(means, key=means.__getitem__, reverse=True)
     )
     share = means[best] / 100.0
-    return Advice(
-        *_decide(screened, best, best_plain),
+    return Screening(
         best=best,
         best_plain=best_plain,
+        finding=_finding(screened, best, best_plain),
         screened=screened,
         failed=tuple(method for method in scores if method not in means),
         luck=100.0 * (share * (1 - share) / max(validation_nodes, 1)) ** 0.5,
     )
 
 
-def _decide(
-    screened: Sequence[Screened], best: str, best_plain: str
-) -> tuple[str, Certainty]:
-    others = [entry for entry in screened if entry.method != best]
-    if any(e.against_best is None or e.against_best.t_p is None for e in others):
-        return best_plain, "too few runs"
-    alike = {entry.method for entry in others if entry.is_alike}
-    if best == best_plain:
-        return best, "no difference" if alike else "shown"
-    if best_plain in alike:
-        return best_plain, "no difference"
-    return best, "shown"
+def _finding(screened: Sequence[Screened], best: str, best_plain: str) -> Finding:
+    compared = {e.method: e.against_best for e in screened if e.against_best}
+    if not compared or any(c.t_p is None for c in compared.values()):
+        return "too few runs"
+    alike = {method for method, c in compared.items() if c.verdict != "worse"}
+    told_apart = not alike if best == best_plain else best_plain not in alike
+    return "shown" if told_apart else "no difference"
 
 
 def _best_in(
@@ -261,4 +257,4 @@ def _best_in(
 
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as plain JSON values."""
-    return {**asdict(diagnosis), "sentence": diagnosis.advice.sentence}
+    return {**asdict(diagnosis), "sentence": diagnosis.screening.sentence}
