@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.utils import prune
 from torch_geometric.nn import (
     GAT,
     GATConv,
@@ -280,3 +281,51 @@ def test_what_a_user_attached_to_a_layer_stays():
     assert model[0].seen == 3
     assert "0.seen" in model.state_dict()
     assert model[0].nickname == "first"
+
+
+@pytest.mark.parametrize("gate", [None, "first"])
+def test_pruned_attention_vectors_stay_pruned(gate):
+    model = torch.nn.ModuleList([GATConv(6, 5)])
+    prune.l1_unstructured(model[0], "att_src", 0.5)
+    expected = model[0](X, EDGES)
+    upgrade(model, gate=gate)
+    assert_same(model[0](X, EDGES), expected)
+    assert (model[0].att_src == 0).any()
+
+
+def test_a_compiled_model_computes_with_the_new_layers():
+    compiled = torch.compile(TwoLayers(GATConv).eval(), backend="eager")
+    with torch.no_grad():
+        expected = compiled(X, EDGES)
+        upgrade(compiled, gate="post")
+        assert_same(compiled(X, EDGES), expected)
+        compiled.first.reset_temperature_and_gate()
+        assert (compiled(X, EDGES) - expected).abs().max() > 1e-3
+
+
+def compiled_by_torch(layer):
+    return torch.compile(layer, backend="eager")
+
+
+def compiled_in_place(layer):
+    layer.compile(backend="eager")
+    return layer
+
+
+@pytest.mark.parametrize("compile_layer", [compiled_by_torch, compiled_in_place])
+def test_a_layer_compiled_on_its_own_is_refused_and_nothing_is_changed(compile_layer):
+    model = torch.nn.ModuleList([GATConv(6, 6), compile_layer(GATConv(6, 6))])
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    with pytest.raises(ValueError, match="compiled on its own"):
+        upgrade(model, gate="post")
+    assert all(torch.equal(model.state_dict()[name], before[name]) for name in before)
+    assert type(model[0]) is GATConv
+
+
+def test_a_layer_with_a_method_of_its_own_is_left_alone_with_a_warning():
+    model = torch.nn.ModuleList([GATConv(6, 5)])
+    plain = model[0].forward
+    model[0].forward = lambda *arguments: 2 * plain(*arguments)
+    with pytest.warns(UserWarning, match=r"has its own forward\(\)"):
+        assert upgrade(model) == []
+    assert type(model[0]) is GATConv

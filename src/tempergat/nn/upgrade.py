@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._dynamo import OptimizedModule
 from torch_geometric.nn import GATConv, GATv2Conv
 from torch_geometric.nn.dense.linear import is_uninitialized_parameter
 
@@ -48,8 +49,9 @@ def upgrade(
 
     Raises:
         ValueError: The model is itself a PyG layer (it cannot be replaced in place), a
-            layer is lazy and has not seen an input yet, or, for a gate, its weights
-            cannot be rescaled: shared with another module, or parametrised.
+            layer is lazy and has not seen an input yet or was compiled on its own, or,
+            for a gate, its weights cannot be rescaled: shared with another module, or
+            parametrised.
     """
     if type(model) in _REPLACEMENTS:
         raise ValueError(
@@ -58,6 +60,8 @@ def upgrade(
         )
     places = _find(model)
     layers = list({id(old): old for _, _, old in places}.values())
+    for parent, _, layer in places:
+        _refuse_compiled(parent, layer)
     for layer in layers:
         _refuse_lazy(layer)
         if gate is not None:
@@ -86,15 +90,35 @@ def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
     places = []
     for parent in model.modules():
         for name, child in parent._modules.items():
-            if child is not None and type(child) in _REPLACEMENTS:
+            if not isinstance(child, (GATConv, GATv2Conv)):
+                continue
+            patched = [
+                n for n in child.__dict__ if callable(getattr(type(child), n, None))
+            ]
+            if type(child) in _REPLACEMENTS and not patched:
                 places.append((parent, name, child))
-            elif isinstance(child, (GATConv, GATv2Conv)):
-                warnings.warn(
-                    f"{type(child).__name__} is a subclass of PyG's layer and was left "
-                    f"as it is: what it changes is not known",
-                    stacklevel=3,
-                )
+                continue
+            problem = "is a subclass of PyG's layer"
+            if patched:
+                problem = f"has its own {', '.join(patched)}()"
+            warnings.warn(
+                f"{type(child).__name__} {problem} and was left as it is: what it "
+                f"changes is not known",
+                stacklevel=3,
+            )
     return places
+
+
+def _refuse_compiled(parent: nn.Module, layer: nn.Module) -> None:
+    # What was compiled goes on calling the old layer.
+    if (
+        isinstance(parent, OptimizedModule)
+        or layer.__dict__.get("_compiled_call_impl") is not None
+    ):
+        raise ValueError(
+            f"{layer} was compiled on its own; upgrade the model first, then compile "
+            f"the new layer"
+        )
 
 
 def _refuse_lazy(layer: nn.Module) -> None:
@@ -154,6 +178,10 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     """Moves the old layer's parts, and what a user attached to it, to the new."""
     reference = next(old.parameters())
     new.to(device=reference.device, dtype=reference.dtype)
+    # A pruned weight is no parameter any more, but made anew by a hook.
+    pruned = set(new._parameters) - set(old._parameters) - {"theta"}
+    for name in pruned:
+        del new._parameters[name]
     new._modules.update(old._modules)
     new._parameters.update(old._parameters)
     new._buffers.update(old._buffers)
