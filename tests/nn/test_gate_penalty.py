@@ -162,6 +162,16 @@ def test_checkpointing_does_not_count_a_call_twice():
     assert gate_penalty(layers).item() == 0.0
 
 
+def test_a_penalty_that_reentrant_checkpointing_hides_is_missed_aloud():
+    layers = two_layers()
+    x = X.clone().requires_grad_()
+    checkpoint(layers[0], x, EDGES, use_reentrant=True)
+    with pytest.warns(UserWarning, match="use_reentrant=False"):
+        assert gate_penalty(layers).item() == 0.0
+    run(layers)
+    gate_penalty(layers)
+
+
 def test_under_compile_the_penalty_and_its_gradient_are_the_same():
     layers = two_layers()
     out, _ = run(layers)

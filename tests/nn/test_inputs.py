@@ -163,6 +163,13 @@ class TestBadInput:
         conv = LAYERS[backbone](4, 3)
         assert "list" in error_of(lambda: conv(self.x, [[0, 1], [1, 2]]))
 
+    def test_numpy_arrays(self, backbone):
+        conv = LAYERS[backbone](4, 3)
+        with pytest.raises(TypeError, match="x must be a tensor, got ndarray"):
+            conv(self.x.numpy(), self.edges)
+        with pytest.raises(TypeError, match=r"edge_index must be a .*, got ndarray"):
+            conv(self.x, self.edges.numpy())
+
     def test_wrong_feature_width(self, backbone):
         conv = LAYERS[backbone](4, 3)
         message = error_of(lambda: conv(torch.randn(5, 6), self.edges))

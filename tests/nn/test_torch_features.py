@@ -82,6 +82,20 @@ def test_exported_program_runs_on_other_edges(backbone, gate):
     assert torch.allclose(program.module()(X, edges), conv(X, edges), atol=1e-6)
 
 
+@pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_a_traced_layer_passes_torchs_check_and_runs_on_other_edges(backbone, gate):
+    conv = LAYERS[backbone](5, 4, heads=2, gate=gate).eval()
+    traced = torch.jit.trace(conv, (X, EDGES))
+    edges = torch.randint(0, 10, (2, 17))
+    assert torch.allclose(traced(X, edges), conv(X, edges), atol=1e-6)
+
+
+def test_scripting_is_refused_in_words():
+    with pytest.raises(TypeError, match=r"use torch\.compile or torch\.export"):
+        torch.jit.script(build_model("temp_gated", 5, 8, 3))
+
+
 @pytest.mark.parametrize("strict", [True, False])
 def test_exported_for_any_number_of_nodes_and_edges(strict):
     conv = TemperGATConv(5, 4).eval()

@@ -244,6 +244,11 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         for name, side, value in (("source", 0, x_src), ("target", 1, x_dst)):
             if value is None:
                 continue
+            if not isinstance(value, Features):
+                raise TypeError(
+                    f"x must be a tensor, got {type(value).__name__} for the {name} "
+                    f"nodes; convert it with torch.as_tensor(x)"
+                )
             if len(value.shape) != 2:
                 raise ValueError(
                     f"x must have shape [num_nodes, channels], got "
@@ -286,8 +291,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         x_src: Features,
         static_shapes: bool,
     ) -> Adjacency:
-        device = getattr(edge_index, "device", x_src.device)
-        if not callable(device) and device != x_src.device:
+        device = getattr(edge_index, "device", None)
+        if isinstance(device, torch.device) and device != x_src.device:
             raise ValueError(
                 f"edge_index is on {device}, but x is on {x_src.device}; move one of "
                 f"them with .to()"
@@ -480,6 +485,12 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         if self.bias is not None:
             out = out + self.bias
         return out
+
+    def __prepare_scriptable__(self) -> Any:
+        raise TypeError(
+            f"{type(self).__name__} cannot be scripted, and torch.jit.script is "
+            f"deprecated; use torch.compile or torch.export"
+        )
 
     def __repr__(self) -> str:
         parts = [f"{self.in_channels}, {self.out_channels}, heads={self.heads}"]

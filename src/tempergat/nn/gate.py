@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
+
+from tempergat.ops.graph import is_tracing
 
 # How many calls a layer remembers when no one asks for the penalty: fewer in
 # evaluation, where no backward frees what they hold on to, and in compiled code, where
@@ -55,10 +58,12 @@ class GateMeans:
     def __init__(self) -> None:
         self._calls: list[tuple[int | None, _Kept]] = []
         self._compiled: tuple[_Kept, ...] = ()
+        self._trained_without_gradients = False
 
     def wanted(self) -> bool:
         """Whether gradients can come of a mean."""
-        return torch.is_grad_enabled() and not torch.compiler.is_exporting()
+        recording = torch.compiler.is_exporting() or torch._C._get_tracing_state()
+        return torch.is_grad_enabled() and not recording
 
     def record(self, totals: list[Tensor | None], count: int, training: bool) -> None:
         """Keeps one mean over a call's gates, unless none is wanted.
@@ -70,6 +75,8 @@ class GateMeans:
         """
         sums = [total for total in totals if total is not None]
         if not self.wanted() or not sums:
+            if training and not is_tracing():
+                self._trained_without_gradients = True
             return
         if torch.compiler.is_compiling():
             earlier = self._compiled[1 - _FEW_CALLS_KEPT :]
@@ -98,6 +105,14 @@ class GateMeans:
         self._compiled = ()
         trained = [k for k in kept if k.training]
         means = [k.mean for k in trained or kept]
+        if self._trained_without_gradients and not means and torch.is_grad_enabled():
+            warnings.warn(
+                "a gate is missing from gate_penalty: its layer ran without gradients, "
+                "under torch.no_grad or reentrant checkpointing; for the latter use "
+                "checkpoint(..., use_reentrant=False)",
+                stacklevel=3,
+            )
+        self._trained_without_gradients = False
         return torch.stack(means).mean() if means else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GateMeans:
