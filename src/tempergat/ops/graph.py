@@ -89,9 +89,12 @@ class Graph:
         kept = self.src != self.dst
         if self.padded:
             self.dst = torch.where(kept, self.dst, self.num_dst)
-        elif is_tracing() or not bool(kept.all()):
-            self.src, self.dst = self.src[kept], self.dst[kept]
-            self.edge_id = self.edge_id[kept]
+        else:
+            places = kept.nonzero().squeeze(1)
+            if is_tracing() or places.size(0) != self.num_edges:
+                self.src = self.src.index_select(0, places)
+                self.dst = self.dst.index_select(0, places)
+                self.edge_id = places.to(self.src.dtype)
         loops = torch.arange(
             min(self.num_src, self.num_dst),
             device=self.src.device,
@@ -139,7 +142,8 @@ class Graph:
             rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
             pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)
             position = order.to(key.dtype)
-            return Rows(pointer, other[order], position, self.edge_id[order])
+            ends, edge_id = (t.index_select(0, order) for t in (other, self.edge_id))
+            return Rows(pointer, ends, position, edge_id)
 
     def with_self_loops(self) -> Graph:
         """The same graph with exactly one self-loop per node, made once."""
@@ -218,7 +222,13 @@ def is_tracing() -> bool:
 
 def for_later(made_from: Tensor) -> AbstractContextManager[None]:
     """What is kept must be of use to training and after a transform has ended, too."""
-    return nullcontext() if is_tracing() else _outside_modes(made_from)
+    if is_tracing():
+        return nullcontext()
+    if not (
+        torch.is_inference_mode_enabled() or torch._C._are_functorch_transforms_active()
+    ):
+        return nullcontext()
+    return _outside_modes(made_from)
 
 
 @contextmanager
