@@ -106,16 +106,17 @@ inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
   Chunks chunks(edges, width);
   threads = larger<int64_t>(1, smaller(threads, chunks.count));
   bytes = (bytes + 127) / 64 * 64;
-  void* memory = nullptr;
-  if (posix_memalign(&memory, 64, size_t(threads * bytes))) return kOutOfMemory;
-  __builtin_memset(memory, 0, size_t(threads * bytes));
+  // Not every system can be asked for aligned memory.
+  void* room = calloc(size_t(threads * bytes + 64), 1);
+  if (!room) return kOutOfMemory;
+  char* memory = reinterpret_cast<char*>((uintptr_t(room) + 63) / 64 * 64);
 #pragma omp parallel num_threads(int(threads))
   {
     int64_t thread = 0;
 #ifdef _OPENMP
     thread = omp_get_thread_num();
 #endif
-    char* mine = static_cast<char*>(memory) + thread * bytes;
+    char* mine = memory + thread * bytes;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
       start(mine);
@@ -124,7 +125,7 @@ inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
       finish(chunk, mine);
     }
   }
-  free(memory);
+  free(room);
   return kDone;
 }
 template <class Work>

@@ -129,20 +129,45 @@ inline void over_heads(int64_t heads, const Work& work) {
   for (; h < heads; ++h) work(HeadLanes<1>{}, h);
 }
 
+// A vector's halves, added. GCC knows shuffles that shorten a vector from version 12 on.
+template <class A>
+inline Vec<A, 4> halved(Vec<A, 8> v) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return __builtin_shufflevector(v, v, 0, 1, 2, 3) +
+         __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+  Vec<A, 4> half[2];
+  __builtin_memcpy(half, &v, sizeof v);
+  return half[0] + half[1];
+#endif
+}
+template <class A>
+inline Vec<A, 8> halved(Vec<A, 16> v) {
+#if defined(__clang__) || __GNUC__ >= 12
+  return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+         __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+  Vec<A, 8> half[2];
+  __builtin_memcpy(half, &v, sizeof v);
+  return half[0] + half[1];
+#endif
+}
 template <class A>
 inline A sum(Vec<A, 4> v) {
+#if defined(__clang__) || __GNUC__ >= 12
   const Vec<A, 4> pairs = v + __builtin_shufflevector(v, v, 2, 3, 0, 1);
   return pairs[0] + pairs[1];
+#else
+  return (v[0] + v[2]) + (v[1] + v[3]);
+#endif
 }
 template <class A>
 inline A sum(Vec<A, 8> v) {
-  return sum<A>(__builtin_shufflevector(v, v, 0, 1, 2, 3) +
-                __builtin_shufflevector(v, v, 4, 5, 6, 7));
+  return sum<A>(halved<A>(v));
 }
 template <class A>
 inline A sum(Vec<A, 16> v) {
-  return sum<A>(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
-                __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+  return sum<A>(halved<A>(v));
 }
 
 template <int W, class A>
