@@ -6,10 +6,11 @@ dividing the logits by T > 0 equals dividing the attention vectors by T.
 
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
 from tempergat.ops import fused, reference
-from tempergat.ops.graph import Graph
+from tempergat.ops.graph import Graph, is_tracing
 
 
 class Choice(NamedTuple):
@@ -61,6 +62,12 @@ def gat(
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Also return the weights (after dropout), [edges, heads].
     """
+    _check_sources("z", z, graph)
+    heads = (z.size(1),)
+    _check_shape("score_src", score_src, graph.num_src, heads)
+    _check_shape("score_dst", score_dst, graph.num_dst, heads)
+    _check_shape("edge_score", edge_score, graph.src.size(0), heads)
+    _check_dropout(dropout, dropout_seed, z.size(1))
     arguments = (graph, z, score_src, score_dst, edge_score)
     settings = (negative_slope, dropout, dropout_seed)
     if explain(graph, z).backend != "reference":
@@ -96,9 +103,48 @@ def gatv2(
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Also return the weights (after dropout), [edges, heads].
     """
+    _check_sources("z_src", z_src, graph)
+    row = z_src.shape[1:]
+    _check_shape("z_dst", z_dst, graph.num_dst, row)
+    _check_shape("att", att, row[0], row[1:])
+    _check_shape("edge", edge, graph.src.size(0), row)
+    _check_dropout(dropout, dropout_seed, row[0])
     arguments = (graph, z_src, z_dst, att, edge)
     settings = (negative_slope, dropout, dropout_seed)
     if explain(graph, z_src).backend != "reference":
         return fused.gatv2(*arguments, *settings, return_weights)
     out, weights = reference.gatv2(*arguments, *settings)
     return out, weights if return_weights else None
+
+
+def _check_sources(name: str, z: Tensor, graph: Graph) -> None:
+    if z.dim() != 3:
+        raise ValueError(
+            f"{name} must have shape [{graph.num_src}, heads, channels], got "
+            f"{list(z.shape)}"
+        )
+    _check_shape(name, z, graph.num_src, z.shape[1:])
+
+
+def _check_shape(name: str, x: Tensor | None, rows: int, row: tuple[int, ...]) -> None:
+    """Kernels trust the shapes: what is not there would be read all the same."""
+    # A compiler is not to fix the sizes of what it traces.
+    if x is None or is_tracing() or x.shape == (rows, *row):
+        return
+    raise ValueError(
+        f"{name} must have shape {[rows, *row]}, as the graph and the features have, "
+        f"got {list(x.shape)}"
+    )
+
+
+def _check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
+    if dropout == 0.0:
+        return
+    if not 0.0 < dropout <= 1.0:
+        raise ValueError(f"dropout must be between 0 and 1, got {dropout}")
+    if seed is None or seed.dtype != torch.int64 or seed.numel() != heads:
+        got = "none" if seed is None else f"{seed.dtype} of shape {list(seed.shape)}"
+        raise ValueError(
+            f"dropout needs dropout_seed, one int64 for each of {heads} heads, got "
+            f"{got}"
+        )

@@ -1,0 +1,63 @@
+"""What the entry points refuse before a kernel reads what is not there."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from tempergat import ops
+from tempergat.ops import Graph
+
+GRAPH = Graph(torch.tensor([[0, 1, 4, 2], [1, 2, 0, 0]]), (5, 3))
+
+
+def _arguments(kind: str) -> dict[str, Any]:
+    if kind == "gat":
+        return {
+            "z": torch.randn(5, 2, 6),
+            "score_src": torch.randn(5, 2),
+            "score_dst": torch.randn(3, 2),
+            "edge_score": torch.randn(4, 2),
+        }
+    return {
+        "z_src": torch.randn(5, 2, 6),
+        "z_dst": torch.randn(3, 2, 6),
+        "att": torch.randn(2, 6),
+        "edge": torch.randn(4, 2, 6),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in ("gat", "gatv2") for name in _arguments(kind)],
+)
+def test_a_tensor_of_another_shape_is_refused_by_name(kind: str, name: str) -> None:
+    arguments = _arguments(kind)
+    call = getattr(ops, kind)
+    call(GRAPH, **arguments)
+    right = arguments[name]
+    for wrong in (right[:-1], torch.cat([right, right[:1]]), right[:, :1], right[0]):
+        with pytest.raises(ValueError, match="must have shape"):
+            call(GRAPH, **arguments | {name: wrong})
+    with pytest.raises(ValueError, match=f"^{name} must have shape"):
+        call(GRAPH, **arguments | {name: right[:-1]})
+
+
+@pytest.mark.parametrize("kind", ["gat", "gatv2"])
+@pytest.mark.parametrize(
+    ("seed", "seen"),
+    [
+        (None, "got none"),
+        (torch.arange(2, dtype=torch.int32), "got torch.int32"),
+        (torch.arange(1), r"got torch.int64 of shape \[1\]"),
+    ],
+)
+def test_dropout_needs_a_seed_for_every_head(kind: str, seed: Any, seen: str) -> None:
+    with pytest.raises(ValueError, match=seen):
+        getattr(ops, kind)(GRAPH, **_arguments(kind), dropout=0.5, dropout_seed=seed)
+
+
+def test_a_rate_above_one_is_refused() -> None:
+    seed = torch.arange(2)
+    with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
+        ops.gat(GRAPH, **_arguments("gat"), dropout=1.5, dropout_seed=seed)
