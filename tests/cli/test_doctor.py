@@ -2,10 +2,13 @@
 
 import json
 from importlib import metadata
+from pathlib import Path
 
+import pytest
 import torch
 
 from tempergat.ops import Graph, explain
+from tempergat.ops import cpu as kernels
 from tests.cli.conftest import Command
 
 
@@ -26,6 +29,18 @@ def test_json_names_the_backend_that_serves_the_cpu(command: Command) -> None:
     assert cpu["backend"] == choice.backend
     assert cpu["refused"].get("cpu") == choice.refused.get("cpu")
     assert found["versions"]["torch"] == metadata.version("torch")
+
+
+def test_without_kernels_it_says_why_and_how_to_get_them(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "library", kernels.Library(tmp_path / "_cpu.so"))
+    ended = command("doctor")
+    assert ended.status == 0
+    assert "attention is computed by the reference" in ended.out
+    assert "_cpu.so was not built; with a C++ compiler" in ended.out
+    assert "`python -m tempergat.ops.build`" in ended.out
+    assert "Warning" not in ended.err
 
 
 def test_without_a_gpu_it_says_why(command: Command) -> None:

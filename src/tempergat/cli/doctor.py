@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import platform
+import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -99,7 +100,10 @@ def _examine(device: "torch.device") -> dict[str, Any]:
 
     # A small graph of the commonest kind: what is refused here is refused everywhere.
     edge_index = torch.tensor([[0, 1], [1, 0]], device=device)
-    choice = explain(Graph(edge_index, 2), torch.zeros(2, 8, 8, device=device))
+    with warnings.catch_warnings():
+        # What it would say is among the reasons.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        choice = explain(Graph(edge_index, 2), torch.zeros(2, 8, 8, device=device))
     refused = dict(choice.refused)
     if device.type == "cpu":
         refused.pop("gpu", None)

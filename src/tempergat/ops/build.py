@@ -14,13 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tempergat.errors import UserError
+from tempergat.ops.cpu import Library, library_path, open_library
 
 FLAGS = (
     "-std=c++17",
     "-O3",
     "-fPIC",
-    # Apple's compiler knows no OpenMP; there the kernels use one thread.
-    *(() if sys.platform == "darwin" else ("-fopenmp",)),
     "-fno-math-errno",
     "-fvisibility=hidden",
     "-Wno-psabi",
@@ -30,6 +29,18 @@ ISA_FLAGS = {
     "avx2": ("-mavx2", "-mfma"),
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"),
 }
+
+# OpenMP is left to the process, so that torch's own threads are used.
+_UNDEFINED = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
+_USES_OPENMP = """
+#include <omp.h>
+extern "C" int threads() {
+  int count = 0;
+#pragma omp parallel for schedule(dynamic, 1) reduction(+ : count)
+  for (int k = 0; k < 2; ++k) count += omp_get_thread_num() >= 0;
+  return count;
+}
+"""
 
 
 def find_compiler() -> str | None:
@@ -44,7 +55,7 @@ def build(target: Path) -> None:
     """Compiles the kernels and puts the library at ``target``, or leaves it alone.
 
     Raises:
-        UserError: If there is no compiler, or it fails.
+        UserError: If there is no compiler, it fails, or the folder cannot be written.
     """
     compiler = find_compiler()
     if compiler is None:
@@ -52,45 +63,83 @@ def build(target: Path) -> None:
             "no C++ compiler found (looked for $CXX, c++, g++, clang++); install one, "
             "for example with `apt install g++`, and try again"
         )
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            os.replace(_compile(compiler, Path(folder), target.name), target)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {target} ({error.strerror}); run this as a user who may, "
+            f"or install tempergat into an environment of your own"
+        ) from None
+
+
+def _compile(compiler: str, folder: Path, name: str) -> Path:
     sources = Path(__file__).parent
-    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    # GCC keeps no wide vectors aligned on Windows' stack.
+    x86 = os.name != "nt" and platform.machine().lower() in ("x86_64", "amd64")
     isas = list(ISA_FLAGS) if x86 else ["generic"]
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        common = [compiler, *FLAGS, "-c"]
-        main = [*common, *(["-DTEMPERGAT_X86"] if x86 else [])]
-        commands = [[*main, str(sources / "cpu.cpp"), "-o", f"{folder}/cpu.o"]]
-        for isa in isas:
-            flags = [*ISA_FLAGS[isa], f"-DTEMPERGAT_ISA={isa}"]
-            source = str(sources / "cpu_kernels.cpp")
-            commands.append([*common, *flags, source, "-o", f"{folder}/{isa}.o"])
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(_run, commands))
-        # OpenMP is left to the process, so that torch's own threads are used.
-        undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-        objects = [f"{folder}/{name}.o" for name in ("cpu", *isas)]
-        library = f"{folder}/{target.name}"
-        _run([compiler, "-shared", *undefined, *objects, "-o", library])
-        os.replace(library, target)
+    common = [compiler, *FLAGS, *_openmp(compiler, folder), "-c"]
+    main = [*common, *(["-DTEMPERGAT_X86"] if x86 else [])]
+    commands = [[*main, str(sources / "cpu.cpp"), "-o", f"{folder}/cpu.o"]]
+    for isa in isas:
+        flags = [*ISA_FLAGS[isa], f"-DTEMPERGAT_ISA={isa}"]
+        source = str(sources / "cpu_kernels.cpp")
+        commands.append([*common, *flags, source, "-o", f"{folder}/{isa}.o"])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_run, commands))
+    objects = [f"{folder}/{part}.o" for part in ("cpu", *isas)]
+    library = folder / name
+    _run([compiler, "-shared", *_UNDEFINED, *objects, "-o", str(library)])
+    return library
+
+
+def _openmp(compiler: str, folder: Path) -> list[str]:
+    """The flag for OpenMP, if a library built with it can be loaded here.
+
+    Not every compiler knows OpenMP or brings its header, and what it compiles may need
+    a runtime that is not there. Without it, the kernels use one thread.
+    """
+    # A library for Windows cannot leave OpenMP to the process.
+    if os.name == "nt":
+        return []
+    source, library = folder / "openmp.cpp", folder / "openmp.so"
+    source.write_text(_USES_OPENMP)
+    command = [compiler, "-fPIC", "-fopenmp", "-c", str(source)]
+    try:
+        _run([*command, "-o", f"{folder}/openmp.o"])
+        linked = ["-shared", *_UNDEFINED, f"{folder}/openmp.o", "-o", str(library)]
+        _run([compiler, *linked])
+        open_library(library)
+    except (UserError, OSError):
+        return []
+    return ["-fopenmp"]
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+        said = done.stderr.strip()[-2000:] if done.returncode else None
+    except OSError as error:
+        said = str(error)
+    if said is not None:
         raise UserError(
             f"`{' '.join(command)}` failed; set CXX to another compiler, or report "
-            f"this: {done.stderr.strip()[-2000:]}"
+            f"this: {said}"
         )
 
 
 def main() -> int:
-    from tempergat.ops.cpu import library_path
-
+    path = library_path()
     try:
-        build(library_path())
+        build(path)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"built {library_path()}")
+    problem = Library(path).problem
+    if problem is not None:
+        print(f"built {path}, but it cannot be used: {problem}", file=sys.stderr)
+        return 2
+    print(f"built {path}")
     return 0
 
 

@@ -23,12 +23,14 @@ from tempergat.ops.random import drop_threshold, keep_scale
 # Raised together with kInterfaceVersion in cpu_call.h.
 INTERFACE_VERSION = 4
 ISAS = ("generic", "avx2", "avx512")
-REMEDY = "python -m tempergat.ops.build"
+REMEDY = "with a C++ compiler at hand, `python -m tempergat.ops.build` builds them"
 
 STORAGE = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 # The functions that drop elements out, by the type they take.
 DROPOUT_TYPES = {torch.float32: "dropout_float", torch.float64: "dropout_double"}
 _FAILURES = {1: "out of memory", 2: "unknown storage type"}
+# GCC's and LLVM's OpenMP, by the names their libraries have.
+_RUNTIMES = ("gomp", "omp", "iomp5")
 
 
 class _Rows(ctypes.Structure):
@@ -100,19 +102,23 @@ class Library:
         self.problem: str | None = None
         self.isa = self.best_isa = 0
         self.warned = False
+        self.forked = False
         self._functions: Any = None
         try:
-            self._functions = _open(path)
-        except OSError as error:
+            self._functions = open_library(path)
+            self._bind_all()
+        except (OSError, AttributeError) as error:
             self.problem = str(error)
-            return
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._notice_fork)
+
+    def _bind_all(self) -> None:
         version = _bind(self._functions, "interface_version")()
         if version != INTERFACE_VERSION:
-            self.problem = (
-                f"{path.name} was built for version {version} of the interface, "
+            raise OSError(
+                f"{self.path.name} was built for version {version} of the interface, "
                 f"this is version {INTERFACE_VERSION}"
             )
-            return
         self.isa = self.best_isa = _bind(self._functions, "best_isa")()
         for name in KERNELS:
             _bind(self._functions, name, ctypes.POINTER(_Call))
@@ -121,10 +127,21 @@ class Library:
         for name in DROPOUT_TYPES.values():
             _bind(self._functions, name, *words)
 
+    def _notice_fork(self) -> None:
+        self.forked = True
+
+    def threads(self) -> int:
+        """How many threads a call uses: torch's number, or one after a fork.
+
+        A forked process has none of the threads that OpenMP believes it has, and
+        would wait for them for ever.
+        """
+        return 1 if self.forked else torch.get_num_threads()
+
     def run(self, name: str, call: _Call) -> None:
         """Runs one kernel with this library's instruction set."""
         call.isa = self.isa
-        call.threads = torch.get_num_threads()
+        call.threads = self.threads()
         _check(name, getattr(self._functions, f"tempergat_{name}")(ctypes.byref(call)))
 
     def dropout(self, x: Tensor, seeds: Tensor, rate: float, out: Tensor) -> None:
@@ -139,7 +156,7 @@ class Library:
             x.size(2),
             drop_threshold(rate),
             keep_scale(rate, x.dtype),
-            torch.get_num_threads(),
+            self.threads(),
             out.data_ptr(),
         )
         _check(name, status)
@@ -158,20 +175,28 @@ def library_path() -> Path:
     return Path(str(resources.files("tempergat.ops").joinpath(name)))
 
 
-def _open(path: Path) -> Any:
+def open_library(path: Path) -> Any:
+    """Loads a library that leaves OpenMP to the process.
+
+    So it shares torch's threads where torch has made them known; where it has not, or
+    has another compiler's, a runtime of the system's is loaded.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path.name} was not built")
     try:
-        functions = ctypes.CDLL(str(path))
-    except OSError:
-        # The library leaves OpenMP to the process, to share torch's threads where
-        # torch has made them known; here it has not.
-        runtime = ctypes.util.find_library("gomp") or ctypes.util.find_library("omp")
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        problem = error
+    for name in _RUNTIMES:
+        runtime = ctypes.util.find_library(name)
         if runtime is None:
-            raise
-        ctypes.CDLL(runtime, mode=ctypes.RTLD_GLOBAL)
-        functions = ctypes.CDLL(str(path))
-    return functions
+            continue
+        try:
+            ctypes.CDLL(runtime, mode=ctypes.RTLD_GLOBAL)
+            return ctypes.CDLL(str(path))
+        except OSError as error:
+            problem = error
+    raise problem
 
 
 def _bind(functions: Any, name: str, *arguments: Any) -> Any:
@@ -200,7 +225,7 @@ def refusal(graph: Graph, z: Tensor) -> str | None:
         return f"there is nothing to compute for features of shape {list(z.shape)}"
     if library.problem is not None:
         _warn_once()
-        return library.problem
+        return f"{library.problem}; {REMEDY}"
     return None
 
 
@@ -210,8 +235,7 @@ def _warn_once() -> None:
     library.warned = True
     warnings.warn(
         f"tempergat has no CPU kernels ({library.problem}): attention runs in plain "
-        f"PyTorch, slower and with more memory; with a C++ compiler at hand, "
-        f"`{REMEDY}` builds them",
+        f"PyTorch, slower and with more memory; {REMEDY}",
         RuntimeWarning,
         stacklevel=2,
     )
