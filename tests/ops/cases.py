@@ -47,6 +47,7 @@ class Settings(NamedTuple):
     dropout: float = 0.0
     weights: bool = False
     negative_slope: float = 0.2
+    temperature: float = 1.0
 
 
 def make_inputs(
@@ -74,7 +75,10 @@ def make_inputs(
         }
         stored = {"z_src", "z_dst", "edge"}
         absent = {"edge": settings.edge}
-    scale = {"att": channels**-0.5}
+    scale = {"att": channels**-0.5 / settings.temperature}
+    scale |= dict.fromkeys(
+        ("score_src", "score_dst", "edge_score"), 1 / settings.temperature
+    )
     return {
         name: (torch.randn(shape) * scale.get(name, 1)).to(
             dtype if name in stored else work
@@ -151,8 +155,9 @@ def compare(
             continue
         error = (fast[name].double() - truth).abs().max()
         allowed = (same[name].double() - truth).abs().max()
-        # In float64 the truth is no more exact than what it is compared with.
-        units = 256 if dtype == torch.float64 else 8
+        # In float64 the truth is no more exact than what it is compared with, less so
+        # the larger the logits.
+        units = 256 / settings.temperature if dtype == torch.float64 else 8
         eps = torch.finfo(same[name].dtype).eps
         floor = units * eps * truth.abs().max().clamp(min=1)
         assert error <= 2 * allowed + floor, (

@@ -1,8 +1,11 @@
 """The CPU kernels against the reference, by name, and how they are found."""
 
+import os
 import subprocess
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,8 @@ def test_any_number_of_heads_and_channels(kind: str, heads: int, channels: int) 
         Settings(dropout=0.9),
         Settings(negative_slope=0.0),
         Settings(negative_slope=-0.5),
+        Settings(temperature=1e-3),
+        Settings(temperature=1e-3, edge=True, dropout=0.4, weights=True),
     ],
     ids=str,
 )
@@ -130,8 +135,7 @@ def test_weights_are_dropped_exactly_where_the_random_bits_say(kind: str) -> Non
     assert torch.equal(weights != 0, keep_mask(seed, graph.edge_id[:, None], 0.5))
 
 
-def _big_results(kind: str) -> dict[str, torch.Tensor]:
-    torch.manual_seed(0)
+def _big_call(kind: str) -> Callable[[], dict[str, torch.Tensor]]:
     # Enough work for many chunks.
     edge_index = torch.randint(400, (2, 6000))
     graph = Graph(edge_index, 400, self_loops=True)
@@ -143,17 +147,17 @@ def _big_results(kind: str) -> dict[str, torch.Tensor]:
     def call(*arguments: Any) -> Any:
         return getattr(fused, kind)(*arguments, True)
 
-    return results(kind, call, graph, inputs, options, seed, incoming)
+    return lambda: results(kind, call, graph, inputs, options, seed, incoming)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
-    before = torch.get_num_threads()
+    before, call = torch.get_num_threads(), _big_call(kind)
     try:
         found = []
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            found.append(_big_results(kind))
+            found.append(call())
     finally:
         torch.set_num_threads(before)
     for other in found[1:]:
@@ -196,6 +200,24 @@ def test_an_edge_with_logit_minus_infinity_has_no_weight() -> None:
     assert weights is not None
     assert weights.flatten().tolist() == [0.5, 0.0, 0.5]
     torch.testing.assert_close(out[0], (z[0] + z[2]) / 2)
+
+
+def test_edges_with_logit_minus_infinity_may_come_first() -> None:
+    # More of them than are worked on together.
+    spokes = torch.arange(200)
+    graph = Graph(torch.stack([spokes, torch.zeros_like(spokes)]), 200)
+    masked = torch.randn(200, 3)
+    masked[:150] = -torch.inf
+    inputs = (torch.randn(200, 3, 4), *[torch.randn(200, 3)] * 2, masked)
+    found, expected = ([x.clone().requires_grad_() for x in inputs] for _ in range(2))
+    out, weights = ops.gat(graph, *found, return_weights=True)
+    slow, slow_weights = reference.gat(graph, *expected, 0.2, 0.0, None)
+    torch.testing.assert_close(weights, slow_weights)
+    torch.testing.assert_close(out, slow)
+    out.sin().sum().backward()
+    slow.sin().sum().backward()
+    for fast, plain in zip(found, expected, strict=True):
+        torch.testing.assert_close(fast.grad, plain.grad)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -261,6 +283,18 @@ def test_a_library_of_another_interface_version_is_refused(tmp_path: Path) -> No
     assert "12345" in problem
 
 
+def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.c").write_text("long something_else(void) { return 0; }\n")
+    compiler = build.find_compiler()
+    assert compiler is not None
+    path = tmp_path / "_cpu.so"
+    command = [compiler, "-x", "c", "-shared", "-fPIC", "-o", str(path)]
+    subprocess.run([*command, str(tmp_path / "other.c")], check=True)
+    problem = cpu.Library(path).problem
+    assert problem is not None
+    assert "tempergat_interface_version" in problem
+
+
 def test_a_broken_library_is_refused_with_the_loaders_reason(tmp_path: Path) -> None:
     (tmp_path / "_cpu.so").write_bytes(b"not a library")
     problem = cpu.Library(tmp_path / "_cpu.so").problem
@@ -275,6 +309,66 @@ def test_building_without_a_compiler_says_what_to_install(
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(UserError, match="no C\\+\\+ compiler"):
         build.build(tmp_path / "_cpu.so")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot write .*missing.*No such file"):
+        build.build(tmp_path / "missing" / "_cpu.so")
+
+
+def test_a_compiler_that_cannot_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "c++"
+    broken.write_bytes(b"\x7fELF, but no program")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(UserError, match="Exec format error"):
+        build.build(tmp_path / "_cpu.so")
+
+
+def test_a_compiler_without_openmp_builds_kernels_for_one_thread(
+    tmp_path: Path,
+) -> None:
+    real = build.find_compiler()
+    refuses = tmp_path / "c++"
+    refuses.write_text(
+        f'#!/bin/sh\ncase "$*" in *-fopenmp*) exit 1;; esac\nexec {real} "$@"\n'
+    )
+    refuses.chmod(0o755)
+    assert real is not None
+    assert build._openmp(real, tmp_path) == ["-fopenmp"]
+    assert build._openmp(str(refuses), tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_does_not_wait_for_threads_it_does_not_have() -> None:
+    script = """
+import os, signal, torch
+from tempergat import ops
+torch.set_num_threads(2)
+graph = ops.Graph(torch.randint(400, (2, 9000)), 400)
+z, score = torch.randn(400, 4, 64), torch.randn(400, 4)
+expected, _ = ops.gat(graph, z, score, score)
+child = os.fork()
+if child == 0:
+    # Whoever waits for ever is ended by the alarm.
+    signal.alarm(60)
+    out, _ = ops.gat(graph, z, score, score)
+    os._exit(0 if bytes(out.numpy()) == bytes(expected.numpy()) else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_calls_from_several_threads_do_not_disturb_each_other(kind: str) -> None:
+    call = _big_call(kind)
+    expected = call()
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: call(), range(6)))
+    for name, value in expected.items():
+        assert all(torch.equal(value, other[name]) for other in found), name
 
 
 def test_a_failing_compiler_leaves_the_old_library(

@@ -1,5 +1,6 @@
 """The fused ops as torch sees them: batching, compiling, differentiating."""
 
+import importlib
 from typing import Any
 
 import pytest
@@ -253,10 +254,16 @@ def test_the_gradient_of_the_weights_alone_reaches_the_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["dropout", "dense_linear", "dense_outer", "sparse_linear"],
+    ("module", "name"),
+    [
+        ("dropout", "dropout"),
+        ("dense", "dense_linear"),
+        ("dense", "dense_outer"),
+        ("sparse", "sparse_linear"),
+    ],
 )
-def test_ops_the_layers_always_use_run_on_any_device(name):
+def test_ops_the_layers_always_use_run_on_any_device(module: str, name: str) -> None:
+    importlib.import_module(f"tempergat.ops.{module}")
     has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
     for device in ("CPU", "CUDA", "MPS", "XPU"):
         assert has_kernel(f"tempergat::{name}", device), device

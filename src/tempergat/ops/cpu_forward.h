@@ -12,7 +12,6 @@ template <class Shape, bool V2>
 int64_t forward(const Call& call) {
   using A = typename Shape::A;
   using S = typename Shape::S;
-  using V = typename Shape::V;
   constexpr int W = Shape::W;
   const Shape shape(call.heads, call.channels);
   const Edges edges(call.by_target, call.wide_index);
@@ -23,7 +22,7 @@ int64_t forward(const Call& call) {
   const A* att = static_cast<const A*>(call.att);
   A* lse = static_cast<A*>(call.lse);
   A* weights = static_cast<A*>(call.weights);
-  const int64_t H = shape.heads, C = shape.channels, blocks = shape.blocks();
+  const int64_t H = shape.heads, blocks = shape.blocks();
   const int64_t most = shape.together();
 
   struct Memory {
@@ -91,16 +90,18 @@ int64_t forward(const Call& call) {
           top = top >= e ? top : e;
         }
         store<L>(m.top + h, top);
+        // While all logits are minus infinity, there is nothing to be relative to.
+        const auto from_top = top == -INFINITY ? Vec<A, L>{} : top;
         for (int64_t k = 0; k < count; ++k) {
           A* e = m.logit + k * H + h;
-          store<L>(e, load<L>(e) - top);
+          store<L>(e, load<L>(e) - from_top);
         }
       });
       if (from > begin) {
         bool moved = false;
         for (int64_t h = 0; h < H; ++h) {
           moved |= m.top[h] != m.rescale[h];
-          m.rescale[h] -= m.top[h];
+          m.rescale[h] -= m.top[h] == -INFINITY ? A(0) : m.top[h];
         }
         if (moved) {
           exponentials(m.rescale, H);

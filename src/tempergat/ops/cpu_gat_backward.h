@@ -1,8 +1,10 @@
 // Backward of GAT: every sum is owned by one row, so no two threads add to it.
 //
-// With the edges by source, one read of the targets' gradients gives the features'
-// gradient, the weight alpha and p = <dout_i, z_j> of every edge. The gradients of the
-// scores then follow from two numbers per edge and head.
+// The rounding of lse makes all weights of a row a little too large or too small, and
+// much so where logits are large: first their sums are formed, to divide by. With the
+// edges by source, one read of the targets' gradients then gives the features' gradient,
+// the weight alpha and p = <dout_i, z_j> of every edge. The gradients of the scores
+// follow from two numbers per edge and head.
 #pragma once
 
 #include "cpu_logits.h"
@@ -26,6 +28,8 @@ struct GatBackward {
   const typename Shape::Table z, dout;
   const int64_t H, C, blocks, most;
   const Records records;
+  // For each target, its lse and then what its weights are to be multiplied by.
+  A* const normal;
 
   explicit GatBackward(const Call& c)
       : call(c),
@@ -40,7 +44,11 @@ struct GatBackward {
         C(shape.channels),
         blocks(shape.blocks()),
         most(shape.together()),
-        records(c.records) {}
+        records(c.records),
+        normal(static_cast<A*>(malloc(size_t(by_target.rows * H + 1) * 2 * sizeof(A)))) {
+  }
+  ~GatBackward() { free(normal); }
+  GatBackward(const GatBackward&) = delete;
 
   // An edge's weights before dropout, negative where dropped, and then the gradients
   // that arrive at them. The second pass puts the scores' gradients in their place.
@@ -48,6 +56,7 @@ struct GatBackward {
 
   struct Memory {
     A *mine, *gradient, *alpha, *beta, *product, *factor;
+    double* mass;
     uint32_t* seeds;
     int64_t bytes;
     Memory(char* base, const GatBackward& pass) {
@@ -59,15 +68,19 @@ struct GatBackward {
       beta = pieces.take<A>(some);
       product = pieces.take<A>(some);
       factor = pieces.take<A>(pass.dropout.padded());
+      mass = pieces.take<double>(pass.H);
       seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
       bytes = pieces.used;
     }
   };
 
   int64_t run() const {
+    if (!normal) return kOutOfMemory;
     shape.fresh(call.dz_src);
     records.fresh();
-    int64_t status = pass(by_source, shape.width(), &GatBackward::features);
+    int64_t status = pass(by_target, 4 * H, &GatBackward::normalise);
+    if (status == kDone)
+      status = pass(by_source, shape.width(), &GatBackward::features);
     if (status == kDone) status = pass(by_target, 4 * H, &GatBackward::logits);
     if (status == kDone) status = pass(by_source, H, &GatBackward::source_scores);
     return status;
@@ -81,9 +94,39 @@ struct GatBackward {
                      work, [](int64_t, char*) {});
   }
 
+  void normalise(int64_t i, const Memory& m) const {
+    const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
+    const A* lse = static_cast<const A*>(call.lse) + i * H;
+    A* to = normal + i * 2 * H;
+    for (int64_t h = 0; h < H; ++h) m.mass[h] = 0;
+    for (int64_t from = begin; from < end; from += most) {
+      const int64_t count = smaller(most, end - from);
+      for (int64_t k = 0; k < count; ++k) {
+        const int64_t j = by_target.other[from + k], at = by_target.position[from + k];
+        by_target.ahead(scores.src, H, from + k);
+        over_heads(H, [&](auto lanes, int64_t h) {
+          constexpr int L = decltype(lanes)::count;
+          store<L>(m.alpha + k * H + h,
+                   scores.template logits<L>(j, i, at, h) - load<L>(lse + h));
+        });
+      }
+      exponentials(m.alpha, count * H);
+      over_heads(H, [&](auto lanes, int64_t h) {
+        constexpr int L = decltype(lanes)::count;
+        auto mass = load<L>(m.mass + h);
+        for (int64_t k = 0; k < count; ++k)
+          mass += __builtin_convertvector(load<L>(m.alpha + k * H + h), Vec<double, L>);
+        store<L>(m.mass + h, mass);
+      });
+    }
+    for (int64_t h = 0; h < H; ++h) {
+      to[h] = lse[h];
+      to[H + h] = begin < end ? A(1 / m.mass[h]) : A(0);
+    }
+  }
+
   void features(int64_t j, const Memory& m) const {
     const int64_t begin = by_source.pointer[j], end = by_source.pointer[j + 1];
-    const A* lse = static_cast<const A*>(call.lse);
     for (int64_t c = 0; c < shape.padded(); ++c) m.gradient[c] = 0;
     shape.unpack(z.row(j), z.end, m.mine);
     for (int64_t from = begin; from < end; from += most) {
@@ -92,15 +135,23 @@ struct GatBackward {
         const int64_t i = by_source.other[from + k];
         const int64_t at = by_source.position[from + k];
         records.ahead(by_source, from + k);
-        by_source.ahead(lse, H, from + k);
+        by_source.ahead(normal, 2 * H, from + k);
         if (scores.dst) by_source.ahead(scores.dst, H, from + k);
         over_heads(H, [&](auto lanes, int64_t h) {
           constexpr int L = decltype(lanes)::count;
           store<L>(m.alpha + k * H + h, scores.template logits<L>(j, i, at, h) -
-                                            load<L>(lse + i * H + h));
+                                            load<L>(normal + i * 2 * H + h));
         });
       }
       exponentials(m.alpha, count * H);
+      for (int64_t k = 0; k < count; ++k) {
+        const A* scale = normal + (by_source.other[from + k] * 2 + 1) * H;
+        over_heads(H, [&](auto lanes, int64_t h) {
+          constexpr int L = decltype(lanes)::count;
+          A* alpha = m.alpha + k * H + h;
+          store<L>(alpha, load<L>(alpha) * load<L>(scale + h));
+        });
+      }
       const A* beta = m.alpha;
       if (dropout) {
         beta = m.beta;
@@ -159,7 +210,7 @@ struct GatBackward {
     }
   }
 
-  void logits(int64_t i, const Memory& m) const {
+  void logits(int64_t i, const Memory&) const {
     const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     const A* dweights = static_cast<const A*>(call.dweights);
     A* dedge_score = static_cast<A*>(call.dedge_score);
@@ -183,8 +234,8 @@ struct GatBackward {
         delta += alpha * __builtin_convertvector(product, D);
         mass += alpha;
       }
-      // The rounding of lse makes all weights of a row a little too large or too small;
-      // divided out here, it cannot keep the row's gradients from cancelling.
+      // Divided out here, what is left of the weights' rounding cannot keep the row's
+      // gradients from cancelling.
       const D scale = begin < end ? 1 / mass : D{};
       delta *= scale;
       for (int64_t k = begin; k < end; ++k) {
