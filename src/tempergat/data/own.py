@@ -1,11 +1,11 @@
 """Graphs of one's own: a folder of tables, an .npz file, or a .pt file.
 
 A folder holds `nodes.csv` and `edges.csv` (or .parquet). In `nodes`, the column
-`label` is the class (a number from 0 or a word; empty or -1 where unknown), `id` names
-the node (the row number from 0 where there is none), `split` is train, val, test or
-empty, and every other column is a feature. In `edges`, the columns `source` and
-`target` name nodes. Instead of the column, the split may be a table `split.csv` with
-`id` and `split`.
+`label` is the class (a number from 0 or a word; empty, nan or -1 where unknown), `id`
+names the node (the row number from 0 where there is none), `split` is train, val, test
+or empty, and every other column is a feature. In `edges`, the columns `source` and
+`target` name nodes; others are not used. Instead of the column, the split may be a
+table `split.csv` with `id` and `split`.
 
 An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
 `val_mask` and `test_mask`. A .pt holds a PyG `Data` or `HeteroData` with the same
@@ -13,7 +13,11 @@ attributes, and is read without running code.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +25,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import (
+    AttrType,
     BaseStorage,
     EdgeStorage,
     GlobalStorage,
@@ -36,8 +41,15 @@ from tempergat.data.resources import telling_unreadable
 from tempergat.errors import UserError
 
 OWN_SUFFIXES = (".pt", ".npz")
-# The classes a saved Data or HeteroData is made of; they hold data and run nothing.
-_PYG_CLASSES = [
+
+
+def _plain_dict(_factory: Any) -> dict[Any, Any]:
+    """In the place of a defaultdict, which torch cannot fill."""
+    return {}
+
+
+# What a saved Data or HeteroData is made of; it holds data and runs nothing.
+_PARTS_OF_GRAPHS: list[Any] = [
     Data,
     HeteroData,
     DataEdgeAttr,
@@ -46,6 +58,9 @@ _PYG_CLASSES = [
     NodeStorage,
     EdgeStorage,
     GlobalStorage,
+    # Which attributes belong to nodes or edges, remembered once someone has asked.
+    AttrType,
+    (_plain_dict, "collections.defaultdict"),
 ]
 
 
@@ -161,15 +176,7 @@ def _native(array: np.ndarray) -> np.ndarray:
 
 def _read_pt(path: Path) -> Data | HeteroData:
     try:
-        # Leaving the context forgets the classes it was given, so those that were
-        # known before, PyG's own among them, must not be given again.
-        known = torch.serialization.get_safe_globals()
-        added = [kind for kind in _PYG_CLASSES if kind not in known]
-        with (
-            telling_unreadable(path),
-            without_beta_warning(),
-            torch.serialization.safe_globals(added),
-        ):
+        with telling_unreadable(path), without_beta_warning(), _loadable_graphs():
             value = torch.load(path, map_location="cpu", weights_only=True)
     except UserError:
         raise
@@ -198,6 +205,21 @@ def _read_pt(path: Path) -> Data | HeteroData:
                 where = "" if store._key is None else f" of {store._key}"
                 store[name] = _plain_tensor(path, name, where, tensor)
     return data
+
+
+@contextmanager
+def _loadable_graphs() -> Iterator[None]:
+    """Lets torch load PyG's graphs, and what it was allowed to load before."""
+    before = torch.serialization.get_safe_globals()
+    try:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(
+            [part for part in before if part is not defaultdict] + _PARTS_OF_GRAPHS
+        )
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
 
 
 def _plain_tensor(path: Path, name: str, where: str, tensor: Tensor) -> Tensor:
