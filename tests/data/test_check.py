@@ -145,6 +145,27 @@ def test_report_on_a_folder_tolerates_what_loading_refuses(tmp_path: Path) -> No
         load(tmp_path)
 
 
+@pytest.mark.parametrize("missing", ["", "NA", "null"])
+def test_missing_features_are_counted_by_the_report_and_named_by_loading(
+    missing: str, tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.csv").write_text(f"f,g,label\n1,{missing},0\n1,2,1\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    assert findings_of(tmp_path)["values that are not finite"] == 1
+    with pytest.raises(UserError, match=f"row 2: g is '{missing}'.*fill it"):
+        load(tmp_path)
+
+
+def test_report_names_attributes_of_edges_that_no_method_reads(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
+    (tmp_path / "edges.csv").write_text("source,weight,target,kind\n0,0.5,1,a\n")
+    assert findings_of(tmp_path)["attributes of edges"] == "weight, kind"
+    data = load(tmp_path).data
+    data.edge_attr = torch.ones(1, 2)
+    torch.save(data, tmp_path / "g.pt")
+    assert findings_of(tmp_path / "g.pt")["attributes of edges"] == "edge_attr"
+
+
 def test_contradiction_stops_the_report(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
     (tmp_path / "edges.csv").write_text("source,target\n0,5\n")

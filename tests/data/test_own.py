@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.transforms import ToUndirected
 
 from tempergat.data import load
 from tempergat.errors import UserError
@@ -67,6 +68,7 @@ def test_nodes_without_ids_are_numbered_by_row(tmp_path: Path) -> None:
         (["0.0", "2.0", "", "2.0"], [0, 2, -1, 2]),
         (["1", "-1.0", "-1", "0"], [1, -1, -1, 0]),
         (["-1", "cat", "dog", "cat"], [-1, 0, 1, 0]),
+        (["nan", "cat", "NaN", "dog"], [-1, 0, -1, 1]),
     ],
 )
 def test_label_may_be_unknown_among_numbers_and_words(
@@ -75,6 +77,12 @@ def test_label_may_be_unknown_among_numbers_and_words(
     nodes = "\n".join(["f,label", *(f"1,{label}" for label in labels)])
     folder = write_folder(tmp_path / "g", nodes, "source,target\n0,1\n")
     assert load(folder, split="60/0/0").data.y.tolist() == classes
+
+
+def test_features_may_be_spelled_as_truth_values(tmp_path: Path) -> None:
+    nodes = "id,f,label\na,True,0\nb,False,1\nc, true,1\n"
+    folder = write_folder(tmp_path, nodes=nodes)
+    assert load(folder).data.x.tolist() == [[1.0], [0.0], [1.0]]
 
 
 def test_split_may_be_a_table_of_its_own(tmp_path: Path) -> None:
@@ -150,6 +158,13 @@ def test_heterogeneous_pt_is_read_and_its_target_found(tmp_path: Path) -> None:
         load(tmp_path / "g.pt", target="author")
     with pytest.raises(UserError, match="ToUndirected"):
         load(tmp_path / "g.pt", directed=False)
+
+
+def test_graph_that_a_transform_has_looked_into_is_read(tmp_path: Path) -> None:
+    data = ToUndirected()(small_graph())
+    assert data.is_edge_attr("edge_index")
+    torch.save(data, tmp_path / "g.pt")
+    assert torch.equal(load(tmp_path / "g.pt").data.x, data.x)
 
 
 def test_edge_attributes_follow_their_edges(tmp_path: Path) -> None:
@@ -255,6 +270,24 @@ MISTAKES: list[tuple[str, str, str, str]] = [
         r"row 3: label is 'one'.*number 0",
     ),
     (
+        "mixed labels, word first",
+        "id,f,label\na,1,one\nb,1,0\n",
+        EDGES,
+        r"row 3: label is '0'.*word one",
+    ),
+    (
+        "fractions as labels",
+        "id,f,label\na,1,0.5\nb,1,1.5\n",
+        EDGES,
+        r"row 2: label is '0\.5', which is no whole number",
+    ),
+    (
+        "other separator",
+        NODES.replace(",", ";"),
+        EDGES,
+        r"has no column label.*separate the columns by commas",
+    ),
+    (
         "label too large",
         "id,f,label\na,1,0\nb,1,9\n",
         EDGES,
@@ -319,7 +352,10 @@ def test_two_splits_claiming_one_node_are_named(tmp_path: Path) -> None:
 def test_missing_table_is_named(missing: str, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "g")
     (folder / f"{missing}.csv").unlink()
-    with pytest.raises(UserError, match=rf"has no {missing}\.csv"):
+    (folder / f"{missing}.csv.gz").write_bytes(b"")
+    with pytest.raises(
+        UserError, match=rf"has no {missing}\.csv.* holds .*{missing}\.csv\.gz"
+    ):
         load(folder)
 
 
@@ -360,7 +396,7 @@ def put(name: str, value: object) -> Callable[[Data], None]:
         ("edge_index", torch.tensor([[-1], [0]]), r"edge_index\[0, 0\] is -1"),
         ("edge_index", torch.rand(2, 3), "integers"),
         ("edge_index", torch.zeros(3, 2, dtype=torch.int64), r"\(2, edges\)"),
-        ("edge_index", None, r"\(2, edges\)"),
+        ("edge_index", None, "has no edge_index, only .*x"),
         ("edge_index", torch.eye(2).long().to_sparse_csr(), "edge_index has layout"),
         ("z", torch.eye(2).to_sparse(), "z has layout .*sparse CSR"),
         ("z", torch.ones(2, device="meta"), "z is a tensor of .*meta"),

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
 
 from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily import h2_index, homophily
@@ -15,6 +16,7 @@ from tempergat.data.own import read_own, target_type
 from tempergat.data.own_checks import check_features, check_labels, edge_stores
 from tempergat.data.own_splits import check_masks, given_masks, numbered_splits
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
+from tempergat.data.tables import find_table, iter_tables
 
 _REFUSED = "load refuses them: fill or drop them"
 
@@ -57,6 +59,7 @@ def check_graph(path: Path, target: str | None = None) -> list[Finding]:
     for types, edge_store, sizes in edges:
         ends = edge_store.edge_index.numpy()
         findings += _edges(types, ends, sizes)
+        findings += _unused(path, types, edge_store)
         source, end = ("", "") if types is None else (types[0], types[2])
         apart = (
             ends[0] != ends[1] if source == end else np.ones(len(ends[0]), dtype=bool)
@@ -103,6 +106,22 @@ def _edges(
         action = "followed as they point; load with directed=False adds the reverse"
         findings.append(Finding(f"one-way edges{where}", one_way, action))
     return findings
+
+
+def _unused(
+    path: Path, types: tuple[str, str, str] | None, store: BaseStorage
+) -> list[Finding]:
+    """What is said of edges beside their ends."""
+    names = [name for name in store.edge_attrs() if name != "edge_index"]
+    table = find_table(path, "edges") if path.is_dir() else None
+    if table is not None:
+        columns = next(iter_tables(table)).columns
+        names = [name for name in columns if name not in ("source", "target")]
+    if not names:
+        return []
+    where = "" if types is None else f" {'-'.join(types)}"
+    action = "not used: no method reads them"
+    return [Finding(f"attributes of edges{where}", ", ".join(names), action)]
 
 
 def _labels(labels: np.ndarray, num_classes: int) -> list[Finding]:

@@ -109,6 +109,11 @@ def _check_edges(
     path: Path, where: str, store: BaseStorage, sizes: tuple[int, int]
 ) -> None:
     ends = store.get("edge_index")
+    if ends is None:
+        raise UserError(
+            f"{path} has no edge_index{where}, only {', '.join(store.keys())}; save "
+            "the edges as an edge_index of shape (2, edges)"
+        )
     if not isinstance(ends, Tensor) or ends.dim() != 2 or ends.shape[0] != 2:
         shape = tuple(ends.shape) if isinstance(ends, Tensor) else type(ends).__name__
         raise UserError(

@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.resources import telling_unreadable
 from tempergat.data.tables import (
     Table,
     as_numbers,
@@ -29,7 +30,7 @@ _SPLIT_NAMES = {
 _NOT_FEATURES = ("id", "label", "split")
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
-_UNKNOWN_LABELS = ("", "-1", "-1.0")
+_UNKNOWN_LABELS = ("", "-1", "-1.0", "nan", "NaN")
 # What a column of row numbers is called in tables that pandas saves.
 _ROW_NUMBERS = ("", "__index_level_0__")
 
@@ -79,9 +80,12 @@ def read_folder(folder: Path, require_finite: bool = True) -> Data:
 def _require_table(folder: Path, name: str) -> Path:
     path = find_table(folder, name)
     if path is None:
+        with telling_unreadable(folder):
+            found = sorted(entry.name for entry in folder.iterdir())
+        listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
         raise UserError(
-            f"{folder} has no {name}.csv or {name}.parquet; a graph of one's own needs "
-            "nodes and edges"
+            f"{folder} has no {name}.csv or {name}.parquet; it holds "
+            f"{listed or 'nothing'}, and a graph of one's own needs nodes and edges"
         )
     return path
 
@@ -158,7 +162,15 @@ def _labels(nodes: _Nodes) -> np.ndarray:
     given = [text for text in texts if text != ""]
     if not given:
         raise UserError(f"{nodes.path} has no label in any row; label some nodes")
-    if not _INTEGER.fullmatch(given[0]):
+    are_numbers = _is_number(given[0])
+    for row, text in enumerate(texts):
+        if text != "" and _is_number(text) != are_numbers:
+            kind = "number" if are_numbers else "word"
+            raise UserError(
+                f"{nodes.at(row)}: label is {text!r}, but the first label is the "
+                f"{kind} {given[0]}; use numbers or words throughout"
+            )
+    if not are_numbers:
         classes = {text: number for number, text in enumerate(sorted(set(given)))}
         return np.array([classes.get(text, UNLABELLED) for text in texts], np.int64)
     labels = np.full(len(texts), UNLABELLED, dtype=np.int64)
@@ -168,8 +180,8 @@ def _labels(nodes: _Nodes) -> np.ndarray:
         number = _INTEGER.fullmatch(text)
         if number is None:
             raise UserError(
-                f"{nodes.at(row)}: label is {text!r}, but the first label is the "
-                f"number {given[0]}; use numbers or words throughout"
+                f"{nodes.at(row)}: label is {text!r}, which is no whole number; number "
+                "the classes from 0, or name them by words"
             )
         label = int(number[1])
         if not 0 <= label < len(texts):
@@ -179,6 +191,14 @@ def _labels(nodes: _Nodes) -> np.ndarray:
             )
         labels[row] = label
     return labels
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _masks(folder: Path, nodes: _Nodes) -> dict[str, np.ndarray]:

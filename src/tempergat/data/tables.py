@@ -17,6 +17,10 @@ from tempergat.errors import UserError
 TABLE_SUFFIXES = (".csv", ".parquet")
 # Values in a piece of a table; as text they take about 15 MiB.
 _PIECE = 1 << 18
+# Words that stand for a number in a column of numbers, as pandas and R write them.
+_SPELLED = {"true": 1.0, "false": 0.0} | dict.fromkeys(
+    ("", "na", "n/a", "null", "none"), math.nan
+)
 
 
 @dataclass
@@ -51,9 +55,11 @@ class Table:
         for name in names:
             if name in self.columns:
                 return self.columns[name]
+        found, remedy = ", ".join(self.columns), "add it or rename one"
+        if len(self.columns) == 1 and any(mark in found for mark in ";\t|"):
+            found, remedy = repr(found), "separate the columns by commas"
         raise UserError(
-            f"{self.path} has no column {' or '.join(names)}, only "
-            f"{', '.join(self.columns)}; add it or rename one"
+            f"{self.path} has no column {' or '.join(names)}, only {found}; {remedy}"
         )
 
 
@@ -248,7 +254,7 @@ def as_numbers(table: Table, name: str, require_finite: bool) -> np.ndarray:
     """
     column = table.columns[name]
     try:
-        wide = column.astype(np.float64)
+        wide = _as_float64(column)
     except (ValueError, TypeError, OverflowError):
         row = next(row for row, value in enumerate(column) if not _is_number(value))
         raise UserError(
@@ -266,9 +272,22 @@ def as_numbers(table: Table, name: str, require_finite: bool) -> np.ndarray:
     return values
 
 
+def _as_float64(column: np.ndarray) -> np.ndarray:
+    try:
+        return column.astype(np.float64)
+    except (ValueError, TypeError):
+        spelled = [
+            _SPELLED.get(value.strip().lower(), value)
+            if isinstance(value, str)
+            else value
+            for value in column
+        ]
+        return np.array(spelled, dtype=object).astype(np.float64)
+
+
 def _is_number(value: object) -> bool:
     try:
-        np.array([value], dtype=object).astype(np.float64)
+        _as_float64(np.array([value], dtype=object))
     except (ValueError, TypeError, OverflowError):
         return False
     return True
