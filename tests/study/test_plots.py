@@ -4,12 +4,15 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from tempergat.study import plots
+from tempergat.study import plots, plots_noise, plots_theory
 from tempergat.study.report import write_figure
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.study.stats import average_ranks
+from tempergat.study.trends import Series
 from tests.study.made_up import METHODS, failed_run, study
 
 
@@ -95,3 +98,95 @@ def test_groups_not_told_apart_are_the_widest_within_the_difference() -> None:
     # gated and gatv2 swap places, and half the time gated ties with gcn.
     assert table.average == {"gat": 1.0, "gcn": 2.25, "gated": 3.25, "gatv2": 3.5}
     assert plots.indistinct_groups(table) == [(3.25, 3.5)]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures drawn in a test, in the place of files."""
+    found: list[Figure] = []
+
+    def keep(figure: Figure, stem: Path) -> tuple[Path, Path]:
+        found.append(figure)
+        return stem, stem
+
+    for module in (plots_noise, plots_theory):
+        monkeypatch.setattr(module, "save_figure", keep)
+    return found
+
+
+def noise_series(quantity: str, tau: float | None = None) -> list[Series]:
+    """Every variant that has a quantity, on both layers."""
+    names = {
+        "temperature": ("temp_only", "temp_gated", "gated_temp"),
+        "gate": ("gated", "temp_gated", "gated_temp", "gated_first"),
+        "entropy": (
+            *("gated", "temp_only", "temp_gated", "gated_temp", "gated_first"),
+            "gat",
+        ),
+    }[quantity]
+    return [
+        Series(
+            dataset="cora",
+            variant=method + words,
+            method=method,
+            noise="gaussian" if tau is None else "missing",
+            tau=tau,
+            quantity=quantity,
+            layer=layer,
+            levels=(0.0, 0.5, 1.0),
+            values=np.random.default_rng(layer).random((4, 3)),
+            lost_seeds=0,
+        )
+        for layer in (1, 2)
+        for name in names
+        for method in (name, "gatv2" if name == "gat" else f"{name}_v2")
+        for words in ("", ", theta undecayed")
+        if "temp" in name or not words
+    ]
+
+
+def test_no_legend_of_the_noise_study_is_cut_off(drawn: list[Figure]) -> None:
+    entropy = noise_series("entropy")
+    plots_noise.temperature_figure(noise_series("temperature"), Path("t"))
+    plots_noise.sharpness_figure(entropy, entropy, Path("s"))
+    plots_noise.gate_figure(noise_series("gate", 1.0), Path("g"))
+    both = noise_series("gate", 1.0) + noise_series("gate", 3.0)
+    plots_noise.gate_figure(both, Path("g2"))
+    for figure in drawn:
+        with plots.style():
+            figure.canvas.draw()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0
+
+
+def test_every_curve_of_a_legend_looks_different_without_its_colour(
+    drawn: list[Figure],
+) -> None:
+    estimate = {f"snr{end}": 2.0 for end in ("", "_low", "_high")}
+    curves = [
+        {"rho": rho, "tau": 1.0, "temperature": t, "variant": variant, **estimate}
+        for rho in (0.2, 0.8)
+        for t in (1.0, 2.0, 4.0, 16.0)
+        for variant in ("ungated", "gate_first")
+    ]
+    plots_theory.gate_rho_figure(curves, Path("r"))
+    sizes = {
+        f"{name}{end}": 2.0
+        for name in ("size", "readout_size")
+        for end in ("", "_low", "_high")
+    }
+    scenarios = [
+        {"scenario": f"scenario {n}", "sigma": 1.0, "temperature": t, **sizes}
+        for n in range(8)
+        for t in (1.0, 2.0)
+    ]
+    plots_theory.scenarios_figure(scenarios, Path("s"))
+    for figure in drawn:
+        axes = figure.axes[-1]
+        looks = {
+            (line.get_marker(), line.get_markerfacecolor() == "white")
+            for line in axes.get_lines()
+        }
+        assert len(looks) == len(axes.get_lines()) == 8

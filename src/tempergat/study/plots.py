@@ -33,6 +33,8 @@ STYLE: Mapping[str, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "legend.frameon": False,
+    # Long enough to tell dashes from dots.
+    "legend.handlelength": 3.5,
     "lines.linewidth": 1.5,
     "svg.hashsalt": "tempergat",
 }
@@ -40,7 +42,7 @@ STYLE: Mapping[str, Any] = {
 # Okabe and Ito's colours in an order whose lightness falls, so that they stay apart
 # in grey; every use pairs a colour with a marker or a line style of its own.
 COLOURS = ("#E69F00", "#56B4E9", "#D55E00", "#0072B2", "#000000")
-MARKERS = ("o", "s", "^", "D", "v")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 _BACKBONE_LOOK = {

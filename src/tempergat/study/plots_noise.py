@@ -1,10 +1,11 @@
 """Figures of the noise study, one function each, from series over noise levels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from tempergat.nn.methods import METHODS
 from tempergat.study.plots import new_figure, save_figure, style
@@ -114,15 +115,24 @@ def _grid(
             for axes in panels.ravel()
             for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(
+        _add_legend(figure, handles)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+        return save_figure(figure, stem)
+
+
+def _add_legend(figure: Figure, handles: Mapping[str, Any]) -> None:
+    """A legend below the panels, in as many columns as there is room for."""
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(
             list(handles.values()),
             list(handles),
             loc="outside lower center",
-            ncols=4,
+            ncols=columns,
             fontsize=7,
         )
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10)
-        return save_figure(figure, stem)
+        if legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def _draw(axes: Any, series: Series) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tempergat.study.plots import (
     COLOURS,
@@ -28,8 +29,8 @@ def temperature_figure(curves: Sequence[Row], stem: Path) -> tuple[Path, Path]:
             rows = [row for row in curves if row["sigma"] == sigma]
             _band(axes, rows, "temperature", "snr", look, f"sigma = {sigma:g}")
         first = curves[0]
-        _level(axes, first["uniform_limit"], "T to infinity")
-        _level(axes, first["one_neighbour"], "one neighbour")
+        _level(axes, first["uniform_limit"], "T to infinity", 7)
+        _level(axes, first["one_neighbour"], "one neighbour", 2)
         axes.axvline(1.0, color="#808080", linewidth=0.8)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
@@ -91,6 +92,7 @@ def gate_figure(
                 _band(axes, rows, "tau", "readout_snr", faint, f"{label}, features")
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
+            _plain_ticks(axes)
             axes.set_title(f"T = {temperature:g}")
             axes.set_ylabel("SNR")
         for axes in panels[2:]:
@@ -118,6 +120,8 @@ def gate_rho_figure(
                     and row["variant"] == variant
                 ]
                 look = _look(number) | {"linestyle": line}
+                if variant == "ungated":
+                    look["markerfacecolor"] = "white"
                 label = f"{_VARIANTS[variant]}, T = {temperature:g}"
                 _band(axes, rows, "rho", "snr", look, label)
         axes.set_yscale("log")
@@ -181,7 +185,7 @@ def scenarios_figure(
     """Size of the SNR against temperature beyond the paper's setting."""
     names = [*dict.fromkeys(row["scenario"] for row in table)]
     with style():
-        figure = new_figure(8.4, 4.0)
+        figure = new_figure(8.8, 4.0)
         panels = figure.subplots(1, 2)
         for axes, column, title in zip(
             panels,
@@ -196,7 +200,7 @@ def scenarios_figure(
                     if row["scenario"] == name
                     and row["sigma"] == sigma
                     and np.isfinite(row["temperature"])
-                    and row[column] < 1e3
+                    and row[column] < _MOST
                 ]
                 label = name.replace("_", " ")
                 _band(axes, rows, "temperature", column, _look(number), label)
@@ -205,9 +209,21 @@ def scenarios_figure(
             axes.set_xlabel("temperature T")
             axes.set_ylabel("|SNR|")
             axes.set_title(f"SNR of {title}, sigma = {sigma:g}")
+        panels[0].annotate(
+            f"{_MOST:g} and more is left out",
+            (1.0, 1.0),
+            xycoords="axes fraction",
+            ha="right",
+            va="top",
+            fontsize=7,
+            color="#404040",
+        )
         panels[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return save_figure(figure, stem)
 
+
+# Beyond it the variance is hardly more than rounding.
+_MOST = 1000.0
 
 _VARIANTS = {
     "ungated": "no gate",
@@ -217,12 +233,12 @@ _VARIANTS = {
 
 
 def _look(number: int) -> dict[str, Any]:
-    """Colour, line and marker; lines and markers alone tell curves apart in grey."""
+    """Colour, line and marker; markers alone tell up to eight curves apart in grey."""
     return {
         "color": COLOURS[-1 - number % len(COLOURS)],
         "linestyle": LINE_STYLES[(number + number // 5) % len(LINE_STYLES)],
         "marker": MARKERS[number % len(MARKERS)],
-        "markersize": 4,
+        "markersize": 4 if number < 5 else 6,
     }
 
 
@@ -231,6 +247,14 @@ def _looks() -> Iterator[dict[str, Any]]:
     while True:
         yield _look(number)
         number += 1
+
+
+def _plain_ticks(axes: Any) -> None:
+    """Numbers like 0.6 and 20 on a logarithmic axis that spans little."""
+    axis = axes.yaxis
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _spread(values: Sequence[float], count: int) -> list[float]:
@@ -260,13 +284,13 @@ def _band(
     )
 
 
-def _level(axes: Any, value: float, label: str) -> None:
+def _level(axes: Any, value: float, label: str, above: float) -> None:
     axes.axhline(value, color="#606060", linestyle=":", linewidth=1)
     axes.annotate(
         label,
         (1.0, value),
         xycoords=("axes fraction", "data"),
-        xytext=(-2, 2),
+        xytext=(-2, above),
         textcoords="offset points",
         ha="right",
         fontsize=7,
