@@ -10,6 +10,7 @@ import torch
 import typer
 import yaml
 from scipy import stats as scipy_stats
+from torch_geometric.data import HeteroData
 from typer.testing import CliRunner
 
 from tempergat.cli import noise as noise_command
@@ -18,8 +19,9 @@ from tempergat.errors import UserError
 from tempergat.ops.graph import Graph
 from tempergat.study import noise as noise_study
 from tempergat.study.noise import NoiseProgress, NoisyFeatures, noisy, run_noise
+from tempergat.study.noise_analysis import analyse, end_of
 from tempergat.study.noise_plan import CLEAN, Condition, NoisePlan, load_plan
-from tempergat.study.noise_report import analyse, page_text, write_page
+from tempergat.study.noise_report import page_text, summary_text, write_page
 from tempergat.study.noise_rows import NoiseRow, read_rows, write_rows
 from tempergat.study.sharpness import group_sharpness, sharpness_of
 from tempergat.study.trends import page_p, series_of, trends_of
@@ -358,10 +360,14 @@ def test_the_page_says_where_t_rises_and_attention_does_not_follow(
     assert found.is_complete
     page = (tmp_path / "docs" / "noise.md").read_text()
     assert (
-        "| csbm | 1 | T rises with sigma | 2 / 0 / 0 | holds | neither in 2 |" in page
+        "| csbm | 1 | T rises with sigma | holds | 2 / 0 / 0 | 2 / 0 / 0 | "
+        "neither shown in 2 |" in page
     )
-    assert "| gate falls with rho, tau = 3 | 2 / 0 / 0 | does not hold |" in page
-    assert "attention that these runs show: temp_gated_v2 (layer 1)" in page
+    assert "| gate falls with rho, tau = 3 | does not hold | 2 / 0 / 0 |" in page
+    assert "- layer 1: temp_gated_v2; temp_gated_v2, theta undecayed.\n" in page
+    assert "Not run: ogbn-arxiv;" in page
+    prose = [line for line in page.split("\n") if not line.startswith(("|", "!"))]
+    assert max(map(len, prose)) <= 88
     for name in ("temperature", "gate", "sharpness", "accuracy"):
         for suffix in ("svg", "png"):
             file = tmp_path / "docs" / "figures" / f"noise-csbm-{name}.{suffix}"
@@ -376,6 +382,26 @@ def test_the_page_says_when_a_flatter_attention_goes_with_t() -> None:
         assert found.entropy_beside(trend).direction == "rises"
 
 
+def test_a_change_without_a_trend_is_told_too() -> None:
+    # Up at the first level above none, and back to little more than without noise.
+    lift = {0.0: 0.0, 1.0: 0.5, 3.0: 0.01}
+    rows = [
+        replace(
+            row, layers={**row.layers, "temperature": (1 + lift[level] + luck,) * 2}
+        )
+        if "temperature" in row.layers and row.condition.noise != "missing"
+        else row
+        for row in made_up_rows()
+        for level, luck in [(row.condition.level, 1e-4 * row.seed)]
+    ]
+    plan = small_plan(seeds=10)
+    found = analyse(rows, plan)
+    assert {t.direction for t in found.temperature} == {"no trend"}
+    assert {end_of(t) for t in found.temperature} == {"higher"}
+    page = page_text(plan, [found])
+    assert "| T rises with sigma | does not hold | 0 / 0 / 2 | 2 / 0 / 0 |" in page
+
+
 def test_an_unfinished_study_is_called_incomplete() -> None:
     plan = small_plan(seeds=10)
     rows = [row for row in made_up_rows() if row.decay_temperature is not False]
@@ -383,24 +409,34 @@ def test_an_unfinished_study_is_called_incomplete() -> None:
     assert "210 of 280 runs, **incomplete**" in page
 
 
-def test_the_command_trains_reports_and_prints_json(tmp_path: Path) -> None:
+def words_of(folder: Path, *datasets: Path) -> list[str]:
+    """The command on a small graph of one's own, with a short plan and recipe."""
     graph = small_graph().data
     arrays = {
         name: graph[name].numpy()
         for name in ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")
     }
-    np.savez(tmp_path / "mine.npz", **arrays)
+    np.savez(folder / "mine.npz", **arrays)
     plan = small_plan(methods=["gat", "temp_only"]).model_dump(mode="json")
-    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
     recipe = quick_recipe().model_dump(mode="json")
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    names = ",".join(str(path) for path in (folder / "mine.npz", *datasets))
+    words = ["noise", "--datasets", names, "--json", "--quiet", "--device", "cpu"]
+    words += ["--levels", str(folder / "plan.yaml")]
+    words += ["--recipe", str(folder / "recipe.yaml")]
+    return [*words, "--out", str(folder / "out"), "--docs", str(folder / "docs")]
+
+
+def command() -> typer.Typer:
     app = typer.Typer()
     noise_command.register(app)
-    words = ["noise", "--datasets", str(tmp_path / "mine.npz"), "--json", "--quiet"]
-    words += ["--levels", str(tmp_path / "plan.yaml"), "--device", "cpu"]
-    words += ["--recipe", str(tmp_path / "recipe.yaml")]
-    words += ["--out", str(tmp_path / "out"), "--docs", str(tmp_path / "docs")]
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    return app
+
+
+def test_the_command_trains_reports_and_prints_json(tmp_path: Path) -> None:
+    words = words_of(tmp_path)
+    result = CliRunner().invoke(command(), words, catch_exceptions=False)
     assert result.exit_code == 0
     (found,) = json.loads(result.stdout)["datasets"]
     assert (found["runs"], found["expected_runs"]) == (42, 42)
@@ -410,3 +446,52 @@ def test_the_command_trains_reports_and_prints_json(tmp_path: Path) -> None:
         "entropy",
     }
     assert len(read_rows(tmp_path / "out" / "mine.csv")) == 42
+
+    # Nothing is left to train; the summary is JSON as well.
+    result = CliRunner().invoke(command(), [*words, "--only-train"])
+    assert json.loads(result.stdout) == {
+        "datasets": [
+            {
+                "dataset": "mine",
+                "runs": 42,
+                "failed": 0,
+                "file": str(tmp_path / "out" / "mine.csv"),
+            }
+        ]
+    }
+
+
+def test_a_dataset_that_cannot_be_trained_is_refused_before_any_is(
+    tmp_path: Path,
+) -> None:
+    typed = HeteroData()
+    typed["a"].x, typed["a"].y = torch.ones(4, 2), torch.tensor([0, 1, 0, 1])
+    typed["b"].x = torch.ones(3, 2)
+    typed["a", "to", "b"].edge_index = torch.tensor([[0, 1], [1, 2]])
+    torch.save(typed, tmp_path / "typed.pt")
+    for bad, reason in (
+        (tmp_path / "typed.pt", "typed has several node types"),
+        (tmp_path / "absent.npz", "absent.npz"),
+    ):
+        with pytest.raises(UserError, match=reason):
+            CliRunner().invoke(
+                command(), words_of(tmp_path, bad), catch_exceptions=False
+            )
+        assert not (tmp_path / "out").exists()
+
+
+def test_an_output_that_is_a_file_is_refused_before_training(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(UserError, match="out is a file"):
+        CliRunner().invoke(command(), words_of(tmp_path), catch_exceptions=False)
+
+
+def test_the_verdicts_in_docs_are_those_of_the_committed_runs() -> None:
+    root = Path(__file__).parents[2]
+    plan = load_plan()
+    found = [
+        analyse(read_rows(root / "results" / "noise" / f"{name}.csv"), plan)
+        for name in plan.datasets
+    ]
+    page = (root / "docs" / "noise.md").read_text(encoding="utf-8")
+    assert page.startswith(summary_text(plan, found))

@@ -28,9 +28,12 @@ from tempergat.errors import UserError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tempergat.data import Dataset
     from tempergat.study.diagnose import Diagnosis, Screened
     from tempergat.study.noise import NoiseProgress
     from tempergat.study.noise_plan import NoisePlan
+    from tempergat.study.noise_rows import NoiseRow
+    from tempergat.train import Recipe
 
 STORE_NAME = "diagnose.sqlite"
 
@@ -85,21 +88,49 @@ def noise(
     where = choose_device(device)
     console = None if quiet else error_console()
     if not only_report:
+        require_writable(out)
+        # All of them now, so that no work is lost when the turn of one comes.
+        graphs = [_load(name, recipe, console) for name in names]
         try:
-            for name in names:
-                _train(name, recipe, plan, out, where, console)
+            kept = {
+                graph.name: _train(graph, settings, plan, out, where, console)
+                for graph, settings in graphs
+            }
         except KeyboardInterrupt as stop:
             typer.echo(
                 f"Stopped; finished groups are kept. To go on:\n  {resume_command()}",
                 err=True,
             )
             raise typer.Exit(exit_status(stop)) from stop
-    if not only_train:
-        _report(plan, out, docs, as_json)
+        if only_train:
+            _tell_trained(kept, out, as_json)
+            return
+    _report(plan, out, docs, as_json)
+
+
+def _tell_trained(kept: dict[str, "list[NoiseRow]"], out: Path, as_json: bool) -> None:
+    found = [
+        {
+            "dataset": name,
+            "runs": len(rows),
+            "failed": sum(not row.scores for row in rows),
+            "file": str(out / f"{name}.csv"),
+        }
+        for name, rows in kept.items()
+    ]
+    if as_json:
+        typer.echo(json.dumps({"datasets": found}, indent=1))
+    else:
+        for facts in found:
+            typer.echo(
+                "{dataset}: {runs} runs, {failed} failed, in {file}".format(**facts)
+            )
+    if any(facts["failed"] for facts in found):
+        raise typer.Exit(1)
 
 
 def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
-    from tempergat.study.noise_report import as_json as to_json
+    from tempergat.study.noise_analysis import as_json as to_json
     from tempergat.study.noise_report import write_page
 
     found = write_page(plan, out, docs)
@@ -129,19 +160,28 @@ def _names(text: str) -> tuple[str, ...]:
     return names
 
 
+def _load(
+    name: str, recipe: str | None, console: "Console | None"
+) -> tuple["Dataset", "Recipe"]:
+    from tempergat.train.task import refuse_other_training
+
+    _, settings = load_settings(name, recipe)
+    graph = load_graph(name, None, None, console)
+    refuse_other_training(graph, settings.config_for("gat"))
+    return graph, settings
+
+
 def _train(
-    name: str,
-    recipe: str | None,
+    graph: "Dataset",
+    settings: "Recipe",
     plan: "NoisePlan",
     out: Path,
     device: Any,
     console: "Console | None",
-) -> None:
+) -> "list[NoiseRow]":
     from tempergat.cli.progress import duration
     from tempergat.study.noise import run_noise
 
-    _, settings = load_settings(name, recipe)
-    graph = load_graph(name, None, None, console)
     if console is not None:
         console.print(describe(graph))
 
@@ -153,7 +193,7 @@ def _train(
                 "left"
             )
 
-    run_noise(graph, settings, plan, out / f"{graph.name}.csv", device, say)
+    return run_noise(graph, settings, plan, out / f"{graph.name}.csv", device, say)
 
 
 def diagnose(

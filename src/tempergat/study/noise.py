@@ -30,7 +30,7 @@ from tempergat.train.grouping import bytes_per_seed
 from tempergat.train.loop import Training
 from tempergat.train.run import OutOfMemory, free_memory, memory_told, results_of
 from tempergat.train.seeds import SeedGroup
-from tempergat.train.task import task_of
+from tempergat.train.task import refuse_other_training, task_of
 
 _BUDGET_BYTES = {"cuda": 80 * 2**30}
 _OTHER_BUDGET_BYTES = 2 * 2**30
@@ -93,6 +93,8 @@ def run_noise(
         UserError: Nothing can be trained so, the file holds other runs than these, or
             another process writes it.
     """
+    for config in plan.configs(recipe):
+        refuse_other_training(dataset, config)
     with GroupLocks(_lock_of(path)) as locks:
         if not locks.take(0, wait=False):
             raise UserError(

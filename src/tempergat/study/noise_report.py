@@ -1,15 +1,14 @@
 """The page of the noise study: what holds on each dataset and layer, and where not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tempergat.errors import UserError
-from tempergat.nn.methods import METHODS
 from tempergat.study import atomic, plots_noise
+from tempergat.study.noise_analysis import DatasetNoise, analyse, end_of
 from tempergat.study.noise_plan import NoisePlan
-from tempergat.study.noise_rows import NoiseRow, read_rows
+from tempergat.study.noise_rows import read_rows
+from tempergat.study.prose import filled
 from tempergat.study.report import markdown_rows, p_value, signed
 from tempergat.study.stats import Comparison
 from tempergat.study.trends import (
@@ -18,89 +17,17 @@ from tempergat.study.trends import (
     Trend,
     against_backbone,
     series_of,
-    trends_of,
 )
+
+# Part of the study where its files can be had.
+_WHEN_PRESENT = "ogbn-arxiv"
 
 _ATTENTION_WORDS = {
     "rises": "flatter",
     "falls": "sharper",
-    "no trend": "neither",
+    "no trend": "neither shown",
     "too few runs": "-",
 }
-
-
-@dataclass(frozen=True)
-class DatasetNoise:
-    """What the runs on one dataset show.
-
-    Attributes:
-        temperature: Trends of T with sigma, by layer and tempered variant.
-        gate: Trends of the mean gate with rho, by tau, layer and gated variant.
-        entropy: Trends of the relative attention entropy with sigma, by layer and
-            variant, plain ones included.
-        spread: Trends of the spread of e/T, likewise.
-    """
-
-    dataset: str
-    rows: Sequence[NoiseRow]
-    expected_runs: int
-    temperature: list[Trend]
-    gate: list[Trend]
-    entropy: list[Trend]
-    spread: list[Trend]
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every run of the plan is there."""
-        return len(self.rows) >= self.expected_runs
-
-    def entropy_beside(self, trend: Trend) -> Trend:
-        """The entropy of the same variant and layer as a temperature's trend."""
-        return next(
-            other
-            for other in self.entropy
-            if (other.series.variant, other.series.layer)
-            == (trend.series.variant, trend.series.layer)
-        )
-
-
-def analyse(rows: Sequence[NoiseRow], plan: NoisePlan) -> DatasetNoise:
-    """Tests all trends of one dataset; each quantity is one Holm family."""
-    places = {method: place for place, method in enumerate(plan.methods)}
-    rows = sorted(
-        (row for row in rows if row.method in places),
-        key=lambda row: (row.decay_temperature is False, places[row.method]),
-    )
-
-    def family(quantity: str, noise: str, taus: Sequence[float | None]) -> list[Trend]:
-        found: list[Series] = []
-        for tau in taus:
-            found += series_of(rows, noise, tau, quantity, _has(quantity))
-        return trends_of(found)
-
-    tempered = [m for m in plan.methods if METHODS[m].temperature is not None]
-    variants = len(plan.methods) + len(tempered) * (len(plan.decay_temperature) - 1)
-    return DatasetNoise(
-        dataset=rows[0].dataset,
-        rows=rows,
-        expected_runs=variants * len(plan.conditions) * plan.seeds,
-        temperature=family("temperature", "gaussian", [None]),
-        gate=family("gate", "missing", plan.tau),
-        entropy=family("entropy", "gaussian", [None]),
-        spread=family("spread", "gaussian", [None]),
-    )
-
-
-def _has(quantity: str) -> Any:
-    def has(method: str) -> bool:
-        facts = METHODS[method]
-        if quantity == "temperature":
-            return facts.temperature is not None
-        if quantity == "gate":
-            return facts.gate is not None
-        return facts.backbone != "gcn"
-
-    return has
 
 
 def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]:
@@ -128,9 +55,13 @@ def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]
 
 def page_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
     """The page as Markdown."""
-    parts = [_opening(plan, found), _verdicts(found)]
-    parts += [_section(dataset, plan) for dataset in found]
-    return "\n".join(parts)
+    sections = [_section(dataset, plan) for dataset in found]
+    return "\n".join([summary_text(plan, found), *sections])
+
+
+def summary_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
+    """What was run and what holds: the page without its sections."""
+    return "\n".join([_opening(plan, found), _verdicts(found)])
 
 
 def _draw(dataset: DatasetNoise, plan: NoisePlan, folder: Path) -> None:
@@ -170,9 +101,13 @@ def _opening(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
         f"{', '.join(sorted({row.device for row in dataset.rows}))}.\n"
         for dataset in found
     )
-    missing = [name for name in plan.datasets if name not in {d.dataset for d in found}]
-    absent = f"- Not run: {', '.join(missing)}.\n" if missing else ""
-    return f"""# Controlled noise
+    present = {dataset.dataset for dataset in found}
+    missing = [n for n in (*plan.datasets, _WHEN_PRESENT) if n not in present]
+    absent = ""
+    if missing:
+        names = ", ".join(missing)
+        absent = f"- Not run: {names}; `tempergat noise --datasets NAME` adds one.\n"
+    text = f"""# Controlled noise
 
 This page is made by `tempergat noise` from `results/noise/`, one row per run. It asks
 what the paper's figure of controlled noise asks: does the learned temperature T rise
@@ -190,10 +125,15 @@ missing coordinates?
   how sharp attention is. Beside it stand the spread of e/T over a target's edges and
   the entropy of the attention weights over the logarithm of the degree (1 is uniform).
 - A trend is Page's test over all levels with seeds as blocks, two-sided; p is
-  Holm-corrected over all tests of one quantity on one dataset. Changes are from level 0
-  to the highest level, paired by seed, with 95 % intervals.
+  Holm-corrected over all tests of one quantity on one dataset. It asks for a rise or a
+  fall along the levels: what moves at the last level only, or goes down and up again,
+  may show none.
+- Changes are from level 0 to the highest level, paired by seed, with 95 % intervals,
+  which are not corrected; a value is called higher or lower at the highest level where
+  its interval leaves out 0.
 
 {counts}{absent}"""
+    return filled(text)
 
 
 def _verdicts(found: Sequence[DatasetNoise]) -> str:
@@ -207,8 +147,9 @@ def _verdicts(found: Sequence[DatasetNoise]) -> str:
                     dataset.dataset,
                     str(layer),
                     "T rises with sigma",
-                    _tally(trends),
                     _holds(len(rising), len(trends)),
+                    _tally(trends),
+                    _ends(trends),
                     _attention_of(dataset, rising),
                 )
             )
@@ -226,8 +167,9 @@ def _verdicts(found: Sequence[DatasetNoise]) -> str:
                         dataset.dataset,
                         str(layer),
                         f"gate falls with rho, tau = {tau:g}",
-                        _tally(trends),
                         _holds(len(falling), len(trends)),
+                        _tally(trends),
+                        _ends(trends),
                         "",
                     )
                 )
@@ -235,8 +177,9 @@ def _verdicts(found: Sequence[DatasetNoise]) -> str:
         "dataset",
         "layer",
         "the paper's statement",
-        "variants: rises / falls / no trend",
         "it",
+        "over all levels: rises / falls / no trend",
+        "at the highest level: higher / lower / neither",
         "where T rises, attention gets",
     )
     return "## Does the paper's statement hold?\n\n" + markdown_rows(columns, rows)
@@ -253,6 +196,11 @@ def _tally(trends: Sequence[Trend]) -> str:
     )
 
 
+def _ends(trends: Sequence[Trend]) -> str:
+    moved = [end_of(trend) for trend in trends]
+    return " / ".join(str(moved.count(word)) for word in ("higher", "lower", "neither"))
+
+
 def _holds(in_favour: int, variants: int) -> str:
     if in_favour == variants:
         return "holds"
@@ -267,7 +215,7 @@ def _attention_of(dataset: DatasetNoise, rising: Sequence[Trend]) -> str:
     ]
     return ", ".join(
         f"{word} in {words.count(word)}"
-        for word in ("flatter", "sharper", "neither")
+        for word in ("flatter", "sharper", "neither shown")
         if word in words
     )
 
@@ -286,7 +234,7 @@ def _section(dataset: DatasetNoise, plan: NoisePlan) -> str:
     if dataset.entropy:
         parts += [
             f"![Sharpness on {name}](figures/noise-{name}-sharpness.svg)\n",
-            "Attention entropy over log degree against sigma, for every method with "
+            "Attention entropy over log degree against sigma, for every method with\n"
             "attention:\n",
             _trend_table(dataset.entropy),
         ]
@@ -298,8 +246,11 @@ def _section(dataset: DatasetNoise, plan: NoisePlan) -> str:
         ]
     parts += [
         f"![Accuracy against noise on {name}](figures/noise-{name}-accuracy.svg)\n",
-        "Test accuracy in percent. ▲ and ▼: told apart from the backbone, better or "
-        "worse (paired t-test over seeds, Holm-corrected over the column).\n",
+        filled(
+            "Test accuracy in percent, means; the figure has their intervals. ▲ and ▼: "
+            "told apart from the backbone, better or worse (paired t-test over seeds, "
+            "Holm-corrected over the column).\n"
+        ),
         _accuracy_table(dataset),
     ]
     return "\n".join(parts)
@@ -356,18 +307,35 @@ def _three(value: float | None) -> str:
 
 
 def _unchanged_sentence(dataset: DatasetNoise) -> str:
-    named = [
-        f"{trend.series.variant} (layer {trend.series.layer})"
-        for trend in dataset.temperature
-        if trend.direction == "rises"
-        and dataset.entropy_beside(trend).direction == "no trend"
-    ]
-    if not named:
+    """Where T rises and attention does not follow, layer by layer."""
+    lines = []
+    starred = False
+    for layer in _layers(dataset.temperature):
+        named = []
+        for trend in dataset.temperature:
+            beside = dataset.entropy_beside(trend)
+            if (
+                trend.series.layer == layer
+                and trend.direction == "rises"
+                and beside.direction == "no trend"
+            ):
+                moved = end_of(beside) != "neither"
+                starred = starred or moved
+                named.append(trend.series.variant + (" (*)" if moved else ""))
+        if named:
+            lines.append(f"- layer {layer}: {'; '.join(named)}.")
+    if not lines:
         return "No rise of T goes with an entropy that shows no trend.\n"
-    return (
-        "A rise of T with an entropy that shows no trend, so without an effect on "
-        f"attention that these runs show: {'; '.join(named)}.\n"
+    text = (
+        "T rises and the attention's entropy shows no trend, so without an effect on "
+        "attention that these runs show:\n\n" + "\n".join(lines) + "\n"
     )
+    if starred:
+        text += (
+            "\n(*) The entropy is not unchanged either: at the highest level it is "
+            "higher or lower than without noise, though it shows no trend.\n"
+        )
+    return filled(text)
 
 
 def _accuracy_table(dataset: DatasetNoise) -> str:
@@ -400,38 +368,3 @@ def _mark(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     return {"better": " ▲", "worse": " ▼"}.get(comparison.verdict, "")
-
-
-def as_json(found: Sequence[DatasetNoise]) -> list[dict[str, Any]]:
-    """The trends as plain JSON values."""
-    return [
-        {
-            "dataset": dataset.dataset,
-            "runs": len(dataset.rows),
-            "expected_runs": dataset.expected_runs,
-            "trends": [
-                {
-                    "quantity": trend.series.quantity,
-                    "variant": trend.series.variant,
-                    "layer": trend.series.layer,
-                    "noise": trend.series.noise,
-                    "tau": trend.series.tau,
-                    "first": trend.first,
-                    "last": trend.last,
-                    "change": trend.change.mean,
-                    "change_low": trend.change.low,
-                    "change_high": trend.change.high,
-                    "p_holm": trend.p_holm,
-                    "direction": trend.direction,
-                    "lost_seeds": trend.series.lost_seeds,
-                }
-                for trend in (
-                    *dataset.temperature,
-                    *dataset.gate,
-                    *dataset.spread,
-                    *dataset.entropy,
-                )
-            ],
-        }
-        for dataset in found
-    ]
