@@ -67,8 +67,26 @@ def test_command_prints_json_that_parses_without_infinities(run, tmp_path):
     assert "inf" in temperatures
 
 
-def test_command_refuses_an_output_that_is_a_file_before_working(run, tmp_path):
+def test_command_refuses_an_output_that_is_a_file_before_working(
+    run, monkeypatch, tmp_path
+):
     (tmp_path / "taken").write_text("")
+    monkeypatch.setattr(
+        report, "analyse", lambda effort, progress: pytest.fail("it worked first")
+    )
     result = run("--out", str(tmp_path / "taken"))
     assert result.exit_code != 0
-    assert "choose another with --out" in str(result.exception)
+    assert "taken is a file; choose another folder with --out" in str(result.exception)
+
+
+def test_command_stopped_by_ctrl_c_says_so_and_leaves_no_folder(
+    run, monkeypatch, tmp_path
+):
+    def stopped(effort, progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report, "analyse", stopped)
+    result = run("--out", str(tmp_path / "new"))
+    assert result.exit_code == 130
+    assert "Stopped; nothing was written." in result.output
+    assert not (tmp_path / "new").exists()

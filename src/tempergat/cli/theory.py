@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.errors import UserError
+from tempergat.cli.arguments import require_writable
+from tempergat.cli.signals import exit_status
 
 if TYPE_CHECKING:
     from tempergat.theory.report import Report
@@ -20,7 +21,8 @@ def register(app: typer.Typer) -> None:
 
 def theory(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer targets: seconds, wider intervals.")
+        bool,
+        typer.Option("--quick", help="Fewer targets: half a minute, wider intervals."),
     ] = False,
     out: Annotated[
         Path, typer.Option(help="Folder for the tables, and figures/ inside it.")
@@ -30,12 +32,7 @@ def theory(
     ] = False,
 ) -> None:
     """Check both theorems: closed forms, simulation, and what they leave out."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot make the folder {out}: {error.strerror}; choose another with --out"
-        ) from error
+    require_writable(out)
 
     from tempergat.cli.tables import error_console, output_console
     from tempergat.study import atomic
@@ -43,9 +40,14 @@ def theory(
     from tempergat.theory.tables import to_csv
 
     progress = error_console()
-    report = analyse(
-        QUICK if quick else FULL, progress=lambda part: progress.print(f"{part} ...")
-    )
+    try:
+        report = analyse(
+            QUICK if quick else FULL,
+            progress=lambda part: progress.print(f"{part} ..."),
+        )
+    except KeyboardInterrupt as stop:
+        progress.print("Stopped; nothing was written.")
+        raise typer.Exit(exit_status(stop)) from stop
     files = []
     for name, table in report.tables.items():
         files.append(out / f"{name}.csv")
