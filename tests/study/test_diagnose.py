@@ -16,7 +16,7 @@ from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
 from tempergat.errors import UserError
 from tempergat.study.diagnose import diagnose, screening_of, validation_scores
-from tempergat.study.measure import measure, separability
+from tempergat.study.measure import Separability, measure, separability
 from tempergat.study.records import Run, Scores
 from tempergat.study.store import Store
 from tempergat.train import Recipe, load_recipe
@@ -80,6 +80,21 @@ def test_constant_features_and_single_classes_are_unknown_not_numbers() -> None:
     assert nothing.signal_to_noise is None
     alone = separability(np.random.default_rng(0).random((20, 3)), np.zeros(20, int))
     assert alone.reliable_share is None
+
+
+def test_a_coordinate_that_tells_classes_apart_without_fail_is_reliable() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.integers(2, size=60)
+    x = draw.standard_normal((60, 10))
+    x[:, 0] = labels
+    assert separability(x, labels).reliable_share == pytest.approx(0.1)
+    sure = separability(x[:, :1], labels)
+    assert (sure.signal_to_noise, sure.reliable_share) == (None, 1.0)
+
+
+def test_what_rounding_leaves_of_constant_features_is_not_measured() -> None:
+    x = 1.0 + 1e-16 * np.random.default_rng(0).integers(-3, 4, (20, 3))
+    assert separability(x, np.arange(20) % 2) == Separability(None, None, None)
 
 
 def test_averaging_over_like_neighbours_raises_the_signal() -> None:
@@ -158,6 +173,12 @@ def test_the_only_method_that_finished_is_not_called_better() -> None:
 def test_the_luck_of_few_validation_nodes_is_told() -> None:
     scores = screening({"gat": 80.0, "gated": 70.0}, spread=0.0)
     assert screening_of(scores, 100).luck == pytest.approx(4.0, abs=0.1)
+
+
+def test_few_validation_nodes_all_right_do_not_look_certain() -> None:
+    scores = screening({"gat": 100.0, "gated": 70.0}, spread=0.0)
+    scores["gat"] = dict.fromkeys(range(8), 100.0)
+    assert screening_of(scores, 1).luck > 20
 
 
 def test_the_screening_is_kept_and_not_trained_twice(tmp_path: Path) -> None:

@@ -211,15 +211,24 @@ def screening_of(
         )
         for method in sorted(means, key=means.__getitem__, reverse=True)
     )
-    share = means[best] / 100.0
     return Screening(
         best=best,
         best_plain=best_plain,
         finding=_finding(screened, best, best_plain),
         screened=screened,
         failed=tuple(method for method in scores if method not in means),
-        luck=100.0 * (share * (1 - share) / max(validation_nodes, 1)) ** 0.5,
+        luck=_luck(means[best], validation_nodes),
     )
+
+
+def _luck(accuracy: float, nodes: int) -> float:
+    """Standard error of an accuracy, both in percent, after Agresti and Coull.
+
+    Two right and two wrong answers are added, so that few nodes that are all right do
+    not look certain.
+    """
+    share = (accuracy / 100.0 * nodes + 2) / (nodes + 4)
+    return float(100.0 * (share * (1 - share) / (nodes + 4)) ** 0.5)
 
 
 def _finding(screened: Sequence[Screened], best: str, best_plain: str) -> Finding:

@@ -18,6 +18,7 @@ from tempergat.data.features import density, to_dense
 from tempergat.data.homophily import homophily
 
 FALSE_DISCOVERIES = 0.05
+_ROUNDING = 1e-12
 
 Array = NDArray[np.float64]
 
@@ -29,9 +30,10 @@ class Separability:
     Attributes:
         signal_to_noise: Variance between class means over variance within classes,
             all coordinates together, the part due to chance taken off; None where
-            training nodes are too few or do not vary.
+            training nodes are too few or do not vary within classes.
         reliable_share: Share of coordinates whose class means differ (F-test, at most
-            5 % of them by chance); None likewise.
+            5 % of them by chance); None where training nodes are too few or do not
+            vary.
         top_tenth_share: Share of the signal that the best tenth of the coordinates
             carries; None without signal.
     """
@@ -121,7 +123,10 @@ def separability(x: Array, labels: NDArray[np.int64]) -> Separability:
     overall = x.mean(axis=0)
     between = (sizes[:, None] * (means - overall) ** 2).sum(axis=0) / (groups - 1)
     within = ((x - means[members]) ** 2).sum(axis=0) / (nodes - groups)
-    varies = within > 0
+    # What rounding leaves of a constant is no variance.
+    least = _ROUNDING * (x**2).mean(axis=0)
+    within, between = (np.where(v > least, v, 0.0) for v in (within, between))
+    varies = within + between > 0
     if not varies.any():
         return Separability(None, None, None)
     between, within = between[varies], within[varies]
@@ -129,10 +134,13 @@ def separability(x: Array, labels: NDArray[np.int64]) -> Separability:
     per_class = (nodes - (sizes**2).sum() / nodes) / (groups - 1)
     signal = (between - within) / per_class
     total = float(signal.sum())
-    p = scipy_stats.f.sf(between / within, groups - 1, nodes - groups)
+    with np.errstate(divide="ignore"):
+        ratio = between / within
+    p = scipy_stats.f.sf(ratio, groups - 1, nodes - groups)
     reliable = scipy_stats.false_discovery_control(p) < FALSE_DISCOVERIES
+    noise = float(within.sum())
     return Separability(
-        signal_to_noise=max(total, 0.0) / float(within.sum()),
+        signal_to_noise=max(total, 0.0) / noise if noise > 0 else None,
         reliable_share=float(reliable.sum()) / x.shape[1],
         top_tenth_share=_top_tenth(signal) if total > 0 else None,
     )
