@@ -253,6 +253,14 @@ def test_size_that_contradicts_x():
         conv(torch.randn(5, 4), torch.tensor([[0], [1]]), size=(5, 6))
 
 
+@pytest.mark.parametrize("size", [(5, None), (None, 2), (None, None), [5, 2]])
+def test_size_may_leave_out_what_x_tells(size):
+    conv = TemperGATConv((4, 4), 3)
+    x, edges = torch.randn(5, 4), torch.tensor([[0, 4], [1, 0]])
+    expected = conv((x, x[:2]), edges)
+    assert torch.equal(conv((x, x[:2]), edges, size=size), expected)
+
+
 def test_unknown_method_names_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'temp_gated'"):
         build_model("temp_gatd", 4, 8, 2, heads=2)

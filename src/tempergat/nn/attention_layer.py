@@ -267,20 +267,21 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         self,
         x_src: Features,
         x_dst: Features | None,
-        size: tuple[int, int] | None,
+        size: tuple[int | None, int | None] | None,
         edge_index: Any,
     ) -> tuple[int, int]:
         num_src = x_src.size(0)
+        given_src, given_dst = (None, None) if size is None else size
         if x_dst is not None:
             num_dst = x_dst.size(0)
-        elif size is not None:
-            num_dst = size[1]
+        elif given_dst is not None:
+            num_dst = given_dst
         else:
             num_dst = num_targets(edge_index) or num_src
-        if size is not None and tuple(size) != (num_src, num_dst):
+        if given_src not in (None, num_src) or given_dst not in (None, num_dst):
             raise ValueError(
-                f"size is {tuple(size)}, but x has {num_src} source and {num_dst} "
-                f"target rows"
+                f"size is {(given_src, given_dst)}, but x has {num_src} source and "
+                f"{num_dst} target rows"
             )
         return num_src, num_dst
 
@@ -405,7 +406,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         self,
         x_src: Features,
         x_dst: Features | None,
-        size: tuple[int, int] | None,
+        size: tuple[int | None, int | None] | None,
         edge_index: Any,
         edge_attr: Tensor | None,
         return_attention_weights: bool | None,

@@ -141,7 +141,7 @@ class TemperGATConv(AttentionLayer):
         x: Features | tuple[Features, Features | None],
         edge_index: Any,
         edge_attr: Tensor | None = None,
-        size: tuple[int, int] | None = None,
+        size: tuple[int | None, int | None] | None = None,
         return_attention_weights: bool | None = None,
         *,
         dropout_seed: Tensor | None = None,
@@ -152,7 +152,7 @@ class TemperGATConv(AttentionLayer):
             x: Node features, or a pair for source and target nodes.
             edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``.
             edge_attr: Edge features.
-            size: Number of source and target nodes.
+            size: Number of source and target nodes; None for one that x tells.
             return_attention_weights: If true, also return the edges and their
                 attention weights, as PyG does.
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
