@@ -166,6 +166,14 @@ def test_report_names_attributes_of_edges_that_no_method_reads(tmp_path: Path) -
     assert findings_of(tmp_path / "g.pt")["attributes of edges"] == "edge_attr"
 
 
+def test_report_on_a_graph_without_features_says_that_training_needs_some(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "nodes.csv").write_text("label\n0\n1\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    assert findings_of(tmp_path)["features"] == "none"
+
+
 def test_contradiction_stops_the_report(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
     (tmp_path / "edges.csv").write_text("source,target\n0,5\n")

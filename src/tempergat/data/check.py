@@ -54,7 +54,8 @@ def check_graph(path: Path, target: str | None = None) -> list[Finding]:
     edges = edge_stores(path, data)
     findings = [_nodes(data), Finding("classes", num_classes)]
     if kind is not None:
-        findings.insert(1, Finding("classified node type", kind))
+        action = "training takes graphs of one node type only"
+        findings.insert(1, Finding("classified node type", kind, action))
     touched = {name: np.zeros(n, dtype=bool) for name, n in node_counts(data).items()}
     for types, edge_store, sizes in edges:
         ends = edge_store.edge_index.numpy()
@@ -171,8 +172,8 @@ def _features(store: Any) -> list[Finding]:
     where = "" if store._key is None else f" of {store._key}"
     x = store.get("x")
     if not isinstance(x, Tensor):
-        action = "a model learns an embedding, or give features"
-        return [Finding(f"features{where}", 0, action)]
+        action = "training refuses a graph without any: add some"
+        return [Finding(f"features{where}", "none", action)]
     values = x.values() if x.layout == torch.sparse_csr else x
     finite = values[torch.isfinite(values)]
     zeros = x.numel() - int(torch.count_nonzero(values))
