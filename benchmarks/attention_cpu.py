@@ -104,10 +104,12 @@ def worst_difference(ours: Run, theirs: Run) -> float:
         gradients = torch.autograd.grad(out, run.leaves, incoming)
         found.append([out.detach(), *gradients])
         del out
-    return max(
-        float((a.view_as(b) - b).abs().max() / b.abs().max().clamp(min=1e-6))
+    differences = [
+        (a.view_as(b) - b).abs().max() / b.abs().max().clamp(min=1e-6)
         for a, b in zip(*found, strict=True)
-    )
+    ]
+    # Unlike Python's, torch's maximum of a NaN and a number is NaN.
+    return float(torch.stack(differences).max())
 
 
 def seconds(run: Run, repeats: int) -> tuple[float, float]:
