@@ -1,16 +1,18 @@
 """Settings are checked, frozen and named; recipes are found by name or path."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+import torch
 import yaml
 from pydantic import ValidationError
 
 from tempergat.errors import UserError
 from tempergat.nn.methods import METHODS
-from tempergat.train import load_recipe, recipe_names
-from tests.train.settings import config
+from tempergat.train import load_recipe, recipe_names, train_group
+from tempergat.train.config import Activation, Normalisation
+from tests.train.settings import config, small_graph
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -65,9 +67,18 @@ def test_methods_on_gatv2_can_have_settings_of_their_own(tmp_path: Path) -> None
     ("change", "message"),
     [
         ({"attention__epochs": 0}, "attention.epochs: .*greater than 0.*got 0"),
-        ({"attention__epoch": 3}, "attention.epoch: .*not permitted"),
+        ({"attention__epochs": 10**30}, "attention.epochs: .*less than or equal"),
+        ({"attention__num_layers": 10**30}, "num_layers: .*less than or equal"),
+        ({"gcn__hidden_channels": 10**30}, "hidden_channels: .*less than or equal"),
+        ({"gcn__epoch": 3}, "gcn.epoch: no such setting; did you mean 'epochs'"),
+        ({"gatv2": {"epoch": 3}}, "gatv2.*: Field required"),
+        ({"zzz": 3}, "zzz: no such setting; choose one of attention, dataset"),
+        ({"attention__act": "threshold"}, "attention.act: .*'threshold'"),
+        ({"attention__norm": "message"}, "attention.norm: .*'message'"),
+        ({"attention__jk": "lstm"}, "attention.jk: .*'lstm'"),
+        ({"attention__gate_bias_init": 1e300}, "gate_bias_init: .*got 1e.300"),
         ({"attention__feature_dropout": 1.0}, "feature_dropout: .*less than 1"),
-        ({"attention__learning_rate": "1e-5"}, "learning_rate: .*got '1e-5'"),
+        ({"attention__learning_rate": "low"}, "learning_rate: .*got 'low'"),
         ({"attention__hidden_channels": 64}, "either channels_per_head or"),
         ({"gcn__selection": "best"}, "gcn.selection: .*'best'"),
         ({"training": "both"}, "training: .*'both'"),
@@ -89,6 +100,49 @@ def test_text_that_is_no_recipe_is_refused(tmp_path: Path) -> None:
             load_recipe(path)
     with pytest.raises(UserError, match="cannot read recipe"):
         load_recipe(tmp_path / "absent.yaml")
+
+
+def test_a_setting_given_twice_is_refused(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path)
+    path.write_text(path.read_text().replace("  epochs:", "  epochs: 9\n  epochs:", 1))
+    with pytest.raises(UserError, match=r"epochs is there twice .*line \d+"):
+        load_recipe(path)
+
+
+def test_numbers_may_be_written_without_a_point(tmp_path: Path) -> None:
+    path = recipe_file(tmp_path)
+    text = path.read_text()
+    path.write_text(text.replace("learning_rate: 0.005", "learning_rate: 5e-3"))
+    assert path.read_text() != text
+    assert load_recipe(path) == load_recipe("default")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["runs: " + "9" * 5000, "runs: 2020-13-45", "runs: " + "[" * 3000 + "]" * 3000],
+    ids=["a number beyond all bounds", "a date that cannot be", "too deep"],
+)
+def test_values_that_python_cannot_hold_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"recipe .*mine.yaml is not YAML") as found:
+        load_recipe(path)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("act", get_args(Activation))
+def test_every_activation_trains(act: str) -> None:
+    settings = config("gated_v2", act=act, epochs=2)
+    (result,) = train_group(small_graph(), settings, [0], torch.device("cpu"))
+    assert result.status == "done"
+
+
+@pytest.mark.parametrize("norm", get_args(Normalisation))
+@pytest.mark.parametrize("jk", ["last", "cat", "max"])
+def test_every_normalisation_and_way_to_jump_trains(norm: str, jk: str) -> None:
+    settings = config("gated_v2", norm=norm, jk=jk, epochs=2)
+    results = train_group(small_graph(), settings, [0, 1], torch.device("cpu"))
+    assert [result.status for result in results] == ["done", "done"]
 
 
 def test_unknown_names_come_with_a_suggestion() -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -22,6 +21,8 @@ from pydantic import (
 
 from tempergat.errors import UserError
 from tempergat.train import Recipe, load_recipe
+from tempergat.train.config import told
+from tempergat.train.yaml_files import read_yaml
 
 Setting = bool | int | float
 Backbone = Literal["gcn", "gat", "gatv2"]
@@ -178,19 +179,8 @@ _Model = TypeVar("_Model", bound=_Plan)
 
 
 def _read(model: type[_Model], file: Traversable) -> _Model:
-    try:
-        values: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(
-            f"cannot read {file}: {error.strerror}; give the path of a YAML file"
-        ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{file} is not YAML ({reason}); mend it") from error
+    values = read_yaml(file, str(file))
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "as a whole"
-        reason = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{file}: {place}: {reason}") from error
+        raise UserError(f"{file}: {told(error, model)}") from error

@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    PositiveInt,
     ValidationError,
     field_validator,
     model_validator,
@@ -24,6 +22,7 @@ from pydantic import (
 
 from tempergat.errors import UserError
 from tempergat.nn.methods import METHODS
+from tempergat.train.yaml_files import read_yaml
 
 SelectionRule = Literal["best_val_accuracy", "last_epoch", "best_val_loss"]
 SELECTION_RULES: tuple[SelectionRule, ...] = (
@@ -32,9 +31,34 @@ SELECTION_RULES: tuple[SelectionRule, ...] = (
     "best_val_loss",
 )
 
+Activation = Literal[
+    "celu",
+    "elu",
+    "gelu",
+    "hardswish",
+    "leaky_relu",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softsign",
+    "tanh",
+]
+Normalisation = Literal["batch", "graph", "instance", "layer", "pair"]
+
+# Far above what can be trained, and within what torch can count.
+Epochs = Annotated[int, Field(gt=0, le=10**6)]
+Layers = Annotated[int, Field(gt=0, le=10**3)]
+Count = Annotated[int, Field(gt=0, le=10**14)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Temperature = Annotated[float, Field(gt=0.0, le=1e6)]
+# A gate is fully open or shut long before these.
+GateBias = Annotated[float, Field(ge=-100.0, le=100.0)]
 
 
 class _Frozen(BaseModel):
@@ -44,21 +68,21 @@ class _Frozen(BaseModel):
 class _Settings(_Frozen):
     """What every method's settings hold."""
 
-    epochs: PositiveInt
-    num_layers: PositiveInt
-    act: str | None
-    norm: str | None
+    epochs: Epochs
+    num_layers: Layers
+    act: Activation | None
+    norm: Normalisation | None
     residual: bool
-    jk: Literal["last", "cat", "max", "lstm"] | None
+    jk: Literal["last", "cat", "max"] | None
     feature_dropout: Rate
     learning_rate: Positive
     weight_decay: NotNegative
     decay_bias: bool
     normalize_features: bool
     selection: SelectionRule
-    fanout: tuple[PositiveInt, ...] | None = None
-    batch_size: PositiveInt | None = None
-    eval_batch_size: PositiveInt | None = None
+    fanout: tuple[Count, ...] | None = None
+    batch_size: Count | None = None
+    eval_batch_size: Count | None = None
 
     @field_validator("fanout", mode="before")
     @classmethod
@@ -100,15 +124,15 @@ class RunConfig(_Settings):
 
     method: str
     training: Literal["full", "sampled"] = "full"
-    heads: PositiveInt = 1
-    hidden_channels: PositiveInt
-    out_heads: PositiveInt = 1
+    heads: Count = 1
+    hidden_channels: Count
+    out_heads: Count = 1
     attention_dropout: Rate = 0.0
     decay_temperature: bool = True
     decay_gate: bool = True
     gate_penalty: NotNegative = 0.0
-    init_temp: Positive = 1.0
-    gate_bias_init: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    init_temp: Temperature = 1.0
+    gate_bias_init: GateBias = 0.0
 
     @field_validator("method")
     @classmethod
@@ -145,16 +169,16 @@ class RunConfig(_Settings):
 class AttentionBlock(_Settings):
     """A recipe's settings of the attention methods; the width in one of two ways."""
 
-    heads: PositiveInt
-    channels_per_head: PositiveInt | None = None
-    hidden_channels: PositiveInt | None = None
-    out_heads: PositiveInt
+    heads: Count
+    channels_per_head: Count | None = None
+    hidden_channels: Count | None = None
+    out_heads: Count
     attention_dropout: Rate
     decay_temperature: bool
     decay_gate: bool
     gate_penalty: NotNegative
-    init_temp: Positive
-    gate_bias_init: Annotated[float, Field(allow_inf_nan=False)]
+    init_temp: Temperature
+    gate_bias_init: GateBias
 
     @model_validator(mode="after")
     def _one_width(self) -> Self:
@@ -166,7 +190,7 @@ class AttentionBlock(_Settings):
 class GcnBlock(_Settings):
     """A recipe's settings of gcn."""
 
-    hidden_channels: PositiveInt
+    hidden_channels: Count
 
 
 class Recipe(_Frozen):
@@ -183,7 +207,7 @@ class Recipe(_Frozen):
     """
 
     dataset: str | None
-    runs: PositiveInt
+    runs: Count
     metric: Literal["accuracy", "micro_f1"]
     training: Literal["full", "sampled"]
     attention: AttentionBlock
@@ -232,19 +256,10 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
     if file is None:
         names = [key.removeprefix("paper/") for key in shipped]
         raise UserError(
-            f"no recipe {name!r}; {_suggest(name, names)}, or give the path of a .yaml "
-            f"file"
+            f"no recipe {name!r}; give the path of a .yaml file, or "
+            f"{_suggest(name, names)}"
         )
-    try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(
-            f"cannot read recipe {name}: {error.strerror}; give the path of a .yaml "
-            f"file"
-        ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"recipe {name} is not YAML ({reason}); mend it") from error
+    values = read_yaml(file, f"recipe {name}")
     if not isinstance(values, dict):
         raise UserError(
             f"recipe {name} holds {type(values).__name__}, not settings by name; start "
@@ -281,11 +296,31 @@ def _validated(model: type[_Model], values: Mapping[str, Any], what: str) -> _Mo
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "as a whole"
-        seen = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
-        reason = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{what}: {place}: {reason}{seen}") from error
+        raise UserError(f"{what}: {told(error, model)}") from error
+
+
+def told(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first thing a model has against values: place, reason, value seen."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    seen = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
+    reason = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        reason = f"no such setting; {_suggest(place[-1], _settings_at(model, place))}"
+    return ": ".join(part for part in (".".join(place), f"{reason}{seen}") if part)
+
+
+def _settings_at(model: type[BaseModel], place: list[str]) -> list[str]:
+    """The settings that a model has beside a place in it."""
+    for part in place[:-1]:
+        annotation = model.model_fields[part].annotation
+        kinds = (annotation, *get_args(annotation))
+        model = next(
+            kind
+            for kind in kinds
+            if isinstance(kind, type) and issubclass(kind, BaseModel)
+        )
+    return list(model.model_fields)
 
 
 def _suggest(name: str, known: list[str]) -> str:

@@ -24,7 +24,12 @@ from tempergat.train.task import SPLITS, task_of
 
 LayerValue = float | list[float]
 
-_OUT_OF_MEMORY_WORDS = ("can't allocate memory", "std::bad_alloc")
+# The last where more is asked for than a size can count.
+_OUT_OF_MEMORY_WORDS = (
+    "can't allocate memory",
+    "std::bad_alloc",
+    "calculation overflowed",
+)
 
 
 class OutOfMemory(UserError):
