@@ -81,6 +81,16 @@ def test_a_self_loop_turns_the_high_noise_limit_round():
     assert snr.value[0] > 10 * snr.value[1] > 10 * snr.value[2]
 
 
+def test_an_snr_that_rounding_hides_is_infinite_with_its_interval():
+    looped = replace(SETTING, self_loop=True)
+    snr = simulate(
+        looped, [GaussianNoise(4.0)], [1e-4, np.inf], targets=20_000, seed=6
+    ).snr()[0, 0]
+    low, high = snr.interval()
+    assert (snr.value[0], low[0], high[0]) == (np.inf,) * 3
+    assert np.isfinite([snr.value[1], low[1], high[1]]).all()
+
+
 def test_under_heterophily_sharper_attention_loses_size():
     mixed = replace(SETTING, a=1.0, b=3.0)
     snr = simulate(
@@ -88,3 +98,12 @@ def test_under_heterophily_sharper_attention_loses_size():
     ).snr()[0, 0]
     assert falling(np.abs(snr.value))
     assert (snr.value < 0).all()
+
+
+def test_under_heterophily_clean_features_make_sharp_attention_the_better():
+    mixed = standard_setting(a=1.0, b=3.0)
+    snr = simulate(
+        mixed, [GaussianNoise(0.2)], [0.5, np.inf], targets=20_000, seed=8
+    ).snr()[0, 0]
+    # It finds the few neighbours of the same class, so the sign is turned.
+    assert snr.value[0] > 1.5 * -snr.value[1] > 0

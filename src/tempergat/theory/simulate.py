@@ -27,6 +27,9 @@ from tempergat.theory.neighbourhood import (
     variants_of,
 )
 
+# Beyond it a variance cannot be told from rounding, and the SNR is given as infinite.
+RESOLVED = 1e6
+
 SCORE, SCORE_SQUARED, CONCENTRATION, READOUT, READOUT_SQUARED = range(5)
 
 
@@ -73,7 +76,8 @@ class Simulation:
         def ratio(means: FloatArray) -> FloatArray:
             spread = np.maximum(means[..., second] - means[..., first] ** 2, 0.0)
             with np.errstate(divide="ignore"):
-                return np.asarray(means[..., first] * np.sqrt(2 / spread))
+                size = means[..., first] * np.sqrt(2 / spread)
+            return np.where(np.abs(size) > RESOLVED, np.copysign(np.inf, size), size)
 
         means = self._means
         return Estimate(ratio(means.value), ratio(means.replicates))
