@@ -117,6 +117,12 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     with_gaps = {"id": [7.0, 8.0, 9.0], "label": [1.0, float("nan"), 0.0]}
     parquet.write_table(arrow.table(with_gaps), folder / "nodes.parquet")
     assert load(folder).data.y.tolist() == [1, -1, 0]
+    with_lists = {"id": [7, 8, 9], "f": [[1.0, 2.0]] * 3, "label": [0, 1, 0]}
+    parquet.write_table(arrow.table(with_lists), folder / "nodes.parquet")
+    with pytest.raises(
+        UserError, match=r"row 1: f is \[1\.0, 2\.0\], which is no number"
+    ):
+        load(folder)
     (folder / "nodes.parquet").write_bytes(b"PAR1 nonsense PAR1")
     with pytest.raises(UserError, match=r"nodes\.parquet is not a readable Parquet"):
         load(folder)

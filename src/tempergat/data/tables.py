@@ -276,18 +276,18 @@ def _as_float64(column: np.ndarray) -> np.ndarray:
     try:
         return column.astype(np.float64)
     except (ValueError, TypeError):
-        spelled = [
-            _SPELLED.get(value.strip().lower(), value)
-            if isinstance(value, str)
-            else value
-            for value in column
-        ]
-        return np.array(spelled, dtype=object).astype(np.float64)
+        spelled = column.copy()
+        for row, value in enumerate(column):
+            if isinstance(value, str):
+                spelled[row] = _SPELLED.get(value.strip().lower(), value)
+        return spelled.astype(np.float64)
 
 
 def _is_number(value: object) -> bool:
+    column = np.empty(1, dtype=object)
+    column[0] = value
     try:
-        _as_float64(np.array([value], dtype=object))
+        _as_float64(column)
     except (ValueError, TypeError, OverflowError):
         return False
     return True
