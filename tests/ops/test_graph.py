@@ -168,6 +168,33 @@ def test_the_cache_is_bounded():
     assert len(cache) == 3
 
 
+def test_the_cache_keeps_many_small_graphs_but_few_large_ones():
+    small = [EDGES.clone() for _ in range(100)]
+    for tensor in small:
+        graph_cache.get(tensor, "key", lambda: 1)
+    assert len(graph_cache) == 100
+    cache = GraphCache(numbers=20 * EDGES.numel())
+    for tensor in small:
+        cache.get(tensor, "key", lambda: 1)
+    assert len(cache) == 20
+    assert cache.get(small[-20], "key", lambda: 2) == 1
+    assert cache.get(small[0], "key", lambda: 2) == 2
+    large = torch.zeros(40 * EDGES.numel(), dtype=torch.long)
+    cache.get(large, "key", lambda: 1)
+    assert len(cache) == 16
+    assert cache.get(large, "key", lambda: 2) == 1
+
+
+def test_tensors_that_died_take_no_room_in_the_cache():
+    cache = GraphCache(numbers=20 * EDGES.numel())
+    for _ in range(100):
+        cache.get(EDGES.clone(), "key", lambda: 1)
+    alive = [EDGES.clone() for _ in range(20)]
+    for tensor in alive:
+        cache.get(tensor, "key", lambda: 1)
+    assert len(cache) == 20
+
+
 def test_inference_tensors_work_without_a_version():
     conv, x = TemperGATConv(3, 2), torch.randn(4, 3)
     with torch.inference_mode():

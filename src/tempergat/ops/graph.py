@@ -292,15 +292,27 @@ def _check_range(edge_index: Tensor, num_src: int, num_dst: int) -> None:
             )
 
 
+# Entries that a cache keeps however large they are, and forms of one tensor.
+_ALWAYS_KEPT = 16
+
+
 class GraphCache:
     """Graphs by the tensor they were made from, held as long as it lives.
 
     An entry serves only while the very same tensor object is alive and unchanged
-    (its version counter), for the same sizes and the same self-loop setting.
+    (its version counter), for the same sizes and the same self-loop setting. The
+    oldest go first, once there are too many or, but for the last few, too large ones.
+
+    Args:
+        limit: How many tensors may have an entry.
+        numbers: How many numbers these tensors may hold together.
     """
 
-    def __init__(self, limit: int = 16) -> None:
+    def __init__(self, limit: int = 4096, numbers: int = 1 << 22) -> None:
         self.limit = limit
+        self.numbers = numbers
+        # At most; what tensors that died in the meantime held is still in it.
+        self._numbers = 0
         self._entries: Any = WeakTensorKeyDictionary()
         self._lock = threading.Lock()
 
@@ -324,18 +336,33 @@ class GraphCache:
             entry = self._entries.get(tensor)
             if entry is None or entry["version"] != version:
                 entry = {"version": version, "values": OrderedDict()}
-                while len(self._entries) >= self.limit:
-                    del self._entries[next(iter(self._entries.keys()))]
+                self._make_room(tensor)
                 self._entries[tensor] = entry
             entry["values"][key] = value
-            while len(entry["values"]) > self.limit:
+            while len(entry["values"]) > min(self.limit, _ALWAYS_KEPT):
                 entry["values"].popitem(last=False)
         return value
+
+    def _make_room(self, tensor: Tensor) -> None:
+        while len(self._entries) >= self.limit:
+            self._drop_oldest()
+        self._numbers += tensor.numel()
+        if self._numbers > self.numbers and len(self._entries) >= _ALWAYS_KEPT:
+            held = sum(other.numel() for other in self._entries)
+            self._numbers = held + tensor.numel()
+            while self._numbers > self.numbers and len(self._entries) >= _ALWAYS_KEPT:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest = next(iter(self._entries))
+        self._numbers -= oldest.numel()
+        del self._entries[oldest]
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._entries.clear()
+            self._numbers = 0
 
     def __len__(self) -> int:
         return len(self._entries)
