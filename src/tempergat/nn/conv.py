@@ -150,7 +150,9 @@ class TemperGATConv(AttentionLayer):
 
         Args:
             x: Node features, or a pair for source and target nodes.
-            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``.
+            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. What
+                was made of a tensor serves again until the tensor is changed; changes
+                behind torch's back (``.data``, a NumPy view) go unnoticed.
             edge_attr: Edge features.
             size: Number of source and target nodes; None for one that x tells.
             return_attention_weights: If true, also return the edges and their
@@ -402,7 +404,9 @@ class TemperGATv2Conv(AttentionLayer):
 
         Args:
             x: Node features, or a pair for source and target nodes.
-            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``.
+            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. What
+                was made of a tensor serves again until the tensor is changed; changes
+                behind torch's back (``.data``, a NumPy view) go unnoticed.
             edge_attr: Edge features.
             return_attention_weights: If true, also return the edges and their
                 attention weights, as PyG does.
