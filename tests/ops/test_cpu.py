@@ -165,6 +165,27 @@ def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
             assert torch.equal(value, other[name]), name
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux")
+def test_a_call_runs_on_as_many_threads_as_torch_does() -> None:
+    script = """
+import os, torch
+from tempergat import ops
+torch.set_num_threads(1)
+graph = ops.Graph(torch.randint(400, (2, 9000)), 400)
+z, score = torch.randn(400, 4, 64), torch.randn(400, 4)
+found = []
+for threads in (1, 2, 5):
+    torch.set_num_threads(threads)
+    ops.gat(graph, z, score, score)
+    # OpenMP keeps the threads it once made.
+    found.append(len(os.listdir("/proc/self/task")))
+print([after - found[0] for after in found])
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[0, 1, 4]"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hundred_repeats_are_bitwise_equal(kind: str) -> None:
     graph = GRAPHS["hub"]()
