@@ -234,8 +234,14 @@ def test_every_run_of_the_plan_becomes_one_row_that_reads_back(tmp_path: Path) -
         assert ("entropy" in row.layers) == (row.method != "gcn")
 
 
-def test_runs_without_noise_are_those_of_plain_training(tmp_path: Path) -> None:
+@pytest.mark.parametrize("normalize", [False, True])
+def test_runs_without_noise_are_those_of_plain_training(
+    tmp_path: Path, normalize: bool
+) -> None:
     graph, recipe = small_graph(), quick_recipe()
+    graph.data.x = graph.data.x.abs()
+    changed = recipe.attention.model_copy(update={"normalize_features": normalize})
+    recipe = recipe.model_copy(update={"attention": changed})
     plan = small_plan(methods=["temp_gated_v2"], decay_temperature=[True])
     rows = run_noise(graph, recipe, plan, tmp_path / "csbm.csv", CPU)
     config = recipe.config_for("temp_gated_v2").with_changes(decay_temperature=True)

@@ -23,6 +23,12 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say():
     assert 86 <= covered <= 99
 
 
+def test_an_interval_leaves_out_as_much_as_it_says():
+    estimate = Estimate(np.array(500.0), np.arange(1.0, 1001.0))
+    assert estimate.interval(0.95) == pytest.approx((25, 975), abs=1)
+    assert estimate.interval(0.9) == pytest.approx((50, 950), abs=1)
+
+
 def test_differences_on_common_blocks_are_sharper_than_their_parts():
     shared = np.random.default_rng(2).standard_normal(300)
     means = resampled_means(np.stack([shared + 0.1, shared], axis=1), 1, seed=3)
