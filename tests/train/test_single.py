@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -134,6 +135,63 @@ def test_every_flipped_bit_and_every_cut_is_refused(tmp_path: Path) -> None:
     path.write_bytes(whole + b"more")
     with pytest.raises(UserError):
         read(path)
+
+
+def other_tensors() -> dict[str, torch.Tensor]:
+    return {"best.convs.0.lin.weight": torch.zeros(1, 3, 3)}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "facts", "message"),
+    [
+        (other_tensors(), {}, r"holds .*\[1, 3, 3\] in the place of best\.convs\.0"),
+        ({"epoch": torch.zeros(3)}, {}, r"float32 \[3\] in the place of epoch"),
+        ({"best.convs.0.bias": None}, {}, r"nothing in the place of best\.convs\.0"),
+        ({}, {"config": {}}, r"config.*epochs|of another run: its epochs is None"),
+        ({}, {"config": [1]}, r"config: .*dictionary|its config is \[1\]"),
+        ({}, {"num_classes": 10**18}, "num_classes"),
+        ({}, {"in_channels": "12"}, "in_channels"),
+    ],
+)
+def test_a_sound_file_of_other_content_is_refused_in_a_line(
+    tmp_path: Path, tensors: dict[str, Any], facts: dict[str, Any], message: str
+) -> None:
+    settings = config(epochs=2)
+    train_single(small_graph(), settings, 0, CPU, tmp_path)
+    path = tmp_path / CHECKPOINT_NAME
+    saved = read(path)
+    changed = {k: v for k, v in {**saved.tensors, **tensors}.items() if v is not None}
+    write(path, changed, {**saved.facts, **facts})
+    for use in (
+        lambda: predict(tmp_path, small_graph()),
+        lambda: train_single(small_graph(), settings, 0, CPU, tmp_path),
+    ):
+        with pytest.raises(UserError, match=message) as found:
+            use()
+        assert "\n" not in str(found.value)
+        assert "--no-resume" in str(found.value)
+
+
+def test_predictions_that_are_no_numbers_are_not_given_as_classes(
+    tmp_path: Path,
+) -> None:
+    graph = small_graph()
+    train_single(graph, config(epochs=2), 0, CPU, tmp_path)
+    beyond = small_graph()
+    beyond.data.x = torch.full_like(graph.data.x, 3e38)
+    with pytest.raises(UserError, match=r"no numbers for 60 of 60 nodes .*; scale"):
+        predict(tmp_path, beyond)
+
+
+def test_a_run_that_fails_is_stopped_there(tmp_path: Path) -> None:
+    epochs: list[int] = []
+    settings = config(epochs=200, learning_rate=1e30)
+    for _ in range(2):
+        result = train_single(
+            small_graph(), settings, 0, CPU, tmp_path, on_epoch=epochs.append
+        )
+        assert result.status == "failed"
+        assert epochs == list(range(1, (result.failed_epoch or 0) + 1))
 
 
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:

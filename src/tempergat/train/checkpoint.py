@@ -65,8 +65,15 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
         ) from error
 
 
-def read(path: Path) -> Checkpoint:
+_REMEDY = "give the path of a file that `tempergat train` made"
+
+
+def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
     """Reads a checkpoint.
+
+    Args:
+        path: The file.
+        remedy: What to do where it is none.
 
     Raises:
         UserError: There is none, or it is damaged, or of a later version.
@@ -75,23 +82,20 @@ def read(path: Path) -> Checkpoint:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(
-            f"cannot read checkpoint {path}: {error.strerror}; give the path of a "
-            f"file that `tempergat train` made"
+            f"cannot read checkpoint {path}: {error.strerror}; {remedy}"
         ) from error
     try:
         about = _header(content).get("__metadata__", {})
         tensors = safetensors.torch.load(content)
         intact = about.get("sha256") == _digest(content)
+        facts = json.loads(about.get("facts", "{}"))
     except (SafetensorError, ValueError, AttributeError, RecursionError) as error:
         raise UserError(
-            f"{path} is not a checkpoint of tempergat, or a damaged one; give the path "
-            "of a file that `tempergat train` made"
+            f"{path} is not a checkpoint of tempergat, or a damaged one; {remedy}"
         ) from error
-    if not str(about.get("format", "")).startswith("tempergat checkpoint"):
-        raise UserError(
-            f"{path} is not a checkpoint of tempergat; give the path of a file that "
-            f"`tempergat train` made"
-        )
+    ours = str(about.get("format", "")).startswith("tempergat checkpoint")
+    if not ours or not isinstance(facts, dict):
+        raise UserError(f"{path} is not a checkpoint of tempergat; {remedy}")
     if not intact:
         raise UserError(_damaged(path))
     if about["format"] != _FORMAT:
@@ -99,7 +103,35 @@ def read(path: Path) -> Checkpoint:
             f"{path} is a {about['format']!r}, this version reads {_FORMAT!r}; use "
             f"the version of tempergat that made it"
         )
-    return Checkpoint(tensors, json.loads(about["facts"]))
+    return Checkpoint(tensors, facts)
+
+
+def require_tensors(
+    path: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+) -> None:
+    """Refuses a checkpoint whose tensors are not those that are wanted.
+
+    Args:
+        path: The file.
+        found: What it holds.
+        wanted: Tensors of the names, shapes and types that it should hold.
+
+    Raises:
+        UserError: One is missing or another.
+    """
+    for name, like in wanted.items():
+        value = found.get(name)
+        expected = _in_words(like)
+        seen = "nothing" if value is None else _in_words(value)
+        if seen != expected:
+            raise UserError(
+                f"{path} holds {seen} in the place of {name}, not {expected}; train "
+                "again with --no-resume"
+            )
+
+
+def _in_words(tensor: Tensor) -> str:
+    return f"{tensor.dtype} {list(tensor.shape)}"
 
 
 def _damaged(path: Path) -> str:

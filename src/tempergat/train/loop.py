@@ -63,6 +63,11 @@ class Training:
         """Parameters and buffers as they are now."""
         return {**self.group.parameters, **self.group.buffers}
 
+    @property
+    def all_failed(self) -> bool:
+        """Whether no seed has a loss to go on with; waits for the device."""
+        return bool(self.failed_epoch.all())
+
     def run(
         self,
         until: int | None = None,
@@ -84,6 +89,9 @@ class Training:
             )
         with memory_kept(device):
             for _ in range(left):
+                # Where asking costs nothing, epochs that cannot count are spared.
+                if device.type == "cpu" and self.all_failed:
+                    break
                 self._advance()
                 self.epochs_done += 1
                 if on_epoch is not None:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
 from tempergat.data import Dataset
 from tempergat.errors import UserError
 from tempergat.train import checkpoint
-from tempergat.train.config import RunConfig
+from tempergat.train.config import Count, RunConfig, told
 from tempergat.train.loop import COLUMNS, Training
 from tempergat.train.run import (
     RunResult,
@@ -25,6 +26,17 @@ from tempergat.train.task import features_of, graph_of, refuse_other_training, t
 from tempergat.train.trackers import Tracker
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
+_START_ANEW = "choose another folder with --out, or start anew with --no-resume"
+
+
+class _Facts(BaseModel):
+    """What a checkpoint says of its run, as far as predictions need it."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    config: RunConfig
+    in_channels: Count
+    num_classes: Count
 
 
 def train_single(
@@ -78,8 +90,9 @@ def train_single(
             "num_classes": group.task.num_classes,
         }
         if resume and path.exists():
-            saved = checkpoint.read(path)
+            saved = checkpoint.read(path, _START_ANEW)
             _refuse_another_run(path, saved.facts, facts)
+            _refuse_other_state(path, saved.tensors, training)
             training.load_state(saved.tensors)
         else:
             # A folder that cannot be written to is noticed before any work is done.
@@ -93,7 +106,7 @@ def train_single(
                 on_epoch(epoch)
 
         try:
-            while training.epochs_done < config.epochs:
+            while training.epochs_done < config.epochs and not training.all_failed:
                 following = training.epochs_done // checkpoint_every + 1
                 training.run(until=following * checkpoint_every, on_epoch=after_epoch)
                 checkpoint.write(path, training.state(), facts)
@@ -125,31 +138,61 @@ def predict(
         path = path / CHECKPOINT_NAME
     device = torch.device(device)
     saved = checkpoint.read(path)
+    facts = _facts_of(path, saved.facts)
     _refuse_untrained(path, saved.tensors)
-    config = RunConfig.model_validate(saved.facts["config"])
-    refuse_other_training(dataset, config)
-    x = features_of(dataset, config, device)
-    expected = saved.facts["in_channels"]
-    if x.size(1) != expected:
+    refuse_other_training(dataset, facts.config)
+    x = features_of(dataset, facts.config, device)
+    if x.size(1) != facts.in_channels:
         raise UserError(
             f"{dataset.name} has {x.size(1)} features per node, but the model of "
-            f"{path} was trained on {expected}; give a graph with the same features"
+            f"{path} was trained on {facts.in_channels}; give a graph with the same "
+            "features"
         )
-    model = single_model(config, expected, saved.facts["num_classes"], seed=0)
-    prefix = "best."
-    selected = {
-        name.removeprefix(prefix): value.squeeze(0)
-        for name, value in saved.tensors.items()
-        if name.startswith(prefix)
-    }
-    model.load_state_dict(selected)
+    model = single_model(facts.config, facts.in_channels, facts.num_classes, seed=0)
+    state = model.state_dict()
+    stacked = {f"best.{name}": value.unsqueeze(0) for name, value in state.items()}
+    checkpoint.require_tensors(path, saved.tensors, stacked)
+    model.load_state_dict({name: saved.tensors[f"best.{name}"][0] for name in state})
     model.to(device).eval()
     with torch.no_grad():
         logits: Tensor = model(x, graph_of(dataset, device))
+    unknown = int((~logits.isfinite().all(dim=-1)).sum())
+    if unknown:
+        raise UserError(
+            f"the model of {path} gives no numbers for {unknown} of {x.size(0)} nodes "
+            f"of {dataset.name}; scale its features like those it was trained on"
+        )
     return logits.argmax(dim=-1).cpu()
 
 
+def _facts_of(path: Path, facts: Mapping[str, Any]) -> _Facts:
+    try:
+        return _Facts.model_validate(facts)
+    except ValidationError as error:
+        raise UserError(
+            f"{path} is not a checkpoint that this version can use "
+            f"({told(error, _Facts)}); train again with --no-resume"
+        ) from error
+
+
+def _refuse_other_state(
+    path: Path, found: Mapping[str, Tensor], training: Training
+) -> None:
+    wanted = training.state()
+    if any(name.startswith("adam.") for name in found):
+        for name, parameter in training.group.parameters.items():
+            wanted[f"adam.{name}.step"] = torch.zeros(())
+            wanted[f"adam.{name}.exp_avg"] = parameter
+            wanted[f"adam.{name}.exp_avg_sq"] = parameter
+    checkpoint.require_tensors(path, found, wanted)
+
+
 def _refuse_untrained(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    counts = {
+        "failed_epoch": torch.zeros(1, dtype=torch.int64),
+        "epoch": torch.zeros((), dtype=torch.int64),
+    }
+    checkpoint.require_tensors(path, tensors, counts)
     failed_epoch = int(tensors["failed_epoch"])
     if failed_epoch:
         raise UserError(
@@ -171,12 +214,9 @@ def _refuse_another_run(
         if seen == value:
             continue
         difference = f"its {name} is {seen!r}, not {value!r}"
-        if name == "config":
+        if name == "config" and isinstance(seen, dict):
             name = next(k for k in value if seen.get(k) != value[k])
             difference = f"its {name} is {seen.get(name)!r}, not {value[name]!r}"
         elif name == "fingerprint":
             difference = "its graph or split is not this one"
-        raise UserError(
-            f"{path} is of another run: {difference}; choose another folder with "
-            "--out, or start anew with --no-resume"
-        )
+        raise UserError(f"{path} is of another run: {difference}; {_START_ANEW}")
