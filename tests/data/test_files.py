@@ -199,6 +199,10 @@ def test_root_is_the_argument_then_the_variable_then_the_cache(
     monkeypatch.setenv("TEMPERGAT_DATA", str(tmp_path / "variable"))
     assert data_root(tmp_path) == tmp_path
     assert data_root() == tmp_path / "variable"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert data_root("~/data") == tmp_path / "data"
+    monkeypatch.setenv("TEMPERGAT_DATA", "~/elsewhere")
+    assert data_root() == tmp_path / "elsewhere"
     monkeypatch.delenv("TEMPERGAT_DATA")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert data_root() == tmp_path / "cache" / "tempergat"

@@ -41,6 +41,8 @@ def test_path_may_be_text_or_relative(
     write_folder(tmp_path / "cora")
     monkeypatch.chdir(tmp_path)
     relative, absolute = load("./cora"), load(str(tmp_path / "cora"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert load("~/cora").fingerprint == absolute.fingerprint
     assert relative.data.num_nodes == 3
     assert relative.fingerprint == absolute.fingerprint
 

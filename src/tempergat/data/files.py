@@ -23,12 +23,17 @@ from tempergat.errors import UserError
 _BLOCK = 1 << 20
 
 
+def as_path(name: str | os.PathLike[str]) -> Path:
+    """A path as one writes it: `~` is the user's home."""
+    return Path(os.path.expanduser(name))
+
+
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
     """Where datasets are kept: the argument, TEMPERGAT_DATA or the user's cache."""
     if root is not None:
-        return Path(root)
+        return as_path(root)
     if os.environ.get("TEMPERGAT_DATA"):
-        return Path(os.environ["TEMPERGAT_DATA"])
+        return as_path(os.environ["TEMPERGAT_DATA"])
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "tempergat"
 
@@ -36,7 +41,7 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
 def mirror_folders() -> list[Path]:
     """The folders named in TEMPERGAT_MIRROR."""
     listed = os.environ.get("TEMPERGAT_MIRROR", "")
-    return [Path(folder) for folder in listed.split(os.pathsep) if folder]
+    return [as_path(folder) for folder in listed.split(os.pathsep) if folder]
 
 
 def obtain(

@@ -16,7 +16,7 @@ from tempergat.data.csbm import csbm
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.download import Progress
 from tempergat.data.features import as_layout
-from tempergat.data.files import data_root, locked, obtain
+from tempergat.data.files import as_path, data_root, locked, obtain
 from tempergat.data.own import OWN_SUFFIXES, load_own
 from tempergat.data.resources import telling_full_disk
 from tempergat.data.splits import DEFAULT_SPLIT_SEED, make_split, set_masks
@@ -75,7 +75,7 @@ def load(
     entry = _named_entry(name)
     if entry is None:
         dataset = load_own(
-            Path(name), split=split, split_seed=split_seed, **_own_options(options)
+            as_path(name), split=split, split_seed=split_seed, **_own_options(options)
         )
         return _with_layout(dataset, sparse)
     if entry.reader == "csbm":
