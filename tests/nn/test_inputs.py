@@ -175,6 +175,11 @@ class TestBadInput:
         message = error_of(lambda: conv(torch.randn(5, 6), self.edges))
         assert "x has 6" in message
         assert "in_channels=4" in message
+        lazy = LAYERS[backbone](-1, 3, edge_dim=-1)
+        lazy(self.x, self.edges, torch.randn(2, 7))
+        assert "in_channels=4" in error_of(lambda: lazy(torch.randn(5, 6), self.edges))
+        message = error_of(lambda: lazy(self.x, self.edges, torch.randn(2, 8)))
+        assert "edge_dim=7" in message
 
     def test_features_of_one_dimension(self, backbone):
         conv = LAYERS[backbone](4, 3)
@@ -208,6 +213,14 @@ class TestBadInput:
 
     def test_dropout_out_of_range(self, backbone):
         assert "1.5" in error_of(lambda: LAYERS[backbone](4, 3, dropout=1.5))
+
+    @pytest.mark.parametrize("value", [0, -1, 1.5])
+    def test_counts_that_are_none(self, backbone, value):
+        layer = LAYERS[backbone]
+        assert f"heads must be a whole number of at least 1, got {value}" in error_of(
+            lambda: layer(4, 3, heads=value)
+        )
+        assert "out_channels must" in error_of(lambda: layer(4, value))
 
     def test_graph_of_another_size(self, backbone):
         conv = LAYERS[backbone](4, 3)
@@ -269,3 +282,19 @@ def test_unknown_method_names_the_nearest():
 def test_width_not_divisible_by_heads():
     with pytest.raises(ValueError, match=r"hidden_channels=9 .* heads=2"):
         build_model("gat", 4, 9, 2, heads=2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"num_layers": 0},
+        {"heads": 0},
+        {"out_heads": 0},
+        {"dropout": 2.0},
+        {"jk": "sum"},
+    ],
+)
+def test_a_setting_no_model_can_have_is_named(wrong):
+    name, value = next(iter(wrong.items()))
+    with pytest.raises(ValueError, match=f"{name} must be .* got {value!r}"):
+        build_model("temp_gated", 4, 8, 2, **{"heads": 2, **wrong})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -40,6 +41,12 @@ _HOOKS = ("propagate", "message", "aggregate", "edge_update")
 _OVERRIDABLE = ("message", "aggregate", "update", "edge_update")
 
 
+def check_count(name: str, value: object) -> None:
+    """Raises unless the value counts something that must be there."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
 class AttentionLayer(MessagePassing):  # type: ignore[misc]
     """Base of the two layers; see :class:`TemperGATConv` for the arguments."""
 
@@ -61,6 +68,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         gate_bias_init: float,
         **kwargs: Any,
     ) -> None:
+        check_count("out_channels", out_channels)
+        check_count("heads", heads)
         check_temperature(temperature, init_temp)
         check_gate(gate)
         if not 0.0 <= dropout <= 1.0:
@@ -259,7 +268,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             if expected > 0 and value.size(-1) != expected:
                 raise ValueError(
                     f"x has {value.size(-1)} {name} features per node, but the layer "
-                    f"was made for in_channels={self.in_channels}"
+                    f"was made for in_channels={expected}"
                 )
         return x_src, x_dst
 
@@ -327,10 +336,11 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             )
         if edge_attr.dim() == 1:
             edge_attr = edge_attr.unsqueeze(-1)
-        if self.edge_dim > 0 and edge_attr.size(-1) != self.edge_dim:
+        expected = getattr(self.lin_edge, "in_channels", self.edge_dim)
+        if expected > 0 and edge_attr.size(-1) != expected:
             raise ValueError(
                 f"edge_attr has {edge_attr.size(-1)} features per edge, but the layer "
-                f"was made with edge_dim={self.edge_dim}"
+                f"was made with edge_dim={expected}"
             )
         return edge_attr
 

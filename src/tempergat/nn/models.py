@@ -14,7 +14,7 @@ from torch_geometric.nn import JumpingKnowledge
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 from torch_geometric.utils import trim_to_layer
 
-from tempergat.nn.attention_layer import AttentionLayer
+from tempergat.nn.attention_layer import AttentionLayer, check_count
 from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
 from tempergat.nn.gcn import GCNLayer
 from tempergat.nn.methods import METHODS, Method
@@ -70,6 +70,13 @@ def build_model(
             f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}"
         )
     facts = METHODS[method]
+    counts = {"num_layers": num_layers, "heads": heads, "out_heads": out_heads}
+    for name, value in counts.items():
+        check_count(name, value)
+    if not 0.0 <= dropout <= 1.0:
+        raise ValueError(f"dropout must be between 0 and 1, got {dropout!r}")
+    if jk not in (None, "last", "cat", "max", "lstm"):
+        raise ValueError(f"jk must be None, 'last', 'cat', 'max' or 'lstm', got {jk!r}")
     if facts.backbone != "gcn" and hidden_channels % heads != 0:
         raise ValueError(
             f"hidden_channels={hidden_channels} is the total width of a layer and "
