@@ -439,3 +439,37 @@ def test_being_stopped_prints_the_table_so_far_and_how_to_go_on(
     assert "Traceback" not in err
     with Store(tmp_path / "tempergat-out" / "store.sqlite") as store:
         assert [run.method for run in store.runs()] == ["gcn", "gcn"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"latin-\xe4", "gräph 図".encode(), b"x" * 240, rb"$\frac$ & $", b"_%#~^{}"],
+    ids=["no UTF-8", "letters of other fonts", "long", "a formula", "marks"],
+)
+def test_a_graph_may_have_any_name_a_file_can_have(
+    command: Command, tmp_path: Path, recipe: Path, name: bytes
+) -> None:
+    graph = tmp_path / f"{os.fsdecode(name)}.npz"
+    try:
+        write_graph(graph)
+    except OSError:
+        pytest.skip("this file system has no such names")
+    arguments = ("--recipe", recipe, "--methods", "gat,gated", "--runs", 2, "--json")
+    ended = command("compare", graph, *arguments)
+    assert ended.status == 0, ended.err
+    found = json.loads(ended.out)
+    assert found["dataset"] == name.decode(errors="replace")
+    assert all(Path(file).exists() for file in found["files"])
+    one = command("train", graph, "--recipe", recipe, "--method", "gat", "--json")
+    assert one.status == 0, one.err
+    assert Path(json.loads(one.out)["checkpoint"]).parent.name.endswith("-gat-seed0")
+
+
+def test_fewer_runs_than_there_are_are_counted_as_asked_for(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    arguments = ("compare", graph, "--recipe", recipe, "--methods", "gat,gated")
+    assert command(*arguments, "--runs", 3).status == 0
+    fewer = command(*arguments, "--runs", 1)
+    assert "2 methods x 1 run" in fewer.err
+    assert "2 of 2 runs are there already" in fewer.err

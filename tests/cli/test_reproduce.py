@@ -31,6 +31,10 @@ def test_from_a_store_to_the_pages(results: Path, tmp_path: Path) -> None:
     store_path = str(tmp_path / "out.sqlite")
     exported = runner.invoke(app, ["reproduce", "export", store_path, "--to", table])
     assert exported.output == f"wrote 44 runs to {table}\n"
+    told = runner.invoke(
+        app, ["reproduce", "export", store_path, "--to", table, "--json"]
+    )
+    assert json.loads(told.output) == {"runs": 44, "file": table}
     places = ["--results", str(results), "--docs", str(tmp_path / "docs")]
     for command, page in (("homogeneous", "reproduction.md"), ("ranks", "ranks.md")):
         plain = runner.invoke(app, ["reproduce", command, *places])

@@ -1,5 +1,6 @@
 """The graph a command is about, and the recipe that goes with it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -68,8 +69,10 @@ def load_graph(
         )
     if graph.name in CATALOG:
         return graph
-    # The folder's or file's own name is short enough for tables and file names.
-    return replace(graph, name=Path(name).resolve().stem)
+    # The folder's or file's own name is short enough for tables, and bytes in it that
+    # are no text are replaced: neither tables nor the store could hold them.
+    stem = os.fsencode(Path(name).resolve().stem)
+    return replace(graph, name=stem.decode(errors="replace"))
 
 
 def _is_chosen_by_seed(graph: "Dataset") -> bool:

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from tempergat.cli.arguments import counted
+
 RESULTS = Annotated[Path, typer.Option(help="The project's folder of results.")]
 DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
@@ -76,11 +78,16 @@ def export(
     to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
         "results/homogeneous.csv"
     ),
+    as_json: JSON = False,
 ) -> None:
     """Write the runs of one or more stores as CSV, one row per run."""
     from tempergat.study.export import export_stores
 
-    typer.echo(f"wrote {export_stores(stores, to)} runs to {to}")
+    runs = export_stores(stores, to)
+    if as_json:
+        _print_json({"runs": runs, "file": str(to)})
+        return
+    typer.echo(f"wrote {counted(runs, 'run')} to {to}")
 
 
 def _print_json(value: dict[str, Any]) -> None:

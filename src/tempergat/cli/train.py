@@ -1,7 +1,7 @@
 """`tempergat train`, one run with a checkpoint, and `tempergat predict` from it."""
 
 import json
-import re
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -184,8 +184,8 @@ def _show(
             "selection": config.selection,
             "epochs": result.epochs,
             "scores": scores,
-            "temperatures": result.temperatures,
-            "gate_means": result.gate_means,
+            "temperatures": _finite(result.temperatures),
+            "gate_means": _finite(result.gate_means),
             "time_s": result.time_s,
             "checkpoint": str(file),
         }
@@ -210,6 +210,15 @@ def _show(
     typer.echo(f"checkpoint: {file}")
 
 
+def _finite(value: Any) -> Any:
+    """The same with None in the place of what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return value if math.isfinite(value) else None
+
+
 def _joined(values: list[float | list[float]]) -> str:
     return ", ".join(
         f"{value:.3f}" if isinstance(value, float) else f"({_joined([*value])})"
@@ -221,12 +230,14 @@ def _folder_name(
     dataset: str, method: str, seed: int, split: str | None, split_seed: int | None
 ) -> str:
     """A folder for each run; runs on another split than the first say which."""
-    name = f"{dataset}-{method}-seed{seed}"
+    from tempergat.study.atomic import file_stem
+
+    name = f"{method}-seed{seed}"
     if split is not None:
         name += f"-split{split}"
     if split_seed is not None:
         name += f"-splitseed{split_seed}"
-    return re.sub(r"[^\w.-]+", "-", name)
+    return f"{file_stem(dataset)}-{file_stem(name)}"
 
 
 def _node_names(folder: Path) -> list[str] | None:

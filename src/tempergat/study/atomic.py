@@ -1,10 +1,14 @@
 """Files that appear whole or not at all."""
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
 from tempergat.errors import UserError
+
+# File systems take 255 bytes; room is left for what is put before and after.
+_LONGEST_STEM = 150
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -56,3 +60,10 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write text as UTF-8, whole or not at all."""
     write_bytes(path, content.encode())
+
+
+def file_stem(name: str) -> str:
+    """A name as part of a file's: without spaces and separators, and not too long."""
+    plain = re.sub(r"[^\w.-]+", "-", name).encode(errors="replace")[:_LONGEST_STEM]
+    # Letters that the system cannot name files with go through as bytes.
+    return os.fsdecode(plain.decode(errors="ignore").encode())

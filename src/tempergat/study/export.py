@@ -107,11 +107,17 @@ def read_runs(path: Path) -> list[Run]:
         UserError: A file is missing, or not what was written.
     """
     try:
-        text, configs_text = path.read_text(), configs_path(path).read_text()
+        text, configs_text = (
+            path.read_text("utf-8"),
+            configs_path(path).read_text("utf-8"),
+        )
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text ({error}); export again") from error
     except OSError as error:
         raise UserError(
-            f"cannot read {error.filename}: {error.strerror}; make it from a store "
-            "with `tempergat reproduce export`"
+            f"cannot read {error.filename}: {error.strerror}; run this in the "
+            "project's folder, or make it from a store with `tempergat reproduce "
+            "export`"
         ) from error
     reader = csv.DictReader(io.StringIO(text, newline=""))
     missing = sorted(set(COLUMNS) - set(reader.fieldnames or ()))

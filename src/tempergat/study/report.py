@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -50,6 +50,8 @@ _SELECTION_WORDS = {
 
 # In a note; the JSON has them all.
 _FAILURES_SHOWN = 3
+# Letters of a name that fit above a figure.
+_LONGEST_TITLE = 50
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ def write_result(
         The files: CSV, Markdown, LaTeX, SVG, PNG.
     """
     table = result_table(result)
-    stem = folder / re.sub(r"[^\w.-]+", "-", result.dataset)
+    stem = folder / atomic.file_stem(result.dataset)
     paths = []
     for suffix, text in (
         (".csv", as_csv(result)),
@@ -191,13 +193,16 @@ def write_figure(
 ) -> tuple[Path, Path]:
     """Draw every run of a result, with means and intervals, as SVG and PNG."""
     figure = plots.scores_figure(
-        f"{result.dataset}, {_runs_in_words(result)}",
+        f"{_drawable(result.dataset)}, {_runs_in_words(result)}",
         f"test {METRIC_NAMES[result.metric]} (%)",
         {r.method: list(r.scores.values()) for r in result.results},
         {r.method: r.summary for r in result.results},
         baseline if baseline in result.methods else None,
     )
-    return plots.save_figure(figure, stem)
+    with warnings.catch_warnings():
+        # Letters that the font lacks are drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        return plots.save_figure(figure, stem)
 
 
 def csv_text(lines: Sequence[dict[str, Any]]) -> str:
@@ -298,6 +303,12 @@ def _listed(failures: Sequence[str]) -> str:
     shown = "; ".join(failures[:_FAILURES_SHOWN])
     more = len(failures) - _FAILURES_SHOWN
     return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def _drawable(name: str) -> str:
+    """A name as a figure's title: not too long, and no formula in it."""
+    short = name if len(name) <= _LONGEST_TITLE else f"{name[: _LONGEST_TITLE - 1]}…"
+    return short.replace("$", r"\$")
 
 
 def _runs_in_words(result: DatasetResult) -> str:

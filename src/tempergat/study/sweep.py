@@ -25,7 +25,7 @@ class Progress:
         method: The method whose group is at hand; None before the first.
         runs_done: Runs in the store, of those this sweep is about.
         runs: Runs this sweep is about.
-        group_runs: Runs that train together at the moment.
+        group_runs: Those of them that train together at the moment.
         epoch: Epochs they have trained.
         epochs: Epochs they will train.
         new: Runs seen in the store for the first time, this sweep's own and those of
@@ -247,10 +247,10 @@ class _Sweep:
         self._on_progress(
             Progress(
                 method=group.method if group is not None else None,
-                runs_done=sum(len(g.seeds) for g in self._groups)
-                - sum(len(g.seeds) for g in left),
-                runs=sum(len(g.seeds) for g in self._groups),
-                group_runs=len(group.seeds) if group is not None else 0,
+                runs_done=sum(self._asked_for(g) for g in self._groups)
+                - sum(self._asked_for(g) for g in left),
+                runs=sum(self._asked_for(g) for g in self._groups),
+                group_runs=self._asked_for(group) if group is not None else 0,
                 epoch=epoch or 0,
                 epochs=config.epochs if config is not None else 0,
                 new=new,
@@ -279,6 +279,10 @@ class _Sweep:
             (group.fingerprint, group.config_hash, seed) in self._known
             for seed in group.seeds
         )
+
+    def _asked_for(self, group: Group) -> int:
+        """How many of a group's runs this sweep is about; it trains them all."""
+        return len(set(group.seeds) & set(self._parts[group.fingerprint].seeds))
 
     def _work(self, group: Group) -> int:
         return len(group.seeds) * self._configs[group.config_hash].epochs

@@ -199,7 +199,8 @@ def write_tuned(
     Raises:
         UserError: A backbone has no usable trial, or a file cannot be written.
     """
-    recipe, table = recipes / f"{name}.yaml", tables / f"{name}_trials.csv"
+    stem = atomic.file_stem(name)
+    recipe, table = recipes / f"{stem}.yaml", tables / f"{stem}_trials.csv"
     text = tuned_recipe(plan, trials)
     atomic.write_text(table, trials_csv(name, trials))
     atomic.write_text(recipe, text)
