@@ -71,7 +71,7 @@ def test_a_run_that_diverges_exits_with_one(
     recipe = write_recipe(tmp_path / "wild.yaml", learning_rate=1e30)
     ended = command("train", graph, "--method", "gat", "--recipe", recipe)
     assert ended.status == 1
-    assert re.search(r"failed, the loss was \S+ at epoch \d", ended.out)
+    assert re.search(r"failed, the validation loss was \S+ at epoch \d", ended.out)
 
 
 def test_a_run_beyond_memory_ends_in_one_line_and_status_one(

@@ -1,6 +1,7 @@
 """What comes of a group of runs, and what is refused before any work."""
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,13 @@ def test_a_loss_that_is_no_number_fails_every_seed_from_the_first_epoch() -> Non
     x[3, 2] = torch.nan
     for result in train_group(changed(graph, x=x), config(epochs=3), [0, 1], CPU):
         assert (result.status, result.failed_epoch) == ("failed", 1)
+
+
+def test_a_last_step_that_leaves_no_numbers_fails_the_run() -> None:
+    settings = config("temp_gated", epochs=1, learning_rate=1e30)
+    (result,) = train_group(small_graph(), settings, [0], CPU)
+    assert (result.status, result.failed_epoch) == ("failed", 1)
+    assert re.fullmatch(r"the validation loss was \w+ at epoch 1", result.reason or "")
 
 
 def test_initial_weights_are_those_of_the_single_model() -> None:

@@ -113,7 +113,9 @@ class Training:
         row = torch.cat([torch.stack([losses, val_loss], dim=1), scores], dim=1)
         self.history.index_copy_(0, self.epoch.view(1), row.unsqueeze(0))
         self.epoch += 1
-        fails = ~losses.isfinite() & (self.failed_epoch == 0)
+        # The validation loss tells of the step just made, the last one included.
+        finite = losses.isfinite() & val_loss.isfinite()
+        fails = ~finite & (self.failed_epoch == 0)
         self.failed_epoch += fails * self.epoch
         merit = {
             "best_val_accuracy": scores[:, SPLITS.index("val")],

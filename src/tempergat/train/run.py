@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -144,8 +145,11 @@ def results_of(training: Training, start: float) -> list[RunResult]:
         zip(group.seeds, failed_epochs, strict=True)
     ):
         if failed_epoch:
-            loss = history[failed_epoch - 1, slot, COLUMNS.index("loss")]
-            reason = f"the loss was {loss} at epoch {failed_epoch}"
+            row = dict(zip(COLUMNS, history[failed_epoch - 1, slot], strict=True))
+            what, loss = "loss", row["loss"]
+            if math.isfinite(loss):
+                what, loss = "validation loss", row["val_loss"]
+            reason = f"the {what} was {loss} at epoch {failed_epoch}"
             result = RunResult(seed, "failed", failed_epoch, reason, **shared)
             results.append(result)
             continue
