@@ -269,6 +269,12 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("same column", "id,f,f,label\na,1,1,0\n", EDGES, r"row 1 names the column 'f'"),
     ("row numbers", ",f,label\n0,1,0\n", EDGES, r"column 1 is called ''.*index=False"),
     ("unknown node", NODES, EDGES + "a,z\n", r"edges\.csv, row 4: target is 'z'"),
+    (
+        "fraction as id",
+        "id,f,label\n1,1,0\n2,1,1\n",
+        "source,target\n1.0,2\n",
+        r"edges\.csv, row 2: source is '1\.0'.*write it as 1$",
+    ),
     ("no target", NODES, "source\na\n", r"edges\.csv has no column target"),
     ("empty edges", NODES, "", r"edges\.csv is empty"),
     (

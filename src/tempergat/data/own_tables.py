@@ -149,10 +149,15 @@ def _lookup(table: Table, column: str, nodes: _Nodes) -> np.ndarray:
     found = list(map(nodes.positions.get, identifiers))
     if None in found:
         row = found.index(None)
+        name = identifiers[row]
+        remedy = "add the node or drop the row"
+        # Whole numbers that were read as fractions on their way here.
+        for other in (name.removesuffix(".0"), f"{name}.0"):
+            if other in nodes.positions:
+                remedy = f"write it as {other}"
         raise UserError(
-            f"{table.at(row)}: {column} is {identifiers[row]!r}, but "
-            f"{nodes.path.name} has no such node among its {len(nodes.labels)}; add "
-            "the node or drop the row"
+            f"{table.at(row)}: {column} is {name!r}, but {nodes.path.name} has no such "
+            f"node among its {len(nodes.labels)}; {remedy}"
         )
     return np.array(found, dtype=np.int64)
 
