@@ -61,3 +61,18 @@ def test_a_rate_above_one_is_refused() -> None:
     seed = torch.arange(2)
     with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
         ops.gat(GRAPH, **_arguments("gat"), dropout=1.5, dropout_seed=seed)
+
+
+@pytest.mark.parametrize("shape", [(5, 0, 6), (5, 2, 0)], ids=str)
+def test_features_without_heads_or_channels_give_as_much(
+    shape: tuple[int, ...],
+) -> None:
+    z, score = torch.zeros(shape), torch.zeros(5, shape[1])
+    choice = ops.explain(GRAPH, z)
+    assert choice.backend == "reference"
+    assert (
+        f"nothing to compute for features of shape {list(shape)}"
+        in (choice.refused["cpu"])
+    )
+    out, _ = ops.gat(GRAPH, z, score)
+    assert out.shape == (3, *shape[1:])
