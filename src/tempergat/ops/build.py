@@ -63,14 +63,21 @@ def build(target: Path) -> None:
             "no C++ compiler found (looked for $CXX, c++, g++, clang++); install one, "
             "for example with `apt install g++`, and try again"
         )
+    # Named like a library, so that what a killed build leaves behind is ignored as one.
     try:
-        with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-            os.replace(_compile(compiler, Path(folder), target.name), target)
+        handle, beside = tempfile.mkstemp(dir=target.parent, suffix=target.suffix)
     except OSError as error:
         raise UserError(
             f"cannot write {target} ({error.strerror}); run this as a user who may, "
             f"or install tempergat into an environment of your own"
         ) from None
+    os.close(handle)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(_compile(compiler, Path(folder), target.name), beside)
+        os.replace(beside, target)
+    finally:
+        Path(beside).unlink(missing_ok=True)
 
 
 def _compile(compiler: str, folder: Path, name: str) -> Path:

@@ -1,7 +1,7 @@
 // Backward of GAT: every sum is owned by one row, so no two threads add to it.
 //
 // The rounding of lse makes all weights of a row a little too large or too small, and
-// much so where logits are large: first their sums are formed, to divide by. With the
+// much so where logits are large: there their sums are formed, to divide by. With the
 // edges by source, one read of the targets' gradients then gives the features' gradient,
 // the weight alpha and p = <dout_i, z_j> of every edge. The gradients of the scores
 // follow from two numbers per edge and head.
@@ -98,7 +98,15 @@ struct GatBackward {
     const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     const A* lse = static_cast<const A*>(call.lse) + i * H;
     A* to = normal + i * 2 * H;
-    for (int64_t h = 0; h < H; ++h) m.mass[h] = 0;
+    bool small = true;
+    for (int64_t h = 0; h < H; ++h) {
+      to[h] = lse[h];
+      to[H + h] = 1;
+      small &= lse[h] > -4 && lse[h] < 4;
+      m.mass[h] = 0;
+    }
+    // So small a number is rounded by no more than the weights are.
+    if (small) return;
     for (int64_t from = begin; from < end; from += most) {
       const int64_t count = smaller(most, end - from);
       for (int64_t k = 0; k < count; ++k) {
@@ -119,10 +127,7 @@ struct GatBackward {
         store<L>(m.mass + h, mass);
       });
     }
-    for (int64_t h = 0; h < H; ++h) {
-      to[h] = lse[h];
-      to[H + h] = begin < end ? A(1 / m.mass[h]) : A(0);
-    }
+    for (int64_t h = 0; h < H; ++h) to[H + h] = A(1 / m.mass[h]);
   }
 
   void features(int64_t j, const Memory& m) const {
