@@ -1,5 +1,6 @@
 """The command as a whole: help, version, and every ending in words."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,21 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+def test_a_home_that_cannot_be_written_to_is_no_ones_concern(
+    graph: Path, recipe: Path, tmp_path: Path
+) -> None:
+    arguments = ["compare", graph, "--recipe", recipe, "--methods", "gat", "--quiet"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "tempergat", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": "/dev/null", "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("family", ["compare", "train", "predict", "doctor", "methods"])

@@ -5,6 +5,7 @@ errors come at once. A mistake of the user's ends in one line and status 2, too 
 memory in one line and status 1.
 """
 
+import logging
 import os
 import sys
 from typing import Annotated, NoReturn
@@ -75,6 +76,8 @@ def main() -> None:
     # from every other process, and from each other: a sweep beside other work was
     # seen to take ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # Where the home folder is read-only, it would tell of its cache at length.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     meet_sigterm_like_ctrl_c()
     try:
         app()
