@@ -283,3 +283,23 @@ def test_runs_with_other_settings_than_those_found_are_refused(tmp_path: Path) -
         export_runs(store, results / "tuned.csv")
     with pytest.raises(UserError, match=r"gatv2 ran on cora with learning_rate 0\.5"):
         reproduce_tuned(results, tmp_path / "docs")
+
+
+@pytest.mark.parametrize("name", search_names())
+def test_the_projects_tuned_recipes_are_the_best_of_its_trials(name: str) -> None:
+    plan, recipe = load_search(name), load_recipe(f"tuned/{name}")
+    lines = read_trials(
+        Path(__file__).parents[2] / "results" / "tuning" / f"{name}_trials.csv"
+    )
+    for backbone in BACKBONES:
+        tried = [line for line in lines if line["backbone"] == backbone]
+        assert len(tried) == plan.trials
+        best = max(tried, key=lambda line: float(line["val_mean"]))
+        found = recipe.config_for(backbone)
+        base = load_recipe(plan.base).config_for(backbone)
+        searched = plan.values_for(backbone)
+        assert {key: str(getattr(found, key)) for key in searched} == {
+            key: best[key] for key in searched
+        }
+        chosen = {key: getattr(found, key) for key in searched}
+        assert base.with_changes(**chosen) == found
