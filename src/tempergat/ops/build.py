@@ -33,12 +33,11 @@ ISA_FLAGS = {
 # OpenMP is left to the process, so that torch's own threads are used.
 _UNDEFINED = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
 _USES_OPENMP = """
-#include <omp.h>
-extern "C" int threads() {
-  int count = 0;
-#pragma omp parallel for schedule(dynamic, 1) reduction(+ : count)
-  for (int k = 0; k < 2; ++k) count += omp_get_thread_num() >= 0;
-  return count;
+extern "C" int count() {
+  int sum = 0;
+#pragma omp parallel for schedule(dynamic, 1) reduction(+ : sum)
+  for (int k = 0; k < 2; ++k) sum += k;
+  return sum;
 }
 """
 
@@ -103,8 +102,8 @@ def _compile(compiler: str, folder: Path, name: str) -> Path:
 def _openmp(compiler: str, folder: Path) -> list[str]:
     """The flag for OpenMP, if a library built with it can be loaded here.
 
-    Not every compiler knows OpenMP or brings its header, and what it compiles may need
-    a runtime that is not there. Without it, the kernels use one thread.
+    Not every compiler knows OpenMP, and what it compiles may need a runtime that is not
+    there. Without it, the kernels use one thread.
     """
     # A library for Windows cannot leave OpenMP to the process.
     if os.name == "nt":

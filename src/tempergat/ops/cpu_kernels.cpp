@@ -1,10 +1,6 @@
 // All kernels for one instruction set; compiled once for each, with TEMPERGAT_ISA its
 // name. Nothing here is shared with the other sets: everything but the five functions
 // at the end is local to this file.
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "cpu_aggregate.h"
 #include "cpu_forward.h"
 #include "cpu_gat_backward.h"

@@ -110,12 +110,14 @@ inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
   void* room = calloc(size_t(threads * bytes + 64), 1);
   if (!room) return kOutOfMemory;
   char* memory = reinterpret_cast<char*>((uintptr_t(room) + 63) / 64 * 64);
+  int64_t entered = 0;
 #pragma omp parallel num_threads(int(threads))
   {
-    int64_t thread = 0;
-#ifdef _OPENMP
-    thread = omp_get_thread_num();
-#endif
+    // Not asked of OpenMP: with two of its runtimes in a process, as with LLVM's beside
+    // torch's, the other one might answer, and the same to all threads.
+    int64_t thread;
+#pragma omp atomic capture
+    thread = entered++;
     char* mine = memory + thread * bytes;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
