@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from tempergat.train import checkpoint
 from tests.cli.conftest import Command
@@ -165,6 +166,34 @@ def test_predictions_carry_the_nodes_own_names(
     assert command("predict", "run", folder).status == 0
     with open("labels.csv") as file:
         assert [row["node"] for row in csv.DictReader(file)] == names
+
+
+@pytest.mark.parametrize("kind", ["folder", "npz", "pt"])
+def test_a_graph_without_labels_is_classified_like_one_with_them(
+    command: Command, trained: Path, graph: Path, tmp_path: Path, kind: str
+) -> None:
+    labelled = np.load(graph)
+    x, ends = labelled["x"], labelled["edge_index"]
+    bare = tmp_path / f"bare.{kind}"
+    if kind == "npz":
+        np.savez(bare, x=x, edge_index=ends)
+    elif kind == "pt":
+        data = Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(ends))
+        torch.save(data, bare)
+    else:
+        bare.mkdir()
+        columns = ",".join(f"f{number}" for number in range(x.shape[1]))
+        rows = [",".join(repr(float(value)) for value in row) for row in x]
+        (bare / "nodes.csv").write_text("\n".join([columns, *rows]) + "\n")
+        pairs = [f"{a},{b}" for a, b in ends.T]
+        (bare / "edges.csv").write_text("\n".join(["source,target", *pairs]) + "\n")
+    assert command("predict", trained, graph, "--out", "with.csv").status == 0
+    ended = command("predict", trained, bare, "--out", "without.csv")
+    assert ended.status == 0, ended.err
+    assert Path("without.csv").read_text() == Path("with.csv").read_text()
+    told = command("train", bare, "--method", "gat")
+    assert told.status == 2
+    assert "label" in told.err or " y" in told.err
 
 
 def test_a_damaged_checkpoint_is_refused(

@@ -32,7 +32,11 @@ _MEGABYTE = 1e6
 
 
 def load_graph(
-    name: str, split: str | None, split_seed: int | None, console: "Console | None"
+    name: str,
+    split: str | None,
+    split_seed: int | None,
+    console: "Console | None",
+    labelled: bool = True,
 ) -> "Dataset":
     """Load the graph a command names.
 
@@ -41,6 +45,7 @@ def load_graph(
         split: As the user wrote it.
         split_seed: Seed of a split made here.
         console: Where to show downloads; None to show nothing.
+        labelled: Whether a graph of one's own must have labels.
 
     Raises:
         UserError: There is no such graph, or it cannot be used.
@@ -59,6 +64,7 @@ def load_graph(
             name,
             split=parse_split(split),
             split_seed=split_seed,
+            labelled=labelled,
             progress=progress,
             **options,
         )

@@ -125,7 +125,7 @@ def predict(
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:
-    """Classify a graph's nodes with a checkpoint.
+    """Classify a graph's nodes with a checkpoint; they need no labels.
 
     Writes a CSV of nodes and class numbers; classes given as words count in
     alphabetical order.
@@ -135,7 +135,7 @@ def predict(
     from tempergat.train import predict as predict_classes
 
     require_writable(out.parent)
-    graph = load_graph(data, None, None, None)
+    graph = load_graph(data, None, None, None, labelled=False)
     classes = predict_classes(checkpoint, graph, choose_device(device)).tolist()
     nodes = _node_names(Path(graph.source)) or range(len(classes))
     lines = [

@@ -48,6 +48,7 @@ def load(
     split: int | str | None = None,
     split_seed: int | None = None,
     sparse: str | bool = "auto",
+    labelled: bool = True,
     progress: Progress | None = None,
     **options: Any,
 ) -> Dataset:
@@ -63,6 +64,8 @@ def load(
         split_seed: Seed of a split made here.
         sparse: Whether features are a sparse CSR tensor: True, False, or `"auto"`,
             which is sparse below 10 % non-zeros.
+        labelled: Whether a graph of one's own must have labels; False takes it without
+            labels and split, for prediction.
         progress: Called with file name, bytes done and bytes in all while downloading.
         **options: What one dataset takes: `directed` for ogbn-arxiv and graphs of
             one's own, `target` for heterogeneous graphs of one's own, and the
@@ -75,7 +78,11 @@ def load(
     entry = _named_entry(name)
     if entry is None:
         dataset = load_own(
-            as_path(name), split=split, split_seed=split_seed, **_own_options(options)
+            as_path(name),
+            split=split,
+            split_seed=split_seed,
+            labelled=labelled,
+            **_own_options(options),
         )
         return _with_layout(dataset, sparse)
     if entry.reader == "csbm":

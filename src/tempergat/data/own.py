@@ -38,6 +38,7 @@ from tempergat.data.own_checks import normalise
 from tempergat.data.own_splits import choose_split
 from tempergat.data.own_tables import read_folder
 from tempergat.data.resources import telling_unreadable
+from tempergat.data.splits import set_masks
 from tempergat.errors import UserError
 
 OWN_SUFFIXES = (".pt", ".npz")
@@ -70,6 +71,7 @@ def load_own(
     split_seed: int | None = None,
     directed: bool = True,
     target: str | None = None,
+    labelled: bool = True,
 ) -> Dataset:
     """Loads a graph of one's own.
 
@@ -79,15 +81,22 @@ def load_own(
         split_seed: Seed of a split made here.
         directed: Whether edges are taken as they point; False adds the reverse ones.
         target: Node type to classify, where several have labels.
+        labelled: Whether nodes are to have labels and a split; without, the graph
+            needs no labels, and what it has of either is not used.
 
     Raises:
         UserError: The files are missing, damaged or contradict themselves.
     """
-    data = read_own(path)
+    data = read_own(path, labelled=labelled)
     kind = target_type(path, data, target)
-    num_classes = normalise(path, data, kind, directed)
+    num_classes = normalise(path, data, kind, directed, labelled)
     store = data if kind is None else data[kind]
-    described, num_splits = choose_split(path, store, split, split_seed)
+    described, num_splits = "none", 1
+    if labelled:
+        described, num_splits = choose_split(path, store, split, split_seed)
+    else:
+        empty = np.zeros(len(store.y), dtype=bool)
+        set_masks(store, dict.fromkeys(MASKS, empty))
     return Dataset(
         name=str(path),
         data=data,
@@ -102,12 +111,15 @@ def load_own(
     )
 
 
-def read_own(path: Path, require_finite: bool = True) -> Data | HeteroData:
+def read_own(
+    path: Path, require_finite: bool = True, labelled: bool = True
+) -> Data | HeteroData:
     """Reads the files, checking each by itself.
 
     Args:
         path: A folder of tables, an `.npz` or a `.pt`.
         require_finite: Whether a table may not hold NaN or infinity.
+        labelled: Whether there must be labels.
 
     Raises:
         UserError: They cannot be read.
@@ -115,11 +127,11 @@ def read_own(path: Path, require_finite: bool = True) -> Data | HeteroData:
     with telling_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
     if is_folder:
-        return read_folder(path, require_finite)
+        return read_folder(path, require_finite, labelled)
     if not is_file:
         raise UserError(f"there is no file or folder {path}; check the path")
     if path.suffix == ".npz":
-        return _read_npz(path)
+        return _read_npz(path, labelled)
     if path.suffix == ".pt":
         return _read_pt(path)
     raise UserError(
@@ -128,7 +140,7 @@ def read_own(path: Path, require_finite: bool = True) -> Data | HeteroData:
     )
 
 
-def _read_npz(path: Path) -> Data:
+def _read_npz(path: Path, labelled: bool) -> Data:
     try:
         # Opened here, since numpy leaves a damaged file open.
         with telling_unreadable(path), open(path, "rb") as stream:
@@ -143,7 +155,7 @@ def _read_npz(path: Path) -> Data:
             "save it again with numpy.savez"
         ) from error
     known = ("edge_index", "x", "y", *MASKS)
-    for name in ("edge_index", "y"):
+    for name in ("edge_index", "y") if labelled else ("edge_index", "x"):
         if name not in arrays:
             raise UserError(
                 f"{path} has no array {name}, only {', '.join(arrays) or 'none'}; an "

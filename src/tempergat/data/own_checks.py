@@ -15,11 +15,16 @@ from tempergat.errors import UserError
 
 
 def normalise(
-    path: Path, data: Data | HeteroData, target: str | None, directed: bool
+    path: Path,
+    data: Data | HeteroData,
+    target: str | None,
+    directed: bool,
+    labelled: bool = True,
 ) -> int:
     """Checks a graph and puts it in order, in place.
 
-    Repeated edges are merged and edges sorted; features become float32; labels int64.
+    Repeated edges are merged and edges sorted; features become float32; labels int64,
+    or all unknown where they need not be given.
 
     Returns:
         The number of classes.
@@ -28,7 +33,11 @@ def normalise(
         UserError: The graph contradicts itself.
     """
     store = data if target is None else data[target]
-    num_classes = check_labels(path, store)
+    num_classes = 0
+    if labelled:
+        num_classes = check_labels(path, store)
+    else:
+        store.y = torch.full((_count(path, data, target),), UNLABELLED)
     check_features(path, data)
     _require_finite(path, data)
     for kind, edges, sizes in edge_stores(path, data):

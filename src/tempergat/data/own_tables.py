@@ -50,30 +50,36 @@ class _Nodes:
         return f"{self.path}, row {self.first_row + int(row)}"
 
 
-def read_folder(folder: Path, require_finite: bool = True) -> Data:
+def read_folder(
+    folder: Path, require_finite: bool = True, labelled: bool = True
+) -> Data:
     """Reads `nodes`, `edges` and, where there is one, `split`.
 
     Args:
         folder: Where the tables are.
         require_finite: Whether a feature may not be NaN or infinity.
+        labelled: Whether some node must have a label; labels and splits are not read
+            where not.
 
     Raises:
         UserError: A table is missing or contradicts another; file and row are named.
     """
     node_table = _require_table(folder, "nodes")
     edge_table = _require_table(folder, "edges")
-    nodes = _read_nodes(node_table, require_finite)
+    nodes = _read_nodes(node_table, require_finite, labelled)
     data = Data(num_nodes=len(nodes.labels))
     if nodes.features is not None:
         data.x = torch.from_numpy(nodes.features)
-    data.y = torch.from_numpy(_labels(nodes))
+    if labelled:
+        data.y = torch.from_numpy(_labels(nodes))
     ends = [
         np.stack([_lookup(piece, end, nodes) for end in ("source", "target")])
         for piece in iter_tables(edge_table)
     ]
     data.edge_index = torch.from_numpy(np.concatenate(ends, axis=1))
-    for name, mask in _masks(folder, nodes).items():
-        data[name] = torch.from_numpy(mask)
+    if labelled:
+        for name, mask in _masks(folder, nodes).items():
+            data[name] = torch.from_numpy(mask)
     return data
 
 
@@ -90,13 +96,16 @@ def _require_table(folder: Path, name: str) -> Path:
     return path
 
 
-def _read_nodes(path: Path, require_finite: bool) -> _Nodes:
+def _read_nodes(path: Path, require_finite: bool, labelled: bool) -> _Nodes:
     features: list[np.ndarray] = []
+    rows = 0
     texts: dict[str, list[np.ndarray]] = {name: [] for name in _NOT_FEATURES}
     first_row = None
     for piece in iter_tables(path):
         first_row = piece.first_row if first_row is None else first_row
-        piece.column("label")
+        if labelled:
+            piece.column("label")
+        rows += len(next(iter(piece.columns.values())))
         for number, name in enumerate(piece.columns, start=1):
             if name in _ROW_NUMBERS:
                 raise UserError(
@@ -115,13 +124,13 @@ def _read_nodes(path: Path, require_finite: bool) -> _Nodes:
             if name in piece.columns:
                 texts[name].append(as_text(piece.columns[name]))
     joined = {name: np.concatenate(found) for name, found in texts.items() if found}
-    if len(joined["label"]) == 0:
+    if rows == 0:
         raise UserError(f"{path} has no rows; a graph needs at least one node")
     nodes = _Nodes(
         path=path,
         first_row=first_row or 0,
         features=np.concatenate(features) if features else None,
-        labels=joined["label"],
+        labels=joined.get("label", np.full(rows, "")),
         splits=joined.get("split"),
     )
     nodes.positions = _positions(nodes, joined.get("id"))
