@@ -149,6 +149,13 @@ def test_a_plan_that_is_wrong_is_refused_in_words(
         load_plan(tmp_path / "plan.yaml")
 
 
+def test_a_plan_that_says_something_twice_is_refused(tmp_path: Path) -> None:
+    text = yaml.safe_dump(small_plan().model_dump(mode="json"))
+    (tmp_path / "plan.yaml").write_text(f"{text}seeds: 3\n")
+    with pytest.raises(UserError, match="seeds is there twice"):
+        load_plan(tmp_path / "plan.yaml")
+
+
 def test_noise_is_in_units_of_the_features_root_mean_square() -> None:
     clean = torch.rand(400, 50) * 0.01
     unit = float(clean.square().mean().sqrt())

@@ -5,14 +5,15 @@ from __future__ import annotations
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tempergat.errors import UserError
 from tempergat.nn.methods import METHODS
 from tempergat.train import Recipe, RunConfig
+from tempergat.train.config import told
+from tempergat.train.yaml_files import read_yaml
 
 NoiseKind = Literal["none", "gaussian", "missing"]
 
@@ -121,20 +122,8 @@ def load_plan(path: Path | None = None) -> NoisePlan:
         UserError: The file cannot be read or is no such plan.
     """
     shipped = resources.files("tempergat") / "recipes" / "studies" / "noise.yaml"
+    values = read_yaml(path or shipped, f"the plan {path}")
     try:
-        values: Any = yaml.safe_load((path or shipped).read_text(encoding="utf-8"))
         return NoisePlan.model_validate(values)
-    except OSError as error:
-        raise UserError(
-            f"cannot read the plan {path}: {error.strerror}; give a .yaml file"
-        ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"the plan {path} is not YAML ({reason}); mend it") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "as a whole"
-        reason = first["msg"].removeprefix("Value error, ")
-        raise UserError(
-            f"plan {path}: {place}: {reason} (got {first['input']!r})"
-        ) from error
+        raise UserError(f"plan {path}: {told(error, NoisePlan)}") from error
