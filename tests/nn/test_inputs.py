@@ -51,9 +51,13 @@ def test_isolated_node_keeps_its_own_features(backbone):
 
 
 @pytest.mark.parametrize(("backbone", "gate"), ALL)
-def test_one_node(backbone, gate):
+def test_a_node_alone_gives_itself_all_its_attention(backbone, gate):
     conv = LAYERS[backbone](4, 3, gate=gate)
-    train_step(conv, torch.randn(1, 4), torch.tensor([[0], [0]]))
+    x, loop = torch.randn(1, 4), torch.tensor([[0], [0]])
+    out = train_step(conv, x, loop)
+    same, (_, alpha) = conv(x, loop, return_attention_weights=True)
+    assert torch.allclose(alpha, torch.ones(1, 1))
+    assert torch.allclose(out, same)
 
 
 @pytest.mark.parametrize("backbone", LAYERS)

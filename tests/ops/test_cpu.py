@@ -289,29 +289,28 @@ def test_a_missing_library_warns_once_and_the_reference_serves(
     assert "was not built" in ops.explain(graph, z).refused["cpu"]
 
 
+def _compiled(source: str, folder: Path) -> Path:
+    (folder / "other.c").write_text(source)
+    compiler = build.find_compiler()
+    assert compiler is not None
+    path = folder / "_cpu.so"
+    command = [compiler, "-x", "c", "-shared", "-fPIC", "-o", str(path)]
+    subprocess.run([*command, str(folder / "other.c")], check=True)
+    return path
+
+
 def test_a_library_of_another_interface_version_is_refused(tmp_path: Path) -> None:
     names = [f"tempergat_{name}" for name in (*cpu.KERNELS, "best_isa")]
     source = "long tempergat_interface_version(void) { return 12345; }\n"
     source += "".join(f"long {name}(void) {{ return 0; }}\n" for name in names)
-    (tmp_path / "other.c").write_text(source)
-    compiler = build.find_compiler()
-    assert compiler is not None
-    path = tmp_path / "_cpu.so"
-    command = [compiler, "-x", "c", "-shared", "-fPIC", "-o", str(path)]
-    subprocess.run([*command, str(tmp_path / "other.c")], check=True)
-    problem = cpu.Library(path).problem
+    problem = cpu.Library(_compiled(source, tmp_path)).problem
     assert problem is not None
     assert "12345" in problem
 
 
 def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "other.c").write_text("long something_else(void) { return 0; }\n")
-    compiler = build.find_compiler()
-    assert compiler is not None
-    path = tmp_path / "_cpu.so"
-    command = [compiler, "-x", "c", "-shared", "-fPIC", "-o", str(path)]
-    subprocess.run([*command, str(tmp_path / "other.c")], check=True)
-    problem = cpu.Library(path).problem
+    source = "long something_else(void) { return 0; }\n"
+    problem = cpu.Library(_compiled(source, tmp_path)).problem
     assert problem is not None
     assert "tempergat_interface_version" in problem
 
