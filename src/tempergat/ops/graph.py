@@ -222,6 +222,7 @@ def is_tracing() -> bool:
 
 def for_later(made_from: Tensor) -> AbstractContextManager[None]:
     """What is kept must be of use to training and after a transform has ended, too."""
+    # Asked first: a compiler cannot trace the other questions.
     if is_tracing():
         return nullcontext()
     if not (
