@@ -29,7 +29,8 @@ from torch_geometric.utils import add_remaining_self_loops, remove_self_loops
 from benchmarks.graphs import SIZES, power_law_graph
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
-from tempergat.ops import Graph, cpu
+from tempergat.ops import Graph
+from tempergat.ops.cpu import library as cpu
 
 RESULTS = Path(__file__).parent / "results" / "attention_cpu.csv"
 SHAPES = {"arxiv": (4, 64), "cora": (8, 8)}

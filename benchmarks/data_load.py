@@ -63,8 +63,8 @@ def reset_peak() -> None:
 
 def write_processed(root: Path) -> None:
     """Keeps a processed graph of the full size where `load` looks for it."""
-    from tempergat.data.arrays import Graph
-    from tempergat.data.cache import write_graph
+    from tempergat.data.formats.raw_graph import Graph
+    from tempergat.data.processed import write_graph
 
     generator = np.random.default_rng(0)
     shape = (2, 2 * EDGES)
@@ -139,7 +139,7 @@ def write_raw(root: Path) -> int:
 def first_load(root: Path, nodes: int) -> dict[str, float]:
     """Loads from the raw archive."""
     from tempergat.data import load
-    from tempergat.data.catalog import CATALOG
+    from tempergat.data.catalog.entries import CATALOG
     from tempergat.data.loading import load_entry
 
     load("csbm")

@@ -25,16 +25,16 @@ import numpy as np
 import torch
 from scipy import stats as scipy_stats
 
+from tempergat.base import files as atomic
 from tempergat.cli.graphs import load_settings
 from tempergat.data import Dataset, csbm, load
-from tempergat.study import atomic
-from tempergat.study.diagnose import SCREENED, Screening, diagnose
-from tempergat.study.prose import filled
-from tempergat.study.report import p_value
-from tempergat.study.stats import ALPHA, compare_to_baseline, holm
-from tempergat.study.store import Store
-from tempergat.study.sweep import sweep
-from tempergat.train import Recipe, load_recipe
+from tempergat.stats.paired import ALPHA, compare_to_baseline, holm
+from tempergat.study.diagnose.screening import SCREENED, Screening, diagnose
+from tempergat.study.engine.store import Store
+from tempergat.study.engine.sweep import sweep
+from tempergat.study.report.markdown import filled
+from tempergat.study.report.tables import p_value
+from tempergat.training import Recipe, load_recipe
 
 RESULTS = Path("results/diagnose/validation.csv")
 DOCS = Path("docs/diagnose.md")

@@ -25,14 +25,14 @@ from pathlib import Path
 import torch
 
 from tempergat.data import Dataset, load
-from tempergat.study.calibrate import calibrate
-from tempergat.study.export import export_runs
-from tempergat.study.paper import PAPER_METHODS, read_paper
-from tempergat.study.plans import BACKBONES, load_calibration, load_search
-from tempergat.study.store import Store
-from tempergat.study.sweep import OnProgress, Progress, sweep
-from tempergat.study.tune import Trial, require_optuna, search, write_tuned
-from tempergat.train import Recipe, load_recipe
+from tempergat.study.engine.export import export_runs
+from tempergat.study.engine.store import Store
+from tempergat.study.engine.sweep import OnProgress, Progress, sweep
+from tempergat.study.paper.numbers import PAPER_METHODS, read_paper
+from tempergat.study.tuning.calibrate import calibrate
+from tempergat.study.tuning.plans import BACKBONES, load_calibration, load_search
+from tempergat.study.tuning.search import Trial, require_optuna, search, write_tuned
+from tempergat.training import Recipe, load_recipe
 
 DATASETS = ("cora", "citeseer", "pubmed")
 STOPPED = 3

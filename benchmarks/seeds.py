@@ -27,10 +27,16 @@ from torch_geometric.nn.models import GAT
 
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
-from tempergat.train import RunConfig, even_groups, group_size, load_recipe, train_group
-from tempergat.train.loop import COLUMNS, Training
-from tempergat.train.seeds import SeedGroup, single_model
-from tempergat.train.task import task_of
+from tempergat.training import (
+    RunConfig,
+    even_groups,
+    group_size,
+    load_recipe,
+    train_group,
+)
+from tempergat.training.loop import COLUMNS, Training
+from tempergat.training.seeds import SeedGroup, single_model
+from tempergat.training.task import task_of
 
 RESULTS = Path(__file__).parent / "results"
 # Equal sums in another order, through 5 steps of Adam.

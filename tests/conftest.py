@@ -18,6 +18,12 @@ def fixed_seed() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture
+def no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the network as the only source."""
+    monkeypatch.delenv("TEMPERGAT_MIRROR", raising=False)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if torch.cuda.is_available():
         return

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tempergat.cli import main
-from tests.cli.tiny import write_graph, write_recipe
+from tests.support.tiny_graph import write_graph, write_recipe
 
 
 class Ending(NamedTuple):

@@ -17,9 +17,9 @@ import yaml
 
 from tempergat.cli.graphs import load_splits
 from tempergat.data import load
-from tempergat.study.store import Store
+from tempergat.study.engine.store import Store
 from tests.cli.conftest import Command
-from tests.cli.tiny import write_graph, write_graph_of_splits, write_recipe
+from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 
 MIRRORS = os.environ.get("TEMPERGAT_MIRROR", "").split(os.pathsep)
 THREE = ("--methods", "gcn,gat,temp_gated")

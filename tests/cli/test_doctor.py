@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tempergat.ops import Graph, explain
-from tempergat.ops import cpu as kernels
+from tempergat.ops.cpu import library as kernels
 from tests.cli.conftest import Command
 
 
@@ -39,7 +39,7 @@ def test_without_kernels_it_says_why_and_how_to_get_them(
     assert ended.status == 0
     assert "attention is computed by the reference" in ended.out
     assert "_cpu.so was not built; with a C++ compiler" in ended.out
-    assert "`python -m tempergat.ops.build`" in ended.out
+    assert "`python -m tempergat.ops.cpu.build`" in ended.out
     assert "Warning" not in ended.err
 
 

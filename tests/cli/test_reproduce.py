@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tempergat.base.errors import UserError
 from tempergat.cli import app
-from tempergat.errors import UserError
-from tempergat.study.paper import read_paper
-from tempergat.study.store import Store
-from tests.study.made_up import study
+from tempergat.study.engine.store import Store
+from tempergat.study.paper.numbers import read_paper
+from tests.support.made_up_runs import study
 
 FACTS = Path(__file__).parents[2] / "results"
 

@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from tempergat.train import checkpoint
+from tempergat.training import checkpoint
 from tests.cli.conftest import Command
-from tests.cli.tiny import write_graph, write_graph_of_splits, write_recipe
+from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 
 CHECKPOINT = Path("tempergat-out/graph-temp_gated-seed3/checkpoint.safetensors")
 

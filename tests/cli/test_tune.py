@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.train import load_recipe
+from tempergat.training import load_recipe
 from tests.cli.conftest import Command
-from tests.study.test_tune import write_plan
+from tests.study.tuning.test_search import write_plan
 
 
 def test_a_search_ends_in_a_recipe_that_compare_takes(

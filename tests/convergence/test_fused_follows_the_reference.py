@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from tempergat import ops
-from tempergat.ops import Graph, cpu, fused
-from tempergat.train.loop import COLUMNS
-from tests.convergence.plain_loop import train_plainly
-from tests.train.settings import config, small_graph
+from tempergat.ops import Graph, fused
+from tempergat.ops.cpu import library as cpu
+from tempergat.training.loop import COLUMNS
+from tests.support.plain_loop import train_plainly
+from tests.support.run_settings import config, small_graph
 
 LOSSES = [COLUMNS.index("loss"), COLUMNS.index("val_loss")]
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import torch
 
+from tempergat.base.errors import UserError
 from tempergat.data import Dataset, load
-from tempergat.errors import UserError
 from tempergat.nn.methods import METHODS
 from tempergat.ops.sparse import SparseFeatures
-from tempergat.train.loop import COLUMNS, Training
-from tempergat.train.seeds import SeedGroup
-from tempergat.train.task import task_of
-from tests.convergence.plain_loop import train_plainly
-from tests.train.settings import config, small_graph
+from tempergat.training.loop import COLUMNS, Training
+from tempergat.training.seeds import SeedGroup
+from tempergat.training.task import task_of
+from tests.support.plain_loop import train_plainly
+from tests.support.run_settings import config, small_graph
 
 CPU = torch.device("cpu")
 DROPOUT = {"feature_dropout": 0.4, "attention_dropout": 0.5}

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.study.records import Run
-from tempergat.study.store import Store
-from tests.cli.tiny import write_graph, write_recipe
-from tests.crash.nursery import Nursery
+from tempergat.study.engine.run import Run
+from tempergat.study.engine.store import Store
+from tests.support.processes import Nursery
+from tests.support.tiny_graph import write_graph, write_recipe
 
 METHODS = 11
 SEEDS = 3

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.study.store import Store
-from tests.crash.group_writer import METHODS, SEEDS, groups_of, write_groups
+from tempergat.study.engine.store import Store
+from tests.support.group_writer import METHODS, SEEDS, groups_of, write_groups
 
 
 def _kill_at_random(path: Path, kills: int, luck: random.Random) -> int:
     """Write with processes killed at random until all is written; count the kills."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.crash.group_writer"])
+    context.set_forkserver_preload(["tests.support.group_writer"])
     acknowledged: set[tuple[str, tuple[int, ...]]] = set()
     done = 0
     while True:

@@ -13,8 +13,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import torch_geometric  # noqa: F401
 
-from tempergat.data.catalog import CATALOG
-from tempergat.data.files import is_local
+from tempergat.data.catalog.entries import CATALOG
+from tempergat.data.fetch.locate import is_local
 
 
 class Server:
@@ -92,12 +92,6 @@ def server() -> Iterator[Server]:
     listening.shutdown()
     listening.server_close()
     thread.join()
-
-
-@pytest.fixture
-def no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves the network as the only source."""
-    monkeypatch.delenv("TEMPERGAT_MIRROR", raising=False)
 
 
 def require_raw_files(name: str, root: Path) -> None:

@@ -6,10 +6,10 @@ import scipy.sparse
 import torch
 from scipy import stats
 
+from tempergat.base.errors import UserError
 from tempergat.data import gaussian, missing, normalize_rows
 from tempergat.data import noise as noise_module
 from tempergat.data.features import as_layout, csr_tensor
-from tempergat.errors import UserError
 
 LEVEL = 1e-6
 

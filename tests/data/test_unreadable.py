@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from tempergat.base.errors import UserError
 from tempergat.data import load
-from tempergat.errors import UserError
 
 _NOBODY = 65534
 

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import gradcheck
 
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
-from tests.nn import dense
+from tests.support import dense_attention as dense
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 COMBINATIONS = list(

@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.errors import UserError
-from tempergat.ops import build, cpu
+from tempergat.base.errors import UserError
+from tempergat.ops.cpu import build
+from tempergat.ops.cpu import library as cpu
 
 
 @pytest.fixture(scope="session")
 def kernels() -> cpu.Library:
     """The compiled kernels, built where they are missing or older than their source."""
     path = cpu.library_path()
-    sources = [*Path(cpu.__file__).parent.glob("cpu*.[hc]*")]
+    sources = [*Path(cpu.__file__).parent.glob("csrc/*")]
     newest = max(source.stat().st_mtime for source in sources)
     if not path.is_file() or path.stat().st_mtime < newest:
         try:

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from tempergat import ops
 from tempergat.ops import Graph, reference
 from tempergat.ops.registration import fold
-from tests.ops.cases import GRAPHS, Settings, make_inputs
+from tests.support.attention_cases import GRAPHS, Settings, make_inputs
 
 pytestmark = pytest.mark.usefixtures("kernels")
 KINDS = ["gat", "gatv2"]

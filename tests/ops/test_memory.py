@@ -8,8 +8,9 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from tempergat import ops
-from tempergat.ops import Graph, cpu, reference
-from tests.ops.cases import Settings, make_inputs
+from tempergat.ops import Graph, reference
+from tempergat.ops.cpu import library as cpu
+from tests.support.attention_cases import Settings, make_inputs
 
 KINDS = ["gat", "gatv2"]
 HEADS, CHANNELS = 4, 32

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tempergat.ops import cpu
+from tempergat.ops.cpu import library as cpu
 from tempergat.ops.random import keep_mask
 from tempergat.ops.sparse import SparseFeatures, linear
 

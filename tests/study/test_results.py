@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import scipy.stats
 
-from tempergat.errors import UserError
-from tempergat.study.records import LayerRecord
+from tempergat.base.errors import UserError
+from tempergat.study.engine.run import LayerRecord
 from tempergat.study.results import dataset_result, default_baseline
-from tests.study.made_up import METHODS, failed_run, run, study
+from tests.support.made_up_runs import METHODS, failed_run, run, study
 
 
 def test_scores_are_in_percent_and_methods_in_the_order_asked() -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tempergat.stats.bootstrap import holm
 from tempergat.theory.closed_forms import one_neighbour_snr, uniform_limit_snr
-from tempergat.theory.estimate import holm
+from tempergat.theory.expansion import weak_logit_best_temperature
 from tempergat.theory.model import GaussianNoise, standard_setting
 from tempergat.theory.simulate import simulate
-from tempergat.theory.weak_logit import weak_logit_best_temperature
 
 SETTING = standard_setting(coordinates=4, neighbours=6)
 SILENT = replace(SETTING, signal=(0.0,) * 4)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tempergat.stats.bootstrap import holm
 from tempergat.theory.closed_forms import (
     gated_distance,
     gaussian_distance,
     ungated_distance,
     uniform_limit_snr,
 )
-from tempergat.theory.estimate import holm
+from tempergat.theory.expansion import gated_logits, gaussian_logits, ungated_logits
 from tempergat.theory.logits import simulate_logits
 from tempergat.theory.model import (
     Degree,
@@ -22,7 +23,6 @@ from tempergat.theory.model import (
     standard_setting,
 )
 from tempergat.theory.simulate import simulate
-from tempergat.theory.weak_logit import gated_logits, gaussian_logits, ungated_logits
 
 UNGATED, GATE_FIRST, POST_GATE = range(3)
 UNEVEN = Setting(

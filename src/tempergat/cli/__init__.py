@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tempergat import __version__
+from tempergat.base.errors import UserError
 from tempergat.cli import (
     compare,
     data,
@@ -24,8 +25,7 @@ from tempergat.cli import (
     train,
     tune,
 )
-from tempergat.cli.signals import meet_sigterm_like_ctrl_c
-from tempergat.errors import UserError
+from tempergat.cli.ui.signals import meet_sigterm_like_ctrl_c
 
 _FAILED = 1
 _BAD_INPUT = 2

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.arguments import (
+from tempergat.base.errors import UserError
+from tempergat.cli.graphs import GENERATED, load_settings, load_splits
+from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
     DeviceName,
     Json,
@@ -26,15 +28,13 @@ from tempergat.cli.arguments import (
     require_writable,
     resume_command,
 )
-from tempergat.cli.graphs import GENERATED, load_settings, load_splits
-from tempergat.cli.signals import exit_status
-from tempergat.cli.waiting import waiting
-from tempergat.errors import UserError
+from tempergat.cli.ui.signals import exit_status
+from tempergat.cli.ui.spinner import waiting
 
 if TYPE_CHECKING:
-    from tempergat.study.records import Run
+    from tempergat.study.engine.run import Run
     from tempergat.study.results import DatasetResult
-    from tempergat.train.config import RunConfig
+    from tempergat.training.config import RunConfig
 
 STORE_NAME = "store.sqlite"
 
@@ -163,7 +163,7 @@ class _Comparison:
     def __init__(
         self, plan: _Plan, device: str, out: Path, as_json: bool, quiet: bool
     ) -> None:
-        from tempergat.cli.tables import error_console, output_console
+        from tempergat.cli.ui.tables import error_console, output_console
 
         self._plan = plan
         self._device = choose_device(device)
@@ -176,10 +176,10 @@ class _Comparison:
         self._finished: list[Run] = []
 
     def run(self, name: str, split: str | None, split_seed: int | None) -> None:
-        from tempergat.cli.progress import make_display
-        from tempergat.study.store import Store
-        from tempergat.study.sweep import Progress, sweep
-        from tempergat.train.run import OutOfMemory
+        from tempergat.cli.ui.progress import make_display
+        from tempergat.study.engine.store import Store
+        from tempergat.study.engine.sweep import Progress, sweep
+        from tempergat.training.run import OutOfMemory
 
         plan = self._plan
         # Before a download, so that it is not in vain.
@@ -244,7 +244,7 @@ class _Comparison:
 
     def _show(self) -> bool:
         """Write and print the result; return whether a run failed."""
-        from tempergat.study.report import write_result
+        from tempergat.study.report.tables import write_result
 
         result = self._result()
         files = write_result(result, self._out, self._plan.baseline)
@@ -265,8 +265,8 @@ class _Comparison:
         self._stderr.print(f"  {resume_command()}", soft_wrap=True)
 
     def _print(self, result: "DatasetResult", files: Sequence[Path]) -> None:
-        from tempergat.cli.tables import print_table
-        from tempergat.study.report import as_json, result_table
+        from tempergat.cli.ui.tables import print_table
+        from tempergat.study.report.tables import as_json, result_table
 
         if self._as_json:
             done = sum(r.summary.runs + r.summary.failed for r in result.results)

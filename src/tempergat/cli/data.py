@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from tempergat.data.catalog import Entry
+    from tempergat.data.catalog.entries import Entry
 
 _AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Root = Annotated[
@@ -28,14 +28,14 @@ def register(app: typer.Typer) -> None:
 
 def list_datasets(root: _Root = None, as_json: _AsJson = False) -> None:
     """List every dataset with its size, metric and whether it is at hand."""
-    from tempergat.data.catalog import CATALOG
-    from tempergat.data.files import data_root
+    from tempergat.data.catalog.entries import CATALOG
+    from tempergat.data.fetch.locate import data_root
 
     facts = [_facts(entry, data_root(root)) for entry in CATALOG.values()]
     if as_json:
         _print_json(facts)
         return
-    from tempergat.cli.tables import layout, output_console
+    from tempergat.cli.ui.tables import layout, output_console
 
     console = output_console()
     columns = ("name", "nodes", "edges", "features", "classes", "metric", "at hand")
@@ -50,8 +50,8 @@ def show_info(
     as_json: _AsJson = False,
 ) -> None:
     """Print all that is known of a dataset."""
-    from tempergat.data.catalog import find_entry
-    from tempergat.data.files import data_root
+    from tempergat.data.catalog.entries import find_entry
+    from tempergat.data.fetch.locate import data_root
 
     facts = _facts(find_entry(name), data_root(root))
     if as_json:
@@ -75,7 +75,7 @@ def check(
     as_json: _AsJson = False,
 ) -> None:
     """Report what a graph of your own holds, and what loading will do about it."""
-    from tempergat.data.check import check_graph
+    from tempergat.data.user.report import check_graph
 
     findings = check_graph(path, target)
     if as_json:
@@ -90,7 +90,7 @@ def check(
 
 
 def _facts(entry: "Entry", root: Path) -> dict[str, Any]:
-    from tempergat.data.files import where_at_hand
+    from tempergat.data.fetch.locate import where_at_hand
 
     facts: dict[str, Any] = {
         "name": entry.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.arguments import counted
+from tempergat.cli.ui.options import counted
 
 if TYPE_CHECKING:
     import torch
@@ -69,7 +69,7 @@ def examine() -> dict[str, Any]:
     import torch
 
     from tempergat import __version__
-    from tempergat.data.files import data_root, mirror_folders
+    from tempergat.data.fetch.locate import data_root, mirror_folders
 
     versions = {
         "tempergat": __version__,

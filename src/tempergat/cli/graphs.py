@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tempergat.cli.arguments import parse_split
-from tempergat.errors import UserError
+from tempergat.base.errors import UserError
+from tempergat.cli.ui.options import parse_split
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
-    from tempergat.data.download import Progress
-    from tempergat.train import Recipe
+    from tempergat.data.fetch.download import Progress
+    from tempergat.training import Recipe
 
 GENERATED = "csbm"
 # Gaussian noise on every feature, three in ten of them lost, and classes so mixed that
@@ -51,7 +51,7 @@ def load_graph(
         UserError: There is no such graph, or it cannot be used.
     """
     from tempergat.data import load
-    from tempergat.data.catalog import CATALOG
+    from tempergat.data.catalog.entries import CATALOG
 
     if not name.strip():
         raise UserError(
@@ -148,8 +148,8 @@ def recipe_name_for(dataset: str) -> str:
     Raises:
         UserError: There is no such dataset.
     """
-    from tempergat.data.catalog import find_entry
-    from tempergat.train.config import recipe_names
+    from tempergat.data.catalog.entries import find_entry
+    from tempergat.training.config import recipe_names
 
     try:
         name = find_entry(dataset).name.replace("_", "-")
@@ -167,7 +167,7 @@ def load_settings(dataset: str, recipe: str | None) -> tuple[str, "Recipe"]:
         UserError: There is no such recipe, or it asks for training that is not here;
             said before anything is downloaded.
     """
-    from tempergat.train import load_recipe
+    from tempergat.training import load_recipe
 
     name = recipe_name_for(dataset) if recipe is None else recipe
     settings = load_recipe(name)

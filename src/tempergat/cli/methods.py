@@ -17,9 +17,9 @@ def methods(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """The methods and what they are made of."""
-    from tempergat.cli.tables import output_console, print_table
+    from tempergat.cli.ui.tables import output_console, print_table
     from tempergat.nn.methods import METHODS
-    from tempergat.study.report import Table
+    from tempergat.study.report.tables import Table
 
     if as_json:
         listed = [{"method": name, **row._asdict()} for name, row in METHODS.items()]

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.arguments import (
+from tempergat.base.errors import UserError
+from tempergat.cli.graphs import load_graph, load_settings
+from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
     Json,
@@ -21,19 +23,17 @@ from tempergat.cli.arguments import (
     require_writable,
     resume_command,
 )
-from tempergat.cli.graphs import load_graph, load_settings
-from tempergat.cli.signals import exit_status
-from tempergat.errors import UserError
+from tempergat.cli.ui.signals import exit_status
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
-    from tempergat.study.diagnose import Diagnosis, Screened
-    from tempergat.study.noise import NoiseProgress
-    from tempergat.study.noise_plan import NoisePlan
-    from tempergat.study.noise_rows import NoiseRow
-    from tempergat.train import Recipe
+    from tempergat.study.diagnose.screening import Diagnosis, Screened
+    from tempergat.study.noise.plan import NoisePlan
+    from tempergat.study.noise.rows import NoiseRow
+    from tempergat.study.noise.runs import NoiseProgress
+    from tempergat.training import Recipe
 
 STORE_NAME = "diagnose.sqlite"
 
@@ -76,8 +76,8 @@ def noise(
     Runs are kept in the --out folder group by group: the same command goes on where it
     was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
-    from tempergat.cli.tables import error_console
-    from tempergat.study.noise_plan import load_plan
+    from tempergat.cli.ui.tables import error_console
+    from tempergat.study.noise.plan import load_plan
 
     if only_train and only_report:
         raise UserError("--only-train and --only-report leave nothing to do; give one")
@@ -130,8 +130,8 @@ def _tell_trained(kept: dict[str, "list[NoiseRow]"], out: Path, as_json: bool) -
 
 
 def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
-    from tempergat.study.noise_analysis import as_json as to_json
-    from tempergat.study.noise_report import write_page
+    from tempergat.study.noise.analysis import as_json as to_json
+    from tempergat.study.noise.page import write_page
 
     found = write_page(plan, out, docs)
     failed = sum(not row.scores for dataset in found for row in dataset.rows)
@@ -163,7 +163,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _load(
     name: str, recipe: str | None, console: "Console | None"
 ) -> tuple["Dataset", "Recipe"]:
-    from tempergat.train.task import refuse_other_training
+    from tempergat.training.task import refuse_other_training
 
     _, settings = load_settings(name, recipe)
     graph = load_graph(name, None, None, console)
@@ -179,8 +179,8 @@ def _train(
     device: Any,
     console: "Console | None",
 ) -> "list[NoiseRow]":
-    from tempergat.cli.progress import duration
-    from tempergat.study.noise import run_noise
+    from tempergat.cli.ui.progress import duration
+    from tempergat.study.noise.runs import run_noise
 
     if console is not None:
         console.print(describe(graph))
@@ -221,11 +221,11 @@ def diagnose(
     Methods are judged on validation nodes; test nodes play no part. Nothing is
     recommended: see docs/diagnose.md for why. To choose a method, use compare.
     """
-    from tempergat.cli.progress import duration
-    from tempergat.cli.tables import error_console, output_console
-    from tempergat.study import diagnose as study
-    from tempergat.study.store import Store
-    from tempergat.study.sweep import Progress
+    from tempergat.cli.ui.progress import duration
+    from tempergat.cli.ui.tables import error_console, output_console
+    from tempergat.study.diagnose import screening as study
+    from tempergat.study.engine.store import Store
+    from tempergat.study.engine.sweep import Progress
 
     names = study.SCREENED if methods is None else parse_methods(methods)
     _, settings = load_settings(data, recipe)
@@ -268,8 +268,8 @@ def diagnose(
 
 
 def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
-    from tempergat.cli.tables import print_table
-    from tempergat.study.report import Table, mean_and_std, p_value, signed
+    from tempergat.cli.ui.tables import print_table
+    from tempergat.study.report.tables import Table, mean_and_std, p_value, signed
 
     for line in _measured(found):
         console.print(line)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tempergat.cli.arguments import counted
+from tempergat.cli.ui.options import counted
 
 RESULTS = Annotated[Path, typer.Option(help="The project's folder of results.")]
 DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
@@ -29,7 +29,10 @@ def homogeneous(
     as_json: JSON = False,
 ) -> None:
     """Write docs/reproduction.md: our runs beside the paper's first table."""
-    from tempergat.study.reproduce import reproduce_homogeneous, reproduction_json
+    from tempergat.study.paper.reproduction import (
+        reproduce_homogeneous,
+        reproduction_json,
+    )
 
     report = reproduce_homogeneous(results, docs)
     if as_json:
@@ -51,7 +54,7 @@ def ranks(
     as_json: JSON = False,
 ) -> None:
     """Draw the average-rank figures and list variants below their backbone."""
-    from tempergat.study.ranks import ranks_json, reproduce_ranks
+    from tempergat.study.paper.ranks import ranks_json, reproduce_ranks
 
     report = reproduce_ranks(results, docs)
     if as_json:
@@ -81,7 +84,7 @@ def export(
     as_json: JSON = False,
 ) -> None:
     """Write the runs of one or more stores as CSV, one row per run."""
-    from tempergat.study.export import export_stores
+    from tempergat.study.engine.export import export_stores
 
     runs = export_stores(stores, to)
     if as_json:

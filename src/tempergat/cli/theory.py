@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.arguments import require_writable
-from tempergat.cli.signals import exit_status
+from tempergat.cli.ui.options import require_writable
+from tempergat.cli.ui.signals import exit_status
 
 if TYPE_CHECKING:
     from tempergat.theory.report import Report
@@ -34,8 +34,8 @@ def theory(
     """Check both theorems: closed forms, simulation, and what they leave out."""
     require_writable(out)
 
-    from tempergat.cli.tables import error_console, output_console
-    from tempergat.study import atomic
+    from tempergat.base import files as atomic
+    from tempergat.cli.ui.tables import error_console, output_console
     from tempergat.theory.report import FULL, QUICK, analyse
     from tempergat.theory.tables import to_csv
 
@@ -69,7 +69,7 @@ def theory(
 
 
 def _figures(report: "Report", folder: Path) -> list[Path]:
-    from tempergat.study import plots_theory
+    from tempergat.theory import figures as plots_theory
 
     tables = report.tables
     drawn = (
@@ -89,7 +89,7 @@ def _figures(report: "Report", folder: Path) -> list[Path]:
 
 def _print_best(console: Any, report: "Report") -> None:
     """The best temperature against the noise, the shortest of the tables."""
-    from tempergat.cli.tables import layout
+    from tempergat.cli.ui.tables import layout
 
     rows = [
         (

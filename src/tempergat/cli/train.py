@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.arguments import (
+from tempergat.base.errors import UserError
+from tempergat.cli.graphs import load_graph, load_settings
+from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
     Json,
@@ -24,16 +26,14 @@ from tempergat.cli.arguments import (
     require_writable,
     resume_command,
 )
-from tempergat.cli.graphs import load_graph, load_settings
-from tempergat.cli.signals import exit_status
-from tempergat.cli.waiting import waiting
-from tempergat.errors import UserError
+from tempergat.cli.ui.signals import exit_status
+from tempergat.cli.ui.spinner import waiting
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
-    from tempergat.train import RunConfig, RunResult, Tracker
+    from tempergat.training import RunConfig, RunResult, Tracker
 
 # A line this often where there is no terminal, in parts of the whole run.
 _LINES = 10
@@ -74,8 +74,8 @@ def train(
     The same command goes on where it was stopped, and ends with the same weights.
     """
     with waiting("starting", quiet=quiet):
-        from tempergat.cli.tables import error_console
-        from tempergat.train import train_single
+        from tempergat.cli.ui.tables import error_console
+        from tempergat.training import train_single
 
         _, settings = load_settings(dataset, recipe)
         config = settings.config_for(checked_method(method))
@@ -130,9 +130,9 @@ def predict(
     Writes a CSV of nodes and class numbers; classes given as words count in
     alphabetical order.
     """
-    from tempergat.study import atomic
-    from tempergat.study.report import csv_text
-    from tempergat.train import predict as predict_classes
+    from tempergat.base import files as atomic
+    from tempergat.study.report.tables import csv_text
+    from tempergat.training import predict as predict_classes
 
     require_writable(out.parent)
     graph = load_graph(data, None, None, None, labelled=False)
@@ -166,7 +166,7 @@ def _show(
     as_json: bool,
 ) -> None:
     from tempergat.study.results import METRIC_NAMES
-    from tempergat.train.single import CHECKPOINT_NAME
+    from tempergat.training.single import CHECKPOINT_NAME
 
     file = folder / CHECKPOINT_NAME
     scores = {
@@ -230,7 +230,7 @@ def _folder_name(
     dataset: str, method: str, seed: int, split: str | None, split_seed: int | None
 ) -> str:
     """A folder for each run; runs on another split than the first say which."""
-    from tempergat.study.atomic import file_stem
+    from tempergat.base.files import file_stem
 
     name = f"{method}-seed{seed}"
     if split is not None:
@@ -242,7 +242,7 @@ def _folder_name(
 
 def _node_names(folder: Path) -> list[str] | None:
     """The nodes' own names, where the graph is a folder that gives them."""
-    from tempergat.data.tables import as_text, find_table, read_table
+    from tempergat.data.user.tables import as_text, find_table, read_table
 
     table = find_table(folder, "nodes") if folder.is_dir() else None
     columns = {} if table is None else read_table(table).columns
@@ -253,7 +253,7 @@ def _node_names(folder: Path) -> list[str] | None:
 def _tracker(
     name: str | None, folder: Path, config: "RunConfig"
 ) -> Iterator["Tracker | None"]:
-    from tempergat.train import TensorBoardTracker, WandbTracker
+    from tempergat.training import TensorBoardTracker, WandbTracker
 
     if name is None:
         yield None
@@ -269,7 +269,7 @@ def _tracker(
 def _epoch_display(
     console: "Console | None", epochs: int
 ) -> Iterator[Callable[[int], None] | None]:
-    from tempergat.cli.progress import duration
+    from tempergat.cli.ui.progress import duration
 
     if console is None:
         yield None

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.arguments import (
+from tempergat.cli.graphs import load_graph
+from tempergat.cli.reproduce import DOCS, JSON, RESULTS, reproduce_app
+from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
     Json,
@@ -23,18 +25,16 @@ from tempergat.cli.arguments import (
     require_writable,
     resume_command,
 )
-from tempergat.cli.graphs import load_graph
-from tempergat.cli.reproduce import DOCS, JSON, RESULTS, reproduce_app
-from tempergat.cli.signals import exit_status
-from tempergat.cli.waiting import waiting
+from tempergat.cli.ui.signals import exit_status
+from tempergat.cli.ui.spinner import waiting
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.study.calibrate import DatasetCalibration
-    from tempergat.study.plans import Backbone
-    from tempergat.study.sweep import Progress
-    from tempergat.study.tune import Trial
+    from tempergat.study.engine.sweep import Progress
+    from tempergat.study.tuning.calibrate import DatasetCalibration
+    from tempergat.study.tuning.plans import Backbone
+    from tempergat.study.tuning.search import Trial
 
 STORE_NAME = "store.sqlite"
 
@@ -69,11 +69,11 @@ def tune(
     stopped. Needs the extra: pip install 'tempergat[tune]'.
     """
     with waiting("starting", quiet=quiet):
-        from tempergat.cli.tables import error_console
-        from tempergat.study.plans import BACKBONES, load_search
-        from tempergat.study.store import Store
-        from tempergat.study.tune import require_optuna, write_tuned
-        from tempergat.study.tune import search as search_backbone
+        from tempergat.cli.ui.tables import error_console
+        from tempergat.study.engine.store import Store
+        from tempergat.study.tuning.plans import BACKBONES, load_search
+        from tempergat.study.tuning.search import require_optuna, write_tuned
+        from tempergat.study.tuning.search import search as search_backbone
 
         plan = load_search(search or dataset)
         require_optuna()
@@ -138,13 +138,16 @@ def calibrate(
     command goes on where it was stopped.
     """
     with waiting("starting", quiet=quiet):
-        from tempergat.cli.tables import error_console, output_console, print_table
-        from tempergat.study import calibrate as study
-        from tempergat.study.calibration_page import CALIBRATION_CSV, calibration_table
-        from tempergat.study.export import export_runs
-        from tempergat.study.paper import read_paper
-        from tempergat.study.plans import load_calibration
-        from tempergat.study.store import Store
+        from tempergat.cli.ui.tables import error_console, output_console, print_table
+        from tempergat.study.engine.export import export_runs
+        from tempergat.study.engine.store import Store
+        from tempergat.study.paper.numbers import read_paper
+        from tempergat.study.tuning import calibrate as study
+        from tempergat.study.tuning.calibration_page import (
+            CALIBRATION_CSV,
+            calibration_table,
+        )
+        from tempergat.study.tuning.plans import load_calibration
 
         plan, paper = load_calibration(), read_paper(results)
         names = datasets or list(plan.datasets)
@@ -174,7 +177,7 @@ def calibration(
     as_json: JSON = False,
 ) -> None:
     """Write docs/calibration.md: every cell tried on the baselines."""
-    from tempergat.study.calibration_page import reproduce_calibration
+    from tempergat.study.tuning.calibration_page import reproduce_calibration
 
     found, page = reproduce_calibration(results, docs)
     if as_json:
@@ -193,8 +196,8 @@ def tuned(
     as_json: JSON = False,
 ) -> None:
     """Write docs/tuned.md: the searched settings and their test scores."""
-    from tempergat.study.report import as_json as result_json
-    from tempergat.study.tuned_page import reproduce_tuned
+    from tempergat.study.report.tables import as_json as result_json
+    from tempergat.study.tuning.tuned_page import reproduce_tuned
 
     found, page = reproduce_tuned(results, docs)
     if as_json:
@@ -212,8 +215,8 @@ def tuned(
 
 
 def _best(trials: list["Trial"]) -> dict["Backbone", "Trial"]:
-    from tempergat.study.plans import BACKBONES
-    from tempergat.study.tune import best_trial
+    from tempergat.study.tuning.plans import BACKBONES
+    from tempergat.study.tuning.search import best_trial
 
     return {
         backbone: best_trial([t for t in trials if t.backbone == backbone])
@@ -228,7 +231,7 @@ def _trial_line(trial: "Trial", trials: int) -> str:
 
 
 def _progress_lines(console: "Console", name: str) -> "Callable[[Progress], None]":
-    from tempergat.cli.progress import duration
+    from tempergat.cli.ui.progress import duration
 
     started = time.monotonic()
 

@@ -16,10 +16,11 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from tempergat.data.arrays import symmetrize
+from tempergat.base.errors import UserError
+from tempergat.base.system_errors import require_memory
 from tempergat.data.dataset import Dataset, fingerprint
+from tempergat.data.formats.raw_graph import symmetrize
 from tempergat.data.noise import gaussian, missing
-from tempergat.data.resources import require_memory
 from tempergat.data.seeds import seed_sequence
 from tempergat.data.splits import (
     DEFAULT_SPLIT,
@@ -27,7 +28,6 @@ from tempergat.data.splits import (
     make_split,
     set_masks,
 )
-from tempergat.errors import UserError
 
 
 def csbm(

@@ -9,8 +9,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from tempergat.data.resources import require_memory
-from tempergat.errors import UserError
+from tempergat.base.errors import UserError
+from tempergat.base.system_errors import require_memory
 
 # Below this share of non-zeros, `sparse="auto"` keeps a matrix sparse.
 SPARSE_DENSITY = 0.10

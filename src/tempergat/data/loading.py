@@ -8,19 +8,20 @@ from typing import Any
 
 import torch
 
-from tempergat.data import heterogeneous, homogeneous, oag, ogb, planetoid, pokec
-from tempergat.data.arrays import Graph, to_pyg
-from tempergat.data.cache import open_graph, write_graph
-from tempergat.data.catalog import Entry, find_entry
+from tempergat.base.errors import UserError
+from tempergat.base.system_errors import telling_full_disk
+from tempergat.data.catalog.entries import Entry, find_entry
 from tempergat.data.csbm import csbm
 from tempergat.data.dataset import Dataset, fingerprint
-from tempergat.data.download import Progress
 from tempergat.data.features import as_layout
-from tempergat.data.files import as_path, data_root, locked, obtain
-from tempergat.data.own import OWN_SUFFIXES, load_own
-from tempergat.data.resources import telling_full_disk
+from tempergat.data.fetch.download import Progress
+from tempergat.data.fetch.locate import as_path, data_root, locked, obtain
+from tempergat.data.formats.raw_graph import Graph, to_pyg
+from tempergat.data.processed import open_graph, write_graph
+from tempergat.data.readers import homogeneous, oag, ogb, planetoid, pokec
+from tempergat.data.readers import magnn as heterogeneous
 from tempergat.data.splits import DEFAULT_SPLIT_SEED, make_split, set_masks
-from tempergat.errors import UserError
+from tempergat.data.user.loading import OWN_SUFFIXES, load_own
 
 Reader = Callable[..., Graph]
 

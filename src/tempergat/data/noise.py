@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tempergat.base.errors import UserError
+from tempergat.base.system_errors import require_memory
 from tempergat.data.features import to_dense
-from tempergat.data.resources import require_memory
 from tempergat.data.seeds import seed_sequence
-from tempergat.errors import UserError
 
 # Rows are worked through in blocks of about this many entries, which bounds the
 # temporary memory at a few tens of megabytes.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tempergat.errors import UserError
+from tempergat.base.errors import UserError
 
 
 def seed_sequence(name: str, seed: int) -> np.random.SeedSequence:

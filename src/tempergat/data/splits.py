@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch_geometric.data.storage import BaseStorage
 
+from tempergat.base.errors import UserError
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.seeds import seed_sequence
-from tempergat.errors import UserError
 
 DEFAULT_SPLIT = "60/20/20"
 DEFAULT_SPLIT_SEED = 0

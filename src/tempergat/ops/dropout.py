@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops import cpu, random
+from tempergat.ops import random
+from tempergat.ops.cpu import library as cpu
 from tempergat.ops.gpu import has_triton
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 
@@ -40,7 +41,7 @@ def _on_gpu(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     if not has_triton() or x_RXC.dtype == torch.float64:
         return _plainly(x_RXC, seeds_B, rate)
     # Triton takes long to import.
-    from tempergat.ops import gpu_dropout
+    from tempergat.ops.gpu import dropout as gpu_dropout
 
     return gpu_dropout.dropout(x_RXC, seeds_B, rate)
 

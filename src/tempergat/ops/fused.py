@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tempergat.ops import cpu
+from tempergat.ops.cpu import library as cpu
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.registration import (
     call,

@@ -62,7 +62,7 @@ def fused(logit: Tensor, x: Tensor) -> bool:
 class _SigmoidGate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        from tempergat.ops import gpu_gate
+        from tempergat.ops.gpu import gate as gpu_gate
 
         ctx.save_for_backward(logit, x)
         ctx.set_materialize_grads(False)
@@ -79,6 +79,6 @@ class _SigmoidGate(torch.autograd.Function):
             gate = torch.sigmoid(logit)
             dgate = dout * x if dtotal is None else dout * x + dtotal
             return dgate.to(x.dtype) * gate * (1 - gate), dout * gate
-        from tempergat.ops import gpu_gate
+        from tempergat.ops.gpu import gate as gpu_gate
 
         return gpu_gate.backward(dout, dtotal, logit, x)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from tempergat.ops import cpu
+from tempergat.ops.cpu import library as cpu
 from tempergat.ops.dropout import dropout
 from tempergat.ops.gpu import has_triton
 from tempergat.ops.graph import Rows
@@ -201,7 +201,7 @@ def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
         work = torch.float64 if x.dtype == torch.float64 else torch.float32
         out = cpu.aggregate(rows, values_KV.to(work), x)
     elif x.is_cuda and has_triton():
-        from tempergat.ops import gpu_sparse
+        from tempergat.ops.gpu import sparse as gpu_sparse
 
         out = gpu_sparse.aggregate(rows, values_KV, x)
     else:

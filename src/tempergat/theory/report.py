@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tempergat.theory.beyond import gate_scenarios, scenarios, temperature_scenarios
-from tempergat.theory.gating import gain_order, gate_boundary, gate_curves
-from tempergat.theory.layer import layer_check
-from tempergat.theory.learned import learned_study
 from tempergat.theory.model import GaussianNoise, MissingNoise, standard_setting
-from tempergat.theory.proof_gate import gate_steps
-from tempergat.theory.proof_temperature import temperature_steps
-from tempergat.theory.proofs import FAILS, HOLDS, UNSEEN, judged, table_of
+from tempergat.theory.proofs.check import FAILS, HOLDS, UNSEEN, judged, table_of
+from tempergat.theory.proofs.gate import gate_steps
+from tempergat.theory.proofs.temperature import temperature_steps
+from tempergat.theory.studies.beyond import (
+    gate_scenarios,
+    scenarios,
+    temperature_scenarios,
+)
+from tempergat.theory.studies.gate import gain_order, gate_boundary, gate_curves
+from tempergat.theory.studies.layer import layer_check
+from tempergat.theory.studies.learned import learned_study
+from tempergat.theory.studies.temperature import temperature_study
 from tempergat.theory.tables import Row, Table
-from tempergat.theory.temperature import temperature_study
 
 SIGMAS = (0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 TEMPERATURES = tuple(2.0 ** (half / 2) for half in range(-6, 25))

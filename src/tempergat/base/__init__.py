@@ -1,0 +1,1 @@
+"""Files, locks, YAML, suggestions and words for system errors; knows no torch."""

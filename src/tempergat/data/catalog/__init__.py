@@ -1,0 +1,1 @@
+"""What is known of every dataset before a byte of it is fetched."""

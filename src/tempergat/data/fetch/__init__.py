@@ -1,0 +1,1 @@
+"""Raw files: found in the data root or a mirror, or downloaded."""

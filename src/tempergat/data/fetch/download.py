@@ -1,0 +1,209 @@
+"""The one way a file comes from the network.
+
+Only https is spoken; plain http is accepted for a loopback address alone, which never
+leaves the machine. A broken transfer is resumed where it ended, if the server still
+holds the same file. Nothing appears under the final name before it is whole and
+checked.
+"""
+
+import hashlib
+import http.client
+import ipaddress
+import os
+import shutil
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import IO
+
+from tempergat.base.errors import UserError
+from tempergat.base.system_errors import telling_full_disk
+from tempergat.data.catalog.files import RemoteFile
+
+Progress = Callable[[str, int, int | None], None]
+
+_BLOCK = 1 << 18
+_TIMEOUT_S = 60.0
+# Attempts in a row that bring no new byte before the transfer is given up.
+_FRUITLESS_ATTEMPTS = 4
+_PAUSE_S = 0.5
+
+
+class DownloadError(Exception):
+    """The file could not be had from the network."""
+
+
+def download(file: RemoteFile, path: Path, progress: Progress | None = None) -> None:
+    """Fetches a file, resuming what an earlier attempt left.
+
+    Args:
+        file: What to fetch.
+        path: The final name.
+        progress: Called with file name, bytes done and bytes in all.
+
+    Raises:
+        DownloadError: The network or the server failed.
+        UserError: The file is not what it should be, or the disk is full.
+    """
+    require_safe_url(file.url)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    fruitless = 0
+    while True:
+        before = _length(part)
+        try:
+            with telling_full_disk(path.parent):
+                whole = _transfer(file, part, progress)
+            if whole:
+                break
+            reason = "the connection ended early"
+        except (urllib.error.HTTPError, urllib.error.URLError) as error:
+            if isinstance(error, urllib.error.HTTPError) and error.code < 500:
+                raise DownloadError(f"{file.url}: HTTP {error.code}") from error
+            reason = str(getattr(error, "reason", error))
+        except (http.client.HTTPException, OSError) as error:
+            reason = str(error) or type(error).__name__
+        except UserError:
+            _forget(part)
+            raise
+        fruitless = 0 if _length(part) > before else fruitless + 1
+        if fruitless == _FRUITLESS_ATTEMPTS:
+            raise DownloadError(f"{file.url}: {reason}")
+        if fruitless:
+            time.sleep(_PAUSE_S * fruitless)
+    _check(file, part)
+    os.replace(part, path)
+    _validator(part).unlink(missing_ok=True)
+
+
+def require_safe_url(url: str) -> None:
+    """Refuses an address whose answer could be changed on the way.
+
+    Raises:
+        UserError: The address is neither https nor http to a loopback address.
+    """
+    address = urllib.parse.urlsplit(url)
+    if address.scheme == "https":
+        return
+    if address.scheme == "http" and _is_loopback(address.hostname or ""):
+        return
+    raise UserError(f"{url} is not an https address; only https is fetched")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        require_safe_url(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _transfer(file: RemoteFile, part: Path, progress: Progress | None) -> bool:
+    """One attempt; True when the server sent all it announced."""
+    done = _length(part)
+    headers = {"User-Agent": "tempergat", "Accept-Encoding": "identity"}
+    if done and _validator(part).exists():
+        headers["Range"] = f"bytes={done}-"
+        headers["If-Range"] = _validator(part).read_text()
+    opener = urllib.request.build_opener(_SafeRedirects)
+    request = urllib.request.Request(file.url, headers=headers)
+    try:
+        response = opener.open(request, timeout=_TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and done:
+            # What is here is longer than the file: begin again.
+            _forget(part)
+            return False
+        raise
+    with response:
+        resumed = response.status == 206 and _resumes_at(response.headers, done)
+        if not resumed:
+            done = 0
+            _remember_validator(part, response.headers)
+        announced = response.headers.get("Content-Length")
+        total = done + int(announced) if announced is not None else file.size
+        _require_disk(file, part, None if total is None else total - done)
+        with open(part, "r+b" if resumed else "wb") as stream:
+            stream.seek(done)
+            stream.truncate()
+            while block := response.read(_BLOCK):
+                stream.write(block)
+                done += len(block)
+                if progress is not None:
+                    progress(file.name, done, total)
+            stream.flush()
+            os.fsync(stream.fileno())
+    return total is None or done >= total
+
+
+def _resumes_at(headers: HTTPMessage, done: int) -> bool:
+    return (headers.get("Content-Range") or "").startswith(f"bytes {done}-")
+
+
+def _validator(part: Path) -> Path:
+    return part.with_name(part.name + ".etag")
+
+
+def _remember_validator(part: Path, headers: HTTPMessage) -> None:
+    """Keeps what proves, at the next attempt, that the file is still the same."""
+    _forget(part)
+    tag = headers.get("ETag") or headers.get("Last-Modified")
+    # A weak tag does not promise the same bytes.
+    if tag and not tag.startswith("W/"):
+        _validator(part).write_text(tag)
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _validator(part).unlink(missing_ok=True)
+
+
+def _length(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _require_disk(file: RemoteFile, part: Path, needed: int | None) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if needed is not None and needed > free:
+        _forget(part)
+        raise UserError(
+            f"{file.name} needs {needed} more bytes, but {part.parent} has {free} "
+            "free; free some space or move the data root with TEMPERGAT_DATA"
+        )
+
+
+def _check(file: RemoteFile, part: Path) -> None:
+    size = _length(part)
+    if file.size is not None and size != file.size:
+        _forget(part)
+        raise UserError(
+            f"{file.url} sent {size} bytes, but {file.name} has {file.size}; the "
+            "published file was cut short or has changed, so get it from elsewhere"
+        )
+    if file.sha256 is None:
+        return
+    with open(part, "rb") as stream:
+        seen = hashlib.file_digest(stream, "sha256").hexdigest()
+    if seen != file.sha256:
+        _forget(part)
+        raise UserError(
+            f"{file.url} has sha256 {seen}, but {file.name} has {file.sha256}; the "
+            "published file was damaged or has changed, so get it from elsewhere"
+        )

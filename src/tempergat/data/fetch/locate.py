@@ -1,0 +1,213 @@
+"""Finding raw files: in the data root, in mirror folders, or on the network.
+
+`TEMPERGAT_MIRROR` is a list of folders, separated like PATH, that are searched before
+anything is downloaded. A mirror may hold a dataset's files in its own layout
+(`planetoid/Cora/raw/ind.cora.x`), in a folder of the dataset's name, or loose; archives
+may lie there packed or unpacked. `TEMPERGAT_DATA` moves the data root.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tempergat.base.errors import UserError
+from tempergat.base.system_errors import telling_unreadable
+from tempergat.data.catalog.entries import Entry
+from tempergat.data.catalog.files import RemoteFile
+from tempergat.data.fetch.archives import unpack
+from tempergat.data.fetch.download import DownloadError, Progress, download
+
+_BLOCK = 1 << 20
+
+
+def as_path(name: str | os.PathLike[str]) -> Path:
+    """A path as one writes it: `~` is the user's home."""
+    return Path(os.path.expanduser(name))
+
+
+def data_root(root: str | os.PathLike[str] | None = None) -> Path:
+    """Where datasets are kept: the argument, TEMPERGAT_DATA or the user's cache."""
+    if root is not None:
+        return as_path(root)
+    if os.environ.get("TEMPERGAT_DATA"):
+        return as_path(os.environ["TEMPERGAT_DATA"])
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "tempergat"
+
+
+def mirror_folders() -> list[Path]:
+    """The folders named in TEMPERGAT_MIRROR."""
+    listed = os.environ.get("TEMPERGAT_MIRROR", "")
+    return [as_path(folder) for folder in listed.split(os.pathsep) if folder]
+
+
+def obtain(
+    entry: Entry, root: Path, progress: Progress | None = None
+) -> dict[str, Path]:
+    """Finds or fetches the raw files of a dataset.
+
+    Args:
+        entry: The dataset.
+        root: The data root.
+        progress: Called with file name, bytes done and bytes in all.
+
+    Returns:
+        The path of every raw file by name; members of archives by their own names.
+
+    Raises:
+        UserError: A file is nowhere to be had, or is not what it should be.
+    """
+    paths: dict[str, Path] = {}
+    for file in entry.files:
+        paths.update(_obtain_file(entry, file, root, progress))
+    return paths
+
+
+def find_local(entry: Entry, file: RemoteFile, root: Path) -> dict[str, Path] | None:
+    """The paths of a file, or of all members of an archive, without the network."""
+    names = file.members or (file.name,)
+    for place in _places(entry, root):
+        if all((place / name).is_file() for name in names):
+            return {name: place / name for name in names}
+    return None
+
+
+def is_local(entry: Entry, root: Path) -> bool:
+    """Whether every raw file is at hand, packed or unpacked."""
+    return all(
+        find_local(entry, file, root) or _find_archive(entry, file, root)
+        for file in entry.files
+    )
+
+
+def where_at_hand(entry: Entry, root: Path) -> str:
+    """In a word or two, where a dataset would come from."""
+    if not entry.files:
+        return "generated"
+    if entry.keep_processed and any((root / entry.name).glob("processed*/graph.json")):
+        return "processed"
+    return "raw files" if is_local(entry, root) else "no"
+
+
+def _places(entry: Entry, root: Path) -> list[Path]:
+    """The folders to look in, in order; files of one set come from one of them."""
+    places = [root / entry.raw_folder]
+    for mirror in mirror_folders():
+        for folder in entry.folders:
+            places += [mirror / folder / "raw", mirror / folder]
+        places.append(mirror)
+    return places
+
+
+def _find_archive(entry: Entry, file: RemoteFile, root: Path) -> Path | None:
+    if not file.members:
+        return None
+    found = (place / file.name for place in _places(entry, root))
+    return next((path for path in found if path.is_file()), None)
+
+
+def _obtain_file(
+    entry: Entry, file: RemoteFile, root: Path, progress: Progress | None
+) -> dict[str, Path]:
+    found = find_local(entry, file, root)
+    if found is None:
+        with locked((root / entry.raw_folder).parent / ".raw.lock"):
+            # Another process may have fetched it while this one waited.
+            found = find_local(entry, file, root)
+            if found is None:
+                found = _fetch(entry, file, root, progress)
+    for path in found.values():
+        # Readers take what they cannot read for damaged.
+        with telling_unreadable(path), open(path, "rb"):
+            pass
+    if not file.members:
+        verify(found[file.name], file)
+    return found
+
+
+def _fetch(
+    entry: Entry, file: RemoteFile, root: Path, progress: Progress | None
+) -> dict[str, Path]:
+    raw = root / entry.raw_folder
+    packed = _find_archive(entry, file, root)
+    is_new = packed is None
+    if packed is None:
+        packed = raw / file.name
+        try:
+            download(file, packed, progress)
+        except DownloadError as error:
+            raise UserError(_how_to_supply(entry, raw, str(error))) from error
+    if not file.members:
+        return {file.name: packed}
+    verify(packed, file)
+    try:
+        unpack(packed, raw, file.members)
+    except UserError:
+        # What was cut short on the way must not be found again by the next attempt.
+        if is_new:
+            packed.unlink()
+        raise
+    if packed.parent == raw:
+        packed.unlink()
+    return {name: raw / name for name in file.members}
+
+
+def _how_to_supply(entry: Entry, raw: Path, reason: str) -> str:
+    wanted = ", ".join(f"{file.name} from {file.url}" for file in entry.files)
+    mirrors = ", ".join(str(folder) for folder in mirror_folders()) or "not set"
+    return (
+        f"{entry.name} is not at hand and could not be downloaded ({reason}); put "
+        f"{wanted} into {raw}, or into a folder listed in TEMPERGAT_MIRROR "
+        f"(now {mirrors})"
+    )
+
+
+def verify(path: Path, file: RemoteFile) -> None:
+    """Checks a file against the size and checksum that are known.
+
+    Raises:
+        UserError: They differ.
+    """
+    size = path.stat().st_size
+    if file.size is not None and size != file.size:
+        raise UserError(
+            f"{path} has {size} bytes, but {file.name} has {file.size}; delete it, "
+            "so that it is fetched again"
+        )
+    if file.sha256 is not None:
+        seen = sha256_of(path)
+        if seen != file.sha256:
+            raise UserError(
+                f"{path} has sha256 {seen}, but {file.name} has {file.sha256}; delete "
+                "it, so that it is fetched again"
+            )
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds a lock file against other processes; waits while one of them has it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {path.parent} ({error.strerror}); choose a writable data "
+            "root with TEMPERGAT_DATA"
+        ) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,1 @@
+"""File formats and the plain arrays they are read into."""

@@ -1,0 +1,96 @@
+"""Arrays from numpy's files, read without running code."""
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from tempergat.base.errors import UserError
+
+
+def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
+    """The named arrays of an .npz file.
+
+    Raises:
+        UserError: The file is damaged, or lacks an array.
+    """
+    try:
+        # Opened here, since numpy leaves a damaged file open.
+        with open(path, "rb") as stream:
+            opened = np.load(stream, allow_pickle=False)
+            return {name: opened[name] for name in names}
+    except Exception as error:
+        # A damaged archive may fail in any way zipfile and numpy can.
+        raise UserError(
+            f"{path} does not hold the arrays {', '.join(names)} ({error}); delete it, "
+            "so that it is fetched again"
+        ) from error
+
+
+def load_array(path: Path) -> np.ndarray:
+    """The array of an .npy file.
+
+    Raises:
+        UserError: The file is damaged.
+    """
+    try:
+        with open(path, "rb") as stream:
+            array: np.ndarray = np.load(stream, allow_pickle=False)
+    except Exception as error:
+        # A damaged archive may fail in any way zipfile and numpy can.
+        raise UserError(
+            f"{path} is not a plain array ({error}); delete it, so that it is fetched "
+            "again"
+        ) from error
+    return array
+
+
+def require_nodes(path: Path, nodes: np.ndarray, count: int) -> None:
+    """Checks that node numbers are below `count`.
+
+    Raises:
+        UserError: One is not.
+    """
+    if len(nodes) and not (nodes.min() >= 0 and nodes.max() < count):
+        raise UserError(
+            f"{path} names nodes {nodes.min()} to {nodes.max()}, but there are "
+            f"{count}; delete it, so that it is fetched again"
+        )
+
+
+def require_shape(
+    path: Path, name: str, shape: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    """Checks the shape of what a file holds.
+
+    Raises:
+        UserError: It is another.
+    """
+    if shape != wanted:
+        raise UserError(
+            f"{path}: the shape of {name} is {shape}, but the graph needs {wanted}; "
+            "delete it, so that it is fetched again"
+        )
+
+
+def checked_csr(
+    path: Path,
+    values: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    shape: tuple[int, int],
+) -> scipy.sparse.csr_array:
+    """A sparse matrix whose indices are within its shape.
+
+    Raises:
+        UserError: They are not.
+    """
+    try:
+        matrix = scipy.sparse.csr_array((values, indices, indptr), shape=shape)
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise UserError(
+            f"{path} holds a broken sparse matrix ({error}); delete it, so that it is "
+            "fetched again"
+        ) from error
+    return matrix

@@ -1,0 +1,68 @@
+"""Processed graphs on disk, as arrays that are mapped into memory when opened.
+
+A graph is a folder: one `.npy` file per array and `graph.json`, which names them. The
+folder is written under another name and renamed, so it is whole or absent. Opened
+arrays are private copies on write: they cost no memory until touched, and what a
+program writes into them never reaches the file.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.data.dataset import hash_array
+from tempergat.data.formats.raw_graph import Graph
+
+_VERSION = 1
+_INDEX = "graph.json"
+
+
+def write_graph(folder: Path, graph: Graph) -> None:
+    """Writes a graph in place of an older one; the caller holds the lock."""
+    staging = folder.with_name(f".{folder.name}")
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    try:
+        listed = {}
+        for number, (name, array) in enumerate(graph.arrays.items()):
+            file = f"{number:02d}.npy"
+            with open(staging / file, "wb") as stream:
+                np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+                stream.flush()
+                os.fsync(stream.fileno())
+            listed[name] = {"file": file, "sha256": hash_array(array)}
+        index = {
+            "version": _VERSION,
+            "num_nodes": graph.num_nodes,
+            "num_columns": graph.num_columns,
+            "arrays": listed,
+        }
+        with open(staging / _INDEX, "w") as text:
+            json.dump(index, text, indent=1)
+            text.flush()
+            os.fsync(text.fileno())
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(staging, folder)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+def open_graph(folder: Path) -> Graph | None:
+    """Opens a processed graph, or returns None where there is no readable one."""
+    try:
+        index = json.loads((folder / _INDEX).read_text())
+        if index["version"] != _VERSION:
+            return None
+        graph = Graph({}, index["num_nodes"], index["num_columns"])
+        for name, entry in index["arrays"].items():
+            path = folder / entry["file"]
+            graph.arrays[name] = np.load(path, mmap_mode="c", allow_pickle=False)
+            graph.hashes[name] = entry["sha256"]
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
+        # Damaged or of another version: it is made again from the raw files.
+        return None
+    return graph

@@ -1,0 +1,185 @@
+"""The Open Academic Graph's subsets, from the files H2GB publishes.
+
+Each file is a pickle inside torch's zip container: `node_forward` numbers the nodes of
+every type, `node_feature` is one pandas table per type with the columns `id`, `emb`
+and, for papers, `time`, and `edge_list[target][source][relation]` maps a target to its
+sources. Neither pandas nor torch is asked to read it: the few classes a table is made
+of are read as plain records, and anything else is refused.
+"""
+
+import pickle
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from tempergat.base.errors import UserError
+from tempergat.data.dataset import UNLABELLED
+from tempergat.data.formats.pickles import PLAIN_DATA, load_pickle_stream
+from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
+
+_TARGET, _VENUE, _LABEL_RELATION = "paper", "venue", "PV_Journal"
+_LAST_TRAINING_YEAR, _VALIDATION_YEAR = 2016, 2017
+
+
+class _Record:
+    """A pickled object reduced to the arguments and the state it was given."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.arguments = arguments
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class _Table(_Record):
+    def column(self, name: str) -> np.ndarray:
+        """A column of a pickled table.
+
+        The state holds a manager of blocks; a block is a matrix with one row per
+        column, and the positions of those columns in the table.
+        """
+        blocks, axes = self.state["_mgr"].arguments
+        position = list(axes[0].arguments[1]["data"]).index(name)
+        for block in blocks:
+            values, places = block.arguments[:2]
+            if isinstance(places, slice):
+                places = range(places.start, places.stop, places.step or 1)
+            for row, place in enumerate(places):
+                if place == position:
+                    return cast(np.ndarray, values[row])
+        raise pickle.UnpicklingError(f"a table without the column {name}")
+
+
+def _plain_dict(*_factory: object) -> dict[Any, Any]:
+    """Stands for a defaultdict, whose factory is of no use once it is filled."""
+    return {}
+
+
+_ALLOWED: Mapping[tuple[str, str], Any] = {
+    **PLAIN_DATA,
+    ("builtins", "slice"): slice,
+    ("__builtin__", "slice"): slice,
+    ("builtins", "int"): int,
+    ("__builtin__", "int"): int,
+    ("collections", "defaultdict"): _plain_dict,
+    ("numpy.core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
+    ("numpy._core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
+    ("pandas.core.frame", "DataFrame"): _Table,
+    ("pandas", "DataFrame"): _Table,
+    ("pandas.core.internals.managers", "BlockManager"): _Record,
+    ("pandas._libs.internals", "_unpickle_block"): _Record,
+    ("pandas.core.indexes.base", "_new_Index"): _Record,
+    ("pandas.core.indexes.base", "Index"): _Record,
+    ("pandas", "Index"): _Record,
+    ("pandas", "RangeIndex"): _Record,
+    ("pandas.core.indexes.range", "RangeIndex"): _Record,
+    ("pandas.core.indexes.numeric", "Int64Index"): _Record,
+}
+
+
+def read_oag(paths: dict[str, Path]) -> Graph:
+    """Reads a subset: papers are classified by journal, and split by year.
+
+    As in H2GB, venues are labels and no nodes, relations inside a type are followed
+    both ways, and every other relation gets a reverse type.
+    """
+    (path,) = paths.values()
+    content = _load(path)
+    try:
+        return _build(content)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UserError(
+            f"{path} does not hold a graph as H2GB writes it ({type(error).__name__}: "
+            f"{error}); delete it, so that it is fetched again"
+        ) from error
+    except pickle.UnpicklingError as error:
+        raise UserError(
+            f"{path} holds {error}; delete it, so that it is fetched again"
+        ) from error
+
+
+def _load(path: Path) -> Any:
+    try:
+        with zipfile.ZipFile(path) as container:
+            inside = [n for n in container.namelist() if n.endswith("/data.pkl")]
+            if len(inside) != 1:
+                raise zipfile.BadZipFile("there is no data.pkl in it")
+            with container.open(inside[0]) as stream:
+                return load_pickle_stream(stream, path, _ALLOWED)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise UserError(
+            f"{path} is not a whole file of torch ({error}); delete it, so that it is "
+            "fetched again"
+        ) from error
+
+
+def _build(content: dict[str, Any]) -> Graph:
+    graph = Graph({}, {})
+    for kind, numbers in content["node_forward"].items():
+        if kind == _VENUE:
+            continue
+        table = content["node_feature"][kind]
+        _require_order(kind, table.column("id"), numbers)
+        graph.num_nodes[kind] = len(numbers)
+        features = np.empty((len(numbers), len(table.column("emb")[0])), np.float32)
+        for row, embedding in enumerate(table.column("emb")):
+            features[row] = embedding
+        graph.arrays[f"{kind}.x"] = features
+    for target, by_source in content["edge_list"].items():
+        for source, by_relation in by_source.items():
+            for relation, links in by_relation.items():
+                if not relation.startswith("rev_") and _VENUE not in (source, target):
+                    _add_relation(graph, (source, relation, target), links)
+    labels = _labels(content["edge_list"][_VENUE][_TARGET][_LABEL_RELATION], graph)
+    years = np.asarray(content["node_feature"][_TARGET].column("time"), dtype=np.int64)
+    labelled = labels != UNLABELLED
+    graph.arrays[f"{_TARGET}.y"] = labels
+    graph.arrays[f"{_TARGET}.year"] = years
+    graph.arrays[f"{_TARGET}.train_mask"] = labelled & (years <= _LAST_TRAINING_YEAR)
+    graph.arrays[f"{_TARGET}.val_mask"] = labelled & (years == _VALIDATION_YEAR)
+    graph.arrays[f"{_TARGET}.test_mask"] = labelled & (years > _VALIDATION_YEAR)
+    return graph
+
+
+def _require_order(kind: str, identifiers: np.ndarray, numbers: dict[Any, int]) -> None:
+    for row, identifier in enumerate(identifiers):
+        if numbers[identifier] != row:
+            raise ValueError(f"row {row} of {kind} belongs to node {identifier}")
+
+
+def _add_relation(
+    graph: Graph, kind: tuple[str, str, str], links: dict[int, dict[int, Any]]
+) -> None:
+    source, relation, target = kind
+    count = sum(len(sources) for sources in links.values())
+    if count == 0:
+        return
+    ends = np.empty((2, count), dtype=np.int64)
+    flat = (node for sources in links.values() for node in sources)
+    ends[0] = np.fromiter(flat, np.int64, count)
+    lengths = [len(sources) for sources in links.values()]
+    ends[1] = np.repeat(np.fromiter(links, np.int64, len(links)), lengths)
+    sizes = (graph.num_nodes[source], graph.num_nodes[target])
+    for values, size in zip(ends, sizes, strict=True):
+        if values.min() < 0 or values.max() >= size:
+            raise ValueError(f"an edge of {kind} leads outside the graph")
+    if source == target:
+        ends = symmetrize(ends, sizes[0])
+    else:
+        reverse = f"{target}/rev_{relation}/{source}.edge_index"
+        graph.arrays[reverse] = transpose(ends, *sizes)
+    graph.arrays["/".join(kind) + ".edge_index"] = narrow(ends, max(sizes))
+
+
+def _labels(venues: dict[int, dict[int, Any]], graph: Graph) -> np.ndarray:
+    """Classes are the journals, numbered as they come; the last of several counts."""
+    labels = np.full(graph.num_nodes[_TARGET], UNLABELLED, dtype=np.int64)
+    used = [papers for papers in venues.values() if papers]
+    for number, papers in enumerate(used):
+        labels[list(papers)] = number
+    return labels

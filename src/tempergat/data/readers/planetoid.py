@@ -1,0 +1,93 @@
+"""Cora, Citeseer and Pubmed, from Planetoid's pickles."""
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from tempergat.base.errors import UserError
+from tempergat.data.dataset import UNLABELLED
+from tempergat.data.formats.pickles import load_pickle
+from tempergat.data.formats.raw_graph import Graph, deduplicate, put_sparse
+
+_VALIDATION_NODES = 500
+
+
+def read_planetoid(paths: dict[str, Path]) -> Graph:
+    """Puts the eight files of a Planetoid graph together.
+
+    `allx` holds the training and validation nodes and the rest of the graph, `tx` the
+    test nodes in the shuffled order of `test.index`. Citeseer's index skips some
+    nodes: those stay in the graph without features and without a label.
+    """
+    part = {name.split(".", 2)[2]: path for name, path in paths.items()}
+    matrices = {name: _matrix(part[name]) for name in ("allx", "tx")}
+    one_hot = {name: _labels(part[name]) for name in ("y", "ally", "ty")}
+    test_index = _test_index(part["test.index"])
+    known = matrices["allx"].shape[0]
+    num_nodes = max(known, int(test_index.max()) + 1)
+    if len(test_index) != matrices["tx"].shape[0] or test_index.min() < known:
+        raise UserError(
+            f"{part['test.index']} lists {len(test_index)} test nodes from "
+            f"{test_index.min()}, but tx has {matrices['tx'].shape[0]} rows and the "
+            f"other nodes end at {known - 1}; fetch the files again"
+        )
+
+    # Row r of the stacked matrix describes node owner[r]; a node no row describes keeps
+    # an empty row.
+    stacked = scipy.sparse.vstack([matrices["allx"], matrices["tx"]], format="coo")
+    owner = np.concatenate([np.arange(known), test_index])
+    x = scipy.sparse.csr_array(
+        (stacked.data, (owner[stacked.row], stacked.col)),
+        shape=(num_nodes, stacked.shape[1]),
+    )
+    labels = np.full(num_nodes, UNLABELLED, dtype=np.int64)
+    labels[owner] = np.concatenate([one_hot["ally"], one_hot["ty"]])
+
+    masks = {
+        "train_mask": np.arange(len(one_hot["y"])),
+        "val_mask": np.arange(len(one_hot["y"]), len(one_hot["y"]) + _VALIDATION_NODES),
+        "test_mask": test_index,
+    }
+    graph = Graph(arrays={}, num_nodes={"": num_nodes})
+    put_sparse(graph, ".x", x)
+    graph.arrays[".edge_index"] = _edges(part["graph"], num_nodes)
+    graph.arrays[".y"] = labels
+    for name, nodes in masks.items():
+        graph.arrays[f".{name}"] = np.isin(np.arange(num_nodes), nodes)
+    return graph
+
+
+def _matrix(path: Path) -> scipy.sparse.csr_array:
+    value = load_pickle(path)
+    if not isinstance(value, scipy.sparse.csr_array):
+        raise UserError(f"{path} holds no sparse matrix; fetch it again")
+    return value
+
+
+def _labels(path: Path) -> np.ndarray:
+    value = load_pickle(path)
+    if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind != "i":
+        raise UserError(f"{path} holds no one-hot labels; fetch it again")
+    return np.where(value.any(axis=1), value.argmax(axis=1), UNLABELLED)
+
+
+def _test_index(path: Path) -> np.ndarray:
+    try:
+        index = np.array(path.read_text().split(), dtype=np.int64)
+    except ValueError as error:
+        raise UserError(f"{path} holds more than node numbers: {error}") from error
+    if len(index) == 0:
+        raise UserError(f"{path} is empty; fetch it again")
+    return index
+
+
+def _edges(path: Path, num_nodes: int) -> np.ndarray:
+    neighbours = load_pickle(path)
+    if not isinstance(neighbours, dict):
+        raise UserError(f"{path} holds no adjacency lists; fetch it again")
+    counts = [len(targets) for targets in neighbours.values()]
+    source = np.repeat(np.fromiter(neighbours, np.int64, len(counts)), counts)
+    flat = (node for targets in neighbours.values() for node in targets)
+    target = np.fromiter(flat, np.int64, sum(counts))
+    return deduplicate(np.stack([source, target]), num_nodes, drop_loops=True)

@@ -1,0 +1,164 @@
+"""Pokec as H2GB builds it, from SNAP's profile and relationship tables.
+
+A user has 66 features: public, completion and age, each standardised; the first part
+of the region, one-hot; and, for each of 51 free-text fields, whether it is filled in.
+Links to clubs in fifteen of those fields become edges to nodes of fifteen more types.
+Gender is the class. Clubs are numbered in the order of their names.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.base.errors import UserError
+from tempergat.data.dataset import UNLABELLED
+from tempergat.data.formats.number_tables import read_numbers
+from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
+
+# Columns of a profile: the user, public, completion, gender, region, last login,
+# registration, age, then the free-text fields.
+_USER, _PUBLIC, _COMPLETION, _GENDER, _REGION, _AGE = 0, 1, 2, 3, 4, 7
+_FIRST_TEXT, _NUM_TEXTS = 8, 51
+CLUB_TYPES = (
+    "life_style",
+    "music",
+    "cars",
+    "politics",
+    "relationships",
+    "art_culture",
+    "hobbies_interests",
+    "science_technologies",
+    "computers_internet",
+    "education",
+    "sport",
+    "movies",
+    "travelling",
+    "health",
+    "companies_brands",
+)
+# The club fields are the last of the texts but one.
+_FIRST_CLUB = _FIRST_TEXT + _NUM_TEXTS - 1 - len(CLUB_TYPES)
+_CLUB_LINK = re.compile(rb'href="/klub/([^"]+)"')
+# What H2GB's table reader takes for a missing value.
+_MISSING = frozenset(
+    b"#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|"
+    b"NaN|None|n/a|nan|null|".split(b"|")
+)
+# H2GB replaces an age of 0 by this one.
+_USUAL_AGE = 23
+
+
+def read_pokec(paths: dict[str, Path]) -> Graph:
+    """Reads both tables; friendships go both ways, clubs get reverse edges."""
+    profiles = paths["soc-pokec-profiles.txt.gz"]
+    users = _Users()
+    for row, fields in _profiles(profiles):
+        users.add(profiles, row, fields)
+    order = np.argsort(np.array(users.identifiers, dtype=np.int64), kind="stable")
+    identifiers = np.array(users.identifiers, dtype=np.int64)[order]
+    graph = Graph({}, {"user": len(order)})
+    graph.arrays["user.x"] = users.features()[order]
+    graph.arrays["user.y"] = np.array(users.genders, dtype=np.int64)[order]
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    friendships = paths["soc-pokec-relationships.txt.gz"]
+    edges = _friends(friendships, identifiers)
+    graph.arrays["user/has_friend/user.edge_index"] = symmetrize(edges, len(order))
+    for kind, clubs in zip(CLUB_TYPES, users.clubs, strict=True):
+        names = sorted(clubs)
+        graph.num_nodes[kind] = len(names)
+        members = [position[clubs[name]] for name in names]
+        source = np.concatenate([*members, np.empty(0, np.int64)])
+        target = np.repeat(np.arange(len(names)), [len(part) for part in members])
+        ends = np.stack([source, target])
+        sizes = (len(order), len(names))
+        graph.arrays[f"user/lists/{kind}.edge_index"] = narrow(ends, max(sizes))
+        reverse = f"{kind}/rev_lists/user.edge_index"
+        graph.arrays[reverse] = transpose(ends, *sizes)
+    return graph
+
+
+class _Users:
+    """The columns of the profiles that are kept, gathered row by row."""
+
+    def __init__(self) -> None:
+        self.identifiers: list[int] = []
+        self.genders: list[int] = []
+        self.numbers: list[tuple[float, float, float]] = []
+        self.regions: list[bytes] = []
+        self.filled = bytearray()
+        self.clubs: list[dict[bytes, list[int]]] = [{} for _ in CLUB_TYPES]
+
+    def add(self, path: Path, row: int, fields: list[bytes]) -> None:
+        try:
+            self.identifiers.append(int(fields[_USER]))
+            self.genders.append(int(_number(fields[_GENDER], UNLABELLED)))
+            age = _number(fields[_AGE], np.nan)
+            self.numbers.append(
+                (
+                    _number(fields[_PUBLIC], 0.0),
+                    _number(fields[_COMPLETION], 0.0),
+                    _USUAL_AGE if age == 0 else float(np.nan_to_num(age)),
+                )
+            )
+        except (ValueError, IndexError) as error:
+            raise UserError(
+                f"{path}, row {row + 1} is not a profile ({error}); delete the file, "
+                "so that it is fetched again"
+            ) from error
+        region = fields[_REGION]
+        self.regions.append(b"nan" if region in _MISSING else region.split(b",")[0])
+        texts = fields[_FIRST_TEXT : _FIRST_TEXT + _NUM_TEXTS]
+        self.filled += bytes(text not in _MISSING for text in texts)
+        self.filled += bytes(_NUM_TEXTS - len(texts))
+        for clubs, text in zip(self.clubs, fields[_FIRST_CLUB:], strict=False):
+            if b"/klub/" in text:
+                for name in _CLUB_LINK.findall(text):
+                    clubs.setdefault(name, []).append(row)
+
+    def features(self) -> np.ndarray:
+        numbers = np.array(self.numbers, dtype=np.float32).reshape(-1, 3)
+        spread = numbers.std(axis=0, dtype=np.float64) + 1e-9
+        numbers = ((numbers - numbers.mean(axis=0, dtype=np.float64)) / spread).astype(
+            np.float32
+        )
+        names = {name: column for column, name in enumerate(sorted(set(self.regions)))}
+        regions = np.zeros((len(self.regions), len(names)), dtype=np.float32)
+        columns = np.fromiter((names[r] for r in self.regions), np.int64)
+        regions[np.arange(len(regions)), columns] = 1
+        filled = np.frombuffer(self.filled, dtype=np.uint8).reshape(-1, _NUM_TEXTS)
+        return np.concatenate([numbers, regions, filled], axis=1, dtype=np.float32)
+
+
+def _number(field: bytes, missing: float) -> float:
+    return missing if field in _MISSING else float(field)
+
+
+def _profiles(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    try:
+        with gzip.open(path) as stream:
+            for row, line in enumerate(stream):
+                yield row, line.rstrip(b"\r\n").split(b"\t")
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(
+            f"{path} is a damaged gzip file ({error}); delete it, so that it is "
+            "fetched again"
+        ) from error
+
+
+def _friends(path: Path, identifiers: np.ndarray) -> np.ndarray:
+    named = np.ascontiguousarray(read_numbers(path, 2, np.int64).T)
+    ends = np.searchsorted(identifiers, named)
+    known = ends < len(identifiers)
+    known[known] = identifiers[ends[known]] == named[known]
+    if not known.all():
+        row = int(np.flatnonzero(~known.all(axis=0))[0])
+        raise UserError(
+            f"{path}, row {row + 1} names a user without a profile; delete both files, "
+            "so that they are fetched again"
+        )
+    return ends

@@ -1,0 +1,1 @@
+"""Graphs in a user's own files."""

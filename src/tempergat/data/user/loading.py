@@ -1,0 +1,302 @@
+"""Graphs of one's own: a folder of tables, an .npz file, or a .pt file.
+
+A folder holds `nodes.csv` and `edges.csv` (or .parquet). In `nodes`, the column
+`label` is the class (a number from 0 or a word; empty, nan or -1 where unknown), `id`
+names the node (the row number from 0 where there is none), `split` is train, val, test
+or empty, and every other column is a feature. In `edges`, the columns `source` and
+`target` name nodes; others are not used. Instead of the column, the split may be a
+table `split.csv` with `id` and `split`.
+
+An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
+`val_mask` and `test_mask`. A .pt holds a PyG `Data` or `HeteroData` with the same
+attributes, and is read without running code.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import (
+    AttrType,
+    BaseStorage,
+    EdgeStorage,
+    GlobalStorage,
+    NodeStorage,
+)
+
+from tempergat.base.errors import UserError
+from tempergat.base.system_errors import telling_unreadable
+from tempergat.data.dataset import MASKS, Dataset, fingerprint
+from tempergat.data.features import without_beta_warning
+from tempergat.data.splits import set_masks
+from tempergat.data.user.folder import read_folder
+from tempergat.data.user.splits import choose_split
+from tempergat.data.user.validate import normalise
+
+OWN_SUFFIXES = (".pt", ".npz")
+
+
+def _plain_dict(_factory: Any) -> dict[Any, Any]:
+    """In the place of a defaultdict, which torch cannot fill."""
+    return {}
+
+
+# What a saved Data or HeteroData is made of; it holds data and runs nothing.
+_PARTS_OF_GRAPHS: list[Any] = [
+    Data,
+    HeteroData,
+    DataEdgeAttr,
+    DataTensorAttr,
+    BaseStorage,
+    NodeStorage,
+    EdgeStorage,
+    GlobalStorage,
+    # Which attributes belong to nodes or edges, remembered once someone has asked.
+    AttrType,
+    (_plain_dict, "collections.defaultdict"),
+]
+
+
+def load_own(
+    path: Path,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    directed: bool = True,
+    target: str | None = None,
+    labelled: bool = True,
+) -> Dataset:
+    """Loads a graph of one's own.
+
+    Args:
+        path: A folder of tables, an `.npz` or a `.pt`.
+        split: Percentages of a split to be made, in place of one the graph brings.
+        split_seed: Seed of a split made here.
+        directed: Whether edges are taken as they point; False adds the reverse ones.
+        target: Node type to classify, where several have labels.
+        labelled: Whether nodes are to have labels and a split; without, the graph
+            needs no labels, and what it has of either is not used.
+
+    Raises:
+        UserError: The files are missing, damaged or contradict themselves.
+    """
+    data = read_own(path, labelled=labelled)
+    kind = target_type(path, data, target)
+    num_classes = normalise(path, data, kind, directed, labelled)
+    store = data if kind is None else data[kind]
+    described, num_splits = "none", 1
+    if labelled:
+        described, num_splits = choose_split(path, store, split, split_seed)
+    else:
+        empty = np.zeros(len(store.y), dtype=bool)
+        set_masks(store, dict.fromkeys(MASKS, empty))
+    return Dataset(
+        name=str(path),
+        data=data,
+        target=kind,
+        num_classes=num_classes,
+        metric="accuracy",
+        source=str(path.resolve()),
+        fingerprint=fingerprint(data),
+        license="one's own",
+        split=described,
+        num_splits=num_splits,
+    )
+
+
+def read_own(
+    path: Path, require_finite: bool = True, labelled: bool = True
+) -> Data | HeteroData:
+    """Reads the files, checking each by itself.
+
+    Args:
+        path: A folder of tables, an `.npz` or a `.pt`.
+        require_finite: Whether a table may not hold NaN or infinity.
+        labelled: Whether there must be labels.
+
+    Raises:
+        UserError: They cannot be read.
+    """
+    with telling_unreadable(path):
+        is_folder, is_file = path.is_dir(), path.is_file()
+    if is_folder:
+        return read_folder(path, require_finite, labelled)
+    if not is_file:
+        raise UserError(f"there is no file or folder {path}; check the path")
+    if path.suffix == ".npz":
+        return _read_npz(path, labelled)
+    if path.suffix == ".pt":
+        return _read_pt(path)
+    raise UserError(
+        f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz or .pt "
+        "file; save the graph as one of these"
+    )
+
+
+def _read_npz(path: Path, labelled: bool) -> Data:
+    try:
+        # Opened here, since numpy leaves a damaged file open.
+        with telling_unreadable(path), open(path, "rb") as stream:
+            opened = np.load(stream, allow_pickle=False)
+            arrays = {name: opened[name] for name in opened.files}
+    except UserError:
+        raise
+    except Exception as error:
+        # A damaged archive may fail in any way zipfile and numpy can.
+        raise UserError(
+            f"{path} is not a readable .npz of plain arrays ({_first_line(error)}); "
+            "save it again with numpy.savez"
+        ) from error
+    known = ("edge_index", "x", "y", *MASKS)
+    for name in ("edge_index", "y") if labelled else ("edge_index", "x"):
+        if name not in arrays:
+            raise UserError(
+                f"{path} has no array {name}, only {', '.join(arrays) or 'none'}; an "
+                f".npz graph takes {', '.join(known)}"
+            )
+    unknown = sorted(set(arrays) - set(known))
+    if unknown:
+        raise UserError(
+            f"{path} has an array {unknown[0]}, which means nothing here; an .npz "
+            f"graph takes {', '.join(known)}"
+        )
+    data = Data()
+    for name, array in arrays.items():
+        if array.dtype.kind not in "iufb":
+            raise UserError(
+                f"{path}: {name} has type {array.dtype}; save it as numbers"
+            )
+        data[name] = torch.from_numpy(_native(array))
+    return data
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """An array torch takes: native byte order, no types that torch lacks."""
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = array.astype(np.int64)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+
+
+def _read_pt(path: Path) -> Data | HeteroData:
+    try:
+        with telling_unreadable(path), without_beta_warning(), _loadable_graphs():
+            value = torch.load(path, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
+    except Exception as error:
+        # torch raises whatever its archive reader or its unpickler meets first.
+        raise UserError(
+            f"{path} is not a graph that can be loaded without running code "
+            f"({_reason(error)}); save it with torch.save(data, path), data being a "
+            "PyG Data or HeteroData of plain tensors"
+        ) from error
+    if not isinstance(value, Data | HeteroData):
+        raise UserError(
+            f"{path} holds a {type(value).__name__}; save a PyG Data or HeteroData"
+        )
+    try:
+        # A damaged file may yield an object that lacks its inner parts.
+        data = type(value).from_dict(value.to_dict())
+    except Exception as error:
+        raise UserError(
+            f"{path} holds a broken {type(value).__name__} ({_first_line(error)}); "
+            "save it again"
+        ) from error
+    for store in data.stores:
+        for name, tensor in list(store.items()):
+            if isinstance(tensor, Tensor):
+                where = "" if store._key is None else f" of {store._key}"
+                store[name] = _plain_tensor(path, name, where, tensor)
+    return data
+
+
+@contextmanager
+def _loadable_graphs() -> Iterator[None]:
+    """Lets torch load PyG's graphs, and what it was allowed to load before."""
+    before = torch.serialization.get_safe_globals()
+    try:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(
+            [part for part in before if part is not defaultdict] + _PARTS_OF_GRAPHS
+        )
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(before)
+
+
+def _plain_tensor(path: Path, name: str, where: str, tensor: Tensor) -> Tensor:
+    """A tensor without gradients, of a type and a layout that numpy has too.
+
+    Raises:
+        UserError: It is of another layout, or holds no plain numbers.
+    """
+    may_be_sparse = name not in ("edge_index", "y", *MASKS)
+    is_sparse = may_be_sparse and tensor.layout == torch.sparse_csr
+    if tensor.layout != torch.strided and not is_sparse:
+        raise UserError(
+            f"{path}: {name}{where} has layout {tensor.layout}; make it dense"
+            + (" or sparse CSR" if may_be_sparse else "")
+        )
+    tensor = tensor.detach()
+    if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        tensor = tensor.long()
+    elif tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    try:
+        (tensor.values() if is_sparse else tensor).numpy()
+    except (TypeError, RuntimeError) as error:
+        raise UserError(
+            f"{path}: {name}{where} is a tensor of {tensor.dtype} on {tensor.device}, "
+            "which numpy has no array for; save it as float32 or int64, or leave it out"
+        ) from error
+    return tensor
+
+
+def _reason(error: BaseException) -> str:
+    """What torch has against a file, without its advice on how to run what is in it."""
+    text = str(error)
+    named = re.search(r"GLOBAL (\S+)", text)
+    if named:
+        return f"it names {named[1]}"
+    if text.startswith("Weights only load failed"):
+        return "it is no archive of plain tensors"
+    return _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def target_type(path: Path, data: Data | HeteroData, target: str | None) -> str | None:
+    """The node type to classify; None in a homogeneous graph.
+
+    Raises:
+        UserError: It is not clear which, or the one asked for has no labels.
+    """
+    if isinstance(data, Data):
+        if target is not None:
+            raise UserError(
+                f"target is {target!r}, but {path} has no node types; leave it out"
+            )
+        return None
+    labelled = [kind for kind in data.node_types if "y" in data[kind]]
+    if target is None and len(labelled) == 1:
+        return str(labelled[0])
+    if target in labelled:
+        return target
+    listed = ", ".join(labelled) or "none"
+    raise UserError(
+        f"{path}: the node types with labels are {listed}, and target is {target!r}; "
+        "give a y to one type, or choose with target"
+    )

@@ -1,0 +1,221 @@
+"""What a graph of one's own holds, and what loading it will do about it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
+
+from tempergat.data.dataset import UNLABELLED, node_counts
+from tempergat.data.homophily import h2_index, homophily
+from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
+from tempergat.data.user.loading import read_own, target_type
+from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
+from tempergat.data.user.tables import find_table, iter_tables
+from tempergat.data.user.validate import check_features, check_labels, edge_stores
+
+_REFUSED = "load refuses them: fill or drop them"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found.
+
+    Attributes:
+        subject: What it is about.
+        value: What was found: a number, a text, or several by name.
+        action: What loading will do about it; "" where nothing needs doing.
+    """
+
+    subject: str
+    value: Any
+    action: str = ""
+
+
+def check_graph(path: Path, target: str | None = None) -> list[Finding]:
+    """Looks at a graph of one's own.
+
+    Args:
+        path: A folder of tables, an `.npz` or a `.pt`.
+        target: Node type to classify, where several have labels.
+
+    Raises:
+        UserError: The files cannot be read, or contradict themselves.
+    """
+    data = read_own(path, require_finite=False)
+    kind = target_type(path, data, target)
+    store = data if kind is None else data[kind]
+    num_classes = check_labels(path, store)
+    check_features(path, data)
+    edges = edge_stores(path, data)
+    findings = [_nodes(data), Finding("classes", num_classes)]
+    if kind is not None:
+        action = "training takes graphs of one node type only"
+        findings.insert(1, Finding("classified node type", kind, action))
+    touched = {name: np.zeros(n, dtype=bool) for name, n in node_counts(data).items()}
+    for types, edge_store, sizes in edges:
+        ends = edge_store.edge_index.numpy()
+        findings += _edges(types, ends, sizes)
+        findings += _unused(path, types, edge_store)
+        source, end = ("", "") if types is None else (types[0], types[2])
+        apart = (
+            ends[0] != ends[1] if source == end else np.ones(len(ends[0]), dtype=bool)
+        )
+        touched[source][ends[0][apart]] = True
+        touched[end][ends[1][apart]] = True
+    isolated = {name: int((~mask).sum()) for name, mask in touched.items()}
+    findings.append(
+        Finding(
+            "isolated nodes",
+            isolated if kind is not None else isolated[""],
+            "kept; a self-loop lets each keep its own features",
+        )
+    )
+    findings += _labels(store.y.numpy(), num_classes)
+    findings += _split(path, store)
+    for node_store in data.node_stores:
+        findings += _features(node_store)
+    findings += _likeness(data, kind, store.y.numpy())
+    return findings
+
+
+def _nodes(data: Data | HeteroData) -> Finding:
+    counts = node_counts(data)
+    return Finding("nodes", counts if isinstance(data, HeteroData) else counts[""])
+
+
+def _edges(
+    types: tuple[str, str, str] | None, ends: np.ndarray, sizes: tuple[int, int]
+) -> list[Finding]:
+    where = "" if types is None else f" {'-'.join(types)}"
+    keys = np.sort(ends[0] * sizes[1] + ends[1])
+    repeated = int((keys[1:] == keys[:-1]).sum())
+    findings = [
+        Finding(f"edges{where}", ends.shape[1]),
+        Finding(f"repeated edges{where}", repeated, "merged into one"),
+    ]
+    if types is None or types[0] == types[2]:
+        loops = int((ends[0] == ends[1]).sum())
+        action = "kept; a layer that adds self-loops puts exactly one on every node"
+        findings.append(Finding(f"self-loops{where}", loops, action))
+        back = np.sort(ends[1] * sizes[1] + ends[0])
+        one_way = int((~np.isin(np.unique(keys), back)).sum())
+        action = "followed as they point; load with directed=False adds the reverse"
+        findings.append(Finding(f"one-way edges{where}", one_way, action))
+    return findings
+
+
+def _unused(
+    path: Path, types: tuple[str, str, str] | None, store: BaseStorage
+) -> list[Finding]:
+    """What is said of edges beside their ends."""
+    names = [name for name in store.edge_attrs() if name != "edge_index"]
+    table = find_table(path, "edges") if path.is_dir() else None
+    if table is not None:
+        columns = next(iter_tables(table)).columns
+        names = [name for name in columns if name not in ("source", "target")]
+    if not names:
+        return []
+    where = "" if types is None else f" {'-'.join(types)}"
+    action = "not used: no method reads them"
+    return [Finding(f"attributes of edges{where}", ", ".join(names), action)]
+
+
+def _labels(labels: np.ndarray, num_classes: int) -> list[Finding]:
+    labelled = labels[labels != UNLABELLED]
+    counts = np.bincount(labelled, minlength=num_classes)
+    findings = [
+        Finding(
+            "unlabelled nodes",
+            len(labels) - len(labelled),
+            "kept in the graph, in no split",
+        ),
+        Finding(
+            "nodes per class",
+            {"fewest": int(counts.min()), "most": int(counts.max())},
+            f"guessing the largest class scores {counts.max() / len(labelled):.1%}",
+        ),
+    ]
+    empty = int((counts == 0).sum())
+    if empty:
+        action = "kept as outputs that are never right; number the classes from 0"
+        findings.append(Finding("classes without a node", empty, action))
+    return findings
+
+
+def _split(path: Path, store: Any) -> list[Finding]:
+    masks = given_masks(path, store)
+    if not masks:
+        made = f"made: {DEFAULT_SPLIT} with seed {DEFAULT_SPLIT_SEED}"
+        return [Finding("split", "none given", made)]
+    sizes = {name.removesuffix("_mask"): mask.sum(0) for name, mask in masks.items()}
+    splits = numbered_splits(masks)
+    if not splits:
+        check_masks(str(path), store.y, masks)
+        counts = {part: int(size) for part, size in sizes.items()}
+        return [Finding("split", counts, "used as given")]
+    for number, split in enumerate(splits):
+        check_masks(f"{path}, split {number}", store.y, split)
+    action = "used as given: the first, or the one that a number or a seed chooses"
+    findings = [Finding("splits", len(splits), action)]
+    for part, size in sizes.items():
+        ends = {"fewest": int(size.min()), "most": int(size.max())}
+        findings.append(Finding(f"{part} nodes per split", ends))
+    return findings
+
+
+def _features(store: Any) -> list[Finding]:
+    where = "" if store._key is None else f" of {store._key}"
+    x = store.get("x")
+    if not isinstance(x, Tensor):
+        action = "training refuses a graph without any: add some"
+        return [Finding(f"features{where}", "none", action)]
+    values = x.values() if x.layout == torch.sparse_csr else x
+    finite = values[torch.isfinite(values)]
+    zeros = x.numel() - int(torch.count_nonzero(values))
+    findings = [
+        Finding(f"features{where}", x.shape[1]),
+        Finding(
+            f"values that are not finite{where}",
+            values.numel() - finite.numel(),
+            _REFUSED,
+        ),
+    ]
+    if finite.numel():
+        low, high = float(finite.min()), float(finite.max())
+        if x.layout == torch.sparse_csr and zeros:
+            low, high = min(low, 0.0), max(high, 0.0)
+        # Six digits: what float32 holds.
+        ends = {"least": float(f"{low:.6g}"), "most": float(f"{high:.6g}")}
+        findings.append(Finding(f"range of features{where}", ends))
+        findings.append(
+            Finding(f"share of zeros{where}", round(zeros / x.numel(), 4), "kept")
+        )
+    return findings
+
+
+def _likeness(
+    data: Data | HeteroData, kind: str | None, labels: np.ndarray
+) -> list[Finding]:
+    if isinstance(data, HeteroData):
+        inside = [data[t].edge_index for t in data.edge_types if t[0] == t[2] == kind]
+        ends = torch.cat(inside, dim=1).numpy() if inside else np.empty((2, 0), int)
+    else:
+        ends = data.edge_index.numpy()
+    measured = homophily(ends[:, ends[0] != ends[1]], labels)
+    findings = [
+        Finding("edge homophily", _rounded(measured.edge)),
+        Finding("node homophily", _rounded(measured.node)),
+        Finding("adjusted homophily", _rounded(measured.adjusted)),
+    ]
+    if isinstance(data, HeteroData) and kind is not None:
+        findings.append(Finding("H2Index", _rounded(h2_index(data, kind))))
+    return findings
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,1 @@
+"""The CPU backend: C++ kernels, called through ctypes."""

@@ -1,0 +1,43 @@
+// out[i, h] = sum over the row's slots of weights[position, h] * z[other, h]: the
+// product of a sparse matrix, or of one per head, with feature rows.
+#pragma once
+
+#include "rows.h"
+
+namespace tempergat {
+namespace TEMPERGAT_ISA {
+namespace {
+
+template <class Shape>
+int64_t aggregate(const Call& call) {
+  using A = typename Shape::A;
+  using S = typename Shape::S;
+  const Shape shape(call.heads, call.channels);
+  const Edges edges(call.by_target, call.wide_index);
+  const auto z = shape.table(call.z_src);
+  const A* weights = static_cast<const A*>(call.weights);
+  const int64_t H = shape.heads, most = shape.together();
+
+  auto work = [&](int64_t i, char* base) {
+    A* sum = reinterpret_cast<A*>(base);
+    const int64_t end = edges.pointer[i + 1];
+    for (int64_t c = 0; c < shape.padded(); ++c) sum[c] = 0;
+    for (int64_t from = edges.pointer[i]; from < end; from += most) {
+      const int64_t count = smaller(most, end - from);
+      shape.tiles([&](auto tile, int64_t h, int64_t b) {
+        shape.template add_rows<decltype(tile)::blocks, true>(
+            z, edges, from, count, h, b,
+            [&](int64_t k) { return weights[edges.position[from + k] * H + h]; }, sum);
+      });
+    }
+    S* to = static_cast<S*>(call.out.data) + i * call.out.stride;
+    shape.pack(sum, to, [](int64_t) { return A(1); });
+  };
+  shape.fresh(call.out);
+  return over_rows(edges, shape.width(), call.threads,
+                   shape.padded() * int64_t(sizeof(A)), work);
+}
+
+}  // namespace
+}  // namespace TEMPERGAT_ISA
+}  // namespace tempergat

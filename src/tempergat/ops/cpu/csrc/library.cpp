@@ -1,0 +1,78 @@
+// The functions Python calls; each picks the machine's best instruction set.
+#include "call.h"
+#include "dropout.h"
+
+#if defined(_WIN32)
+#define TEMPERGAT_EXPORT extern "C" __declspec(dllexport)
+#else
+#define TEMPERGAT_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+namespace tempergat {
+
+#define TEMPERGAT_DECLARE(isa)               \
+  namespace isa {                            \
+  int64_t gat_forward(const Call& call);     \
+  int64_t gat_backward(const Call& call);    \
+  int64_t gatv2_forward(const Call& call);   \
+  int64_t gatv2_backward(const Call& call);  \
+  int64_t aggregate(const Call& call);       \
+  }
+
+TEMPERGAT_DECLARE(generic)
+#ifdef TEMPERGAT_X86
+TEMPERGAT_DECLARE(avx2)
+TEMPERGAT_DECLARE(avx512)
+#endif
+
+static int64_t best_isa() {
+#ifdef TEMPERGAT_X86
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return kAvx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2;
+#endif
+  return kGeneric;
+}
+
+}  // namespace tempergat
+
+#ifdef TEMPERGAT_X86
+#define TEMPERGAT_KERNEL(name)                                                   \
+  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {       \
+    if (call->isa == tempergat::kAvx512) return tempergat::avx512::name(*call);  \
+    if (call->isa == tempergat::kAvx2) return tempergat::avx2::name(*call);      \
+    return tempergat::generic::name(*call);                                      \
+  }
+#else
+#define TEMPERGAT_KERNEL(name)                                              \
+  TEMPERGAT_EXPORT int64_t tempergat_##name(const tempergat::Call* call) {  \
+    return tempergat::generic::name(*call);                                 \
+  }
+#endif
+
+TEMPERGAT_KERNEL(gat_forward)
+TEMPERGAT_KERNEL(gat_backward)
+TEMPERGAT_KERNEL(gatv2_forward)
+TEMPERGAT_KERNEL(gatv2_backward)
+TEMPERGAT_KERNEL(aggregate)
+
+TEMPERGAT_EXPORT int64_t tempergat_interface_version() {
+  return tempergat::kInterfaceVersion;
+}
+
+// The best instruction set of this machine, as Call::isa; a call may name a lesser one.
+TEMPERGAT_EXPORT int64_t tempergat_best_isa() { return tempergat::best_isa(); }
+
+// See cpu_dropout.h; x has one set of elements for all seeds or one for each.
+#define TEMPERGAT_DROPOUT(name, Real)                                                \
+  TEMPERGAT_EXPORT int64_t tempergat_##name(                                         \
+      const Real* x, int64_t x_sets, const int64_t* seeds, int64_t count,            \
+      int64_t rows, int64_t cols, int64_t threshold, double scale, int64_t threads,  \
+      Real* out) {                                                                   \
+    return tempergat::dropout(x, x_sets, seeds, count, rows, cols, threshold, scale, \
+                              threads, out);                                         \
+  }
+
+TEMPERGAT_DROPOUT(dropout_float, float)
+TEMPERGAT_DROPOUT(dropout_double, double)

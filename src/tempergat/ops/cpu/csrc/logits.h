@@ -1,0 +1,85 @@
+// The logits of a few edges of one row, for GAT and for GATv2.
+#pragma once
+
+#include "rows.h"
+
+namespace tempergat {
+namespace TEMPERGAT_ISA {
+namespace {
+
+// GAT: leaky(score_src[j] + score_dst[i] + edge_score).
+template <class Shape>
+struct Scores {
+  using A = typename Shape::A;
+  const A *src, *dst, *edge;
+  int64_t heads;
+  A slope;
+
+  Scores(const Shape& shape, const Call& call)
+      : src(static_cast<const A*>(call.score_src)),
+        dst(static_cast<const A*>(call.score_dst)),
+        edge(static_cast<const A*>(call.edge_score)),
+        heads(shape.heads),
+        slope(A(call.negative_slope)) {}
+
+  // The sums before the LeakyReLU of L heads of one edge.
+  template <int L>
+  Vec<A, L> sums(int64_t j, int64_t i, int64_t position, int64_t h) const {
+    Vec<A, L> u = load<L>(src + j * heads + h);
+    if (dst) u += load<L>(dst + i * heads + h);
+    if (edge) u += load<L>(edge + position * heads + h);
+    return u;
+  }
+  template <int L>
+  Vec<A, L> logits(int64_t j, int64_t i, int64_t position, int64_t h) const {
+    return leaky<L>(sums<L>(j, i, position, h), slope);
+  }
+};
+
+// GATv2: v = z_src[j] + z_dst[i] + edge, logit <att, leaky(v)>.
+template <class Shape>
+struct Pairs {
+  using A = typename Shape::A;
+  using S = typename Shape::S;
+  using V = typename Shape::V;
+  static constexpr int W = Shape::W;
+  const Shape& shape;
+  typename Shape::Table edge;
+  A slope;
+
+  Pairs(const Shape& s, const Call& call)
+      : shape(s), edge(s.table(call.edge)), slope(A(call.negative_slope)) {}
+
+  // A few blocks of one head of v for each of some edges of a row with the features
+  // `mine`: their part of the logits.
+  template <int Blocks>
+  void logits(const typename Shape::Table& others, const Edges& edges, int64_t from,
+              int64_t count, int64_t h, int64_t first, const A* mine, const A* att,
+              A* logit) const {
+    const int64_t at = (h * shape.blocks() + first) * W;
+    V own[Blocks], above[Blocks], below[Blocks];
+    for (int b = 0; b < Blocks; ++b) {
+      own[b] = load<W>(mine + at + b * W);
+      above[b] = load<W>(att + at + b * W);
+      below[b] = above[b] * slope;
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      if (h == 0 && first == 0) shape.ahead(others, edges, from + k);
+      const S* head = others.row(edges.other[from + k]) + h * shape.channels;
+      V dot{};
+      for (int b = 0; b < Blocks; ++b) {
+        V v = shape.block(head, first + b, others.end) + own[b];
+        if (edge.data)
+          v += shape.block(edge.row(edges.position[from + k]) + h * shape.channels,
+                           first + b, edge.end);
+        dot += (v > 0 ? above[b] : below[b]) * v;
+      }
+      A* to = logit + k * shape.heads + h;
+      *to = first ? *to + sum<A>(dot) : sum<A>(dot);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace TEMPERGAT_ISA
+}  // namespace tempergat

@@ -1,0 +1,63 @@
+# mypy: allow-untyped-calls, allow-untyped-decorators
+"""Dropout on CUDA devices, through Triton."""
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempergat.ops.gpu.kernels import mix32, on_device
+from tempergat.ops.random import drop_threshold, keep_scale
+
+_TILE = 1024
+
+
+@triton.jit
+def _dropout_kernel(  # type: ignore[no-untyped-def]
+    x_ptr,
+    seeds_ptr,
+    out_ptr,
+    rows,
+    width,
+    columns,
+    threshold,
+    scale,
+    SHARED: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_W: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
+    place = tl.program_id(1) * BLOCK_W + tl.arange(0, BLOCK_W)[None, :]
+    inside = (row < rows) & (place < width)
+    which = place // columns
+    column = place % columns
+    element = row * columns + column
+    seed = tl.load(seeds_ptr + which, mask=place < width, other=0)
+    bits = mix32(element.to(tl.uint32) ^ seed.to(tl.uint32))
+    bits = mix32(bits ^ (element >> 32).to(tl.uint32) ^ (seed >> 32).to(tl.uint32))
+    source = element if SHARED else row * width + place
+    x = tl.load(x_ptr + source, mask=inside, other=0.0)
+    factor = tl.where((bits >> 8) >= threshold, scale, 0.0)
+    tl.store(out_ptr + row * width + place, x.to(tl.float32) * factor, mask=inside)
+
+
+def dropout(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+    """The op of `ops/dropout.py`."""
+    (rows, sets, columns), seeds = x_RXC.shape, seeds_B.numel()
+    out = x_RXC.new_empty(rows, seeds, columns)
+    width = seeds * columns
+    block = min(_TILE, triton.next_power_of_2(width))
+    with on_device(out):
+        _dropout_kernel[(triton.cdiv(rows, _TILE // block), triton.cdiv(width, block))](
+            x_RXC.contiguous(),
+            seeds_B.contiguous(),
+            out,
+            rows,
+            width,
+            columns,
+            drop_threshold(rate),
+            keep_scale(rate, x_RXC.dtype),
+            SHARED=sets < seeds,
+            BLOCK_R=_TILE // block,
+            BLOCK_W=block,
+        )
+    return out

@@ -1,0 +1,74 @@
+# mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
+"""The feature gate in Triton: one pass forward, one backward."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempergat.ops.gpu.kernels import on_device
+from tempergat.ops.gpu.launch import divide_up, launch
+
+_BLOCK = 2048
+
+
+@triton.jit(do_not_specialize=["count"])
+def _forward_kernel(
+    logit_ptr, x_ptr, out_ptr, part_ptr, count, BLOCK: tl.constexpr
+):  # fmt: skip
+    program = tl.program_id(0).to(tl.int64)
+    offset = program * BLOCK + tl.arange(0, BLOCK)
+    inside = offset < count
+    # What lies outside has a gate of zero.
+    logit = tl.load(logit_ptr + offset, mask=inside, other=-float("inf"))
+    x = tl.load(x_ptr + offset, mask=inside, other=0.0)
+    gate = tl.sigmoid(logit.to(tl.float32))
+    out = (x.to(tl.float32) * gate).to(out_ptr.dtype.element_ty)
+    tl.store(out_ptr + offset, out, mask=inside)
+    tl.store(part_ptr + program, tl.sum(gate, axis=0))
+
+
+@triton.jit(do_not_specialize=["count"])
+def _backward_kernel(
+    dout_ptr, dtotal_ptr, logit_ptr, x_ptr, dlogit_ptr, dx_ptr, count,
+    BLOCK: tl.constexpr, DTOTAL: tl.constexpr,
+):  # fmt: skip
+    offset = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = offset < count
+    dout = tl.load(dout_ptr + offset, mask=inside, other=0.0).to(tl.float32)
+    logit = tl.load(logit_ptr + offset, mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + offset, mask=inside, other=0.0).to(tl.float32)
+    gate = tl.sigmoid(logit)
+    dgate = dout * x
+    if DTOTAL:
+        dgate += tl.load(dtotal_ptr).to(tl.float32)
+    dlogit = dgate * gate * (1.0 - gate)
+    tl.store(dlogit_ptr + offset, dlogit.to(dlogit_ptr.dtype.element_ty), mask=inside)
+    tl.store(dx_ptr + offset, (dout * gate).to(dx_ptr.dtype.element_ty), mask=inside)
+
+
+def forward(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The gated features and the sum of the gate."""
+    logit, x = logit.contiguous(), x.contiguous()
+    out = torch.empty_like(x)
+    programs = divide_up(x.numel(), _BLOCK)
+    part = x.new_empty(programs, dtype=torch.float32)
+    with on_device(x):
+        tensors = (logit, x, out, part)
+        launch(_forward_kernel, (programs, 1), tensors, (x.numel(),), (_BLOCK,), 4)
+    return out, part.sum()
+
+
+def backward(
+    dout: Tensor, dtotal: Tensor | None, logit: Tensor, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of logit and x."""
+    dout, logit, x = dout.contiguous(), logit.contiguous(), x.contiguous()
+    dlogit, dx = torch.empty_like(logit), torch.empty_like(x)
+    grid = (divide_up(x.numel(), _BLOCK), 1)
+    constants = (_BLOCK, dtotal is not None)
+    with on_device(x):
+        tensors = (dout, dtotal, logit, x, dlogit, dx)
+        launch(_backward_kernel, grid, tensors, (x.numel(),), constants, 4)
+    return dlogit, dx

@@ -1,0 +1,1 @@
+"""What scores do and do not show: paired tests, ranks, trends, intervals."""

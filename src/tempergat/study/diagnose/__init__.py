@@ -1,0 +1,1 @@
+"""A graph measured, and its methods compared in a short screening."""

@@ -1,0 +1,1 @@
+"""Runs: trained group by group, kept in a store, exported as CSV."""

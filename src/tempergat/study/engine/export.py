@@ -1,0 +1,210 @@
+"""Runs as CSV, one row each, for keeping under results/ and reading back."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tempergat.base import files as atomic
+from tempergat.base.errors import UserError
+from tempergat.study.engine.run import LayerRecord, Run, Scores
+from tempergat.study.engine.store import Store
+from tempergat.study.report.tables import csv_text
+from tempergat.training.config import SELECTION_RULES
+
+_PARTS = ("epoch", "train", "val", "test")
+COLUMNS = (
+    "dataset",
+    "fingerprint",
+    "method",
+    "seed",
+    "split",
+    "config_hash",
+    "status",
+    "failed_epoch",
+    "reason",
+    *(f"{rule}_{part}" for rule in SELECTION_RULES for part in _PARTS),
+    "temperatures_selected",
+    "gate_means_selected",
+    "temperatures_last",
+    "gate_means_last",
+    "time_s",
+    "memory_bytes",
+    "device",
+    "versions",
+)
+
+
+def configs_path(path: Path) -> Path:
+    """Where the configurations of a CSV of runs are: beside it."""
+    return path.with_suffix(".configs.json")
+
+
+def export_runs(stores: Store | Sequence[Store], path: Path) -> int:
+    """Write every run of one or more stores as a CSV row.
+
+    Scores are fractions, lists are separated by spaces. The configurations, by hash,
+    go to a JSON file beside the CSV.
+
+    Returns:
+        How many runs were written.
+
+    Raises:
+        UserError: Two stores hold different results for one run, or there are none.
+    """
+    stores = [stores] if isinstance(stores, Store) else stores
+    runs: dict[tuple[str, str, str, str, int], Run] = {}
+    for store in stores:
+        for run in store.runs():
+            identity = (
+                run.dataset,
+                run.fingerprint,
+                run.method,
+                run.config_hash,
+                run.seed,
+            )
+            known = runs.setdefault(identity, run)
+            if known.scores != run.scores:
+                raise UserError(
+                    f"two stores differ on {run.dataset} {run.method} seed {run.seed}; "
+                    "export one of them"
+                )
+    if not runs:
+        seen = ", ".join(str(store.path) for store in stores)
+        raise UserError(f"there are no finished runs in {seen}; nothing to export")
+    ordered = [runs[identity] for identity in sorted(runs)]
+    configs = {run.config_hash: dict(run.config) for run in ordered}
+    atomic.write_text(
+        configs_path(path), json.dumps(configs, indent=1, sort_keys=True) + "\n"
+    )
+    atomic.write_text(path, csv_text([_to_row(run) for run in ordered]))
+    return len(ordered)
+
+
+def export_stores(paths: Sequence[Path], path: Path) -> int:
+    """Write the runs of the stores at `paths` as `export_runs` does.
+
+    Raises:
+        UserError: Besides, a store is missing.
+    """
+    with ExitStack() as stack:
+        stores = []
+        for store in paths:
+            if not store.is_file():
+                raise UserError(f"there is no store {store}; name the file of a study")
+            stores.append(stack.enter_context(Store(store)))
+        return export_runs(stores, path)
+
+
+def read_runs(path: Path) -> list[Run]:
+    """The runs of a CSV that `export_runs` wrote.
+
+    Raises:
+        UserError: A file is missing, or not what was written.
+    """
+    try:
+        text, configs_text = (
+            path.read_text("utf-8"),
+            configs_path(path).read_text("utf-8"),
+        )
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text ({error}); export again") from error
+    except OSError as error:
+        raise UserError(
+            f"cannot read {error.filename}: {error.strerror}; run this in the "
+            "project's folder, or make it from a store with `tempergat reproduce "
+            "export`"
+        ) from error
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    missing = sorted(set(COLUMNS) - set(reader.fieldnames or ()))
+    if missing:
+        raise UserError(f"{path} lacks the columns {', '.join(missing)}; export again")
+    runs = []
+    try:
+        configs = json.loads(configs_text)
+        for row in reader:
+            if row["config_hash"] not in configs:
+                raise ValueError(f"no configuration {row['config_hash']}")
+            run = _from_row(row, configs[row["config_hash"]])
+            if run.config_hash != row["config_hash"]:
+                raise ValueError("its configuration is not the one it ran with")
+            runs.append(run)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path}, row {len(runs) + 1}: {error}; export again"
+        ) from error
+    return runs
+
+
+def _to_row(run: Run) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "dataset": run.dataset,
+        "fingerprint": run.fingerprint,
+        "method": run.method,
+        "seed": run.seed,
+        "split": run.split,
+        "config_hash": run.config_hash,
+        "status": run.status,
+        "failed_epoch": run.failed_epoch,
+        "reason": run.reason,
+        "temperatures_selected": _join(run.selected.temperatures),
+        "gate_means_selected": _join(run.selected.gate_means),
+        "temperatures_last": _join(run.last.temperatures),
+        "gate_means_last": _join(run.last.gate_means),
+        "time_s": run.time_s,
+        "memory_bytes": run.memory_bytes,
+        "device": run.device,
+        "versions": json.dumps(dict(run.versions), sort_keys=True),
+    }
+    for rule in SELECTION_RULES:
+        scores = run.scores.get(rule)
+        for part in _PARTS:
+            row[f"{rule}_{part}"] = None if scores is None else getattr(scores, part)
+    return {column: row[column] for column in COLUMNS}
+
+
+def _from_row(row: dict[str, str], config: dict[str, Any]) -> Run:
+    status = row["status"]
+    if status not in ("done", "failed"):
+        raise ValueError(f"unknown status {status!r}")
+    return Run(
+        dataset=row["dataset"],
+        fingerprint=row["fingerprint"],
+        method=row["method"],
+        seed=int(row["seed"]),
+        config=config,
+        scores={
+            rule: Scores(
+                int(row[f"{rule}_epoch"]),
+                *(float(row[f"{rule}_{part}"]) for part in _PARTS[1:]),
+            )
+            for rule in SELECTION_RULES
+            if row[f"{rule}_epoch"]
+        },
+        status="done" if status == "done" else "failed",
+        failed_epoch=int(row["failed_epoch"]) if row["failed_epoch"] else None,
+        reason=row["reason"] or None,
+        split=int(row["split"]),
+        selected=LayerRecord(
+            _split(row["temperatures_selected"]), _split(row["gate_means_selected"])
+        ),
+        last=LayerRecord(
+            _split(row["temperatures_last"]), _split(row["gate_means_last"])
+        ),
+        time_s=float(row["time_s"]),
+        memory_bytes=int(row["memory_bytes"]) if row["memory_bytes"] else None,
+        versions=json.loads(row["versions"]),
+        device=row["device"],
+    )
+
+
+def _join(values: Sequence[float]) -> str:
+    return " ".join("nan" if math.isnan(value) else repr(value) for value in values)
+
+
+def _split(text: str) -> tuple[float, ...]:
+    return tuple(float(value) for value in text.split())

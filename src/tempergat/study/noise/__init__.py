@@ -1,0 +1,1 @@
+"""The study of controlled feature noise."""

@@ -1,0 +1,130 @@
+"""What the runs of the noise study show on one dataset, tested."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tempergat.nn.methods import METHODS
+from tempergat.study.noise.plan import NoisePlan
+from tempergat.study.noise.rows import NoiseRow
+from tempergat.study.noise.trends import Series, Trend, series_of, trends_of
+
+
+@dataclass(frozen=True)
+class DatasetNoise:
+    """What the runs on one dataset show.
+
+    Attributes:
+        temperature: Trends of T with sigma, by layer and tempered variant.
+        gate: Trends of the mean gate with rho, by tau, layer and gated variant.
+        entropy: Trends of the relative attention entropy with sigma, by layer and
+            variant, plain ones included.
+        spread: Trends of the spread of e/T, likewise.
+    """
+
+    dataset: str
+    rows: Sequence[NoiseRow]
+    expected_runs: int
+    temperature: list[Trend]
+    gate: list[Trend]
+    entropy: list[Trend]
+    spread: list[Trend]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every run of the plan is there."""
+        return len(self.rows) >= self.expected_runs
+
+    def entropy_beside(self, trend: Trend) -> Trend:
+        """The entropy of the same variant and layer as a temperature's trend."""
+        return next(
+            other
+            for other in self.entropy
+            if (other.series.variant, other.series.layer)
+            == (trend.series.variant, trend.series.layer)
+        )
+
+
+def analyse(rows: Sequence[NoiseRow], plan: NoisePlan) -> DatasetNoise:
+    """Tests all trends of one dataset; each quantity is one Holm family."""
+    places = {method: place for place, method in enumerate(plan.methods)}
+    rows = sorted(
+        (row for row in rows if row.method in places),
+        key=lambda row: (row.decay_temperature is False, places[row.method]),
+    )
+
+    def family(quantity: str, noise: str, taus: Sequence[float | None]) -> list[Trend]:
+        found: list[Series] = []
+        for tau in taus:
+            found += series_of(rows, noise, tau, quantity, _has(quantity))
+        return trends_of(found)
+
+    tempered = [m for m in plan.methods if METHODS[m].temperature is not None]
+    variants = len(plan.methods) + len(tempered) * (len(plan.decay_temperature) - 1)
+    return DatasetNoise(
+        dataset=rows[0].dataset,
+        rows=rows,
+        expected_runs=variants * len(plan.conditions) * plan.seeds,
+        temperature=family("temperature", "gaussian", [None]),
+        gate=family("gate", "missing", plan.tau),
+        entropy=family("entropy", "gaussian", [None]),
+        spread=family("spread", "gaussian", [None]),
+    )
+
+
+def _has(quantity: str) -> Any:
+    def has(method: str) -> bool:
+        facts = METHODS[method]
+        if quantity == "temperature":
+            return facts.temperature is not None
+        if quantity == "gate":
+            return facts.gate is not None
+        return facts.backbone != "gcn"
+
+    return has
+
+
+def end_of(trend: Trend) -> str:
+    """Where the highest level stands beside level 0: higher, lower or neither.
+
+    As far as the 95 % interval of the change tells, not corrected.
+    """
+    low, high = trend.change.low, trend.change.high
+    if low is not None and low > 0:
+        return "higher"
+    return "lower" if high is not None and high < 0 else "neither"
+
+
+def as_json(found: Sequence[DatasetNoise]) -> list[dict[str, Any]]:
+    """The trends as plain JSON values."""
+    return [
+        {
+            "dataset": dataset.dataset,
+            "runs": len(dataset.rows),
+            "expected_runs": dataset.expected_runs,
+            "trends": [
+                {
+                    "quantity": trend.series.quantity,
+                    "variant": trend.series.variant,
+                    "layer": trend.series.layer,
+                    "noise": trend.series.noise,
+                    "tau": trend.series.tau,
+                    "first": trend.first,
+                    "last": trend.last,
+                    "change": trend.change.mean,
+                    "change_low": trend.change.low,
+                    "change_high": trend.change.high,
+                    "p_holm": trend.p_holm,
+                    "direction": trend.direction,
+                    "lost_seeds": trend.series.lost_seeds,
+                }
+                for trend in (
+                    *dataset.temperature,
+                    *dataset.gate,
+                    *dataset.spread,
+                    *dataset.entropy,
+                )
+            ],
+        }
+        for dataset in found
+    ]

@@ -1,0 +1,371 @@
+"""The page of the noise study: what holds on each dataset and layer, and where not."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tempergat.base import files as atomic
+from tempergat.base.errors import UserError
+from tempergat.stats.paired import Comparison
+from tempergat.study.noise import figures as plots_noise
+from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
+from tempergat.study.noise.plan import NoisePlan
+from tempergat.study.noise.rows import read_rows
+from tempergat.study.noise.trends import (
+    ACCURACY,
+    Series,
+    Trend,
+    against_backbone,
+    series_of,
+)
+from tempergat.study.report.markdown import filled
+from tempergat.study.report.tables import markdown_rows, p_value, signed
+
+# Part of the study where its files can be had.
+_WHEN_PRESENT = "ogbn-arxiv"
+
+_ATTENTION_WORDS = {
+    "rises": "flatter",
+    "falls": "sharper",
+    "no trend": "neither shown",
+    "too few runs": "-",
+}
+
+
+def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]:
+    """Writes docs/noise.md and its figures from the runs of the study.
+
+    Args:
+        plan: What the study consists of.
+        results: Folder of the CSV files, one per dataset.
+        docs: Where the page goes, its figures into `figures/` below it.
+
+    Raises:
+        UserError: There are no runs.
+    """
+    files = sorted(results.glob("*.csv"))
+    order = {name: place for place, name in enumerate(plan.datasets)}
+    found = [analyse(rows, plan) for file in files if (rows := read_rows(file))]
+    found.sort(key=lambda dataset: order.get(dataset.dataset, len(order)))
+    if not found:
+        raise UserError(f"{results} holds no runs of the noise study; run it first")
+    for dataset in found:
+        _draw(dataset, plan, docs / "figures")
+    atomic.write_text(docs / "noise.md", page_text(plan, found))
+    return found
+
+
+def page_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
+    """The page as Markdown."""
+    sections = [_section(dataset, plan) for dataset in found]
+    return "\n".join([summary_text(plan, found), *sections])
+
+
+def summary_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
+    """What was run and what holds: the page without its sections."""
+    return "\n".join([_opening(plan, found), _verdicts(found)])
+
+
+def _draw(dataset: DatasetNoise, plan: NoisePlan, folder: Path) -> None:
+    def stem(name: str) -> Path:
+        return folder / f"noise-{dataset.dataset}-{name}"
+
+    if dataset.temperature:
+        plots_noise.temperature_figure(
+            [trend.series for trend in dataset.temperature], stem("temperature")
+        )
+    if dataset.gate:
+        plots_noise.gate_figure([trend.series for trend in dataset.gate], stem("gate"))
+    if dataset.entropy:
+        plots_noise.sharpness_figure(
+            [trend.series for trend in dataset.spread],
+            [trend.series for trend in dataset.entropy],
+            stem("sharpness"),
+        )
+    plots_noise.accuracy_figure(_accuracies(dataset, plan), stem("accuracy"))
+
+
+def _accuracies(dataset: DatasetNoise, plan: NoisePlan) -> list[Series]:
+    found = series_of(dataset.rows, "gaussian", None, ACCURACY)
+    for tau in plan.tau:
+        found += series_of(dataset.rows, "missing", tau, ACCURACY)
+    return found
+
+
+def _opening(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
+    levels = ", ".join(f"{level:g}" for level in plan.gaussian)
+    shares = ", ".join(f"{level:g}" for level in plan.missing)
+    taus = " and ".join(f"{tau:g}" for tau in plan.tau)
+    counts = "".join(
+        f"- {dataset.dataset}: {len(dataset.rows):,} of {dataset.expected_runs:,} runs"
+        f"{'' if dataset.is_complete else ', **incomplete**'}; "
+        f"{sum(not row.scores for row in dataset.rows)} failed; on "
+        f"{', '.join(sorted({row.device for row in dataset.rows}))}.\n"
+        for dataset in found
+    )
+    present = {dataset.dataset for dataset in found}
+    missing = [n for n in (*plan.datasets, _WHEN_PRESENT) if n not in present]
+    absent = ""
+    if missing:
+        names = ", ".join(missing)
+        absent = f"- Not run: {names}; `tempergat noise --datasets NAME` adds one.\n"
+    text = f"""# Controlled noise
+
+This page is made by `tempergat noise` from `results/noise/`, one row per run. It asks
+what the paper's figure of controlled noise asks: does the learned temperature T rise
+with Gaussian noise on the features, and does the mean gate fall with the share of
+missing coordinates?
+
+- {len(plan.methods)} methods with the settings of `recipes/paper`, {plan.seeds} seeds,
+  each with a noise of its own that falls on every node after the recipe's
+  normalisation. sigma ({levels}) and tau ({taus}) are in units of the feature matrix's
+  root mean square; rho is {shares}. The levels were fixed before the first run.
+- T and mean gate are those of the selected epoch, in evaluation, over all nodes.
+- Methods with temperature are trained with and without weight decay on theta. Decay
+  pulls theta to 0, which is T = 0.69, whatever the data say.
+- Only the ratio of attention vector and T matters to a layer, so T alone does not say
+  how sharp attention is. Beside it stand the spread of e/T over a target's edges and
+  the entropy of the attention weights over the logarithm of the degree (1 is uniform).
+- A trend is Page's test over all levels with seeds as blocks, two-sided; p is
+  Holm-corrected over all tests of one quantity on one dataset. It asks for a rise or a
+  fall along the levels: what moves at the last level only, or goes down and up again,
+  may show none.
+- Changes are from level 0 to the highest level, paired by seed, with 95 % intervals,
+  which are not corrected; a value is called higher or lower at the highest level where
+  its interval leaves out 0.
+
+{counts}{absent}"""
+    return filled(text)
+
+
+def _verdicts(found: Sequence[DatasetNoise]) -> str:
+    rows = []
+    for dataset in found:
+        for layer in _layers(dataset.temperature):
+            trends = [t for t in dataset.temperature if t.series.layer == layer]
+            rising = [t for t in trends if t.direction == "rises"]
+            rows.append(
+                (
+                    dataset.dataset,
+                    str(layer),
+                    "T rises with sigma",
+                    _holds(len(rising), len(trends)),
+                    _tally(trends),
+                    _ends(trends),
+                    _attention_of(dataset, rising),
+                )
+            )
+        taus = list(dict.fromkeys(t.series.tau for t in dataset.gate))
+        for layer in _layers(dataset.gate):
+            for tau in taus:
+                trends = [
+                    t
+                    for t in dataset.gate
+                    if t.series.layer == layer and t.series.tau == tau
+                ]
+                falling = [t for t in trends if t.direction == "falls"]
+                rows.append(
+                    (
+                        dataset.dataset,
+                        str(layer),
+                        f"gate falls with rho, tau = {tau:g}",
+                        _holds(len(falling), len(trends)),
+                        _tally(trends),
+                        _ends(trends),
+                        "",
+                    )
+                )
+    columns = (
+        "dataset",
+        "layer",
+        "the paper's statement",
+        "it",
+        "over all levels: rises / falls / no trend",
+        "at the highest level: higher / lower / neither",
+        "where T rises, attention gets",
+    )
+    return "## Does the paper's statement hold?\n\n" + markdown_rows(columns, rows)
+
+
+def _layers(trends: Sequence[Trend]) -> list[int]:
+    return sorted({trend.series.layer or 0 for trend in trends})
+
+
+def _tally(trends: Sequence[Trend]) -> str:
+    directions = [trend.direction for trend in trends]
+    return " / ".join(
+        str(directions.count(word)) for word in ("rises", "falls", "no trend")
+    )
+
+
+def _ends(trends: Sequence[Trend]) -> str:
+    moved = [end_of(trend) for trend in trends]
+    return " / ".join(str(moved.count(word)) for word in ("higher", "lower", "neither"))
+
+
+def _holds(in_favour: int, variants: int) -> str:
+    if in_favour == variants:
+        return "holds"
+    if in_favour == 0:
+        return "does not hold"
+    return f"holds for {in_favour} of {variants}"
+
+
+def _attention_of(dataset: DatasetNoise, rising: Sequence[Trend]) -> str:
+    words = [
+        _ATTENTION_WORDS[dataset.entropy_beside(trend).direction] for trend in rising
+    ]
+    return ", ".join(
+        f"{word} in {words.count(word)}"
+        for word in ("flatter", "sharper", "neither shown")
+        if word in words
+    )
+
+
+def _section(dataset: DatasetNoise, plan: NoisePlan) -> str:
+    name = dataset.dataset
+    top = plan.gaussian[-1]
+    parts = [f"\n## {name}\n"]
+    if dataset.temperature:
+        parts += [
+            f"![T against sigma on {name}](figures/noise-{name}-temperature.svg)\n",
+            f"T against sigma, from 0 to {top:g}:\n",
+            _temperature_table(dataset),
+            _unchanged_sentence(dataset),
+        ]
+    if dataset.entropy:
+        parts += [
+            f"![Sharpness on {name}](figures/noise-{name}-sharpness.svg)\n",
+            "Attention entropy over log degree against sigma, for every method with\n"
+            "attention:\n",
+            _trend_table(dataset.entropy),
+        ]
+    if dataset.gate:
+        parts += [
+            f"![Mean gate against rho on {name}](figures/noise-{name}-gate.svg)\n",
+            f"Mean gate against rho, from 0 to {plan.missing[-1]:g}:\n",
+            _trend_table(dataset.gate),
+        ]
+    parts += [
+        f"![Accuracy against noise on {name}](figures/noise-{name}-accuracy.svg)\n",
+        filled(
+            "Test accuracy in percent, means; the figure has their intervals. ▲ and ▼: "
+            "told apart from the backbone, better or worse (paired t-test over seeds, "
+            "Holm-corrected over the column).\n"
+        ),
+        _accuracy_table(dataset),
+    ]
+    return "\n".join(parts)
+
+
+def _temperature_table(dataset: DatasetNoise) -> str:
+    rows = []
+    for trend in dataset.temperature:
+        entropy = dataset.entropy_beside(trend)
+        rows.append(
+            (
+                *_trend_cells(trend),
+                signed(entropy.change.mean, 3),
+                _ATTENTION_WORDS[entropy.direction],
+            )
+        )
+    return markdown_rows((*_TREND_COLUMNS, "entropy changes", "attention"), rows)
+
+
+_TREND_COLUMNS = (
+    "variant",
+    "layer",
+    "without noise",
+    "with most",
+    "change",
+    "p",
+    "trend",
+)
+
+
+def _trend_table(trends: Sequence[Trend]) -> str:
+    if all(trend.series.tau is None for trend in trends):
+        return markdown_rows(_TREND_COLUMNS, [_trend_cells(t) for t in trends])
+    rows = [(*_trend_cells(trend), f"{trend.series.tau:g}") for trend in trends]
+    return markdown_rows((*_TREND_COLUMNS, "tau"), rows)
+
+
+def _trend_cells(trend: Trend) -> tuple[str, ...]:
+    change, series = trend.change, trend.series
+    lost = f" ({series.lost_seeds} seeds lost)" if series.lost_seeds else ""
+    return (
+        series.variant + lost,
+        str(series.layer),
+        _three(trend.first),
+        _three(trend.last),
+        f"{signed(change.mean, 3)} [{signed(change.low, 3)}, {signed(change.high, 3)}]",
+        p_value(trend.p_holm),
+        trend.direction,
+    )
+
+
+def _three(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _unchanged_sentence(dataset: DatasetNoise) -> str:
+    """Where T rises and attention does not follow, layer by layer."""
+    lines = []
+    starred = False
+    for layer in _layers(dataset.temperature):
+        named = []
+        for trend in dataset.temperature:
+            beside = dataset.entropy_beside(trend)
+            if (
+                trend.series.layer == layer
+                and trend.direction == "rises"
+                and beside.direction == "no trend"
+            ):
+                moved = end_of(beside) != "neither"
+                starred = starred or moved
+                named.append(trend.series.variant + (" (*)" if moved else ""))
+        if named:
+            lines.append(f"- layer {layer}: {'; '.join(named)}.")
+    if not lines:
+        return "No rise of T goes with an entropy that shows no trend.\n"
+    text = (
+        "T rises and the attention's entropy shows no trend, so without an effect on "
+        "attention that these runs show:\n\n" + "\n".join(lines) + "\n"
+    )
+    if starred:
+        text += (
+            "\n(*) The entropy is not unchanged either: at the highest level it is "
+            "higher or lower than without noise, though it shows no trend.\n"
+        )
+    return filled(text)
+
+
+def _accuracy_table(dataset: DatasetNoise) -> str:
+    compared = against_backbone(dataset.rows)
+    conditions = sorted(
+        compared, key=lambda c: (c.noise != "none", c.noise, c.tau or 0, c.level)
+    )
+    verdicts = {
+        (condition, comparison.method): comparison
+        for condition in conditions
+        for comparison in compared[condition]
+    }
+    variants = list(dict.fromkeys(row.variant for row in dataset.rows))
+    rows = []
+    for variant in variants:
+        cells = [variant]
+        for condition in conditions:
+            scores = [
+                100.0 * row.scores["test"]
+                for row in dataset.rows
+                if (row.variant, row.condition) == (variant, condition) and row.scores
+            ]
+            mean = f"{sum(scores) / len(scores):.1f}" if scores else "-"
+            cells.append(mean + _mark(verdicts.get((condition, variant))))
+        rows.append(tuple(cells))
+    return markdown_rows(("variant", *(c.words for c in conditions)), rows)
+
+
+def _mark(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return ""
+    return {"better": " ▲", "worse": " ▼"}.get(comparison.verdict, "")

@@ -1,0 +1,147 @@
+"""Our runs beside the paper's table: which cells agree, which claims hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tempergat.stats.paired import Comparison, Welch, holm, welch
+from tempergat.study.engine.run import Run
+from tempergat.study.paper.numbers import BACKBONES, PAPER_METHODS, PaperCell
+from tempergat.study.results import DatasetResult, MethodResult, dataset_result
+from tempergat.training.config import SELECTION_RULES
+
+Outcome = Literal["holds", "within noise", "reversed", "too few runs"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Our runs of one method on one dataset beside the paper's.
+
+    Attributes:
+        test: Welch's, ours minus the paper's; None with fewer than two runs.
+        p_holm: Its p, Holm-corrected over the dataset's methods.
+    """
+
+    paper: PaperCell
+    ours: MethodResult
+    test: Welch | None
+    p_holm: float | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper's table and our runs say of a variant and its backbone.
+
+    Attributes:
+        paper_difference: Variant minus backbone in the paper, in percent.
+        ours: Our paired comparison, Holm-corrected over the dataset's variants.
+        outcome: Of the gain the paper's table shows; None where it shows none.
+    """
+
+    dataset: str
+    method: str
+    backbone: str
+    paper_difference: float
+    ours: Comparison
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True)
+class DatasetReproduction:
+    """One dataset of the paper's table.
+
+    Attributes:
+        rules: Our result under each selection rule, best validation accuracy first.
+        cells: Ours beside the paper's, method by method.
+        claims: One per variant with a backbone.
+        device: What the runs ran on.
+        versions: What they ran with.
+    """
+
+    rules: tuple[DatasetResult, ...]
+    cells: tuple[Cell, ...]
+    claims: tuple[Claim, ...]
+    device: str
+    versions: str
+
+    @property
+    def result(self) -> DatasetResult:
+        """Our result at the best validation accuracy."""
+        return self.rules[0]
+
+
+def reproduce_dataset(
+    runs: Sequence[Run], paper: Mapping[str, PaperCell]
+) -> DatasetReproduction:
+    """Set the runs on one dataset beside the paper's cells.
+
+    Args:
+        runs: Runs on one dataset, one configuration per method.
+        paper: The paper's cells of that dataset by method.
+    """
+    metric = next(iter(paper.values())).metric
+    rules = tuple(
+        dataset_result(runs, PAPER_METHODS, BACKBONES, metric, rule)
+        for rule in SELECTION_RULES
+    )
+    return DatasetReproduction(
+        rules=rules,
+        cells=_cells(rules[0], paper),
+        claims=_claims(rules[0], paper),
+        device=", ".join(sorted({run.device for run in runs})),
+        versions="; ".join(
+            sorted(
+                {
+                    ", ".join(f"{k} {v}" for k, v in sorted(run.versions.items()))
+                    for run in runs
+                }
+            )
+        ),
+    )
+
+
+def _cells(result: DatasetResult, paper: Mapping[str, PaperCell]) -> tuple[Cell, ...]:
+    tests = []
+    for ours in result.results:
+        summary, theirs = ours.summary, paper[ours.method]
+        tests.append(
+            None
+            if summary.mean is None or summary.std is None
+            else welch(
+                (summary.mean, summary.std, summary.runs),
+                (theirs.mean, theirs.std, theirs.runs),
+            )
+        )
+    corrected = holm([None if test is None else test.p for test in tests])
+    return tuple(
+        Cell(paper[ours.method], ours, test, p)
+        for ours, test, p in zip(result.results, tests, corrected, strict=True)
+    )
+
+
+def _claims(result: DatasetResult, paper: Mapping[str, PaperCell]) -> tuple[Claim, ...]:
+    claims = []
+    for ours in result.results:
+        if ours.comparison is None:
+            continue
+        backbone = ours.comparison.baseline
+        difference = paper[ours.method].mean - paper[backbone].mean
+        claims.append(
+            Claim(
+                result.dataset,
+                ours.method,
+                backbone,
+                difference,
+                ours.comparison,
+                _outcome(ours.comparison) if difference > 0 else None,
+            )
+        )
+    return tuple(claims)
+
+
+def _outcome(comparison: Comparison) -> Outcome:
+    if comparison.verdict == "better":
+        return "holds"
+    if comparison.verdict == "worse":
+        return "reversed"
+    return comparison.verdict

@@ -1,0 +1,325 @@
+"""docs/reproduction.md, made from results/: the paper's first table, claim by claim."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tempergat.base import files as atomic
+from tempergat.base.errors import UserError
+from tempergat.stats.paired import ALPHA
+from tempergat.study.engine.export import read_runs
+from tempergat.study.paper.claims import Claim, DatasetReproduction, reproduce_dataset
+from tempergat.study.paper.numbers import HOMOGENEOUS, read_paper
+from tempergat.study.report.tables import (
+    as_json,
+    markdown_rows,
+    mean_and_std,
+    p_value,
+    percent,
+    signed,
+    write_figure,
+)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What `reproduce_homogeneous` found and wrote.
+
+    Attributes:
+        datasets: Those of the paper's first table that were run.
+        not_run: The others.
+        page: Where it was written.
+    """
+
+    datasets: tuple[DatasetReproduction, ...]
+    not_run: tuple[str, ...]
+    page: Path
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """All claims of all datasets."""
+        return tuple(claim for dataset in self.datasets for claim in dataset.claims)
+
+
+def reproduce_homogeneous(results: Path, docs: Path) -> Reproduction:
+    """Write docs/reproduction.md from results/homogeneous.csv and the paper's table.
+
+    Args:
+        results: The project's folder of results.
+        docs: Where the page goes; its tables and figures into `figures/` below it.
+
+    Raises:
+        UserError: A file is missing, or holds no run on a dataset of the table.
+    """
+    paper = read_paper(results)
+    source = results / "homogeneous.csv"
+    runs = read_runs(source)
+    by_dataset = {
+        dataset: [run for run in runs if run.dataset == dataset]
+        for dataset in HOMOGENEOUS
+    }
+    found = tuple(
+        reproduce_dataset(of_one, paper[dataset])
+        for dataset, of_one in by_dataset.items()
+        if of_one
+    )
+    if not found:
+        raise UserError(
+            f"{source} has no run on {', '.join(HOMOGENEOUS)}; export runs on one"
+        )
+    for dataset in found:
+        stem = docs / "figures" / f"scores-{dataset.result.dataset}"
+        write_figure(dataset.result, stem)
+    report = Reproduction(
+        found,
+        tuple(dataset for dataset, of_one in by_dataset.items() if not of_one),
+        docs / "reproduction.md",
+    )
+    atomic.write_text(report.page, _page(report))
+    return report
+
+
+def reproduction_json(report: Reproduction) -> dict[str, Any]:
+    """The report as plain JSON values, scores in percent."""
+    return {
+        "datasets": [
+            {
+                **as_json(dataset.result),
+                "device": dataset.device,
+                "versions": dataset.versions,
+                "beside_the_paper": [
+                    {
+                        "method": cell.paper.method,
+                        "paper_mean": cell.paper.mean,
+                        "paper_std": cell.paper.std,
+                        "paper_runs": cell.paper.runs,
+                        **({} if cell.test is None else asdict(cell.test)),
+                        "p_holm": cell.p_holm,
+                    }
+                    for cell in dataset.cells
+                ],
+            }
+            for dataset in report.datasets
+        ],
+        "claims": [
+            {
+                "dataset": claim.dataset,
+                "method": claim.method,
+                "backbone": claim.backbone,
+                "paper_difference": claim.paper_difference,
+                "our_difference": claim.ours.difference,
+                "t_p_holm": claim.ours.t_p_holm,
+                "verdict": claim.ours.verdict,
+                "outcome": claim.outcome,
+            }
+            for claim in report.claims
+        ],
+        "not_run": list(report.not_run),
+        "page": str(report.page),
+    }
+
+
+def _page(report: Reproduction) -> str:
+    parts = [
+        "# The paper's first table, run again\n\n"
+        "Made by `tempergat reproduce homogeneous` from results/; edit that, not this "
+        "page.\nScores are test scores in percent at the first epoch of best "
+        "validation accuracy, mean ±\nstandard deviation over runs with seeds fixed "
+        "beforehand. Settings are those of\nsrc/tempergat/recipes/paper/, where each "
+        "value the paper leaves unstated is marked; those\nwere chosen on the "
+        "baselines alone.\n",
+        _summary(report),
+        _what_does_not_hold(report),
+        *(_dataset_section(dataset) for dataset in report.datasets),
+    ]
+    if report.not_run:
+        parts.append(
+            "## Not run here\n\n"
+            f"{', '.join(report.not_run)}: no runs in results/homogeneous.csv yet.\n"
+        )
+    return "\n".join(parts)
+
+
+def _summary(report: Reproduction) -> str:
+    rows = []
+    for dataset in report.datasets:
+        outcomes = [claim.outcome for claim in dataset.claims]
+        gains = [outcome for outcome in outcomes if outcome is not None]
+        agree = sum(
+            cell.p_holm is not None and cell.p_holm >= ALPHA for cell in dataset.cells
+        )
+        rows.append(
+            [
+                dataset.result.dataset,
+                f"{agree} of {len(dataset.cells)}",
+                str(len(gains)),
+                *(
+                    str(gains.count(outcome))
+                    for outcome in ("holds", "within noise", "reversed")
+                ),
+                str(sum(cell.ours.summary.failed for cell in dataset.cells)),
+            ]
+        )
+    return (
+        "## In short\n\n"
+        + markdown_rows(
+            [
+                "dataset",
+                "cells that agree with the paper's",
+                "gains the paper shows",
+                "hold",
+                "within noise",
+                "reversed",
+                "failed runs",
+            ],
+            rows,
+        )
+        + "\nA cell agrees when Welch's test does not tell our mean from the paper's "
+        "(Holm-corrected\nover the dataset's methods, 5 %). A gain is a variant whose "
+        "mean is above its backbone's\nin the paper; it holds when our paired seeds "
+        "show it too (paired t-test, Holm-corrected\nover the dataset's variants, "
+        "5 %).\n"
+    )
+
+
+def _what_does_not_hold(report: Reproduction) -> str:
+    lines = []
+    for claim in report.claims:
+        ours = signed(claim.ours.difference)
+        beginning = (
+            f"- {claim.dataset}, {claim.method} over {claim.backbone}: the paper "
+            f"{signed(claim.paper_difference)}, ours {ours}"
+        )
+        if claim.outcome in ("within noise", "reversed", "too few runs"):
+            told = {"reversed": "worse, not better"}.get(claim.outcome, claim.outcome)
+            lines.append(f"{beginning}: {told} (p {p_value(claim.ours.t_p_holm)}).\n")
+        elif claim.outcome is None and claim.ours.verdict == "better":
+            lines.append(
+                f"{beginning}: better here, where the paper shows no gain "
+                f"(p {p_value(claim.ours.t_p_holm)}).\n"
+            )
+    for dataset in report.datasets:
+        lines += [
+            f"- {cell.paper.dataset}, {cell.paper.method}: ours "
+            f"{percent(cell.ours.summary.mean)}, the paper {percent(cell.paper.mean)}, "
+            f"{signed(cell.test.in_standard_errors, 1)} standard errors away.\n"
+            for cell in dataset.cells
+            if cell.test is not None and cell.p_holm is not None and cell.p_holm < ALPHA
+        ]
+    body = "".join(lines) or "Nothing: every gain holds and every cell agrees.\n"
+    return f"## What does not come out as in the paper\n\n{body}"
+
+
+def _dataset_section(dataset: DatasetReproduction) -> str:
+    result = dataset.result
+    notes = [
+        f"\n{r.method}: {r.summary.failed} of {r.summary.failed + r.summary.runs} runs "
+        f"failed and are not in its mean ({'; '.join(r.failures)}).\n"
+        for r in result.results
+        if r.failures
+    ]
+    time_s = sum(r.time_s for r in result.results)
+    return "\n".join(
+        [
+            f"## {result.dataset}\n\n"
+            f"Ran on {dataset.device} with {dataset.versions}; {time_s:.0f} s of "
+            "computing in all.\n",
+            f"![Scores on {result.dataset}](figures/scores-{result.dataset}.svg)\n",
+            "### Beside the paper\n\n" + _cells_table(dataset) + "".join(notes),
+            "### Variants against their backbones\n\n" + _claims_table(dataset.claims),
+            "### Under other selection rules\n\n" + _rules_table(dataset),
+            "### What was learned\n\n" + _learned_table(dataset),
+        ]
+    )
+
+
+def _cells_table(dataset: DatasetReproduction) -> str:
+    rows = []
+    for cell in dataset.cells:
+        summary = cell.ours.summary
+        told_apart = cell.p_holm is not None and cell.p_holm < ALPHA
+        rows.append(
+            [
+                cell.paper.method,
+                mean_and_std(cell.paper.mean, cell.paper.std),
+                mean_and_std(summary.mean, summary.std),
+                f"{summary.runs}",
+                signed(None if cell.test is None else cell.test.difference),
+                signed(None if cell.test is None else cell.test.in_standard_errors, 1),
+                "-" if cell.p_holm is None else "no" if told_apart else "yes",
+            ]
+        )
+    columns = ["method", "paper", "ours", "runs", "difference", "standard errors"]
+    return markdown_rows([*columns, "agrees"], rows)
+
+
+def _claims_table(claims: Sequence[Claim]) -> str:
+    rows = []
+    for claim in claims:
+        ours = claim.ours
+        interval = (
+            "" if ours.low is None else f" ({signed(ours.low)} to {signed(ours.high)})"
+        )
+        rows.append(
+            [
+                claim.method,
+                claim.backbone,
+                signed(claim.paper_difference),
+                signed(ours.difference) + interval,
+                p_value(ours.t_p_holm),
+                p_value(ours.wilcoxon_p_holm),
+                signed(ours.effect_size),
+                signed(ours.correlation),
+                ours.verdict,
+                claim.outcome or "the paper shows no gain",
+            ]
+        )
+    columns = [
+        "variant",
+        "backbone",
+        "paper",
+        "ours (95 % interval)",
+        "p",
+        "p Wilcoxon",
+    ]
+    columns += ["d", "correlation of pairs", "verdict", "the paper's gain"]
+    return markdown_rows(columns, rows)
+
+
+def _rules_table(dataset: DatasetReproduction) -> str:
+    rows = [
+        [
+            method,
+            *(
+                mean_and_std(rule[method].summary.mean, rule[method].summary.std)
+                for rule in dataset.rules
+            ),
+        ]
+        for method in dataset.result.methods
+    ]
+    return markdown_rows(["method", *(rule.selection for rule in dataset.rules)], rows)
+
+
+def _learned_table(dataset: DatasetReproduction) -> str:
+    rows = [
+        [
+            r.method,
+            *(
+                " ".join(f"{value:.2f}" for value in values) or "-"
+                for values in (
+                    r.selected.temperatures,
+                    r.last.temperatures,
+                    r.selected.gate_means,
+                    r.last.gate_means,
+                )
+            ),
+        ]
+        for r in dataset.result.results
+        if r.selected != r.selected.__class__()
+    ]
+    columns = ["temperatures, selected epoch", "last epoch"]
+    columns += ["mean gates, selected epoch", "last epoch"]
+    return "Means over runs, layer by layer.\n\n" + markdown_rows(
+        ["method", *columns], rows
+    )

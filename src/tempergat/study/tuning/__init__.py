@@ -1,0 +1,1 @@
+"""Searching for settings: tuning, and calibration against the paper's baselines."""

@@ -1,0 +1,186 @@
+"""Finding what the paper leaves unstated, on its baselines alone.
+
+Every cell of a grid is trained with the three baselines, and the cell whose mean test
+accuracies lie nearest the paper's is taken. That looks at test scores because its aim
+is to find the paper's settings, not a good model; no variant is ever looked at.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tempergat.base.errors import UserError
+from tempergat.data import Dataset
+from tempergat.stats.paired import Summary, summarise, welch
+from tempergat.study.engine.run import Run, config_hash
+from tempergat.study.engine.store import Store
+from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.paper.numbers import PaperCell
+from tempergat.study.tuning.plans import (
+    BACKBONES,
+    CalibrationPlan,
+    Grid,
+    Setting,
+)
+from tempergat.training import RunConfig, load_recipe
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of settings, and what the baselines made of it.
+
+    Attributes:
+        settings: The values tried.
+        baselines: Test scores in percent, by baseline.
+        distances: How far each mean lies from the paper's, in standard errors of the
+            difference; None where a run failed.
+    """
+
+    settings: Mapping[str, Setting]
+    baselines: Mapping[str, Summary]
+    distances: Mapping[str, float | None]
+
+    @property
+    def misfit(self) -> float:
+        """Sum of the squared distances; infinite where a run failed."""
+        return sum(
+            float("inf") if distance is None else distance**2
+            for distance in self.distances.values()
+        )
+
+
+@dataclass(frozen=True)
+class DatasetCalibration:
+    """All cells of one dataset, in the order of the grid."""
+
+    dataset: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def chosen(self) -> Cell:
+        """The cell of least misfit, the first of equal ones."""
+        return min(self.cells, key=lambda cell: cell.misfit)
+
+
+def calibrate(
+    dataset: Dataset,
+    plan: CalibrationPlan,
+    paper: Mapping[str, PaperCell],
+    store: Store,
+    device: torch.device,
+    on_progress: OnProgress | None = None,
+) -> DatasetCalibration:
+    """Train the baselines in every cell and judge the cells.
+
+    Args:
+        dataset: One of the plan's.
+        plan: What is tried.
+        paper: The paper's cells of the dataset by method.
+        store: Where runs are kept; those in it are not trained again.
+        device: Where to train.
+        on_progress: As for `sweep`.
+
+    Raises:
+        UserError: The plan has no such dataset, or it cannot be trained.
+    """
+    configs = {
+        config_hash(config.model_dump(mode="json")): config
+        for _, cell in _cells(grid_of(plan, dataset.name))
+        for config in cell.values()
+    }
+    runs = sweep(
+        dataset, list(configs.values()), plan.run_seeds, store, device, on_progress
+    )
+    return judge(dataset.name, runs, plan, paper)
+
+
+def judge(
+    dataset: str,
+    runs: Sequence[Run],
+    plan: CalibrationPlan,
+    paper: Mapping[str, PaperCell],
+) -> DatasetCalibration:
+    """Set finished runs beside the paper's baselines, cell by cell.
+
+    Args:
+        dataset: Name of the dataset.
+        runs: Its runs; others among them are passed over.
+        plan: What was tried.
+        paper: The paper's cells of the dataset by method.
+
+    Raises:
+        UserError: A run of the plan is missing.
+    """
+    found = {(run.config_hash, run.seed): run for run in runs if run.dataset == dataset}
+    cells = []
+    for settings, configs in _cells(grid_of(plan, dataset)):
+        baselines = {}
+        for name, config in configs.items():
+            key = config_hash(config.model_dump(mode="json"))
+            missing = [s for s in plan.run_seeds if (key, s) not in found]
+            if missing:
+                raise UserError(
+                    f"{len(missing)} calibration runs of {name} on {dataset} with "
+                    f"{_in_words(settings)} are missing; run `tempergat calibrate "
+                    f"{dataset}`"
+                )
+            baselines[name] = _summary(
+                [found[key, seed] for seed in plan.run_seeds], config.selection
+            )
+        distances = {
+            name: _distance(summary, paper[name]) for name, summary in baselines.items()
+        }
+        cells.append(Cell(settings, baselines, distances))
+    return DatasetCalibration(dataset, tuple(cells))
+
+
+def grid_of(plan: CalibrationPlan, dataset: str) -> Grid:
+    """What is tried on one dataset.
+
+    Raises:
+        UserError: Nothing is.
+    """
+    if dataset not in plan.datasets:
+        raise UserError(
+            f"there is nothing to calibrate on {dataset}; choose from "
+            f"{', '.join(plan.datasets)}"
+        )
+    return plan.datasets[dataset]
+
+
+def _cells(
+    grid: Grid,
+) -> list[tuple[dict[str, Setting], dict[str, RunConfig]]]:
+    """Each cell's settings with the configuration of each baseline."""
+    recipe = load_recipe(grid.base)
+    cells = []
+    for settings in grid.cells():
+        configs = {}
+        for name in BACKBONES:
+            of_method = settings
+            if name == "gcn":
+                of_method = {"normalize_features": settings["normalize_features"]}
+            configs[str(name)] = recipe.config_for(name).with_changes(**of_method)
+        cells.append((settings, configs))
+    return cells
+
+
+def _summary(runs: Sequence[Run], selection: str) -> Summary:
+    done = [run for run in runs if run.status == "done"]
+    return summarise(
+        [100.0 * run.scores[selection].test for run in done],
+        failed=len(runs) - len(done),
+    )
+
+
+def _distance(ours: Summary, paper: PaperCell) -> float | None:
+    if ours.failed or ours.mean is None or ours.std is None:
+        return None
+    return welch(
+        (ours.mean, ours.std, ours.runs), (paper.mean, paper.std, paper.runs)
+    ).in_standard_errors
+
+
+def _in_words(settings: Mapping[str, Setting]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())

@@ -1,0 +1,275 @@
+"""The search for good settings, for each backbone, on validation accuracy.
+
+A trial trains the search seeds through the store. The sampler's seed is fixed, so the
+same search asks for the same trials in the same order, and what the store holds is not
+trained again: a stopped search goes on where it was. Test scores take no part in it.
+"""
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from tempergat.base import files as atomic
+from tempergat.base.errors import UserError
+from tempergat.data import Dataset
+from tempergat.stats.paired import Summary, summarise
+from tempergat.study.engine.run import Run
+from tempergat.study.engine.store import Store
+from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.report.tables import csv_text
+from tempergat.study.tuning.plans import BACKBONES, Backbone, SearchPlan, Setting
+from tempergat.training import Recipe, RunConfig, load_recipe
+from tempergat.training.config import AttentionBlock, GcnBlock
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One proposal for one backbone, and what came of it.
+
+    Attributes:
+        backbone: Whose settings they are.
+        number: Its place in the backbone's search, from 0.
+        settings: The values tried.
+        validation: Validation scores in percent at the selected epochs.
+    """
+
+    backbone: Backbone
+    number: int
+    settings: Mapping[str, Setting]
+    validation: Summary
+
+    @property
+    def score(self) -> float | None:
+        """Mean validation score; None where a run failed, which rules it out."""
+        return None if self.validation.failed else self.validation.mean
+
+
+OnTrial = Callable[[Trial], None]
+
+
+def search(
+    dataset: Dataset,
+    plan: SearchPlan,
+    backbone: Backbone,
+    store: Store,
+    device: torch.device,
+    on_trial: OnTrial | None = None,
+    on_progress: OnProgress | None = None,
+) -> list[Trial]:
+    """Try settings for one backbone.
+
+    Args:
+        dataset: The graph.
+        plan: What may be tried, how often and with which seeds.
+        backbone: The method that is trained.
+        store: Where runs are kept; those in it are not trained again.
+        device: Where to train.
+        on_trial: Called with each trial as it ends.
+        on_progress: As for `sweep`, within a trial.
+
+    Returns:
+        The trials in their order.
+
+    Raises:
+        UserError: Optuna is missing, or a proposal cannot be trained.
+    """
+    optuna = require_optuna()
+    config = load_recipe(plan.base).config_for(backbone)
+    values = plan.values_for(backbone)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=optuna.samplers.TPESampler(seed=plan.sampler_seed),
+    )
+    trials = []
+    for number in range(plan.trials):
+        asked = study.ask()
+        settings = {
+            # By place, so that the sampler knows which values are neighbours.
+            name: choices[asked.suggest_int(name, 0, len(choices) - 1)]
+            for name, choices in values.items()
+        }
+        tried = config.with_changes(**settings)
+        runs = sweep(dataset, [tried], plan.run_seeds, store, device, on_progress)
+        trial = Trial(backbone, number, settings, _validation(runs, tried))
+        if trial.score is None:
+            study.tell(asked, state=optuna.trial.TrialState.FAIL)
+        else:
+            study.tell(asked, trial.score)
+        trials.append(trial)
+        if on_trial is not None:
+            on_trial(trial)
+    return trials
+
+
+def best_trial(trials: Sequence[Trial]) -> Trial:
+    """The trial of best mean validation score, the first of equal ones.
+
+    Raises:
+        UserError: In every trial some run failed.
+    """
+    scored = [trial for trial in trials if trial.score is not None]
+    if not scored:
+        raise UserError(
+            f"a run failed in each of the {len(trials)} trials; lower the learning "
+            "rates in the search"
+        )
+    return max(scored, key=lambda trial: trial.score or 0.0)
+
+
+def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
+    """The text of the recipe that holds the best settings of each backbone.
+
+    Args:
+        plan: The search.
+        trials: All of its trials.
+
+    Raises:
+        UserError: A backbone has no trial without a failed run.
+    """
+    base = load_recipe(plan.base)
+    best = {
+        backbone: best_trial([t for t in trials if t.backbone == backbone])
+        for backbone in BACKBONES
+    }
+    where = "" if plan.dataset is None else f" {plan.dataset}"
+    head = {
+        "dataset": base.dataset,
+        "runs": base.runs,
+        "metric": base.metric,
+        "training": base.training,
+    }
+    parts = [
+        "# Expected scores and time: see docs/tuned.md.\n"
+        f"# Made by `tempergat tune{where}`: for each backbone the best of "
+        f"{plan.trials} trials by mean\n"
+        f"# validation accuracy over {plan.seeds} seeds from {plan.first_seed} on. "
+        f"`searched` marks what was chosen so,\n"
+        f"# `set` what the search had set beforehand; the rest is that of "
+        f"{plan.base}.\n",
+        *(f"{name}: {_yaml(value)}\n" for name, value in head.items()),
+    ]
+    parts += [
+        _block("attention", base, plan, best["gat"]),
+        _block("gatv2", base, plan, best["gatv2"]),
+        _block("gcn", base, plan, best["gcn"]),
+    ]
+    return "".join(parts)
+
+
+def trials_csv(dataset: str, trials: Sequence[Trial]) -> str:
+    """One line per trial: settings and validation scores in percent."""
+    names = list(dict.fromkeys(name for trial in trials for name in trial.settings))
+    return csv_text(
+        [
+            {
+                "dataset": dataset,
+                "backbone": trial.backbone,
+                "trial": trial.number,
+                **{name: trial.settings.get(name) for name in names},
+                "runs": trial.validation.runs,
+                "failed": trial.validation.failed,
+                "val_mean": trial.validation.mean,
+                "val_std": trial.validation.std,
+            }
+            for trial in trials
+        ]
+    )
+
+
+def write_tuned(
+    name: str, plan: SearchPlan, trials: Sequence[Trial], recipes: Path, tables: Path
+) -> tuple[Path, Path]:
+    """Write the tuned recipe and the table of all trials.
+
+    Args:
+        name: Name of the dataset, for the files.
+        plan: The search.
+        trials: All of its trials.
+        recipes: Folder of the recipe.
+        tables: Folder of the table.
+
+    Returns:
+        Where they are.
+
+    Raises:
+        UserError: A backbone has no usable trial, or a file cannot be written.
+    """
+    stem = atomic.file_stem(name)
+    recipe, table = recipes / f"{stem}.yaml", tables / f"{stem}_trials.csv"
+    text = tuned_recipe(plan, trials)
+    atomic.write_text(table, trials_csv(name, trials))
+    atomic.write_text(recipe, text)
+    return recipe, table
+
+
+def read_trials(path: Path) -> list[dict[str, str]]:
+    """The lines of a table of trials.
+
+    Raises:
+        UserError: It cannot be read.
+    """
+    try:
+        with path.open(newline="") as file:
+            return list(csv.DictReader(file))
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}: {error.strerror}; make it with `tempergat tune`"
+        ) from error
+
+
+def require_optuna() -> Any:
+    """The module that proposes settings.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise UserError(
+            "the search needs optuna, which is not installed; run "
+            "pip install 'tempergat[tune]'"
+        ) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _validation(runs: Sequence[Run], config: RunConfig) -> Summary:
+    done = [run for run in runs if run.status == "done"]
+    return summarise(
+        [100.0 * run.scores[config.selection].val for run in done],
+        failed=len(runs) - len(done),
+    )
+
+
+def _block(name: str, base: Recipe, plan: SearchPlan, trial: Trial) -> str:
+    """A block of the recipe: the base's settings with the trial's in their place."""
+    config = base.config_for(trial.backbone).with_changes(**trial.settings)
+    fields = (GcnBlock if name == "gcn" else AttentionBlock).model_fields
+    # One of the two ways to state the width is enough, and sampling is not searched.
+    settings = {
+        key: value
+        for key, value in config.model_dump(mode="json").items()
+        if key in fields and (value is not None or fields[key].is_required())
+    }
+    values = plan.values_for(trial.backbone)
+    lines = [
+        f"{name}:  # trial {trial.number} of {trial.backbone}: validation "
+        f"{trial.validation.mean:.2f}\n"
+    ]
+    for key, value in settings.items():
+        line = f"  {key}: {_yaml(value)}"
+        if key in values:
+            reason = "searched" if len(values[key]) > 1 else "set"
+            line = f"{line:<31} # {reason}"
+        lines.append(f"{line}\n")
+    return "".join(lines)
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True).split("\n")[0]

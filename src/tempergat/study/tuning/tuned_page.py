@@ -1,0 +1,188 @@
+"""docs/tuned.md, made from results/: the searched settings and their test scores."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tempergat.base import files as atomic
+from tempergat.base.errors import UserError
+from tempergat.study.engine.export import read_runs
+from tempergat.study.engine.run import Run
+from tempergat.study.paper.numbers import BACKBONES as BACKBONE_OF
+from tempergat.study.paper.numbers import PAPER_METHODS
+from tempergat.study.report.tables import as_markdown, markdown_rows, result_table
+from tempergat.study.results import DatasetResult, dataset_result
+from tempergat.study.tuning.plans import (
+    BACKBONES,
+    SearchPlan,
+    load_search,
+    search_names,
+)
+from tempergat.study.tuning.search import read_trials
+
+TUNED_CSV = "tuned.csv"
+TRIALS_FOLDER = "tuning"
+
+
+@dataclass(frozen=True)
+class TunedResult:
+    """What came of a search on one dataset.
+
+    Attributes:
+        plan: The search.
+        trials: The best trial of each backbone, as a line of its table.
+        result: Test scores of all methods with the settings found.
+        collapsed: Runs by method that end with less than half of the training nodes
+            right.
+    """
+
+    plan: SearchPlan
+    trials: dict[str, dict[str, str]]
+    result: DatasetResult
+    collapsed: dict[str, int]
+
+    @property
+    def verdict(self) -> str:
+        """The best method beside what was expected, in a sentence."""
+        best = max(self.result.results, key=lambda r: r.summary.mean or 0.0)
+        mean = best.summary.mean or 0.0
+        sentence = f"Best mean: {best.method}, {mean:.2f}"
+        if self.plan.expected is None:
+            return f"{sentence}."
+        short = self.plan.expected - mean
+        told = f"{short:.2f} short of it" if short > 0 else "reached"
+        return f"{sentence}; about {self.plan.expected:g} was expected: {told}."
+
+    @property
+    def warning(self) -> str:
+        """Which methods collapse with their backbone's settings; empty if none does."""
+        if not self.collapsed:
+            return ""
+        counts = ", ".join(f"{m} {n}" for m, n in self.collapsed.items())
+        return (
+            "\nRuns that end with less than half of the training nodes right: "
+            f"{counts}. These are not fits that\ngeneralise badly but collapses: with "
+            "the backbone's settings the loss stays near that of guessing\nand decay "
+            "takes the weights away. What a search of the variant's own would find is "
+            "another question.\n"
+        )
+
+
+def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...], Path]:
+    """Write docs/tuned.md from results/tuning/ and results/tuned.csv.
+
+    Args:
+        results: The project's folder of results.
+        docs: Where the page goes.
+
+    Returns:
+        What was found on each dataset that was run, and where the page is.
+
+    Raises:
+        UserError: A file is missing, or runs have other settings than those found.
+    """
+    runs = read_runs(results / TUNED_CSV)
+    found = []
+    for name in search_names():
+        of_one = [run for run in runs if run.dataset == name]
+        if of_one:
+            table = results / TRIALS_FOLDER / f"{name}_trials.csv"
+            found.append(_tuned(load_search(name), of_one, read_trials(table)))
+    if not found:
+        raise UserError(
+            f"{results / TUNED_CSV} has no run on {', '.join(search_names())}; export "
+            "runs of `tempergat compare --recipe tuned/...`"
+        )
+    page = docs / "tuned.md"
+    devices = ", ".join(sorted({run.device for run in runs}))
+    text = [_introduction(devices), *(_section(one) for one in found)]
+    atomic.write_text(page, "\n".join(text))
+    return tuple(found), page
+
+
+def _tuned(
+    plan: SearchPlan, runs: Sequence[Run], lines: Sequence[dict[str, str]]
+) -> TunedResult:
+    best: dict[str, dict[str, str]] = {}
+    for backbone in BACKBONES:
+        scored = [
+            line
+            for line in lines
+            if line["backbone"] == backbone and line["failed"] == "0"
+        ]
+        if not scored:
+            raise UserError(
+                f"the table of trials on {plan.dataset} has none of {backbone}; run "
+                f"`tempergat tune {plan.dataset}`"
+            )
+        best[backbone] = max(scored, key=lambda line: float(line["val_mean"]))
+        _refuse_other_settings(plan, best[backbone], runs)
+    # One metric throughout: these searches are on accuracy.
+    result = dataset_result(runs, PAPER_METHODS, BACKBONE_OF)
+    collapsed = Counter(
+        run.method
+        for run in runs
+        if run.status == "done" and run.scores["last_epoch"].train < 0.5
+    )
+    return TunedResult(plan, best, result, dict(collapsed))
+
+
+def _refuse_other_settings(
+    plan: SearchPlan, trial: dict[str, str], runs: Sequence[Run]
+) -> None:
+    backbone = trial["backbone"]
+    for run in runs:
+        if BACKBONE_OF.get(run.method, run.method) != backbone:
+            continue
+        for name, value in trial.items():
+            if name in run.config and value != "" and str(run.config[name]) != value:
+                raise UserError(
+                    f"{run.method} ran on {plan.dataset} with {name} "
+                    f"{run.config[name]}, but the search found {value}; run "
+                    f"`tempergat compare` with recipe tuned/{plan.dataset} again"
+                )
+
+
+def _introduction(devices: str) -> str:
+    return (
+        "# Tuned recipes\n\n"
+        "Made by `tempergat reproduce tuned` from results/tuning/ and "
+        "results/tuned.csv; edit those, not\nthis page. Settings were searched for "
+        "each backbone by mean validation accuracy (Optuna's TPE\nwith a fixed "
+        "seed), with search space, budget and seeds fixed beforehand in\n"
+        "src/tempergat/searches/; the variants of a backbone take its settings "
+        "unchanged. The seeds of\nthe search are none of those reported. Test scores "
+        "were computed once, afterwards, over seeds\nfrom 0 on, on "
+        f"{devices}.\n"
+    )
+
+
+def _section(tuned: TunedResult) -> str:
+    plan = tuned.plan
+    settings = list(
+        dict.fromkeys(
+            name
+            for block in plan.space.values()
+            for name, values in block.items()
+            if len(values) > 1
+        )
+    )
+    rows = [
+        [
+            backbone,
+            *(line.get(name) or "-" for name in settings),
+            f"{float(line['val_mean']):.2f}",
+        ]
+        for backbone, line in tuned.trials.items()
+    ]
+    seeds = plan.run_seeds
+    return (
+        f"## {plan.dataset}\n\n"
+        f"The best of {plan.trials} trials of each backbone, over seeds {seeds.start} "
+        f"to {seeds.stop - 1}:\n\n"
+        + markdown_rows(["backbone", *settings, "validation"], rows)
+        + f"\n{tuned.verdict}\n\n"
+        + as_markdown(result_table(tuned.result))
+        + tuned.warning
+    )

@@ -1,0 +1,1 @@
+"""Every step of both proofs, checked against simulation."""

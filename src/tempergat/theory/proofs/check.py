@@ -1,0 +1,149 @@
+"""Every step of both proofs against simulation, as one table.
+
+A step is an equality (tested at 99.9 %, Holm over all equalities), a bound (never
+crossed, beyond what rounding and chance allow), a limit (approached step by step) or an
+order (differences on common random numbers). A limit or an order that the sample is too
+small to see is "within noise", neither held nor failed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import norm
+
+from tempergat.stats.bootstrap import Estimate, holm
+from tempergat.theory.tables import Row, Table
+
+LEVEL = 0.999
+HOLDS, FAILS, UNSEEN = "holds", "fails", "within noise"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One checked statement.
+
+    Args:
+        theorem: 1 or 2.
+        step: Where it stands in the proof.
+        claim: The statement.
+        at: Where it was checked.
+        kind: equality, bound, limit or order.
+        expected: What the statement says.
+        seen: The simulated value.
+        low: Lower end of its 99.9 % interval.
+        high: Upper end.
+        p_value: Of the equality; one for the other kinds.
+        verdict: holds, fails or within noise.
+    """
+
+    theorem: int
+    step: str
+    claim: str
+    at: str
+    kind: str
+    expected: float
+    seen: float
+    low: float
+    high: float
+    p_value: float
+    verdict: str
+
+    def row(self) -> Row:
+        """The step as a table row."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Place:
+    """The part of a step that several checks share."""
+
+    theorem: int
+    step: str
+    claim: str
+
+    def equal(self, at: str, seen: Estimate, expected: float) -> Step:
+        """The estimate equals a closed form; judged together with all others."""
+        p_value = float(seen.p_values(expected))
+        return self._step(at, "equality", seen, expected, p_value, HOLDS)
+
+    def at_most(self, at: str, seen: Estimate, bound: float) -> Step:
+        """The estimate does not lie above a bound."""
+        low, _ = normal_interval(seen)
+        verdict = HOLDS if low <= bound else FAILS
+        return self._step(at, "bound", seen, bound, 1.0, verdict)
+
+    def at_least(self, at: str, seen: Estimate, bound: float) -> Step:
+        """The estimate does not lie below a bound."""
+        _, high = normal_interval(seen)
+        verdict = HOLDS if high >= bound else FAILS
+        return self._step(at, "bound", seen, bound, 1.0, verdict)
+
+    def above(self, at: str, seen: Estimate) -> Step:
+        """The estimate, a difference on common random numbers, is positive."""
+        low, high = normal_interval(seen)
+        verdict = HOLDS if low > 0 else FAILS if high < 0 else UNSEEN
+        return self._step(at, "order", seen, 0.0, 1.0, verdict)
+
+    def approach(self, at: Sequence[str], seen: Estimate, limit: float) -> list[Step]:
+        """Estimates along an axis come closer to their limit at every step."""
+        distance = abs(Estimate(seen.value - limit, seen.replicates - limit))
+        verdicts = [HOLDS]
+        for place in range(1, len(at)):
+            change = distance[place] - distance[place - 1]
+            low, _ = normal_interval(change)
+            nearer = HOLDS if change.value < 0 else UNSEEN
+            verdicts.append(FAILS if low > 0 else nearer)
+        return [
+            self._step(where, "limit", seen[place], limit, 1.0, verdicts[place])
+            for place, where in enumerate(at)
+        ]
+
+    def _step(
+        self,
+        at: str,
+        kind: str,
+        seen: Estimate,
+        expected: float,
+        p_value: float,
+        verdict: str,
+    ) -> Step:
+        low, high = normal_interval(seen)
+        return Step(
+            self.theorem,
+            self.step,
+            self.claim,
+            at,
+            kind,
+            expected,
+            float(seen.value),
+            low,
+            high,
+            p_value,
+            verdict,
+        )
+
+
+def normal_interval(seen: Estimate) -> tuple[float, float]:
+    """The 99.9 % interval from the bootstrap's standard error."""
+    half = float(norm.isf((1 - LEVEL) / 2) * seen.standard_error)
+    return float(seen.value) - half, float(seen.value) + half
+
+
+def judged(steps: Sequence[Step]) -> list[Step]:
+    """Judge all equalities together: Holm at 99.9 %."""
+    places = [n for n, step in enumerate(steps) if step.kind == "equality"]
+    adjusted = holm(np.array([steps[n].p_value for n in places]))
+    result = list(steps)
+    for place, value in zip(places, adjusted, strict=True):
+        result[place] = replace(
+            steps[place],
+            p_value=float(value),
+            verdict=HOLDS if value > 1 - LEVEL else FAILS,
+        )
+    return result
+
+
+def table_of(steps: Sequence[Step]) -> Table:
+    """Steps as rows; the p-values are Holm's."""
+    return [step.row() for step in steps]

@@ -1,0 +1,1 @@
+"""Both theorems in numbers, beyond their assumptions, and in real layers."""

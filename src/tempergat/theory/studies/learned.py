@@ -1,0 +1,255 @@
+"""A learned gate and temperature against the oracle: real layers, trained on graphs.
+
+All layers start from the paper's weights. Except in the free variants the projections
+and the attention vector stay there, so that only temperature, gate and classifier
+learn and the logits remain the weighted l1 distance.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from scipy import stats
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from tempergat.data.csbm import csbm
+from tempergat.nn import TemperGATv2Conv
+from tempergat.theory.model import GaussianNoise, MissingNoise, Setting
+from tempergat.theory.studies.layer import Gate, paper_layer
+from tempergat.theory.tables import Row, Table
+
+LEARNING_RATE = 0.05
+GRID = tuple(2.0 ** (half / 2) for half in range(-6, 17))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a layer learns.
+
+    Args:
+        name: Its name in the tables.
+        learns_temperature: Otherwise T = 1.
+        gate: Where the gate stands.
+        oracle: Whether the gate is given what was observed.
+        free: Whether projections and attention vector learn too.
+    """
+
+    name: str
+    learns_temperature: bool
+    gate: Gate = None
+    oracle: bool = False
+    free: bool = False
+
+
+VARIANTS = (
+    Variant("fixed", False),
+    Variant("temperature", True),
+    Variant("gate_first", True, "first"),
+    Variant("post_gate", True, "post"),
+    Variant("oracle_fixed", False, "first", oracle=True),
+    Variant("oracle_temperature", True, "first", oracle=True),
+    Variant("free", True, free=True),
+    Variant("free_gate_first", True, "first", free=True),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One trained layer."""
+
+    temperature: float
+    snr: float
+    accuracy: float
+    gate_observed: float
+    gate_lost: float
+
+
+class _Classifier(nn.Module):
+    def __init__(self, layer: TemperGATv2Conv) -> None:
+        super().__init__()
+        self.layer = layer
+        self.head = nn.Linear(layer.out_channels, 2)
+
+    def forward(self, inputs: Tensor, edge_index: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.layer(inputs, edge_index))
+        return logits
+
+
+def learned_study(
+    setting: Setting,
+    noises: Sequence[GaussianNoise | MissingNoise],
+    *,
+    nodes: int,
+    seeds: Sequence[int],
+    steps: int,
+    progress: Callable[[str], None] = lambda part: None,
+) -> Table:
+    """Train every variant on the same graphs.
+
+    Args:
+        setting: Signal, weights and intensities; degrees are the graph's own, with the
+            setting's degree as their mean.
+        noises: What befalls the features.
+        nodes: Nodes of each graph.
+        seeds: One graph and one initialisation each.
+        steps: Training steps.
+        progress: Told what is being trained.
+
+    Returns:
+        Means over seeds with 95 % t-intervals.
+    """
+    table: Table = []
+    for noise in noises:
+        # Without lost coordinates the oracle's gate is open everywhere.
+        lossy = isinstance(noise, MissingNoise)
+        variants = [variant for variant in VARIANTS if lossy or not variant.oracle]
+        runs: dict[str, list[Outcome]] = {variant.name: [] for variant in variants}
+        best: dict[bool, list[float]] = {False: [], True: []}
+        for seed in seeds:
+            progress(f"{_named(noise)}, graph {seed}")
+            data = sample_graph(setting, noise, nodes, seed)
+            for variant in variants:
+                runs[variant.name].append(train(setting, data, variant, seed, steps))
+            for oracle in best:
+                best[oracle].append(best_temperature(setting, data, oracle))
+        for variant in variants:
+            row: Row = {"noise": _named(noise), "variant": variant.name}
+            outcomes = runs[variant.name]
+            for name in ("temperature", "snr", "accuracy"):
+                row |= _over_seeds(name, [getattr(run, name) for run in outcomes])
+            row |= _over_seeds("snr_best_temperature", best[variant.oracle])
+            row |= _over_seeds("gate_observed", [run.gate_observed for run in outcomes])
+            row |= _over_seeds("gate_lost", [run.gate_lost for run in outcomes])
+            table.append(row | {"graphs": len(outcomes)})
+    return table
+
+
+def train(
+    setting: Setting, data: Data, variant: Variant, seed: int, steps: int
+) -> Outcome:
+    """Train one variant and test it as it was at its least validation loss."""
+    torch.manual_seed(seed)
+    layer = paper_layer(
+        setting,
+        "layer" if variant.learns_temperature else 1.0,
+        variant.gate,
+        oracle=variant.oracle,
+    ).float()
+    for name, parameter in layer.named_parameters():
+        learns = name.startswith("lin_gate") and not variant.oracle
+        parameter.requires_grad_(learns or name == "theta" or variant.free)
+    model = _Classifier(layer)
+    inputs, labels = _inputs(data, variant.oracle), data.y
+    optimiser = torch.optim.Adam(
+        [p for p in model.parameters() if p.requires_grad], lr=LEARNING_RATE
+    )
+    least, kept = float("inf"), model.state_dict()
+    for _ in range(steps):
+        losses = F.cross_entropy(
+            model(inputs, data.edge_index), labels, reduction="none"
+        )
+        validation = float(losses[data.val_mask].detach().mean())
+        if validation < least:
+            least, kept = validation, copy.deepcopy(model.state_dict())
+        optimiser.zero_grad()
+        torch.autograd.backward(losses[data.train_mask].mean())
+        optimiser.step()
+    model.load_state_dict(kept)
+    with torch.no_grad():
+        right = model(inputs, data.edge_index).argmax(dim=1) == labels
+        return Outcome(
+            float(layer.temperature),
+            label_snr(layer, inputs, data),
+            float(right[data.test_mask].double().mean()),
+            *_gate_means(layer, inputs, data, variant),
+        )
+
+
+def label_snr(layer: TemperGATv2Conv, inputs: Tensor, data: Data) -> float:
+    """The paper's SNR over test nodes with more than one neighbour."""
+    _, ((source, target), attention) = layer(
+        inputs, data.edge_index, return_attention_weights=True
+    )
+    sign = 2 * data.y.double() - 1
+    score = torch.zeros_like(sign)
+    score.index_add_(0, target, attention.squeeze(1) * sign[source])
+    degree = torch.bincount(target, minlength=len(sign))
+    kept = data.test_mask & (degree > 1)
+    above, below = score[kept & (data.y == 1)], score[kept & (data.y == 0)]
+    return float((above.mean() - below.mean()) / (above.var() + below.var()).sqrt())
+
+
+def best_temperature(setting: Setting, data: Data, oracle: bool) -> float:
+    """The temperature of highest label SNR on a graph, logits being the paper's."""
+    gate: Gate = "first" if oracle else None
+    inputs = _inputs(data, oracle)
+    with torch.no_grad():
+        heights = [
+            label_snr(
+                paper_layer(setting, value, gate, oracle=oracle).float(), inputs, data
+            )
+            for value in GRID
+        ]
+    return float(GRID[int(np.argmax(heights))])
+
+
+def _inputs(data: Data, oracle: bool) -> Tensor:
+    if not oracle:
+        return torch.as_tensor(data.x)
+    return torch.cat([data.x, data.observed.float()], dim=1)
+
+
+def _gate_means(
+    layer: TemperGATv2Conv, inputs: Tensor, data: Data, variant: Variant
+) -> tuple[float, float]:
+    """Mean gate on observed and on lost coordinates; both NaN without a gate."""
+    if variant.gate is None:
+        return float("nan"), float("nan")
+    gate = layer.gate_values(inputs)
+    assert isinstance(gate, Tensor)
+    observed = torch.cat([data.observed, data.observed], dim=1).bool()
+    lost = gate[~observed]
+    return float(gate[observed].mean()), (
+        float(lost.mean()) if len(lost) else float("nan")
+    )
+
+
+def sample_graph(
+    setting: Setting, noise: GaussianNoise | MissingNoise, nodes: int, seed: int
+) -> Data:
+    """A graph whose neighbourhoods follow a setting, on average."""
+    mean_degree = setting.degree.counts[0]
+    scale = 2 * mean_degree / (setting.a + setting.b)
+    data: Data = csbm(
+        n=nodes,
+        a=setting.a * scale,
+        b=setting.b * scale,
+        mu=setting.signal,
+        d=len(setting.signal),
+        sigma=noise.sigma if isinstance(noise, GaussianNoise) else 0.0,
+        rho=0.0 if isinstance(noise, GaussianNoise) else noise.rho,
+        tau=1.0 if isinstance(noise, GaussianNoise) else noise.tau,
+        seed=seed,
+    ).data
+    return data
+
+
+def _named(noise: GaussianNoise | MissingNoise) -> str:
+    if isinstance(noise, GaussianNoise):
+        return f"gaussian sigma={noise.sigma:g}"
+    return f"missing rho={noise.rho:g} tau={noise.tau:g}"
+
+
+def _over_seeds(name: str, values: Sequence[float]) -> Row:
+    """Mean and 95 % t-interval."""
+    array = np.asarray(values)
+    mean = float(array.mean())
+    half = float("nan")
+    if len(array) > 1:
+        error = float(array.std(ddof=1)) / len(array) ** 0.5
+        half = float(stats.t.ppf(0.975, len(array) - 1)) * error
+    return {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}

@@ -1,0 +1,30 @@
+"""Training: one run, or many seeds at once."""
+
+from tempergat.training.config import (
+    SELECTION_RULES,
+    Recipe,
+    RunConfig,
+    load_recipe,
+    recipe_names,
+)
+from tempergat.training.grouping import even_groups, group_size
+from tempergat.training.run import RunResult, train_group
+from tempergat.training.single import predict, train_single
+from tempergat.training.trackers import TensorBoardTracker, Tracker, WandbTracker
+
+__all__ = [
+    "SELECTION_RULES",
+    "Recipe",
+    "RunConfig",
+    "RunResult",
+    "TensorBoardTracker",
+    "Tracker",
+    "WandbTracker",
+    "even_groups",
+    "group_size",
+    "load_recipe",
+    "predict",
+    "recipe_names",
+    "train_group",
+    "train_single",
+]

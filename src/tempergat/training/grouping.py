@@ -1,0 +1,64 @@
+"""How many seeds are trained at once."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+
+from tempergat.data import Dataset
+from tempergat.nn.methods import METHODS
+from tempergat.training.config import RunConfig
+
+# Memory a group may take. Constants, not what happens to be free, so that seeds fall
+# into the same groups whenever a study goes on.
+_CUDA_BUDGET_BYTES = 32 * 2**30
+# On a CPU speed is the limit: beyond about this size per tensor, the C library takes
+# fresh pages for each, and 50 seeds at once are slower than several groups.
+_CPU_TENSOR_BYTES = 16 * 2**20
+
+_FLOAT_BYTES = 4
+# How many tensors of each kind a training step holds at its peak, with room to spare.
+_NODE_TENSORS = 8
+_EDGE_TENSORS = 4
+_FEATURE_TENSORS = 3
+_PARAMETER_TENSORS = 6
+
+
+def group_size(dataset: Dataset, config: RunConfig, device: torch.device) -> int:
+    """How many seeds of one method are trained at once, at least 1.
+
+    A fixed function of the graph, the settings and the kind of device.
+    """
+    if torch.device(device).type == "cuda":
+        size = _CUDA_BUDGET_BYTES // bytes_per_seed(dataset, config)
+    else:
+        nodes = int(dataset.data.x.size(0))
+        size = _CPU_TENSOR_BYTES // (nodes * config.hidden_channels * _FLOAT_BYTES)
+    return max(1, size)
+
+
+def even_groups(seeds: Sequence[int], most: int) -> list[Sequence[int]]:
+    """Seeds cut into as few groups of at most so many as can be, of about one size."""
+    count = -(-len(seeds) // most)
+    cuts = [-(-len(seeds) * number // max(count, 1)) for number in range(count + 1)]
+    return [seeds[a:b] for a, b in pairwise(cuts)]
+
+
+def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
+    """An estimate of the memory that one more seed in a group takes."""
+    method = METHODS[config.method]
+    x, edge_index = dataset.data.x, dataset.data.edge_index
+    nodes, inputs = (int(size) for size in x.shape)
+    edges = int(edge_index.size(1))
+    hidden = config.hidden_channels
+    projections = 1 + (method.backbone == "gatv2") + (method.gate is not None)
+    node_values = nodes * hidden * config.num_layers * (_NODE_TENSORS + projections)
+    edge_values = edges * config.heads * config.num_layers * _EDGE_TENSORS
+    feature_values = 0
+    if config.feature_dropout > 0.0:
+        sparse = x.layout == torch.sparse_csr
+        stored = int(x.values().numel()) if sparse else nodes * inputs
+        feature_values = stored * _FEATURE_TENSORS
+    weights = (inputs + hidden * (config.num_layers - 1)) * hidden * projections
+    values = node_values + edge_values + feature_values + weights * _PARAMETER_TENSORS
+    return values * _FLOAT_BYTES

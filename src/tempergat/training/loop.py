@@ -1,0 +1,180 @@
+"""The training loop: full-batch, evaluated after every step.
+
+Everything an epoch needs or leaves behind is a tensor on the device, and no value is
+read back before the end, so that a GPU never waits for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tempergat.training.allocation import memory_kept
+from tempergat.training.capture import replayed
+from tempergat.training.config import RunConfig
+from tempergat.training.optimizer import make_adam
+from tempergat.training.seeds import SeedGroup, State
+from tempergat.training.task import SPLITS
+
+# The columns of `Training.history`.
+COLUMNS = ("loss", "val_loss", *SPLITS)
+
+
+class Training:
+    """A group of runs under way.
+
+    Args:
+        group: The models.
+        config: Their settings.
+
+    Attributes:
+        epoch: How many epochs are done, 0-d.
+        history: Training loss, validation loss and scores after each epoch,
+            float64, [epochs, seeds, columns].
+        failed_epoch: The epoch at which a seed's loss stopped being a number, or 0.
+        best: Parameters and buffers of each seed at its epoch selected so far.
+    """
+
+    def __init__(self, group: SeedGroup, config: RunConfig) -> None:
+        device, seeds = group.task.device, len(group.seeds)
+        self.group = group
+        self.config = config
+        self.optimizer = make_adam(group.parameters, config)
+        self.epoch = torch.zeros((), dtype=torch.int64, device=device)
+        self.history = torch.full(
+            (config.epochs, seeds, len(COLUMNS)),
+            torch.nan,
+            dtype=torch.float64,
+            device=device,
+        )
+        self.failed_epoch = torch.zeros(seeds, dtype=torch.int64, device=device)
+        self.best_merit = torch.full(
+            (seeds,), -torch.inf, dtype=torch.float64, device=device
+        )
+        self.best: State = {k: v.detach().clone() for k, v in self.current.items()}
+        self.epochs_done = 0
+        self._advance: Callable[[], None] | None = None
+
+    @property
+    def current(self) -> State:
+        """Parameters and buffers as they are now."""
+        return {**self.group.parameters, **self.group.buffers}
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether no seed has a loss to go on with; waits for the device."""
+        return bool(self.failed_epoch.all())
+
+    def run(
+        self,
+        until: int | None = None,
+        on_epoch: Callable[[int], None] | None = None,
+    ) -> None:
+        """Trains on.
+
+        Args:
+            until: The epoch to stop after; the last one when left out.
+            on_epoch: Called with each epoch's number, from 1. On a GPU the epoch may
+                still be under way.
+        """
+        last = self.config.epochs if until is None else min(until, self.config.epochs)
+        left = last - self.epochs_done
+        device = self.group.task.device
+        if self._advance is None:
+            self._advance = replayed(
+                self._one_epoch, device, times=self.config.epochs - self.epochs_done
+            )
+        with memory_kept(device):
+            for _ in range(left):
+                # Where asking costs nothing, epochs that cannot count are spared.
+                if device.type == "cpu" and self.all_failed:
+                    break
+                self._advance()
+                self.epochs_done += 1
+                if on_epoch is not None:
+                    on_epoch(self.epochs_done)
+        if self.epochs_done == self.config.epochs:
+            # A recording keeps an epoch's memory for as long as it lives.
+            self._advance = None
+
+    def _one_epoch(self) -> None:
+        self.optimizer.zero_grad()
+        losses = self.group.losses(self.epoch)
+        losses.sum().backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        val_loss, scores = self.group.scores()
+        self._record(losses.detach(), val_loss, scores)
+
+    @torch.no_grad()
+    def _record(self, losses: Tensor, val_loss: Tensor, scores: Tensor) -> None:
+        row = torch.cat([torch.stack([losses, val_loss], dim=1), scores], dim=1)
+        self.history.index_copy_(0, self.epoch.view(1), row.unsqueeze(0))
+        self.epoch += 1
+        # The validation loss tells of the step just made, the last one included.
+        finite = losses.isfinite() & val_loss.isfinite()
+        fails = ~finite & (self.failed_epoch == 0)
+        self.failed_epoch += fails * self.epoch
+        merit = {
+            "best_val_accuracy": scores[:, SPLITS.index("val")],
+            "best_val_loss": -val_loss,
+            "last_epoch": self.epoch.double().expand_as(val_loss),
+        }[self.config.selection]
+        # Strictly better, so that the first of equal epochs is kept.
+        better = (merit > self.best_merit) & (self.failed_epoch == 0)
+        self.best_merit.copy_(torch.where(better, merit, self.best_merit))
+        for name, value in self.current.items():
+            mask = better.view(-1, *[1] * (value.dim() - 1))
+            self.best[name].copy_(torch.where(mask, value, self.best[name]))
+
+    def state(self) -> State:
+        """Every tensor that determines how the training goes on."""
+        adam = {
+            f"adam.{name}.{key}": value
+            for name, parameter in self.group.parameters.items()
+            for key, value in self.optimizer.state[parameter].items()
+        }
+        return {
+            **{f"current.{name}": t.detach() for name, t in self.current.items()},
+            **{f"best.{name}": value for name, value in self.best.items()},
+            **adam,
+            "epoch": self.epoch,
+            "history": self.history,
+            "failed_epoch": self.failed_epoch,
+            "best_merit": self.best_merit,
+        }
+
+    @torch.no_grad()
+    def load_state(self, state: State) -> None:
+        """Goes back to where `state` was taken."""
+        for name, parameter in self.group.parameters.items():
+            moments = {
+                key: state[f"adam.{name}.{key}"].to(parameter.device, copy=True)
+                for key in ("step", "exp_avg", "exp_avg_sq")
+                if f"adam.{name}.{key}" in state
+            }
+            if moments:
+                self.optimizer.state[parameter] = moments
+        for name, value in self.state().items():
+            if not name.startswith("adam."):
+                value.copy_(state[name])
+        self.epochs_done = int(self.epoch)
+        # What was recorded works on the optimiser's former state.
+        self._advance = None
+
+
+def chosen_epochs(history: np.ndarray) -> dict[str, int]:
+    """The epoch, from 1, that each selection rule chooses for one seed.
+
+    Args:
+        history: One seed's rows of `Training.history`, [epochs, columns].
+    """
+    columns = dict(zip(COLUMNS, history.T, strict=True))
+    # numpy's argmax and argmin return the first of equal values.
+    return {
+        "best_val_accuracy": int(np.argmax(columns["val"])) + 1,
+        "last_epoch": len(history),
+        "best_val_loss": int(np.argmin(columns["val_loss"])) + 1,
+    }

@@ -1,0 +1,265 @@
+"""Many seeds of one method as one vectorised computation.
+
+Parameters of all seeds are stacked along a first dimension and the model is mapped
+over it; the attention op folds that dimension into its heads. Seeds share no
+arithmetic, so one that diverges does not touch the others. A single run is a group of
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+from torch.utils._pytree import tree_map
+
+from tempergat.base.errors import UserError
+from tempergat.nn.gate import gate_penalty
+from tempergat.nn.methods import METHODS
+from tempergat.nn.models import NodeClassifier, build_model
+from tempergat.nn.projection import Features
+from tempergat.nn.temperature import temperature_of
+from tempergat.ops.random import fold_in
+from tempergat.training.config import RunConfig
+from tempergat.training.evaluate import METRICS, cross_entropy
+from tempergat.training.task import SPLITS, Task
+
+State = dict[str, Tensor]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class LayerValues:
+    """What the seeds of a group have learned, [seeds, layers] each.
+
+    Attributes:
+        temperatures: Temperatures; no columns for methods without.
+        gate_means: Mean gates in evaluation; no columns for methods without.
+    """
+
+    temperatures: Tensor
+    gate_means: Tensor
+
+
+def single_model(
+    config: RunConfig, in_channels: int, num_classes: int, seed: int
+) -> NodeClassifier:
+    """The model of one run before its first step; torch's generator is left alone.
+
+    Raises:
+        UserError: The seed or a setting is one that no model can be made with.
+    """
+    with _seeded(seed):
+        try:
+            return build_model(
+                config.method,
+                in_channels,
+                config.hidden_channels,
+                num_classes,
+                config.num_layers,
+                config.heads,
+                out_heads=config.out_heads,
+                dropout=config.feature_dropout,
+                attention_dropout=config.attention_dropout,
+                act=config.act,
+                norm=config.norm,
+                jk=config.jk,
+                residual=config.residual,
+                init_temp=config.init_temp,
+                gate_bias_init=config.gate_bias_init,
+            )
+        except ValueError as error:
+            raise UserError(f"settings of {config.method}: {error}") from error
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    if not 0 <= seed < 2**63:
+        raise UserError(f"seed is {seed}; give 0 or a positive number below 2**63")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _initial_states(model: NodeClassifier, seeds: Sequence[int]) -> State:
+    """What `single_model` gives each of the seeds, stacked.
+
+    Making a layer draws nothing that counts and takes long; one is made and drawn anew.
+    """
+    states = []
+    for seed in seeds:
+        with _seeded(seed):
+            model.reset_parameters()
+        states.append({k: v.clone() for k, v in model.state_dict().items()})
+    return {name: torch.stack([s[name] for s in states]) for name in states[0]}
+
+
+class SeedGroup:
+    """The models of several seeds, stacked.
+
+    Args:
+        task: What they learn.
+        config: Their settings.
+        seeds: The seeds, one model each.
+        features: Features of each seed's own, in place of the task's, in one or more
+            variants: [seeds, variants, nodes, in_channels]. A seed then has one run
+            per variant, from the same weights and with the same dropout masks.
+
+    Attributes:
+        seeds: The seed of each run; a seed's variants follow each other.
+        model: The model whose layers every run goes through.
+        parameters: The models' parameters by name, [runs, ...] each.
+        buffers: Their buffers, likewise.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        config: RunConfig,
+        seeds: Sequence[int],
+        features: Tensor | None = None,
+    ) -> None:
+        if not seeds:
+            raise UserError("no seeds were given; give at least one")
+        variants = 1
+        if features is not None:
+            variants = features.size(1)
+            expected = (len(seeds), variants, *task.x.shape)
+            if features.shape != expected:
+                raise ValueError(
+                    f"features have shape {list(features.shape)}; give "
+                    f"[seeds, variants, nodes, in_channels], {list(expected)}"
+                )
+        self.model = single_model(config, task.in_channels, task.num_classes, seeds[0])
+        self.task = task
+        self.config = config
+        self.seeds = tuple(seed for seed in seeds for _ in range(variants))
+        state = {
+            name: value.repeat_interleave(variants, 0).to(task.device)
+            for name, value in _initial_states(self.model, seeds).items()
+        }
+        # From here on the values in it are not used: every call brings its own.
+        self.model.to(task.device)
+        names = {name for name, _ in self.model.named_parameters()}
+        self.parameters: State = {
+            name: value.requires_grad_()
+            for name, value in state.items()
+            if name in names
+        }
+        self.buffers: State = {k: v for k, v in state.items() if k not in names}
+        self._features = features
+        self._seed_tensor = torch.tensor(list(seeds), device=task.device)
+        self._gated = METHODS[config.method].gate is not None
+
+    def losses(self, step: Tensor) -> Tensor:
+        """Each seed's training loss, with gradients, [seeds].
+
+        Args:
+            step: 0-d int64; with a run's seed, it fixes the run's dropout masks.
+        """
+        task = self.task
+        nodes, labels = task.nodes["train"], task.labels["train"]
+
+        def loss(state: State, seed: Tensor, x: Features) -> Tensor:
+            logits = self._logits(state, x, fold_in(seed, step))
+            total = cross_entropy(logits.index_select(0, nodes), labels)
+            if self._gated:
+                penalty = gate_penalty(self.model)
+                total = total + self.config.gate_penalty * penalty
+            return total
+
+        self.model.train()
+        return self._over_runs(loss, {**self.parameters, **self.buffers})
+
+    @torch.no_grad()
+    def scores(self) -> tuple[Tensor, Tensor]:
+        """Each seed's validation loss, [seeds], and its scores, [seeds, splits]."""
+        task = self.task
+        metric = METRICS[task.metric]
+
+        def evaluate(state: State, seed: Tensor, x: Features) -> tuple[Tensor, Tensor]:
+            logits = self._logits(state, x)
+            val_loss = cross_entropy(
+                logits.index_select(0, task.nodes["val"]), task.labels["val"]
+            )
+            predicted = logits.argmax(dim=-1)
+            found = [
+                metric(predicted.index_select(0, task.nodes[split]), task.labels[split])
+                for split in SPLITS
+            ]
+            return val_loss.double(), torch.stack(found)
+
+        self.model.eval()
+        return self._over_runs(evaluate, {**self.parameters, **self.buffers})
+
+    def layer_values(self, state: State) -> LayerValues:
+        """Temperatures and mean gates of all seeds at given parameters and buffers."""
+        thetas = [f"convs.{layer}.theta" for layer in range(len(self.model.convs))]
+        temperatures = [
+            temperature_of(state[name].detach()) for name in thetas if name in state
+        ]
+
+        def gate_means(model: NodeClassifier) -> Tensor:
+            convs: Any = model.convs
+            return torch.stack([conv.gate_means.take() for conv in convs])
+
+        nothing = torch.empty(len(self.seeds), 0, device=self.task.device)
+        return LayerValues(
+            torch.stack(temperatures, dim=1) if temperatures else nothing,
+            self.observe(state, gate_means) if self._gated else nothing,
+        )
+
+    def observe(self, state: State, look: Callable[[NodeClassifier], Result]) -> Result:
+        """What each run's layers have left behind after a pass in evaluation.
+
+        Args:
+            state: Parameters and buffers, like `Training.best`.
+            look: Takes the model and returns what its layers, or forward hooks on
+                them, have kept of the pass.
+
+        Returns:
+            What `look` returned, for all runs: [runs, ...].
+        """
+
+        def passed(state: State, seed: Tensor, x: Features) -> Result:
+            # Layers note their mean gates only where a gradient could come of it.
+            with torch.enable_grad():
+                self._logits(state, x)
+            return look(self.model)
+
+        self.model.eval()
+        return self._over_runs(passed, {k: v.detach() for k, v in state.items()})
+
+    def _logits(
+        self, state: State, x: Features, dropout_seed: Tensor | None = None
+    ) -> Tensor:
+        logits: Tensor = functional_call(
+            self.model, state, (x, self.task.graph), {"dropout_seed": dropout_seed}
+        )
+        return logits
+
+    def _over_runs(
+        self, function: Callable[[State, Tensor, Features], Result], state: State
+    ) -> Result:
+        """A function of a run's state, seed and features, mapped over all runs."""
+        if self._features is None:
+            x = self.task.x
+            mapped = vmap(lambda s, seed: function(s, seed, x), randomness="error")
+            result: Result = mapped(state, self._seed_tensor)
+            return result
+        shape = self._features.shape[:2]
+        # Variants inside seeds: what depends on the seed alone, the dropout masks, is
+        # computed once for all of a seed's variants.
+        variants = vmap(function, in_dims=(0, None, 0), randomness="error")
+        found = vmap(variants, randomness="error")(
+            {k: v.reshape(*shape, *v.shape[1:]) for k, v in state.items()},
+            self._seed_tensor,
+            self._features,
+        )
+        flat: Result = tree_map(lambda value: value.flatten(0, 1), found)
+        return flat

@@ -1,0 +1,148 @@
+"""A dataset made ready for training: checked, and on its device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tempergat.base.errors import UserError
+from tempergat.data import Dataset, normalize_rows
+from tempergat.data.features import density
+from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
+from tempergat.nn.projection import Features
+from tempergat.ops.graph import Graph
+from tempergat.ops.sparse import SparseFeatures
+from tempergat.training.config import RunConfig
+
+SPLITS = ("train", "val", "test")
+_SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
+# Features with a smaller share of non-zeros are used as sparse, however they are kept:
+# dropout, above all, then has so much less to do.
+_SPARSE_DENSITY = 0.2
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every epoch reads.
+
+    Attributes:
+        x: Features of all nodes.
+        graph: The edges.
+        nodes: The nodes of each split.
+        labels: The classes of the nodes of each split.
+        in_channels: Features per node.
+        num_classes: Number of classes.
+        metric: Which of ``METRICS`` is reported.
+        device: Where all of this is.
+    """
+
+    x: Features
+    graph: Graph
+    nodes: dict[str, Tensor]
+    labels: dict[str, Tensor]
+    in_channels: int
+    num_classes: int
+    metric: str
+    device: torch.device
+
+
+def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
+    """Prepares a dataset for runs with these settings.
+
+    Raises:
+        UserError: The dataset or the settings are of a kind that is not trained here,
+            or nothing could be learned or chosen from the split.
+    """
+    refuse_other_training(dataset, config)
+    x = features_of(dataset, config, device)
+    nodes, labels = _splits(dataset)
+    return Task(
+        x=x,
+        graph=graph_of(dataset, device),
+        nodes={split: found.to(device) for split, found in nodes.items()},
+        labels={split: found.to(device) for split, found in labels.items()},
+        in_channels=x.size(1),
+        num_classes=dataset.num_classes,
+        metric=dataset.metric,
+        device=device,
+    )
+
+
+def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
+    """Raises unless the run is full-batch on a homogeneous graph with features.
+
+    Raises:
+        UserError: It is not.
+    """
+    if dataset.is_heterogeneous:
+        raise UserError(
+            f"{dataset.name} has several node types; training is full-batch on "
+            f"homogeneous graphs, so choose one of those"
+        )
+    if config.training != "full":
+        raise UserError(
+            f"the settings of {config.method} say training: {config.training}; "
+            f"training is full-batch, so use a recipe with training: full"
+        )
+    if getattr(dataset.data, "x", None) is None:
+        raise UserError(f"{dataset.name} has no node features x; add some")
+    if dataset.data.x.size(1) == 0:
+        raise UserError(f"{dataset.name} has 0 features per node; give it some")
+
+
+def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Features:
+    """The features of all nodes, as the settings want them; sparse where that pays."""
+    x: Tensor = dataset.data.x
+    if config.normalize_features:
+        x = normalize_rows(x)
+    if x.layout == torch.strided:
+        x = x.float()
+        if density(x) >= _SPARSE_DENSITY:
+            return x.to(device)
+        features = SparseFeatures.from_torch(x)
+    else:
+        elements = (x.crow_indices(), x.col_indices(), x.values().float())
+        features = SparseFeatures(*elements, x.size(1))
+    return features.to(device)
+
+
+def graph_of(dataset: Dataset, device: torch.device) -> Graph:
+    """The edges, sorted once for all layers and epochs."""
+    return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
+
+
+def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    y = dataset.data.y
+    nodes = {}
+    for split in SPLITS:
+        mask = dataset.data[f"{split}_mask"] & (y >= 0)
+        nodes[split] = mask.nonzero().squeeze(1)
+        if nodes[split].numel() == 0:
+            raise UserError(
+                f"{dataset.name} has no labelled {_SPLIT_WORDS[split]} nodes; "
+                + _remedy_for_empty_part(y)
+            )
+    labels = {split: y[found] for split, found in nodes.items()}
+    seen = labels["train"].unique()
+    if dataset.num_classes < 2 or seen.numel() < 2:
+        raise UserError(
+            f"all {labels['train'].numel()} training nodes of {dataset.name} are of "
+            f"class {int(seen[0])}; a classifier needs at least two classes"
+        )
+    return nodes, labels
+
+
+def _remedy_for_empty_part(y: Tensor) -> str:
+    labelled = int((y >= 0).sum())
+    made = make_split(y.cpu().numpy(), DEFAULT_SPLIT, DEFAULT_SPLIT_SEED)
+    if all(mask.any() for mask in made.values()):
+        return (
+            f"make a split of its {labelled} labelled nodes with --split "
+            f"{DEFAULT_SPLIT}"
+        )
+    return (
+        f"its {labelled} labelled nodes are too few for --split {DEFAULT_SPLIT}, so "
+        "label more"
+    )

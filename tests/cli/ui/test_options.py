@@ -1,0 +1,75 @@
+"""What several commands take."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tempergat.base.errors import UserError
+from tempergat.cli.ui.options import did_you_mean, require_writable, resume_command
+from tempergat.cli.ui.progress import duration
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
+)
+def test_times_are_told_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_only_near_words_are_suggested() -> None:
+    assert did_you_mean("gatv", ["gcn", "gat", "gatv2"]).startswith("did you mean gat")
+    assert did_you_mean("xyz", ["gcn", "gat"]) == ""
+
+
+def test_the_command_to_go_on_is_the_one_that_was_typed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "bin" / "tempergat"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    typed = ["compare", "my graph", "--runs", "3"]
+    monkeypatch.setattr(sys, "argv", [str(program), *typed])
+    monkeypatch.setenv("PATH", "")
+    assert resume_command() == f"{program} compare 'my graph' --runs 3"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert resume_command() == "tempergat compare 'my graph' --runs 3"
+
+
+def test_a_folder_that_could_be_made_is_writable(tmp_path: Path) -> None:
+    require_writable(tmp_path / "new" / "deeper")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(UserError, match=r"taken is a file; choose another.*--out"):
+        require_writable(tmp_path / "taken" / "out")
+
+
+def test_a_read_only_folder_is_refused() -> None:
+    # Root may write anywhere, so ask as somebody else, and not below pytest's own
+    # folder, which nobody else may enter.
+    code = (
+        "import os, sys\nfrom pathlib import Path\n"
+        "from tempergat.cli.ui.options import require_writable\n"
+        "from tempergat.base.errors import UserError\n"
+        "if os.geteuid() == 0:\n    os.setuid(65534)\n"
+        "try:\n    require_writable(Path(sys.argv[1]))\n"
+        "except UserError as error:\n    print(error)\n"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", code, folder / "out"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        folder.chmod(0o755)
+    assert "is read-only; choose another folder with --out" in done.stdout, done

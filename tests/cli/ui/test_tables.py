@@ -1,0 +1,87 @@
+"""Tables fit the terminal, and progress shows where a sweep stands."""
+
+import io
+import re
+
+from rich.console import Console
+from rich.text import Text
+
+from tempergat.cli.ui.progress import make_display
+from tempergat.cli.ui.tables import layout
+from tempergat.study.engine.sweep import Progress
+from tests.support.made_up_runs import failed_run, run
+
+COLUMNS = ("method", "accuracy", "95 % interval", "runs", "p", "d", "verdict")
+ROWS = (
+    ("gat", "81.00 ± 0.50", "80.50 to 81.50", "10", "-", "-", "baseline"),
+    ("temp_gated", "82.00 ± 0.50", "81.50 to 82.50", "10", "0.020", "+1.2", "better"),
+)
+
+
+def test_words_stand_left_and_numbers_right() -> None:
+    heading, rule, gat, gated = layout(COLUMNS, ROWS, 200).plain.splitlines()
+    assert heading.startswith("method ")
+    assert set(rule) == {"─"}
+    assert gat.startswith("gat     ")
+    assert gated.endswith("0.020  +1.2  better")
+    assert gat.index("10") == gated.index("10")
+
+
+def test_a_narrow_terminal_loses_the_least_important_columns() -> None:
+    for width in range(40, 90):
+        table = layout(COLUMNS, ROWS, width).plain
+        assert max(map(len, table.splitlines())) <= max(width, 37)
+        assert "verdict" in table
+        assert "82.00 ± 0.50" in table
+    assert " d " not in layout(COLUMNS, ROWS, 70).plain
+    assert "80.50 to 81.50" not in layout(COLUMNS, ROWS, 40).plain
+
+
+def test_verdicts_are_coloured() -> None:
+    styles = {str(span.style) for span in layout(COLUMNS, ROWS, 200).spans}
+    assert "green" in styles
+    assert isinstance(layout(COLUMNS, ROWS, 200), Text)
+
+
+def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
+    file = io.StringIO()
+    console = Console(
+        file=file, force_terminal=terminal, width=100, _environ={"TERM": kind}
+    )
+    display = make_display(
+        console, ("gat", "gatv2"), 2, "best_val_accuracy", quiet=quiet
+    )
+    with display:
+        display(Progress(None, 0, 4))
+        display(Progress("gat", 0, 4, 2, epoch=7, epochs=9))
+        new = (run("gat", 0, 0.8), run("gat", 1, 0.82))
+        display(Progress("gat", 2, 4, 2, epochs=9, new=new, time_left_s=65.0))
+        display(Progress("gatv2", 2, 4, 2, epochs=9, time_left_s=65.0, waiting=True))
+        new = (run("gatv2", 0, 0.7), failed_run("gatv2", 1))
+        display(Progress("gatv2", 4, 4, 2, epochs=9, new=new, time_left_s=0.0))
+    return file.getvalue()
+
+
+def test_lines_tell_scores_counts_and_time_left() -> None:
+    assert _shown(terminal=False).splitlines() == [
+        "gat: 81.00 ± 1.41 over 2 runs; 2 of 4 runs, about 1 min 5 s left",
+        "gatv2: waiting for another process to finish it",
+        "gatv2: 70.00 over 1 run, 1 failed; 4 of 4 runs",
+    ]
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines() -> None:
+    assert _shown(terminal=True, kind="dumb") == _shown(terminal=False)
+
+
+def test_the_live_table_ends_with_all_and_leaves_nothing_behind() -> None:
+    shown = _shown(terminal=True)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+    assert "81.00 ± 1.41" in plain
+    assert "best so far gat 81.00" in plain
+    assert "1 failed" in plain
+    assert shown.rstrip("\r\n").endswith("\x1b[2K")
+
+
+def test_quiet_is_silent_everywhere() -> None:
+    assert _shown(terminal=True, quiet=True) == _shown(False, quiet=True) == ""

@@ -1,0 +1,377 @@
+"""Every dataset that must be downloaded, end to end, from small archives."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import HeteroData
+from torch_geometric.transforms import ToUndirected
+
+from tempergat.base.errors import UserError
+from tempergat.data import Dataset
+from tempergat.data.catalog.entries import CATALOG, Entry
+from tempergat.data.loading import load_entry
+from tempergat.data.readers.ogb import even_quantiles
+from tempergat.data.readers.pokec import CLUB_TYPES
+from tests.data.conftest import Server
+from tests.support import raw_layouts
+
+pytestmark = pytest.mark.usefixtures("no_mirror")
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def served(server: Server, name: str, nodes: int, *contents: bytes) -> Entry:
+    """The entry of a dataset, its files coming from the test's server."""
+    entry = CATALOG[name]
+    files = []
+    for file, content in zip(entry.files, contents, strict=True):
+        server.files[file.name] = content
+        files.append(dataclasses.replace(file, url=f"{server.url}/{file.name}"))
+    return dataclasses.replace(entry, files=tuple(files), num_nodes=nodes)
+
+
+def nodes_of(store: object, mask: str) -> list[int]:
+    return store[mask].nonzero().flatten().tolist()  # type: ignore[index,no-any-return]
+
+
+EDGES = [(0, 1), (1, 2), (3, 0), (2, 1)]
+FEATURES = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
+LABELS = np.array([2, 0, 1, 2])
+PARTS = {"train": [0, 3], "valid": [1], "test": [2]}
+
+
+def arxiv(server: Server) -> Entry:
+    archive = raw_layouts.ogb_homogeneous(
+        "arxiv", "time", EDGES, FEATURES, LABELS, PARTS
+    )
+    return served(server, "ogbn-arxiv", 4, archive)
+
+
+def test_arxiv_is_symmetrised_unless_directed(server: Server, tmp_path: Path) -> None:
+    entry = arxiv(server)
+    dataset = load_entry(entry, tmp_path)
+    pairs = [(0, 1), (0, 3), (1, 0), (1, 2), (2, 1), (3, 0)]
+    assert dataset.data.edge_index.T.tolist() == [list(pair) for pair in pairs]
+    assert torch.allclose(dataset.data.x, torch.from_numpy(FEATURES))
+    assert dataset.data.y.tolist() == LABELS.tolist()
+    assert dataset.data.y.dtype == torch.int64
+    assert [nodes_of(dataset.data, mask) for mask in MASKS] == [[0, 3], [1], [2]]
+    directed = load_entry(entry, tmp_path, options={"directed": True})
+    assert sorted(map(tuple, directed.data.edge_index.T.tolist())) == sorted(EDGES)
+    assert directed.fingerprint != dataset.fingerprint
+    made = load_entry(entry, tmp_path, split="25/25/50")
+    assert made.fingerprint != dataset.fingerprint
+    assert len(server.requests) == 1
+
+
+def test_products_has_both_directions_of_every_listed_edge(
+    server: Server, tmp_path: Path
+) -> None:
+    listed = [(0, 1), (1, 2), (0, 3)]
+    archive = raw_layouts.ogb_homogeneous(
+        "products", "sales_ranking", listed, FEATURES, LABELS, PARTS
+    )
+    data = load_entry(served(server, "ogbn-products", 4, archive), tmp_path).data
+    both = sorted(listed + [(b, a) for a, b in listed])
+    assert data.edge_index.T.tolist() == [list(pair) for pair in both]
+
+
+MAG_COUNTS = {"author": 3, "field_of_study": 2, "institution": 2, "paper": 10}
+MAG_RELATIONS = {
+    "author___affiliated_with___institution": [(0, 1), (2, 0)],
+    "author___writes___paper": [(0, 0), (1, 9), (2, 4)],
+    "paper___cites___paper": [(0, 1), (1, 0), (9, 3)],
+    "paper___has_topic___field_of_study": [(0, 1), (5, 0)],
+}
+YEARS = np.array([2010, 2011, 2012, 2013, 2014, 2015, 2016, 2017, 2018, 2019])
+
+
+def mag(server: Server, name: str) -> Entry:
+    archive = raw_layouts.ogb_mag(
+        MAG_COUNTS,
+        MAG_RELATIONS,  # type: ignore[arg-type]
+        np.ones((10, 4), dtype=np.float32),
+        np.arange(10) % 3,
+        YEARS,
+        {"train": list(range(8)), "valid": [8], "test": [9]},
+    )
+    return served(server, name, sum(MAG_COUNTS.values()), archive)
+
+
+def check_reverse_edges(dataset: Dataset) -> None:
+    data = dataset.data
+    for source, relation, target in data.edge_types:
+        if source != target and not relation.startswith("rev_"):
+            forward = data[source, relation, target].edge_index
+            backward = data[target, f"rev_{relation}", source].edge_index
+            assert torch.equal(forward, backward.flip(0))
+
+
+def test_mag_has_seven_relations_with_their_reverses(
+    server: Server, tmp_path: Path
+) -> None:
+    dataset = load_entry(mag(server, "ogbn-mag"), tmp_path)
+    data = dataset.data
+    assert {kind: data[kind].num_nodes for kind in data.node_types} == MAG_COUNTS
+    assert len(data.edge_types) == CATALOG["ogbn-mag"].edge_types
+    check_reverse_edges(dataset)
+    cites = data["paper", "cites", "paper"].edge_index
+    assert cites.T.tolist() == [[0, 1], [1, 0], [3, 9], [9, 3]]
+    assert dataset.target == "paper"
+    assert nodes_of(dataset.store, "test_mask") == [9]
+    assert "x" not in data["author"]
+
+
+def test_mag_year_has_five_even_classes_and_a_fixed_split(
+    server: Server, tmp_path: Path
+) -> None:
+    first = load_entry(mag(server, "mag-year"), tmp_path)
+    assert first.store.y.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert first.split == "made: 50/25/25 with seed 0"
+    sizes = [int(first.store[mask].sum()) for mask in MASKS]
+    assert sizes == [5, 3, 2]
+    second = load_entry(mag(server, "mag-year"), tmp_path / "elsewhere")
+    assert first.fingerprint == second.fingerprint
+    other = load_entry(mag(server, "mag-year"), tmp_path, split_seed=1)
+    assert other.fingerprint != first.fingerprint
+
+
+def test_mag_and_mag_year_share_one_download(server: Server, tmp_path: Path) -> None:
+    load_entry(mag(server, "ogbn-mag"), tmp_path)
+    load_entry(mag(server, "mag-year"), tmp_path)
+    assert len(server.requests) == 1
+
+
+def test_year_equal_to_a_quantile_belongs_to_the_upper_class() -> None:
+    years = np.array([2010] * 4 + [2011] * 4 + [2012] * 2)
+    # The 20, 40, 60 and 80 % quantiles are 2010, 2010.6, 2011 and 2011.2.
+    assert even_quantiles(years, 5).tolist() == [1] * 4 + [3] * 4 + [4] * 2
+
+
+def test_reddit_takes_its_split_from_the_node_types(
+    server: Server, tmp_path: Path
+) -> None:
+    edges = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+    archive = raw_layouts.reddit(
+        edges, FEATURES.astype(np.float64), LABELS, np.array([1, 2, 3, 1])
+    )
+    dataset = load_entry(served(server, "reddit", 4, archive), tmp_path)
+    assert dataset.metric == "micro_f1"
+    assert dataset.data.x.dtype == torch.float32
+    assert torch.equal(dataset.data.edge_index.long(), torch.from_numpy(edges))
+    assert [nodes_of(dataset.data, mask) for mask in MASKS] == [[0, 3], [1], [2]]
+
+
+PROFILES = [
+    raw_layouts.pokec_profile(
+        2, 0, 40, 1, "zilinsky kraj, zilina", 0, {"text0": "hello", "music": "no club"}
+    ),
+    raw_layouts.pokec_profile(
+        1,
+        1,
+        80,
+        0,
+        "bratislavsky kraj, bratislava",
+        30,
+        {"music": raw_layouts.club("rock") + raw_layouts.club("folk")},
+    ),
+    raw_layouts.pokec_profile(
+        3,
+        1,
+        0,
+        "null",
+        "null",
+        "null",
+        {"music": raw_layouts.club("rock"), "more": "x", "health": "None"},
+    ),
+]
+
+
+def pokec(server: Server, friends: list[tuple[int, int]]) -> Entry:
+    profiles = raw_layouts.csv_gz(PROFILES, "\t")
+    relationships = raw_layouts.csv_gz(friends, "\t")
+    return served(server, "pokec", 5, profiles, relationships)
+
+
+def test_pokec_has_users_clubs_and_their_features(
+    server: Server, tmp_path: Path
+) -> None:
+    dataset = load_entry(
+        pokec(server, [(1, 2), (2, 1), (3, 1)]), tmp_path, split="100/0/0"
+    )
+    data = dataset.data
+    assert len(data.node_types) == 16
+    assert len(data.edge_types) == 31
+    check_reverse_edges(dataset)
+    assert data["user"].y.tolist() == [0, 1, -1]
+    assert nodes_of(data["user"], "train_mask") == [0, 1]
+    friends = data["user", "has_friend", "user"].edge_index
+    assert friends.T.tolist() == [[0, 1], [0, 2], [1, 0], [2, 0]]
+    assert data["music"].num_nodes == 2
+    lists = data["user", "lists", "music"].edge_index.T.tolist()
+    assert sorted(lists) == [[0, 0], [0, 1], [2, 1]]
+    assert all(data[kind].num_nodes == 0 for kind in CLUB_TYPES if kind != "music")
+
+    x = data["user"].x.numpy()
+    # Three numbers, three regions of which one is unknown, and 51 texts.
+    assert x.shape == (3, 3 + 3 + 51)
+    numbers = np.array([[1, 80, 30], [0, 40, 23], [1, 0, 0]], dtype=np.float64)
+    standard = (numbers - numbers.mean(axis=0)) / numbers.std(axis=0)
+    assert np.allclose(x[:, :3], standard, atol=1e-6)
+    assert x[:, 3:6].tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0]]
+    filled = [np.flatnonzero(row).tolist() for row in x[:, 6:]]
+    music = 35 + CLUB_TYPES.index("music")
+    assert filled == [[music], [0, music], [music, 50]]
+
+
+def test_pokec_friend_without_a_profile_is_named(
+    server: Server, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"relationships.txt.gz, row 2 names a user"):
+        load_entry(pokec(server, [(1, 2), (2, 9)]), tmp_path)
+
+
+def embeddings(rows: int, width: int = 4) -> np.ndarray:
+    values = np.empty(rows, dtype=object)
+    for row in range(rows):
+        values[row] = np.full(width, row, dtype=np.float32)
+    return values
+
+
+def oag_content(papers: int = 4) -> dict[str, object]:
+    def nodes(kind: str, count: int) -> dict[str, int]:
+        return {f"{kind}{number}": number for number in range(count)}
+
+    def table(kind: str, count: int, **more: np.ndarray) -> object:
+        names = np.array(list(nodes(kind, count)), dtype=object)
+        columns = {"id": names, **more, "emb": embeddings(count)}
+        return raw_layouts.pandas_table(columns)
+
+    years = np.arange(2015, 2015 + papers)
+    return {
+        "node_forward": {
+            "paper": nodes("p", papers),
+            "author": nodes("a", 2),
+            "venue": nodes("v", 3),
+        },
+        "node_feature": {
+            "paper": table("p", papers, time=years),
+            "author": table("a", 2),
+            "venue": table("v", 3),
+        },
+        "edge_list": {
+            "paper": {
+                "paper": {
+                    "PP_cite": {0: {1: 2016, 3: 2018}},
+                    "rev_PP_cite": {1: {0: 2016}},
+                },
+                "author": {"AP_write_first": {2: {1: 2017}, 0: {0: 2015, 1: 2015}}},
+                "venue": {"rev_PV_Journal": {0: {1: 2015}}},
+            },
+            "venue": {
+                "paper": {
+                    "PV_Journal": {1: {0: 2015, 2: 2017}, 0: {}, 2: {3: 2018}},
+                    "PV_Conference": {0: {1: 2016}},
+                }
+            },
+        },
+    }
+
+
+def oag(server: Server, name: str, nodes: int, content: object) -> Entry:
+    return served(server, name, nodes, raw_layouts.torch_container(content))
+
+
+def test_oag_is_read_without_pandas_or_torch(server: Server, tmp_path: Path) -> None:
+    dataset = load_entry(oag(server, "oag-cs", 6, oag_content()), tmp_path)
+    data = dataset.data
+    assert {kind: data[kind].num_nodes for kind in data.node_types} == {
+        "paper": 4,
+        "author": 2,
+    }
+    assert data["paper"].x[:, 0].tolist() == [0, 1, 2, 3]
+    assert data["paper"].y.tolist() == [0, -1, 0, 1]
+    assert data["paper"].year.tolist() == [2015, 2016, 2017, 2018]
+    assert [nodes_of(dataset.store, mask) for mask in MASKS] == [[0], [2], [3]]
+    expected = HeteroData()
+    expected["paper"].num_nodes, expected["author"].num_nodes = 4, 2
+    expected["paper", "PP_cite", "paper"].edge_index = torch.tensor([[1, 3], [0, 0]])
+    written = torch.tensor([[1, 0, 1], [2, 0, 0]])
+    expected["author", "AP_write_first", "paper"].edge_index = written
+    expected = ToUndirected(merge=True)(expected)
+    assert sorted(data.edge_types) == sorted(expected.edge_types)
+    for kind in expected.edge_types:
+        ours, theirs = data[kind].edge_index, expected[kind].edge_index
+        assert sorted(ours.T.tolist()) == sorted(theirs.T.tolist())
+
+
+def test_oag_chem_is_told_from_engineering_by_its_counts(
+    server: Server, tmp_path: Path
+) -> None:
+    entry = oag(server, "oag-chem", 152, oag_content(papers=10))
+    swapped = entry.swapped_files[0]
+    server.files[swapped.name] = raw_layouts.torch_container(oag_content(papers=150))
+    swapped = dataclasses.replace(swapped, url=f"{server.url}/{swapped.name}")
+    entry = dataclasses.replace(entry, swapped_files=(swapped,))
+    assert load_entry(entry, tmp_path).data["paper"].num_nodes == 150
+    assert [name for name, _ in server.requests] == [
+        "OAG_Chemistry.pt",
+        "OAG_Engineering.pt",
+    ]
+    lone = dataclasses.replace(entry, swapped_files=())
+    with pytest.raises(UserError, match="graph of 12 nodes, but oag-chem has 152"):
+        load_entry(lone, tmp_path / "elsewhere")
+
+
+def test_oag_file_that_names_other_classes_is_refused(
+    server: Server, tmp_path: Path
+) -> None:
+    content = oag_content()
+    hostile = raw_layouts._Named("os", "system")
+    content["extra"] = raw_layouts._Call(hostile, f"touch {tmp_path}/hacked")
+    with pytest.raises(UserError, match=r"asks to load os.system"):
+        load_entry(oag(server, "oag-cs", 6, content), tmp_path)
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_pandas_own_pickle_is_understood(server: Server, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    content = oag_content()
+    names = np.array(["p0", "p1", "p2", "p3"], dtype=object)
+    columns = pandas.Index(["id", "time", "emb"], dtype=object)
+    table = pandas.DataFrame(
+        {0: pandas.Series(names, dtype=object), 1: range(2015, 2019), 2: embeddings(4)}
+    )
+    table.columns = columns
+    content["node_feature"]["paper"] = table  # type: ignore[index]
+    dataset = load_entry(oag(server, "oag-cs", 6, content), tmp_path)
+    assert dataset.store.year.tolist() == [2015, 2016, 2017, 2018]
+
+
+@pytest.mark.parametrize(
+    ("member", "content", "named"),
+    [
+        ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1), (1, 9)]), "edge.*row 2"),
+        ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1), (1, "x")]), "edge.*row 2"),
+        ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1, 2)]), "edge.*row 1"),
+        ("raw/edge.csv.gz", b"no gzip", "edge.*damaged"),
+        ("raw/node-feat.csv.gz", raw_layouts.csv_gz(FEATURES[:2].tolist()), "2 rows"),
+        ("raw/node-label.csv.gz", raw_layouts.csv_gz([(0,), ("",)] * 2), "label"),
+        ("raw/num-node-list.csv.gz", raw_layouts.csv_gz([("many",)]), "num-node"),
+        ("split/time/train.csv.gz", raw_layouts.csv_gz([(77,)]), "train.*node 77"),
+    ],
+    ids=lambda value: "" if isinstance(value, bytes) else value,
+)
+def test_damaged_member_of_an_ogb_archive_is_named(
+    server: Server, tmp_path: Path, member: str, content: bytes, named: str
+) -> None:
+    entry = arxiv(server)
+    raw = tmp_path / "ogbn-arxiv" / "raw"
+    load_entry(entry, tmp_path)
+    (raw / member).write_bytes(content)
+    with pytest.raises(UserError, match=named):
+        load_entry(entry, tmp_path, options={"directed": True})
+    assert not (tmp_path / "ogbn-arxiv" / "processed-directed").exists()

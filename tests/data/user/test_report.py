@@ -1,0 +1,181 @@
+"""Homophily, the H2Index, and the report on a graph of one's own."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.utils import homophily as pyg_homophily
+
+from tempergat.base.errors import UserError
+from tempergat.data import homophily as homophily_module
+from tempergat.data import load
+from tempergat.data.homophily import h2_index, homophily
+from tempergat.data.user.report import check_graph
+from tests.data.conftest import require_raw_files
+
+
+def findings_of(path: Path) -> dict[str, Any]:
+    return {finding.subject: finding.value for finding in check_graph(path)}
+
+
+def test_homophily_of_a_graph_worked_out_by_hand() -> None:
+    # A path 0-1-2-3 of the classes 0, 0, 1, 1, both ways: 4 of 6 edges are alike.
+    edges = np.array([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    measured = homophily(edges, np.array([0, 0, 1, 1]))
+    assert measured.edge == pytest.approx(4 / 6)
+    # Nodes 0 and 3 have only their like, 1 and 2 one of each.
+    assert measured.node == pytest.approx((1 + 0.5 + 0.5 + 1) / 4)
+    # Both classes have half of the degrees, so chance is 1/2.
+    assert measured.adjusted == pytest.approx((4 / 6 - 1 / 2) / (1 / 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "edge", "adjusted"),
+    [("cora", 0.81, 0.77), ("actor", 0.22, 0.00), ("tolokers", 0.59, 0.09)],
+)
+def test_homophily_equals_the_published(
+    name: str, edge: float, adjusted: float, tmp_path: Path
+) -> None:
+    require_raw_files(name, tmp_path)
+    data = load(name, tmp_path).data
+    measured = homophily(data.edge_index.numpy(), data.y.numpy())
+    theirs = pyg_homophily(data.edge_index, data.y, method="edge")
+    assert measured.edge == pytest.approx(theirs, abs=1e-5)
+    assert measured.edge == pytest.approx(edge, abs=0.006)
+    # The published figure takes the graph as undirected.
+    assert measured.adjusted == pytest.approx(adjusted, abs=0.02)
+
+
+def test_unlabelled_ends_do_not_count() -> None:
+    edges = np.array([[0, 1, 0, 2], [1, 0, 2, 0]])
+    measured = homophily(edges, np.array([0, 0, -1]))
+    assert (measured.edge, measured.node) == (1.0, 1.0)
+    assert measured.adjusted is None
+    assert homophily(np.empty((2, 0), int), np.array([0, 1])).edge is None
+
+
+def papers_and_authors() -> HeteroData:
+    data = HeteroData()
+    data["paper"].y = torch.tensor([0, 0, 1, -1])
+    data["paper"].num_nodes = 4
+    data["author"].num_nodes = 2
+    written = torch.tensor([[0, 0, 1, 1, 0], [0, 1, 1, 2, 3]])
+    data["author", "writes", "paper"].edge_index = written
+    data["paper", "rev_writes", "author"].edge_index = written.flip(0)
+    return data
+
+
+def test_h2_index_of_a_graph_worked_out_by_hand() -> None:
+    # Papers 0 and 1 share an author, so do 1 and 2. Among labelled papers that makes
+    # seven pairs, each paper with itself included; five are alike: 5/7. The pairs end
+    # five times in class 0 and twice in class 1, so chance is (25 + 4)/49, and the
+    # adjusted homophily is (35/49 - 29/49) / (20/49) = 0.3.
+    assert h2_index(papers_and_authors(), "paper") == pytest.approx(0.7)
+
+
+def test_h2_index_is_the_mean_over_metapaths_that_exist() -> None:
+    data = papers_and_authors()
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0], [2]])
+    # From 0 to 2 and no further: this metapath has no pair and is left out.
+    assert h2_index(data, "paper") == pytest.approx(0.7)
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 2], [2, 0]])
+    # There and back: each paper meets itself, which is 1, and the mean is 0.65.
+    assert h2_index(data, "paper") == pytest.approx(1 - (0.3 + 1) / 2)
+
+
+def test_h2_index_does_not_depend_on_the_size_of_a_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_raw_files("imdb", tmp_path)
+    data = load("imdb", tmp_path).data
+    whole = h2_index(data, "movie")
+    monkeypatch.setattr(homophily_module, "_PATHS_PER_BLOCK", 500)
+    assert h2_index(data, "movie") == pytest.approx(whole)
+    monkeypatch.setattr(homophily_module, "_MAX_PATHS", 500)
+    assert h2_index(data, "movie") is None
+
+
+def test_report_counts_what_is_there(tmp_path: Path) -> None:
+    data = Data(
+        x=torch.tensor([[0.0, 1.0], [torch.nan, 0.0], [2.0, -3.0], [0, 0], [0, 0]]),
+        y=torch.tensor([0, 0, 2, -1, 2]),
+        edge_index=torch.tensor([[0, 0, 1, 2, 3], [1, 1, 0, 2, 0]]),
+    )
+    torch.save(data, tmp_path / "g.pt")
+    found = findings_of(tmp_path / "g.pt")
+    assert found["nodes"] == 5
+    assert found["edges"] == 5
+    assert found["repeated edges"] == 1
+    assert found["self-loops"] == 1
+    assert found["one-way edges"] == 1
+    assert found["isolated nodes"] == 2
+    assert found["classes"] == 3
+    assert found["classes without a node"] == 1
+    assert found["unlabelled nodes"] == 1
+    assert found["nodes per class"] == {"fewest": 0, "most": 2}
+    assert found["split"] == "none given"
+    assert found["features"] == 2
+    assert found["values that are not finite"] == 1
+    assert found["range of features"] == {"least": -3.0, "most": 2.0}
+    assert found["share of zeros"] == 0.6
+    assert found["edge homophily"] == 1.0
+    with pytest.raises(UserError, match=r"nan at \[1, 0\]"):
+        load(tmp_path / "g.pt")
+
+
+def test_report_on_types_has_the_h2_index(tmp_path: Path) -> None:
+    torch.save(papers_and_authors(), tmp_path / "g.pt")
+    found = findings_of(tmp_path / "g.pt")
+    assert found["nodes"] == {"paper": 4, "author": 2}
+    assert found["classified node type"] == "paper"
+    assert found["edges author-writes-paper"] == 5
+    assert found["isolated nodes"] == {"paper": 0, "author": 0}
+    assert found["H2Index"] == 0.7
+    assert found["edge homophily"] is None
+
+
+def test_report_on_a_folder_tolerates_what_loading_refuses(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("f,label\nnan,0\n1,1\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    assert findings_of(tmp_path)["values that are not finite"] == 1
+    with pytest.raises(UserError, match=r"nodes\.csv, row 2: f is 'nan'"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "null"])
+def test_missing_features_are_counted_by_the_report_and_named_by_loading(
+    missing: str, tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.csv").write_text(f"f,g,label\n1,{missing},0\n1,2,1\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    assert findings_of(tmp_path)["values that are not finite"] == 1
+    with pytest.raises(UserError, match=f"row 2: g is '{missing}'.*fill it"):
+        load(tmp_path)
+
+
+def test_report_names_attributes_of_edges_that_no_method_reads(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
+    (tmp_path / "edges.csv").write_text("source,weight,target,kind\n0,0.5,1,a\n")
+    assert findings_of(tmp_path)["attributes of edges"] == "weight, kind"
+    data = load(tmp_path).data
+    data.edge_attr = torch.ones(1, 2)
+    torch.save(data, tmp_path / "g.pt")
+    assert findings_of(tmp_path / "g.pt")["attributes of edges"] == "edge_attr"
+
+
+def test_report_on_a_graph_without_features_says_that_training_needs_some(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "nodes.csv").write_text("label\n0\n1\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    assert findings_of(tmp_path)["features"] == "none"
+
+
+def test_contradiction_stops_the_report(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,5\n")
+    with pytest.raises(UserError, match=r"edges\.csv, row 2: target is '5'"):
+        check_graph(tmp_path)

@@ -1,0 +1,410 @@
+"""The CPU kernels against the reference, by name, and how they are found."""
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tempergat import ops
+from tempergat.base.errors import UserError
+from tempergat.ops import Graph, fused, reference
+from tempergat.ops.cpu import build
+from tempergat.ops.cpu import library as cpu
+from tempergat.ops.random import keep_mask
+from tests.support.attention_cases import (
+    GRAPHS,
+    Settings,
+    compare,
+    make_inputs,
+    results,
+)
+
+pytestmark = pytest.mark.usefixtures("kernels", "poisoned")
+DTYPES = [torch.float32, torch.float64, torch.bfloat16]
+KINDS = ["gat", "gatv2"]
+
+
+@pytest.fixture(name="poisoned")
+def poison_new_memory() -> Iterator[None]:
+    """Fills what torch allocates without initialising it with NaN."""
+    torch.use_deterministic_algorithms(True)
+    assert torch.zeros(1).new_empty(3).isnan().all()
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_result_is_as_exact_as_pytorch(kind: str, dtype: Any, graph: str) -> None:
+    compare(kind, GRAPHS[graph](), 3, 5, dtype, Settings(), "cpu")
+    everything = Settings(edge=True, dropout=0.4, weights=True)
+    compare(kind, GRAPHS[graph](), 2, 16, dtype, everything, "cpu")
+
+
+@pytest.mark.parametrize("channels", [1, 7, 8, 9, 16, 24, 33, 64])
+@pytest.mark.parametrize("heads", [1, 17])
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_number_of_heads_and_channels(kind: str, heads: int, channels: int) -> None:
+    graph = GRAPHS["self_loops"]()
+    for dtype in DTYPES:
+        compare(kind, graph, heads, channels, dtype, Settings(dropout=0.5), "cpu")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Settings(edge=True),
+        Settings(target_score=False),
+        Settings(weights=True),
+        Settings(weights=True, dropout=0.6),
+        Settings(dropout=0.9),
+        Settings(negative_slope=0.0),
+        Settings(negative_slope=-0.5),
+        Settings(temperature=1e-3),
+        Settings(temperature=1e-3, edge=True, dropout=0.4, weights=True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_option_and_its_gradients(kind: str, options: Settings) -> None:
+    for dtype in DTYPES:
+        compare(kind, GRAPHS["hub"](), 2, 8, dtype, options, "cpu")
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_drawn_shapes_and_options(data: Any) -> None:
+    sources, targets = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
+    edges = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, sources - 1), st.integers(0, targets - 1)),
+            max_size=60,
+        )
+    )
+    index = torch.tensor(edges, dtype=torch.long).view(-1, 2).t()
+    graph = Graph(index, (sources, targets), self_loops=data.draw(st.booleans()))
+    options = Settings(
+        edge=data.draw(st.booleans()),
+        target_score=data.draw(st.booleans()),
+        dropout=data.draw(st.sampled_from([0.0, 0.3])),
+        weights=data.draw(st.booleans()),
+    )
+    kind, dtype = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(DTYPES))
+    heads, channels = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 20))
+    compare(kind, graph, heads, channels, dtype, options, "cpu")
+
+
+@pytest.mark.parametrize("isa", cpu.ISAS)
+def test_every_instruction_set_gives_the_same_results(
+    isa: str, kernels: cpu.Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if cpu.ISAS.index(isa) > kernels.best_isa:
+        pytest.skip(f"this machine has no {isa}")
+    monkeypatch.setattr(kernels, "isa", cpu.ISAS.index(isa))
+    everything = Settings(edge=True, dropout=0.4, weights=True)
+    for kind in KINDS:
+        for dtype in DTYPES:
+            for channels in (7, 8, 16, 20):
+                compare(kind, GRAPHS["hub"](), 2, channels, dtype, everything, "cpu")
+
+
+def test_graph_with_wide_indices() -> None:
+    graph = GRAPHS["self_loops"]()
+    wide = Graph.__new__(Graph)
+    wide.__dict__.update(graph.__dict__)
+    for name in ("src", "dst", "edge_id"):
+        setattr(wide, name, getattr(graph, name).long())
+    wide._by_target = wide._by_source = None
+    assert wide.by_target.pointer.dtype == torch.int64
+    for kind in KINDS:
+        options = Settings(edge=True, dropout=0.4, weights=True)
+        compare(kind, wide, 2, 8, torch.float32, options, "cpu")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_dropped_exactly_where_the_random_bits_say(kind: str) -> None:
+    graph, heads = GRAPHS["self_loops"](), 5
+    inputs = make_inputs(kind, graph, heads, 3, torch.float32, Settings())
+    seed = torch.randint(-(2**63), 2**63 - 1, (heads,))
+    call = getattr(ops, kind)
+    _, weights = call(
+        graph, *inputs.values(), dropout=0.5, dropout_seed=seed, return_weights=True
+    )
+    assert torch.equal(weights != 0, keep_mask(seed, graph.edge_id[:, None], 0.5))
+
+
+def _big_call(kind: str) -> Callable[[], dict[str, torch.Tensor]]:
+    # Enough work for many chunks.
+    edge_index = torch.randint(400, (2, 6000))
+    graph = Graph(edge_index, 400, self_loops=True)
+    options = Settings(edge=True, dropout=0.3, weights=True)
+    inputs = make_inputs(kind, graph, 4, 64, torch.float32, options)
+    incoming = (torch.randn(400, 4, 64), torch.randn(graph.src.numel(), 4))
+    seed = torch.arange(4)
+
+    def call(*arguments: Any) -> Any:
+        return getattr(fused, kind)(*arguments, True)
+
+    return lambda: results(kind, call, graph, inputs, options, seed, incoming)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_do_not_depend_on_the_number_of_threads(kind: str) -> None:
+    before, call = torch.get_num_threads(), _big_call(kind)
+    try:
+        found = []
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
+            found.append(call())
+    finally:
+        torch.set_num_threads(before)
+    for other in found[1:]:
+        for name, value in found[0].items():
+            assert torch.equal(value, other[name]), name
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux")
+def test_a_call_runs_on_as_many_threads_as_torch_does() -> None:
+    script = """
+import os, torch
+from tempergat import ops
+torch.set_num_threads(1)
+graph = ops.Graph(torch.randint(400, (2, 9000)), 400)
+z, score = torch.randn(400, 4, 64), torch.randn(400, 4)
+found = []
+for threads in (1, 2, 5):
+    torch.set_num_threads(threads)
+    ops.gat(graph, z, score, score)
+    # OpenMP keeps the threads it once made.
+    found.append(len(os.listdir("/proc/self/task")))
+print([after - found[0] for after in found])
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[0, 1, 4]"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hundred_repeats_are_bitwise_equal(kind: str) -> None:
+    graph = GRAPHS["hub"]()
+    options = Settings(edge=True, dropout=0.3, weights=True)
+    inputs = make_inputs(kind, graph, 3, 9, torch.float32, options)
+    rest = (torch.arange(3), (torch.randn(40, 3, 9), torch.randn(600, 3)))
+
+    def call(*arguments: Any) -> Any:
+        return getattr(fused, kind)(*arguments, True)
+
+    first = results(kind, call, graph, inputs, options, *rest)
+    for _ in range(99):
+        again = results(kind, call, graph, inputs, options, *rest)
+        for name, value in first.items():
+            assert torch.equal(value, again[name]), name
+
+
+def test_large_logits_neither_overflow_nor_vanish() -> None:
+    graph = GRAPHS["hub"]()
+    z = torch.randn(40, 2, 8)
+    score = torch.linspace(-3e4, 3e4, 80).view(40, 2)
+    fast, fast_weights = ops.gat(graph, z, score, score, return_weights=True)
+    slow, slow_weights = reference.gat(graph, z, score, score, None, 0.2, 0.0, None)
+    torch.testing.assert_close(fast, slow)
+    torch.testing.assert_close(fast_weights, slow_weights)
+
+
+def test_an_edge_with_logit_minus_infinity_has_no_weight() -> None:
+    graph = Graph(torch.tensor([[0, 1, 2], [0, 0, 0]]), 3)
+    z, score = torch.randn(3, 1, 4), torch.zeros(3, 1)
+    masked = torch.tensor([[0.0], [-torch.inf], [0.0]])
+    out, weights = ops.gat(graph, z, score, score, masked, return_weights=True)
+    assert weights is not None
+    assert weights.flatten().tolist() == [0.5, 0.0, 0.5]
+    torch.testing.assert_close(out[0], (z[0] + z[2]) / 2)
+
+
+def test_edges_with_logit_minus_infinity_may_come_first() -> None:
+    # More of them than are worked on together.
+    spokes = torch.arange(200)
+    graph = Graph(torch.stack([spokes, torch.zeros_like(spokes)]), 200)
+    masked = torch.randn(200, 3)
+    masked[:150] = -torch.inf
+    inputs = (torch.randn(200, 3, 4), *[torch.randn(200, 3)] * 2, masked)
+    found, expected = ([x.clone().requires_grad_() for x in inputs] for _ in range(2))
+    out, weights = ops.gat(graph, *found, return_weights=True)
+    slow, slow_weights = reference.gat(graph, *expected, 0.2, 0.0, None)
+    torch.testing.assert_close(weights, slow_weights)
+    torch.testing.assert_close(out, slow)
+    out.sin().sum().backward()
+    slow.sin().sum().backward()
+    for fast, plain in zip(found, expected, strict=True):
+        torch.testing.assert_close(fast.grad, plain.grad)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nan_features_reach_only_their_targets_and_heads(kind: str) -> None:
+    graph = Graph(torch.tensor([[0, 1, 2, 2], [0, 0, 1, 2]]), 3)
+    inputs = make_inputs(kind, graph, 2, 7, torch.float32, Settings())
+    next(iter(inputs.values()))[1, 1, 3] = torch.nan
+    out, _ = getattr(ops, kind)(graph, *inputs.values())
+    assert out[0, 1].isnan().any()
+    assert not out[0, 0].isnan().any()
+    assert not out[1:].isnan().any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_a_wider_matrix_are_read_in_place(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, 2, 7, torch.float32, Settings())
+    name = "z" if kind == "gat" else "z_src"
+    wide = torch.cat([inputs[name].flatten(1), torch.randn(23, 5)], dim=1)
+    slice_ = wide[:, :14].view(23, 2, 7)
+    assert not slice_.is_contiguous()
+    expected, _ = getattr(ops, kind)(graph, *inputs.values())
+    out, _ = getattr(ops, kind)(graph, *(inputs | {name: slice_}).values())
+    assert torch.equal(out, expected)
+
+
+def test_half_precision_is_refused_and_served_by_the_reference() -> None:
+    graph = GRAPHS["random"]()
+    z = torch.randn(23, 2, 4, dtype=torch.float16)
+    choice = ops.explain(graph, z)
+    assert choice.backend == "reference"
+    assert "torch.float16" in choice.refused["cpu"]
+
+
+def test_a_missing_library_warns_once_and_the_reference_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, z = GRAPHS["random"](), torch.randn(23, 2, 4)
+    score = torch.randn(23, 2)
+    expected, _ = ops.gat(graph, z, score, score)
+    monkeypatch.setattr(cpu, "library", cpu.Library(tmp_path / "_cpu.so"))
+    with pytest.warns(RuntimeWarning, match=r"python -m tempergat\.ops\.cpu\.build"):
+        out, _ = ops.gat(graph, z, score, score)
+    torch.testing.assert_close(out, expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ops.gat(graph, z, score, score)
+    assert "was not built" in ops.explain(graph, z).refused["cpu"]
+
+
+def _compiled(source: str, folder: Path) -> Path:
+    (folder / "other.c").write_text(source)
+    compiler = build.find_compiler()
+    assert compiler is not None
+    path = folder / "_cpu.so"
+    command = [compiler, "-x", "c", "-shared", "-fPIC", "-o", str(path)]
+    subprocess.run([*command, str(folder / "other.c")], check=True)
+    return path
+
+
+def test_a_library_of_another_interface_version_is_refused(tmp_path: Path) -> None:
+    names = [f"tempergat_{name}" for name in (*cpu.KERNELS, "best_isa")]
+    source = "long tempergat_interface_version(void) { return 12345; }\n"
+    source += "".join(f"long {name}(void) {{ return 0; }}\n" for name in names)
+    problem = cpu.Library(_compiled(source, tmp_path)).problem
+    assert problem is not None
+    assert "12345" in problem
+
+
+def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:
+    source = "long something_else(void) { return 0; }\n"
+    problem = cpu.Library(_compiled(source, tmp_path)).problem
+    assert problem is not None
+    assert "tempergat_interface_version" in problem
+
+
+def test_a_broken_library_is_refused_with_the_loaders_reason(tmp_path: Path) -> None:
+    (tmp_path / "_cpu.so").write_bytes(b"not a library")
+    problem = cpu.Library(tmp_path / "_cpu.so").problem
+    assert problem is not None
+    assert "_cpu.so" in problem
+
+
+def test_building_without_a_compiler_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(UserError, match="no C\\+\\+ compiler"):
+        build.build(tmp_path / "_cpu.so")
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot write .*missing.*No such file"):
+        build.build(tmp_path / "missing" / "_cpu.so")
+
+
+def test_a_compiler_that_cannot_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "c++"
+    broken.write_bytes(b"\x7fELF, but no program")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(UserError, match="Exec format error"):
+        build.build(tmp_path / "_cpu.so")
+
+
+def test_a_compiler_without_openmp_builds_kernels_for_one_thread(
+    tmp_path: Path,
+) -> None:
+    real = build.find_compiler()
+    refuses = tmp_path / "c++"
+    refuses.write_text(
+        f'#!/bin/sh\ncase "$*" in *-fopenmp*) exit 1;; esac\nexec {real} "$@"\n'
+    )
+    refuses.chmod(0o755)
+    assert real is not None
+    assert build._openmp(real, tmp_path) == ["-fopenmp"]
+    assert build._openmp(str(refuses), tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_does_not_wait_for_threads_it_does_not_have() -> None:
+    script = """
+import os, signal, torch
+from tempergat import ops
+torch.set_num_threads(2)
+graph = ops.Graph(torch.randint(400, (2, 9000)), 400)
+z, score = torch.randn(400, 4, 64), torch.randn(400, 4)
+expected, _ = ops.gat(graph, z, score, score)
+child = os.fork()
+if child == 0:
+    # Whoever waits for ever is ended by the alarm.
+    signal.alarm(60)
+    out, _ = ops.gat(graph, z, score, score)
+    os._exit(0 if bytes(out.numpy()) == bytes(expected.numpy()) else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_calls_from_several_threads_do_not_disturb_each_other(kind: str) -> None:
+    call = _big_call(kind)
+    expected = call()
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: call(), range(6)))
+    for name, value in expected.items():
+        assert all(torch.equal(value, other[name]) for other in found), name
+
+
+def test_a_failing_compiler_leaves_the_old_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "_cpu.so").write_bytes(b"old")
+    monkeypatch.setenv("CXX", "false")
+    with pytest.raises(UserError, match="failed"):
+        build.build(tmp_path / "_cpu.so")
+    assert (tmp_path / "_cpu.so").read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["_cpu.so"]

@@ -1,0 +1,75 @@
+"""The GPU kernels, run by Triton's interpreter on the CPU, against the reference.
+
+The interpreter is chosen when Triton is imported, hence a process of its own. It
+checks what is computed, not the compiled code; tests/ops/test_gpu.py does that.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import sys
+import torch
+import triton.runtime.interpreter as interpreter
+
+# numpy no longer turns an array of one element into an index.
+patch = interpreter._patch_lang_tensor
+def patch_index(tensor, scope):
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+interpreter._patch_lang_tensor = patch_index
+
+from tempergat.ops import gpu, gpu_gatv2, gpu_schedule, reference
+from tests.support.attention_cases import GRAPHS, Settings, make_inputs, results
+
+# Rows are cut, and programs serve several items, even on graphs this small.
+gpu_schedule.LONGEST = gpu_schedule._LONGEST_OF_SMALL = 8
+gpu_gatv2._TARGET_PROGRAMS = 3
+torch.manual_seed(0)
+kind, name = sys.argv[1:]
+graph = GRAPHS[name]()
+heads, channels = 3, 5
+options = Settings(edge=name != "bipartite", dropout=0.3, weights=True)
+inputs = make_inputs(kind, graph, heads, channels, torch.float32, options)
+seed = torch.randint(-(2**63), 2**63 - 1, (heads,))
+shape = (graph.num_dst, heads, channels)
+incoming = torch.randn(shape), torch.randn(graph.src.numel(), heads)
+truth = results(kind, getattr(reference, kind), graph,
+                {k: v.double() for k, v in inputs.items()}, options, seed, incoming)
+names = ("z", "score_src", "score_dst", "edge_score")
+if kind == "gatv2":
+    names = ("z_src", "z_dst", "att", "edge")
+arguments = [inputs.get(n) for n in names] + [seed]
+out, lse, weights = getattr(gpu, kind + "_forward")(
+    *arguments, graph.by_target, 0.2, 0.3, True)
+gradients = getattr(gpu, kind + "_backward")(
+    *incoming, *arguments, out, lse, graph.by_target, graph.by_source, 0.2, 0.3)
+found = {"out": out, "weights": weights}
+found |= {"d" + n: g for n, g in zip(names, gradients) if n in inputs}
+assert found.keys() == truth.keys()
+for n, exact in truth.items():
+    error = (found[n].double() - exact).abs().max()
+    assert error < 2e-6 * exact.abs().max(), (n, float(error))
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="triton is not installed"
+)
+@pytest.mark.parametrize("graph", ["self_loops", "bipartite"])
+@pytest.mark.parametrize("kind", ["gat", "gatv2"])
+def test_interpreted_kernels_agree_with_float64(kind: str, graph: str) -> None:
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    paths = [str(ROOT), str(ROOT / "src"), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+    command = [sys.executable, "-c", PROGRAM, kind, graph]
+    run = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr

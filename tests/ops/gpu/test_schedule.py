@@ -1,0 +1,78 @@
+"""How rows are shared out among GPU programs; needs no GPU."""
+
+import gc
+import importlib.util
+
+import pytest
+import torch
+from torch import Tensor
+
+from tempergat.ops import Graph, gpu
+from tempergat.ops.gpu import schedule as gpu_schedule
+
+
+def _pointer(degrees: list[int]) -> Tensor:
+    return torch.tensor([0, *degrees]).cumsum(0).int()
+
+
+def test_every_slot_is_served_exactly_once() -> None:
+    plan = gpu_schedule.schedule(_pointer([3, 0, 2000, 64, 65, 130]))
+    served = torch.zeros(2262, dtype=torch.long)
+    for row, start, end, _ in plan.items.tolist():
+        served[start:end] += 1
+        assert 0 <= row < 6
+    assert (served == 1).all()
+    assert set(plan.items[:, 0].tolist()) == set(range(6))
+
+
+def test_long_rows_are_cut_and_their_parts_are_neighbours() -> None:
+    plan = gpu_schedule.schedule(_pointer([5, 128, 1]))
+    assert plan.merges.tolist() == [[1, 0, plan.num_partials]]
+    parts = sorted(r[3] for r in plan.items.tolist() if r[0] == 1)
+    assert parts == list(range(plan.num_partials))
+    lengths = (plan.items[:, 2] - plan.items[:, 1]).tolist()
+    assert max(lengths) <= gpu_schedule.LONGEST
+    assert lengths == [64, 64, 5, 1]
+
+
+def test_a_schedule_is_made_once_and_follows_a_change() -> None:
+    pointer = _pointer([1, 2, 3])
+    first = gpu_schedule.schedule(pointer)
+    assert gpu_schedule.schedule(pointer) is first
+    pointer[-1] = 4
+    assert gpu_schedule.schedule(pointer).items[:, 2].max() == 4
+
+
+def test_a_schedule_dies_with_its_rows() -> None:
+    pointer = _pointer([1, 2, 3])
+    gpu_schedule.schedule(pointer)
+    before = len(gpu_schedule._schedules._entries)
+    del pointer
+    gc.collect()
+    assert len(gpu_schedule._schedules._entries) == before - 1
+
+
+def test_a_crossing_leads_from_each_edge_to_itself() -> None:
+    edges = torch.randint(20, (2, 90), generator=torch.Generator().manual_seed(0))
+    graph = Graph(edges, 20, self_loops=True)
+    index = gpu_schedule.crossing(graph.by_target, graph.by_source)
+    position = graph.by_source.position[index.long()]
+    assert torch.equal(position, graph.by_target.position)
+    assert gpu_schedule.crossing(graph.by_target, graph.by_source) is index
+
+
+def test_a_tensor_on_the_cpu_is_refused_with_the_reason() -> None:
+    graph = Graph(torch.zeros(2, 1, dtype=torch.long), 1)
+    reason = gpu.refusal(graph, torch.zeros(1, 1, 1))
+    assert reason == "z is on cpu, not on a CUDA device"
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="triton is not installed"
+)
+def test_a_float64_argument_is_an_error_that_names_the_remedy() -> None:
+    graph = Graph(torch.zeros(2, 1, dtype=torch.long), 1)
+    z = torch.zeros(1, 1, 1, dtype=torch.float64)
+    arguments = (z, z[0], None, None, None, graph.by_target, 0.2, 0.0, False)
+    with pytest.raises(TypeError, match=r"float64; convert it with \.float\(\)"):
+        gpu.gat_forward(*arguments)

@@ -1,0 +1,53 @@
+"""Sparse features on a CUDA device."""
+
+import pytest
+import torch
+
+from tempergat.ops.sparse import SparseFeatures, aggregate_plainly, linear
+
+pytestmark = pytest.mark.gpu
+
+
+def random_features(nodes: int, features: int) -> SparseFeatures:
+    dense = torch.randn(nodes, features) * (torch.rand(nodes, features) < 0.1)
+    return SparseFeatures.from_torch(dense).to("cuda")
+
+
+@pytest.mark.parametrize(
+    ("sets", "channels"), [(1, 3), (1, 1000), (3, 7), (40, 64), (2, 300)]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_aggregation_agrees_with_plain_torch(sets, channels, dtype):
+    from tempergat.ops.gpu import sparse as gpu_sparse
+
+    features = random_features(50, 30)
+    for rows, others in ((features.by_node, 30), (features.by_feature, 50)):
+        values = torch.randn(features.values.numel(), sets, device="cuda", dtype=dtype)
+        x = torch.randn(others, sets, channels, device="cuda", dtype=dtype)
+        found = gpu_sparse.aggregate(rows, values, x)
+        expected = aggregate_plainly(rows, values, x)
+        assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5)
+        assert torch.equal(gpu_sparse.aggregate(rows, values, x), found)
+
+
+def test_many_models_at_once_agree_with_one_by_one():
+    features = random_features(60, 40)
+    weight = torch.randn(5, 8, 40, device="cuda", requires_grad=True)
+    seeds = torch.arange(5, device="cuda")
+
+    def project(w, seed):
+        return linear(features.dropout(0.4, seed), w)
+
+    together = torch.func.vmap(project)(weight, seeds)
+    alone = torch.stack([project(weight[i], seeds[i]) for i in range(5)])
+    assert torch.allclose(together, alone, atol=1e-5)
+    dense = torch.stack(
+        [
+            features.dropout(0.4, s).to_dense() @ weight[i].t()
+            for i, s in enumerate(seeds)
+        ]
+    )
+    assert torch.allclose(together, dense, atol=1e-4)
+    ours = torch.autograd.grad(together.pow(2).sum(), weight, retain_graph=True)[0]
+    expected = torch.autograd.grad(dense.pow(2).sum(), weight)[0]
+    assert torch.allclose(ours, expected, atol=1e-2, rtol=1e-4)

@@ -1,0 +1,510 @@
+"""The noise study: plan, noise, sharpness, training that goes on, trends, page."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import typer
+import yaml
+from scipy import stats as scipy_stats
+from torch_geometric.data import HeteroData
+from typer.testing import CliRunner
+
+from tempergat.base.errors import UserError
+from tempergat.cli import noise as noise_command
+from tempergat.data import Dataset, csbm
+from tempergat.ops.graph import Graph
+from tempergat.study.noise import runs as noise_study
+from tempergat.study.noise.analysis import analyse, end_of
+from tempergat.study.noise.page import page_text, summary_text, write_page
+from tempergat.study.noise.plan import CLEAN, Condition, NoisePlan, load_plan
+from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
+from tempergat.study.noise.runs import NoiseProgress, NoisyFeatures, noisy, run_noise
+from tempergat.study.noise.sharpness import group_sharpness, sharpness_of
+from tempergat.study.noise.trends import page_p, series_of, trends_of
+from tempergat.training import Recipe, load_recipe, recipe_names, train_group
+from tempergat.training.seeds import SeedGroup
+from tempergat.training.task import task_of
+
+CPU = torch.device("cpu")
+
+
+def small_plan(**changes: object) -> NoisePlan:
+    values: dict[str, object] = {
+        "datasets": ["csbm"],
+        "seeds": 2,
+        "methods": ["gcn", "gat", "temp_gated_v2"],
+        "gaussian": [0, 1, 3],
+        "missing": [0, 0.4, 0.8],
+        "tau": [1, 3],
+        "decay_temperature": [True, False],
+        "matmul_precision": "high",
+    }
+    return NoisePlan.model_validate({**values, **changes})
+
+
+def quick_recipe() -> Recipe:
+    recipe = load_recipe("csbm")
+    return recipe.model_copy(
+        update={
+            "attention": recipe.attention.model_copy(update={"epochs": 3}),
+            "gcn": recipe.gcn.model_copy(update={"epochs": 3}),
+        }
+    )
+
+
+def small_graph() -> Dataset:
+    return csbm(n=60, a=6, b=2, d=8, seed=1)
+
+
+def made_up_rows(
+    temperature: float = 0.0,
+    gate: float = 0.0,
+    entropy: float = 0.0,
+    plan: NoisePlan | None = None,
+) -> list[NoiseRow]:
+    """Runs whose learned values change by so much per level, plus noise of the seed."""
+    plan = plan or small_plan(seeds=10)
+    draw = np.random.default_rng(0)
+    rows = []
+    for config in plan.configs(quick_recipe()):
+        tempered, gated = "temp" in config.method, "gated" in config.method
+        for condition in plan.conditions:
+            levels = plan.gaussian if condition.noise != "missing" else plan.missing
+            step = levels.index(condition.level)
+            for seed in range(plan.seeds):
+                jitter = 0.001 * draw.standard_normal(3)
+                layers = {"spread": (0.5, 0.5)}
+                if config.method != "gcn":
+                    layers["entropy"] = (0.9 + entropy * step + jitter[0],) * 2
+                if tempered:
+                    layers["temperature"] = (1 + temperature * step + jitter[1],) * 2
+                if gated:
+                    layers["gate"] = (0.5 + gate * step + jitter[2],) * 2
+                rows.append(
+                    NoiseRow(
+                        dataset="csbm",
+                        method=config.method,
+                        decay_temperature=config.decay_temperature
+                        if tempered
+                        else None,
+                        condition=condition,
+                        seed=seed,
+                        epoch=2,
+                        scores={"train": 1.0, "val": 0.8, "test": 0.8 - 0.01 * step},
+                        layers=layers if config.method != "gcn" else {},
+                        study="made up",
+                        device="cpu",
+                        torch="2",
+                    )
+                )
+    return rows
+
+
+def test_the_shipped_plan_has_ten_seeds_and_six_levels_from_zero() -> None:
+    plan = load_plan()
+    assert plan.datasets == ("cora", "citeseer", "pubmed")
+    assert plan.seeds >= 10
+    assert len(plan.gaussian) >= 6
+    assert len(plan.missing) >= 6
+    assert plan.gaussian[0] == plan.missing[0] == 0
+    assert 1 in plan.tau
+    assert max(plan.tau) > 1
+    assert set(plan.decay_temperature) == {True, False}
+    assert len(set(plan.conditions)) == len(plan.conditions) == 16
+
+
+def test_plans_are_not_offered_as_settings_of_methods() -> None:
+    assert not any("noise" in name for name in recipe_names())
+
+
+def test_a_method_without_temperature_is_trained_once_whatever_is_decayed() -> None:
+    configs = small_plan().configs(quick_recipe())
+    assert [(c.method, c.decay_temperature) for c in configs] == [
+        ("gcn", True),
+        ("gat", False),
+        ("temp_gated_v2", True),
+        ("temp_gated_v2", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gaussian": [0.5, 1, 2]}, "gaussian: give three levels or more"),
+        ({"missing": [0, 0.5, 0.4]}, "missing: give three levels or more"),
+        ({"methods": ["gta"]}, "unknown method 'gta'"),
+        ({"epochs": 3}, "epochs"),
+    ],
+)
+def test_a_plan_that_is_wrong_is_refused_in_words(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    plan = small_plan().model_dump(mode="json")
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump({**plan, **change}))
+    with pytest.raises(UserError, match=message):
+        load_plan(tmp_path / "plan.yaml")
+
+
+def test_a_plan_that_says_something_twice_is_refused(tmp_path: Path) -> None:
+    text = yaml.safe_dump(small_plan().model_dump(mode="json"))
+    (tmp_path / "plan.yaml").write_text(f"{text}seeds: 3\n")
+    with pytest.raises(UserError, match="seeds is there twice"):
+        load_plan(tmp_path / "plan.yaml")
+
+
+def test_noise_is_in_units_of_the_features_root_mean_square() -> None:
+    clean = torch.rand(400, 50) * 0.01
+    unit = float(clean.square().mean().sqrt())
+    added = noisy(clean, Condition("gaussian", 2.0), unit, seed=0) - clean
+    assert float(added.std()) == pytest.approx(2 * unit, rel=0.03)
+    changed = noisy(clean, Condition("missing", 0.3, 3.0), unit, seed=0)
+    lost = changed != clean
+    assert float(lost.float().mean()) == pytest.approx(0.3, abs=0.01)
+    assert float(changed[lost].std()) == pytest.approx(3 * unit, rel=0.05)
+
+
+def test_every_seed_has_noise_of_its_own_and_levels_of_a_seed_share_it() -> None:
+    clean = torch.ones(30, 8)
+    conditions = (CLEAN, Condition("gaussian", 1.0), Condition("gaussian", 2.0))
+    features = NoisyFeatures(clean, CPU)
+    values = features.of(conditions, [3, 4])
+    assert torch.equal(values[:, 0], clean.expand(2, -1, -1))
+    assert not torch.isclose(values[0, 1], values[1, 1]).any()
+    torch.testing.assert_close(values[:, 2] - clean, 2 * (values[:, 1] - clean))
+    assert torch.equal(features.of(conditions[2:], [3, 4]), values[:, 2:])
+    assert torch.equal(features.of(conditions, [4]), values[1:])
+
+
+def test_uniform_attention_has_entropy_one_and_no_spread() -> None:
+    graph = Graph(torch.tensor([[0, 1, 2, 0], [1, 2, 1, 2]]), 3).with_self_loops()
+    degree = torch.tensor([1.0, 3.0, 3.0])
+    weights = (1 / degree)[graph.dst.long()].unsqueeze(-1).repeat(1, 2)
+    spread, entropy = sharpness_of(graph, weights)
+    assert float(spread) == pytest.approx(0.0, abs=1e-6)
+    assert float(entropy) == pytest.approx(1.0)
+
+
+def test_sharpness_follows_its_definition_target_by_target() -> None:
+    graph = Graph(torch.tensor([[0, 1, 2, 0], [1, 2, 1, 2]]), 3).with_self_loops()
+    logits = torch.randn(graph.edge_index.size(1), 1)
+    spreads, entropies, weights = [], [], torch.ones_like(logits)
+    for target in range(3):
+        edges = graph.dst == target
+        weights[edges] = logits[edges].softmax(0)
+        if edges.sum() > 1:
+            spreads.append(logits[edges].std(correction=0))
+            entropy = -(weights[edges] * weights[edges].log()).sum()
+            entropies.append(entropy / edges.sum().log())
+    spread, entropy = sharpness_of(graph, weights)
+    torch.testing.assert_close(spread, torch.stack(spreads).mean())
+    torch.testing.assert_close(entropy, torch.stack(entropies).mean())
+
+
+@pytest.mark.parametrize("method", ["temp_only", "temp_only_v2"])
+def test_temperature_and_attention_vector_scaled_alike_change_no_sharpness(
+    method: str,
+) -> None:
+    graph, config = small_graph(), quick_recipe().config_for(method)
+    group = SeedGroup(task_of(graph, config, CPU), config, [0, 1])
+    state = {**group.parameters}
+    before = group_sharpness(group, state)
+    assert before.entropy.shape == (2, 2)
+    colder = {**state, "convs.0.theta": torch.full((2,), -1.0)}
+    assert (group_sharpness(group, colder).spread[:, 0] > before.spread[:, 0]).all()
+    factor = torch.nn.functional.softplus(torch.tensor(-1.0))
+    both = {
+        name: value * factor if name.startswith("convs.0.att") else value
+        for name, value in colder.items()
+    }
+    after = group_sharpness(group, both)
+    torch.testing.assert_close(after.spread, before.spread, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(after.entropy, before.entropy, rtol=1e-4, atol=1e-5)
+
+
+def test_every_run_of_the_plan_becomes_one_row_that_reads_back(tmp_path: Path) -> None:
+    plan, path = small_plan(), tmp_path / "csbm.csv"
+    rows = run_noise(small_graph(), quick_recipe(), plan, path, CPU)
+    assert len(rows) == 4 * 7 * 2
+    read = {row.key: row for row in read_rows(path)}
+    assert len(read) == len(rows)
+    for row in rows:
+        found = read[row.key]
+        assert found.scores == pytest.approx(row.scores)
+        assert found.layers.keys() == row.layers.keys()
+        tempered = row.method == "temp_gated_v2"
+        assert ("temperature" in row.layers) == tempered
+        assert ("gate" in row.layers) == tempered
+        assert ("entropy" in row.layers) == (row.method != "gcn")
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_runs_without_noise_are_those_of_plain_training(
+    tmp_path: Path, normalize: bool
+) -> None:
+    graph, recipe = small_graph(), quick_recipe()
+    graph.data.x = graph.data.x.abs()
+    changed = recipe.attention.model_copy(update={"normalize_features": normalize})
+    recipe = recipe.model_copy(update={"attention": changed})
+    plan = small_plan(methods=["temp_gated_v2"], decay_temperature=[True])
+    rows = run_noise(graph, recipe, plan, tmp_path / "csbm.csv", CPU)
+    config = recipe.config_for("temp_gated_v2").with_changes(decay_temperature=True)
+    for result in train_group(graph, config, [0, 1], CPU):
+        row = next(r for r in rows if r.condition == CLEAN and r.seed == result.seed)
+        assert row.scores == result.scores[config.selection]
+        assert row.layers["gate"] == pytest.approx(result.gate_means["selected"])
+
+
+def test_a_stopped_study_goes_on_and_a_finished_one_trains_nothing(
+    tmp_path: Path,
+) -> None:
+    graph, recipe, plan = small_graph(), quick_recipe(), small_plan()
+    path = tmp_path / "csbm.csv"
+
+    def stop(progress: NoiseProgress) -> None:
+        if progress.runs_done == 28:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_noise(graph, recipe, plan, path, CPU, stop)
+    kept = {row.key: row for row in read_rows(path)}
+    assert len(kept) == 28
+    rows = run_noise(graph, recipe, plan, path, CPU)
+    assert len(rows) == 56
+    assert all(row == kept[row.key] for row in rows if row.key in kept)
+    seen: list[NoiseProgress] = []
+    run_noise(graph, recipe, plan, path, CPU, seen.append)
+    assert seen == []
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_runs_that_do_not_fit_together_are_trained_in_several_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    graph, recipe = small_graph(), quick_recipe()
+    plan = small_plan(methods=["gat"])
+    whole = run_noise(graph, recipe, plan, tmp_path / "whole.csv", CPU)
+    monkeypatch.setattr(noise_study, "runs_at_once", lambda *_: most)
+    parts = run_noise(graph, recipe, plan, tmp_path / "parts.csv", CPU)
+    expected = {row.key: row for row in whole}
+    assert {row.key for row in parts} == expected.keys()
+    for row in parts:
+        assert row.scores == expected[row.key].scores
+        assert row.layers["entropy"] == pytest.approx(
+            expected[row.key].layers["entropy"], rel=1e-4
+        )
+
+
+def test_runs_that_run_out_of_memory_together_are_trained_by_halves(
+    tmp_path: Path,
+) -> None:
+    graph, recipe = small_graph(), quick_recipe()
+    plan = small_plan(methods=["gat"])
+    whole = run_noise(graph, recipe, plan, tmp_path / "whole.csv", CPU)
+    failures = iter(range(2))
+
+    def run_out_twice(progress: NoiseProgress) -> None:
+        if progress.epoch == 1 and next(failures, None) is not None:
+            raise torch.OutOfMemoryError("no memory is left")
+
+    path = tmp_path / "halves.csv"
+    halves = run_noise(graph, recipe, plan, path, CPU, run_out_twice)
+    assert next(failures, None) is None
+    expected = {row.key: row.scores for row in whole}
+    assert {row.key: row.scores for row in halves} == expected
+
+
+def test_a_file_of_other_settings_is_not_mixed_with_these(tmp_path: Path) -> None:
+    path = tmp_path / "csbm.csv"
+    write_rows(path, made_up_rows()[:3])
+    with pytest.raises(UserError, match="holds gcn with other settings or data"):
+        run_noise(small_graph(), quick_recipe(), small_plan(), path, CPU)
+
+
+def test_a_file_that_is_no_table_of_runs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "csbm.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match="is not a table of noise runs"):
+        read_rows(tmp_path / "csbm.csv")
+
+
+def test_page_s_test_is_two_sided() -> None:
+    rising = np.arange(5.0) + 0.4 * np.random.default_rng(0).standard_normal((6, 5))
+    one_sided = scipy_stats.page_trend_test(rising, method="asymptotic").pvalue
+    assert page_p(rising) == pytest.approx(2 * one_sided)
+    assert page_p(-rising) == pytest.approx(page_p(rising))
+    assert page_p(np.ones((6, 5))) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("slope", "direction"), [(0.1, "rises"), (-0.1, "falls"), (0.0, "no trend")]
+)
+def test_a_trend_is_found_where_there_is_one(slope: float, direction: str) -> None:
+    rows = made_up_rows(temperature=slope)
+    series = series_of(rows, "gaussian", None, "temperature", lambda m: "temp" in m)
+    assert len(series) == 4
+    for trend in trends_of(series):
+        assert trend.direction == direction
+        assert trend.change.mean == pytest.approx(2 * slope, abs=0.002)
+
+
+def test_a_seed_that_failed_at_one_level_is_left_out_and_counted() -> None:
+    rows = made_up_rows(temperature=0.1)
+    worst = Condition("gaussian", 3.0)
+    rows = [
+        replace(row, scores={}, layers={}, epoch=None, reason="the loss was nan")
+        if (row.seed, row.condition) == (4, worst)
+        else row
+        for row in rows
+    ]
+    series = series_of(rows, "gaussian", None, "temperature", lambda m: "temp" in m)
+    assert {(len(s.values), s.lost_seeds) for s in series} == {(9, 1)}
+
+
+def test_the_page_says_where_t_rises_and_attention_does_not_follow(
+    tmp_path: Path,
+) -> None:
+    plan = small_plan(seeds=10)
+    rows = made_up_rows(temperature=0.1, gate=0.05)
+    write_rows(tmp_path / "results" / "csbm.csv", rows)
+    (found,) = write_page(plan, tmp_path / "results", tmp_path / "docs")
+    assert found.is_complete
+    page = (tmp_path / "docs" / "noise.md").read_text()
+    assert (
+        "| csbm | 1 | T rises with sigma | holds | 2 / 0 / 0 | 2 / 0 / 0 | "
+        "neither shown in 2 |" in page
+    )
+    assert "| gate falls with rho, tau = 3 | does not hold | 2 / 0 / 0 |" in page
+    assert "- layer 1: temp_gated_v2; temp_gated_v2, theta undecayed.\n" in page
+    assert "Not run: ogbn-arxiv;" in page
+    prose = [line for line in page.split("\n") if not line.startswith(("|", "!"))]
+    assert max(map(len, prose)) <= 88
+    for name in ("temperature", "gate", "sharpness", "accuracy"):
+        for suffix in ("svg", "png"):
+            file = tmp_path / "docs" / "figures" / f"noise-csbm-{name}.{suffix}"
+            assert file.stat().st_size > 1000
+            assert suffix == "png" or f"figures/{file.name}" in page
+
+
+def test_the_page_says_when_a_flatter_attention_goes_with_t() -> None:
+    rows = made_up_rows(temperature=0.1, entropy=0.02)
+    found = analyse(rows, small_plan(seeds=10))
+    for trend in found.temperature:
+        assert found.entropy_beside(trend).direction == "rises"
+
+
+def test_a_change_without_a_trend_is_told_too() -> None:
+    # Up at the first level above none, and back to little more than without noise.
+    lift = {0.0: 0.0, 1.0: 0.5, 3.0: 0.01}
+    rows = [
+        replace(
+            row, layers={**row.layers, "temperature": (1 + lift[level] + luck,) * 2}
+        )
+        if "temperature" in row.layers and row.condition.noise != "missing"
+        else row
+        for row in made_up_rows()
+        for level, luck in [(row.condition.level, 1e-4 * row.seed)]
+    ]
+    plan = small_plan(seeds=10)
+    found = analyse(rows, plan)
+    assert {t.direction for t in found.temperature} == {"no trend"}
+    assert {end_of(t) for t in found.temperature} == {"higher"}
+    page = page_text(plan, [found])
+    assert "| T rises with sigma | does not hold | 0 / 0 / 2 | 2 / 0 / 0 |" in page
+
+
+def test_an_unfinished_study_is_called_incomplete() -> None:
+    plan = small_plan(seeds=10)
+    rows = [row for row in made_up_rows() if row.decay_temperature is not False]
+    page = page_text(plan, [analyse(rows, plan)])
+    assert "210 of 280 runs, **incomplete**" in page
+
+
+def words_of(folder: Path, *datasets: Path) -> list[str]:
+    """The command on a small graph of one's own, with a short plan and recipe."""
+    graph = small_graph().data
+    arrays = {
+        name: graph[name].numpy()
+        for name in ("edge_index", "x", "y", "train_mask", "val_mask", "test_mask")
+    }
+    np.savez(folder / "mine.npz", **arrays)
+    plan = small_plan(methods=["gat", "temp_only"]).model_dump(mode="json")
+    (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+    recipe = quick_recipe().model_dump(mode="json")
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    names = ",".join(str(path) for path in (folder / "mine.npz", *datasets))
+    words = ["noise", "--datasets", names, "--json", "--quiet", "--device", "cpu"]
+    words += ["--levels", str(folder / "plan.yaml")]
+    words += ["--recipe", str(folder / "recipe.yaml")]
+    return [*words, "--out", str(folder / "out"), "--docs", str(folder / "docs")]
+
+
+def command() -> typer.Typer:
+    app = typer.Typer()
+    noise_command.register(app)
+    return app
+
+
+def test_the_command_trains_reports_and_prints_json(tmp_path: Path) -> None:
+    words = words_of(tmp_path)
+    result = CliRunner().invoke(command(), words, catch_exceptions=False)
+    assert result.exit_code == 0
+    (found,) = json.loads(result.stdout)["datasets"]
+    assert (found["runs"], found["expected_runs"]) == (42, 42)
+    assert {trend["quantity"] for trend in found["trends"]} == {
+        "temperature",
+        "spread",
+        "entropy",
+    }
+    assert len(read_rows(tmp_path / "out" / "mine.csv")) == 42
+
+    # Nothing is left to train; the summary is JSON as well.
+    result = CliRunner().invoke(command(), [*words, "--only-train"])
+    assert json.loads(result.stdout) == {
+        "datasets": [
+            {
+                "dataset": "mine",
+                "runs": 42,
+                "failed": 0,
+                "file": str(tmp_path / "out" / "mine.csv"),
+            }
+        ]
+    }
+
+
+def test_a_dataset_that_cannot_be_trained_is_refused_before_any_is(
+    tmp_path: Path,
+) -> None:
+    typed = HeteroData()
+    typed["a"].x, typed["a"].y = torch.ones(4, 2), torch.tensor([0, 1, 0, 1])
+    typed["b"].x = torch.ones(3, 2)
+    typed["a", "to", "b"].edge_index = torch.tensor([[0, 1], [1, 2]])
+    torch.save(typed, tmp_path / "typed.pt")
+    for bad, reason in (
+        (tmp_path / "typed.pt", "typed has several node types"),
+        (tmp_path / "absent.npz", "absent.npz"),
+    ):
+        with pytest.raises(UserError, match=reason):
+            CliRunner().invoke(
+                command(), words_of(tmp_path, bad), catch_exceptions=False
+            )
+        assert not (tmp_path / "out").exists()
+
+
+def test_an_output_that_is_a_file_is_refused_before_training(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(UserError, match="out is a file"):
+        CliRunner().invoke(command(), words_of(tmp_path), catch_exceptions=False)
+
+
+def test_the_verdicts_in_docs_are_those_of_the_committed_runs() -> None:
+    root = Path(__file__).parents[3]
+    plan = load_plan()
+    found = [
+        analyse(read_rows(root / "results" / "noise" / f"{name}.csv"), plan)
+        for name in plan.datasets
+    ]
+    page = (root / "docs" / "noise.md").read_text(encoding="utf-8")
+    assert page.startswith(summary_text(plan, found))

@@ -1,0 +1,204 @@
+"""The reproduction page and the ranks page, on made-up runs beside the real paper."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tempergat.base.errors import UserError
+from tempergat.study.engine.export import export_runs
+from tempergat.study.engine.run import Run
+from tempergat.study.engine.store import Store
+from tempergat.study.paper.numbers import HETEROGENEOUS, HOMOGENEOUS, read_paper
+from tempergat.study.paper.ranks import below_backbone, ranks_json, reproduce_ranks
+from tempergat.study.paper.reproduction import reproduce_homogeneous, reproduction_json
+from tests.support.made_up_runs import METHODS, failed_run, study
+
+FACTS = Path(__file__).parents[3] / "results" / "paper" / "results.csv"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    (folder / "paper").mkdir(parents=True)
+    shutil.copy(FACTS, folder / "paper")
+    return folder
+
+
+def keep(results: Path, runs: list[Run], name: str = "homogeneous") -> None:
+    with Store(results.parent / f"{name}.sqlite") as store:
+        store.put_group(runs)
+        export_runs(store, results / f"{name}.csv")
+
+
+def paper_means(results: Path, dataset: str) -> dict[str, float]:
+    return {m: cell.mean for m, cell in read_paper(results)[dataset].items()}
+
+
+def test_the_facts_are_eleven_methods_on_eleven_datasets() -> None:
+    paper = read_paper(FACTS.parents[1])
+    assert set(paper) == {*HOMOGENEOUS, *HETEROGENEOUS}
+    assert all(tuple(cells) == METHODS for cells in paper.values())
+    cell = paper["cora"]["temp_gated"]
+    assert (cell.mean, cell.std, cell.runs) == (81.45, 1.05, 50)
+
+
+def test_runs_like_the_papers_agree_with_it(results: Path, tmp_path: Path) -> None:
+    keep(results, study("cora", paper_means(results, "cora"), range(50)))
+    report = reproduce_homogeneous(results, tmp_path / "docs")
+    (cora,) = report.datasets
+    assert [cell.test.difference for cell in cora.cells if cell.test] == (
+        pytest.approx([0.0] * 11, abs=1e-6)
+    )
+    assert all(cell.p_holm == pytest.approx(1.0) for cell in cora.cells)
+    assert report.not_run == HOMOGENEOUS[1:]
+
+
+def test_each_gain_of_the_paper_is_judged(results: Path, tmp_path: Path) -> None:
+    # The paper has all eight variants above their backbones on Cora.
+    means = dict.fromkeys(METHODS, 80.0) | {"gated": 83.0, "temp_only_v2": 77.0}
+    keep(results, study("cora", means, range(50)))
+    report = reproduce_homogeneous(results, tmp_path / "docs")
+    outcomes = {claim.method: claim.outcome for claim in report.claims}
+    assert outcomes["gated"] == "holds"
+    assert outcomes["temp_only_v2"] == "reversed"
+    others = set(outcomes) - {"gated", "temp_only_v2"}
+    assert {outcomes[method] for method in others} == {"within noise"}
+    page = report.page.read_text()
+    assert "cora, temp_only_v2 over gatv2" in page
+    assert "worse, not better" in page
+    assert (
+        "- cora, temp_only over gat: the paper +0.54, ours 0.00: within noise" in page
+    )
+
+
+def test_a_variant_the_paper_has_below_its_backbone_is_no_claim(
+    results: Path, tmp_path: Path
+) -> None:
+    # On Pubmed the paper's gated is below its gat; here it is far above.
+    means = dict.fromkeys(METHODS, 78.0) | {"gated": 82.0}
+    keep(results, study("pubmed", means, range(20)))
+    report = reproduce_homogeneous(results, tmp_path / "docs")
+    (claim,) = (claim for claim in report.claims if claim.method == "gated")
+    assert claim.outcome is None
+    assert "better here, where the paper shows no gain" in report.page.read_text()
+
+
+def test_a_cell_far_from_the_papers_is_listed(results: Path, tmp_path: Path) -> None:
+    means = paper_means(results, "cora") | {"gcn": 75.0}
+    keep(results, study("cora", means, range(30)))
+    page = reproduce_homogeneous(results, tmp_path / "docs").page.read_text()
+    assert "cora, gcn: ours 75.00, the paper 80.81, -" in page
+    assert "| cora | 10 of 11 |" in page
+
+
+def test_failed_runs_are_on_the_page(results: Path, tmp_path: Path) -> None:
+    runs = study("cora", paper_means(results, "cora"), range(5))
+    keep(results, [*runs, failed_run("gcn", 5)])
+    page = reproduce_homogeneous(results, tmp_path / "docs").page.read_text()
+    assert "gcn: 1 of 6 runs failed" in page
+    assert "seed 5: loss is not a number at epoch 17" in page
+
+
+def test_the_page_is_the_same_each_time_and_its_figures_exist(
+    results: Path, tmp_path: Path
+) -> None:
+    keep(results, study("cora", paper_means(results, "cora"), range(5)))
+    first = reproduce_homogeneous(results, tmp_path / "one").page.read_text()
+    second = reproduce_homogeneous(results, tmp_path / "two").page.read_text()
+    assert first == second
+    assert "](figures/scores-cora.svg)" in first
+    assert (tmp_path / "one" / "figures" / "scores-cora.svg").is_file()
+
+
+def test_a_few_methods_and_a_single_run_still_make_a_page(
+    results: Path, tmp_path: Path
+) -> None:
+    keep(results, study("cora", {"gat": 80.0, "gated": 81.0}, range(1)))
+    report = reproduce_homogeneous(results, tmp_path / "docs")
+    (claim,) = report.claims
+    assert claim.outcome == "too few runs"
+    json.dumps(reproduction_json(report), allow_nan=False)
+
+
+def test_results_without_a_dataset_of_the_table_are_refused(
+    results: Path, tmp_path: Path
+) -> None:
+    keep(results, study("csbm", {"gat": 80.0}, range(2)))
+    with pytest.raises(UserError, match="has no run on cora"):
+        reproduce_homogeneous(results, tmp_path / "docs")
+
+
+def test_a_missing_table_of_runs_names_the_remedy(
+    results: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"homogeneous\.csv.*reproduce export"):
+        reproduce_homogeneous(results, tmp_path / "docs")
+
+
+def test_missing_facts_name_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"results\.csv.*--results"):
+        reproduce_ranks(tmp_path, tmp_path / "docs")
+
+
+def test_broken_facts_are_refused(results: Path, tmp_path: Path) -> None:
+    path = results / "paper" / "results.csv"
+    path.write_text(path.read_text().replace("80.81", "eighty"))
+    with pytest.raises(UserError, match=r"not a table of results.*eighty"):
+        reproduce_ranks(results, tmp_path / "docs")
+
+
+def test_every_cell_below_its_backbone_is_listed() -> None:
+    """Counted again from the file, by name alone."""
+    with FACTS.open() as file:
+        means = {
+            (row["dataset"], row["method"]): float(row["mean"])
+            for row in csv.DictReader(file)
+        }
+    expected = {
+        (dataset, method)
+        for (dataset, method), mean in means.items()
+        if method not in ("gcn", "gat", "gatv2")
+        and mean < means[dataset, "gatv2" if method.endswith("_v2") else "gat"]
+    }
+    found = below_backbone(read_paper(FACTS.parents[1]))
+    assert {(cell.dataset, cell.method) for cell in found} == expected
+    assert len(found) == len(expected) == 26
+    assert all(cell.difference < 0 for cell in found)
+
+
+def test_the_papers_ranks_are_drawn_with_their_critical_difference(
+    results: Path, tmp_path: Path
+) -> None:
+    report = reproduce_ranks(results, tmp_path / "docs")
+    homogeneous, heterogeneous = report.figures
+    assert homogeneous.table.critical_difference == pytest.approx(6.16, abs=0.005)
+    assert heterogeneous.table.critical_difference == pytest.approx(6.75, abs=0.005)
+    # By hand from the table: temp_gated is 1, 2, 10, 7, 6 and 3.
+    assert homogeneous.table.average["temp_gated"] == pytest.approx(29 / 6)
+    for figure in report.figures:
+        assert all(path.is_file() for path in figure.paths)
+    assert [line.split(":")[0] for line in report.not_drawn] == [
+        "Ours, homogeneous",
+        "Ours, heterogeneous",
+    ]
+    page = report.page.read_text()
+    assert "In 26 of them (30 %)" in page
+    assert "consistently improve" in page
+
+
+def test_our_ranks_are_drawn_from_two_datasets_on(
+    results: Path, tmp_path: Path
+) -> None:
+    runs = study("cora", paper_means(results, "cora"), range(3))
+    keep(results, runs)
+    one = reproduce_ranks(results, tmp_path / "docs")
+    assert len(one.figures) == 2
+    assert "average ranks need two" in one.not_drawn[0]
+    keep(results, study("pubmed", paper_means(results, "pubmed"), range(3)))
+    two = reproduce_ranks(results, tmp_path / "docs")
+    (ours,) = (figure for figure in two.figures if "Ours" in figure.title)
+    assert ours.table.datasets == ("cora", "pubmed")
+    json.dumps(ranks_json(two), allow_nan=False)

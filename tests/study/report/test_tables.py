@@ -1,0 +1,171 @@
+"""Tables and JSON say the same numbers, in every format."""
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tempergat.base import files as atomic
+from tempergat.base.errors import UserError
+from tempergat.study.engine.run import LayerRecord
+from tempergat.study.report.tables import (
+    Table,
+    as_csv,
+    as_json,
+    as_latex,
+    as_markdown,
+    p_value,
+    result_table,
+    signed,
+    write_result,
+)
+from tempergat.study.results import DatasetResult, dataset_result
+from tests.support.made_up_runs import METHODS, failed_run, run, study
+
+
+@pytest.fixture
+def result() -> DatasetResult:
+    runs = study("cora", {"gcn": 79.0, "gat": 80.0, "gated": 84.0}, range(8))
+    return dataset_result([*runs, failed_run("gcn", 8)], METHODS, "gat")
+
+
+def test_the_table_shows_scores_differences_and_verdicts(
+    result: DatasetResult,
+) -> None:
+    table = result_table(result)
+    rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
+    assert rows["gat"]["verdict"] == "baseline"
+    assert rows["gated"]["accuracy"].startswith("84.00 ± ")
+    assert rows["gated"]["against gat"] == "+4.00"
+    assert rows["gated"]["verdict"] == "better"
+    assert (rows["gcn"]["runs"], rows["gcn"]["failed"]) == ("8", "1")
+    assert "loss is not a number" in table.notes[-1]
+    assert "1 of 9 runs failed" in table.notes[-1]
+
+
+def test_without_failures_there_is_no_column_for_them() -> None:
+    runs = study("cora", {"gat": 80.0}, range(3))
+    table = result_table(dataset_result(runs, METHODS, "gat"))
+    assert "failed" not in table.columns
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
+def test_json_is_strict_and_in_percent(result: DatasetResult) -> None:
+    found = json.loads(json.dumps(as_json(result), allow_nan=False))
+    assert found["dataset"] == "cora"
+    gcn, gat, gated = found["results"]
+    assert (gcn["method"], gcn["runs"], gcn["failed"]) == ("gcn", 8, 1)
+    assert gat["mean"] == pytest.approx(80.0)
+    assert gat["comparison"] is None
+    assert gated["comparison"]["difference"] == pytest.approx(4.0)
+    assert gated["comparison"]["verdict"] == "better"
+    assert len(gated["scores"]) == 8
+
+
+def test_json_stays_strict_where_a_learned_value_is_no_number() -> None:
+    runs = [run(seed=seed, last=LayerRecord((math.nan,), ())) for seed in range(2)]
+    (found,) = as_json(dataset_result(runs, METHODS, "gat"))["results"]
+    assert found["last"] == {"temperatures": [None], "gate_means": []}
+    json.dumps(found, allow_nan=False)
+
+
+def test_csv_has_a_line_per_method_with_numbers_in_full(result: DatasetResult) -> None:
+    lines = list(csv.DictReader(io.StringIO(as_csv(result))))
+    assert [line["method"] for line in lines] == ["gcn", "gat", "gated"]
+    assert float(lines[1]["std"]) == result["gat"].summary.std
+    assert lines[1]["difference"] == ""
+    assert float(lines[2]["difference"]) == pytest.approx(4.0)
+    assert lines[2]["verdict"] == "better"
+
+
+def test_markdown_rows_are_as_wide_as_their_heading(result: DatasetResult) -> None:
+    lines = [
+        line
+        for line in as_markdown(result_table(result)).splitlines()
+        if line.startswith("|")
+    ]
+    assert len(lines) == 5
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_latex_escapes_what_latex_would_read() -> None:
+    table = Table("a_b & 100 % {x} \\y ~ ^", ("m_1", "±"), (("<0.1", "#$"),))
+    text = as_latex(table)
+    assert (
+        r"\caption{a\_b \& 100 \% \{x\} \textbackslash{}y \textasciitilde{} "
+        r"\textasciicircum{}}" in text
+    )
+    assert r"m\_1 & $\pm$ \\" in text
+    assert r"$<$0.1 & \#\$ \\" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.001, "0.00"), (-0.004, "0.00"), (1.234, "+1.23"), (-2.0, "-2.00"), (None, "-")],
+)
+def test_a_difference_that_rounds_to_nothing_has_no_sign(
+    value: float | None, text: str
+) -> None:
+    assert signed(value) == text
+
+
+def test_tiny_p_values_are_given_by_bound() -> None:
+    assert [p_value(p) for p in (None, 0.0, 0.0004, 0.0312)] == [
+        "-",
+        "<0.001",
+        "<0.001",
+        "0.031",
+    ]
+
+
+def test_all_files_of_a_result_are_written(
+    result: DatasetResult, tmp_path: Path
+) -> None:
+    paths = write_result(result, tmp_path / "out", baseline="gat")
+    assert [path.name for path in paths] == [
+        "cora.csv",
+        "cora.md",
+        "cora.tex",
+        "cora.svg",
+        "cora.png",
+    ]
+    assert all(path.stat().st_size for path in paths)
+    assert len(list((tmp_path / "out").iterdir())) == 5
+
+
+def test_a_folder_that_cannot_be_made_is_the_users_to_mend(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(UserError, match=r"cannot write .*choose another folder"):
+        atomic.write_text(tmp_path / "out" / "a.csv", "text")
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(UserError, match="cannot write"):
+        atomic.write_text(tmp_path / "taken", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_many_failures_are_told_in_few_words() -> None:
+    runs = [failed_run("gat", seed) for seed in range(50)]
+    note = result_table(dataset_result(runs, ["gat"], "gat")).notes[-1]
+    assert note.startswith("gat: 50 of 50 runs failed")
+    assert "seed 2: " in note
+    assert "seed 3: " not in note
+    assert note.endswith("and 47 more).")
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [(6, "take turns over 3 splits"), (3, "on a split of its own, one of 3")],
+)
+def test_the_table_says_how_many_splits_the_runs_are_on(runs: int, words: str) -> None:
+    result = dataset_result(
+        [run("gat", seed, split=seed % 3) for seed in range(runs)], ["gat"], "gat"
+    )
+    assert words in result_table(result).notes[-1]
+    assert as_json(result)["splits"] == 3
+    assert next(csv.DictReader(io.StringIO(as_csv(result))))["splits"] == "3"

@@ -1,0 +1,196 @@
+"""Small raw files in the exact layout of those published, for graphs made up here."""
+
+import gzip
+import io
+import pickle
+import zipfile
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import scipy.sparse
+
+from tempergat.data.readers.pokec import CLUB_TYPES
+
+Rows = Iterable[Sequence[object]]
+
+
+def csv_gz(rows: Rows, separator: str = ",") -> bytes:
+    lines = "".join(separator.join(map(str, row)) + "\n" for row in rows)
+    return gzip.compress(lines.encode(), mtime=0)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def column(values: Iterable[object]) -> list[tuple[object]]:
+    return [(value,) for value in values]
+
+
+def ogb_homogeneous(
+    name: str,
+    split: str,
+    edges: Rows,
+    features: np.ndarray,
+    labels: np.ndarray,
+    parts: dict[str, list[int]],
+) -> bytes:
+    """The archive of ogbn-arxiv or ogbn-products."""
+    edges = list(edges)
+    members = {
+        f"{name}/RELEASE_v1.txt": b"",
+        f"{name}/raw/edge.csv.gz": csv_gz(edges),
+        f"{name}/raw/node-feat.csv.gz": csv_gz(features.tolist()),
+        f"{name}/raw/node-label.csv.gz": csv_gz(column(labels.tolist())),
+        f"{name}/raw/num-node-list.csv.gz": csv_gz([(len(labels),)]),
+        f"{name}/raw/num-edge-list.csv.gz": csv_gz([(len(edges),)]),
+        f"{name}/mapping/README.md": b"mapping",
+    }
+    for part, nodes in parts.items():
+        members[f"{name}/split/{split}/{part}.csv.gz"] = csv_gz(column(nodes))
+    return zipped(members)
+
+
+def ogb_mag(
+    counts: dict[str, int],
+    relations: dict[str, Rows],
+    features: np.ndarray,
+    labels: np.ndarray,
+    years: np.ndarray,
+    parts: dict[str, list[int]],
+) -> bytes:
+    """The archive of ogbn-mag."""
+    node = "mag/raw/node-feat/paper"
+    members = {
+        "mag/raw/num-node-dict.csv.gz": csv_gz([list(counts), list(counts.values())]),
+        f"{node}/node-feat.csv.gz": csv_gz(features.tolist()),
+        f"{node}/node_year.csv.gz": csv_gz(column(years.tolist())),
+        "mag/raw/node-label/paper/node-label.csv.gz": csv_gz(column(labels.tolist())),
+        "mag/raw/nodetype-has-feat.csv.gz": b"",
+    }
+    for relation, edges in relations.items():
+        members[f"mag/raw/relations/{relation}/edge.csv.gz"] = csv_gz(edges)
+    for part, nodes in parts.items():
+        members[f"mag/split/time/paper/{part}.csv.gz"] = csv_gz(column(nodes))
+    return zipped(members)
+
+
+def reddit(
+    edges: np.ndarray, features: np.ndarray, labels: np.ndarray, types: np.ndarray
+) -> bytes:
+    """The archive of Reddit; its graph is a scipy COO matrix."""
+    nodes, graph = io.BytesIO(), io.BytesIO()
+    np.savez(
+        nodes,
+        feature=features,
+        label=labels,
+        node_types=types,
+        node_ids=np.arange(len(labels)),
+    )
+    shape = (len(labels), len(labels))
+    ones = np.ones(edges.shape[1])
+    scipy.sparse.save_npz(
+        graph, scipy.sparse.coo_matrix((ones, tuple(edges)), shape=shape)
+    )
+    members = {
+        "reddit_data.npz": nodes.getvalue(),
+        "reddit_graph.npz": graph.getvalue(),
+    }
+    return zipped(members)
+
+
+def pokec_profile(
+    user: int,
+    public: object,
+    completion: object,
+    gender: object,
+    region: str,
+    age: object,
+    texts: dict[str, str],
+) -> list[object]:
+    """One row of the profiles: 59 fields and a tab at the end."""
+    text_fields = [f"text{i}" for i in range(35)] + list(CLUB_TYPES) + ["more"]
+    row = [user, public, completion, gender, region, "2012-05-25 11:20:00.0"]
+    row += ["2005-04-03 00:00:00.0", age]
+    row += [texts.get(field, "null") for field in text_fields]
+    return [*row, ""]
+
+
+def club(name: str) -> str:
+    return f'<a href="/klub/{name}" title="{name}">{name}</a>'
+
+
+class _Named:
+    """Writes a reference to a class of another library without that library."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+
+class _Call:
+    def __init__(self, function: _Named, *arguments: object, state: object = None):
+        self.function, self.arguments, self.state = function, arguments, state
+
+
+class _Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
+    """Pickles `_Named` as a global of its own and `_Call` as a call of one."""
+
+    def save(self, value: object, save_persistent_id: bool = True) -> None:
+        if isinstance(value, _Named):
+            line = f"{value.module}\n{value.name}\n".encode()
+            self.write(pickle.GLOBAL + line)
+        elif isinstance(value, _Call):
+            self.save(value.function)
+            self.save(value.arguments)
+            self.write(pickle.REDUCE)
+            if value.state is not None:
+                self.save(value.state)
+                self.write(pickle.BUILD)
+        else:
+            super().save(value, save_persistent_id)
+
+
+_INDEX = _Named("pandas.core.indexes.base", "Index")
+_RANGE = _Named("pandas.core.indexes.range", "RangeIndex")
+_NEW_INDEX = _Named("pandas.core.indexes.base", "_new_Index")
+_BLOCK = _Named("pandas._libs.internals", "_unpickle_block")
+_MANAGER = _Named("pandas.core.internals.managers", "BlockManager")
+_FRAME = _Named("pandas.core.frame", "DataFrame")
+
+
+def pandas_table(columns: dict[str, np.ndarray]) -> _Call:
+    """A table as pandas pickles it: a block for the numbers, one for the objects."""
+    names = np.array(list(columns), dtype=object)
+    blocks = []
+    for wants_objects in (False, True):
+        places = [
+            place
+            for place, values in enumerate(columns.values())
+            if (values.dtype == object) == wants_objects
+        ]
+        if places:
+            values = np.stack([columns[names[place]] for place in places])
+            where: object = np.array(places)
+            if len(places) == 1:
+                where = slice(places[0], places[0] + 1, 1)
+            blocks.append(_Call(_BLOCK, values, where, 2))
+    rows = len(next(iter(columns.values())))
+    index = {"name": None, "start": 0, "stop": rows, "step": 1}
+    axes = [
+        _Call(_NEW_INDEX, _INDEX, {"data": names, "name": None}),
+        _Call(_NEW_INDEX, _RANGE, index),
+    ]
+    manager = _Call(_MANAGER, tuple(blocks), axes)
+    state = {"_mgr": manager, "_typ": "dataframe", "_metadata": [], "attrs": {}}
+    return _Call(_FRAME, state=state)
+
+
+def torch_container(content: object) -> bytes:
+    """What torch.save writes for a value without tensors."""
+    stream = io.BytesIO()
+    _Pickler(stream, protocol=2).dump(content)
+    return zipped({"graph/data.pkl": stream.getvalue(), "graph/version": b"3\n"})

@@ -1,0 +1,279 @@
+"""What comes of a group of runs, and what is refused before any work."""
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import HeteroData
+
+from tempergat.base.errors import UserError
+from tempergat.data import Dataset
+from tempergat.nn import build_model
+from tempergat.training import group_size, train_group
+from tempergat.training.evaluate import accuracy, micro_f1
+from tempergat.training.grouping import bytes_per_seed, even_groups
+from tempergat.training.loop import COLUMNS, Training, chosen_epochs
+from tempergat.training.optimizer import is_decayed, make_adam
+from tempergat.training.run import OutOfMemory, memory_told, results_of
+from tempergat.training.seeds import SeedGroup, single_model
+from tempergat.training.task import task_of
+from tests.support.run_settings import config, small_graph
+
+CPU = torch.device("cpu")
+
+
+def changed(dataset: Dataset, **attributes: torch.Tensor) -> Dataset:
+    data = dataset.data.clone()
+    for name, value in attributes.items():
+        data[name] = value
+    return dataclasses.replace(dataset, data=data)
+
+
+def test_the_score_is_that_of_the_first_best_epoch() -> None:
+    history = np.zeros((4, len(COLUMNS)))
+    history[:, COLUMNS.index("val")] = [0.2, 0.8, 0.8, 0.5]
+    history[:, COLUMNS.index("val_loss")] = [3.0, 2.0, 1.0, 1.0]
+    assert chosen_epochs(history) == {
+        "best_val_accuracy": 2,
+        "last_epoch": 4,
+        "best_val_loss": 3,
+    }
+
+
+@pytest.mark.parametrize("rule", ["best_val_accuracy", "last_epoch", "best_val_loss"])
+def test_weights_kept_are_those_of_the_selected_epoch(rule: str) -> None:
+    settings = config("gated", epochs=20, selection=rule, learning_rate=0.05)
+    group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [0, 1, 2])
+    training = Training(group, settings)
+    seen = []
+    for epoch in range(1, 21):
+        training.run(until=epoch)
+        seen.append({k: v.detach().clone() for k, v in training.current.items()})
+    results = results_of(training, start=0.0)
+    for slot, result in enumerate(results):
+        assert result.selected_epoch == result.epochs[rule]
+        expected = seen[result.selected_epoch - 1]
+        for name, value in training.best.items():
+            assert torch.equal(value[slot], expected[name][slot]), name
+
+
+def test_temperatures_and_gates_are_recorded_per_layer() -> None:
+    settings = config("temp_gated", num_layers=3, epochs=5, init_temp=0.7)
+    result = train_group(small_graph(), settings, [0], CPU)[0]
+    for moment in ("selected", "last"):
+        assert len(result.temperatures[moment]) == 3
+        assert all(0.6 < value < 0.8 for value in result.temperatures[moment])
+        assert len(result.gate_means[moment]) == 3
+        assert all(0.0 < value < 1.0 for value in result.gate_means[moment])
+    plain = train_group(small_graph(), config(epochs=2), [0], CPU)[0]
+    assert plain.temperatures == plain.gate_means == {"selected": [], "last": []}
+
+
+def test_a_seed_that_diverges_fails_alone() -> None:
+    settings = config("gated_v2", epochs=8, attention_dropout=0.3)
+
+    def train(poisoned: bool) -> Training:
+        group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [3, 4, 5])
+        training = Training(group, settings)
+        training.run(until=2)
+        if poisoned:
+            with torch.no_grad():
+                group.parameters["convs.0.lin_l.weight"][1] = torch.inf
+        training.run()
+        return training
+
+    healthy, poisoned = train(False), train(True)
+    results = results_of(poisoned, start=0.0)
+    assert [result.status for result in results] == ["done", "failed", "done"]
+    assert results[1].failed_epoch == 3
+    assert results[1].reason == "the loss was nan at epoch 3"
+    assert results[1].scores == {}
+    for name, value in healthy.current.items():
+        assert torch.equal(value[[0, 2]], poisoned.current[name][[0, 2]]), name
+    assert torch.equal(healthy.history[:, [0, 2]], poisoned.history[:, [0, 2]])
+
+
+def test_a_loss_that_is_no_number_fails_every_seed_from_the_first_epoch() -> None:
+    graph = small_graph()
+    x = graph.data.x.clone()
+    x[3, 2] = torch.nan
+    for result in train_group(changed(graph, x=x), config(epochs=3), [0, 1], CPU):
+        assert (result.status, result.failed_epoch) == ("failed", 1)
+
+
+def test_a_last_step_that_leaves_no_numbers_fails_the_run() -> None:
+    settings = config("temp_gated", epochs=1, learning_rate=1e30)
+    (result,) = train_group(small_graph(), settings, [0], CPU)
+    assert (result.status, result.failed_epoch) == ("failed", 1)
+    assert re.fullmatch(r"the validation loss was \w+ at epoch 1", result.reason or "")
+
+
+def test_initial_weights_are_those_of_the_single_model() -> None:
+    settings = config("temp_gated_v2", norm="batch", jk="cat", residual=True)
+    group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [9, 2])
+    for slot, seed in enumerate((9, 2)):
+        torch.manual_seed(seed)
+        model = build_model(
+            settings.method,
+            12,
+            settings.hidden_channels,
+            3,
+            settings.num_layers,
+            settings.heads,
+            norm="batch",
+            jk="cat",
+            residual=True,
+        )
+        expected = model.state_dict()
+        assert set(expected) == {*group.parameters, *group.buffers}
+        for name, value in {**group.parameters, **group.buffers}.items():
+            assert torch.equal(value[slot], expected[name]), name
+
+
+def test_which_parameters_are_decayed_is_as_set() -> None:
+    model = single_model(config("temp_gated_v2"), 12, 3, seed=0)
+    names = [name for name, _ in model.named_parameters()]
+    spared = {
+        "decay_temperature": {"convs.0.theta", "convs.1.theta"},
+        "decay_gate": {name for name in names if "lin_gate" in name},
+        "decay_bias": {
+            name for name in names if name.endswith("bias") and "gate" not in name
+        },
+    }
+    assert len(spared["decay_gate"]) == 4
+    assert len(spared["decay_bias"]) == 6
+    for setting, expected in spared.items():
+        settings = config("temp_gated_v2", **{setting: False})
+        assert {n for n in names if not is_decayed(n, settings)} == expected
+        adam = make_adam(dict(model.named_parameters()), settings)
+        decays = {g["weight_decay"]: len(g["params"]) for g in adam.param_groups}
+        assert decays == {5e-4: len(names) - len(expected), 0.0: len(expected)}
+
+
+def test_micro_f1_of_one_class_per_node_is_accuracy() -> None:
+    predicted = torch.tensor([0, 1, 2, 2, 1])
+    labels = torch.tensor([0, 1, 1, 2, 0])
+    assert accuracy(predicted, labels).item() == 0.6
+    assert micro_f1(predicted, labels).item() == pytest.approx(0.6)
+
+
+def test_torchs_generator_is_left_alone() -> None:
+    before = torch.get_rng_state()
+    train_group(small_graph(), config(epochs=2, feature_dropout=0.5), [0, 1], CPU)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_every_epoch_is_reported() -> None:
+    epochs: list[int] = []
+    train_group(small_graph(), config(epochs=3), [0], CPU, epochs.append)
+    assert epochs == [1, 2, 3]
+
+
+def no_validation() -> Dataset:
+    graph = small_graph()
+    return changed(graph, val_mask=torch.zeros_like(graph.data.val_mask))
+
+
+def one_class() -> Dataset:
+    graph = small_graph()
+    return changed(graph, y=torch.full_like(graph.data.y, 2))
+
+
+def heterogeneous() -> Dataset:
+    return dataclasses.replace(small_graph(), data=HeteroData(), target="paper")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "changes", "message"),
+    [
+        (no_validation, {}, "no labelled validation nodes; make a split"),
+        (one_class, {}, "all 36 training nodes of csbm are of class 2"),
+        (heterogeneous, {}, "several node types; training is full-batch"),
+        (small_graph, {"training": "sampled"}, "say training: sampled; training is"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(
+    dataset: Any, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message) as found:
+        train_group(dataset(), config(**changes), [0], CPU)
+    assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_out_of_range_is_refused(seed: int) -> None:
+    with pytest.raises(UserError, match="seed is"):
+        train_group(small_graph(), config(), [0, seed], CPU)
+
+
+def fail_twice() -> None:
+    try:
+        torch.empty(2**50)
+    except RuntimeError:
+        raise RuntimeError("a second error because of the first")  # noqa: B904
+
+
+def test_running_out_of_memory_says_what_to_lower() -> None:
+    with (
+        pytest.raises(OutOfMemory, match=r"12 runs of .* fewer hidden_channels"),
+        memory_told(config(), 12, CPU),
+    ):
+        fail_twice()
+    with (
+        pytest.raises(OutOfMemory, match="one run of gat"),
+        memory_told(config(), 1, CPU),
+    ):
+        raise RuntimeError("std::bad_alloc")
+    with (
+        pytest.raises(OutOfMemory, match="one run of gat"),
+        memory_told(config(), 1, CPU),
+    ):
+        torch.empty(2**46, 2**46)
+    with (
+        pytest.raises(RuntimeError, match="something else"),
+        memory_told(config(), 12, CPU),
+    ):
+        raise RuntimeError("something else")
+
+
+def test_group_size_depends_on_graph_and_settings_alone() -> None:
+    small, large = small_graph(), small_graph(600)
+    assert group_size(small, config(), CPU) >= 50
+    assert bytes_per_seed(large, config()) > bytes_per_seed(small, config())
+    wide = config(hidden_channels=4096, num_layers=4)
+    assert bytes_per_seed(small, wide) > bytes_per_seed(small, config())
+    huge = config(hidden_channels=2**20)
+    assert group_size(large, huge, CPU) == 1
+
+
+def test_trackers_take_every_epoch(tmp_path: Path) -> None:
+    from tempergat.training import train_single
+
+    class Listing:
+        def __init__(self) -> None:
+            self.rows: list[tuple[int, set[str]]] = []
+            self.finished = False
+
+        def log(self, epoch: int, values: Any) -> None:
+            assert 0.0 <= values["val"] <= 1.0
+            self.rows.append((epoch, set(values)))
+
+        def finish(self) -> None:
+            self.finished = True
+
+    tracker = Listing()
+    train_single(small_graph(), config(epochs=3), 0, CPU, tmp_path, tracker=tracker)
+    assert tracker.rows == [(epoch, set(COLUMNS)) for epoch in (1, 2, 3)]
+    assert tracker.finished
+
+
+def test_seeds_fall_into_groups_of_about_one_size() -> None:
+    groups = even_groups(range(50), most=24)
+    assert [len(group) for group in groups] == [17, 17, 16]
+    assert [seed for group in groups for seed in group] == list(range(50))
+    assert even_groups([3, 5], most=24) == [[3, 5]]
+    assert even_groups([], most=24) == []

@@ -1,0 +1,221 @@
+"""One run: checkpoints, going on after a kill, predictions."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tempergat.base.errors import UserError
+from tempergat.training import predict, train_group, train_single
+from tempergat.training.checkpoint import read, write
+from tempergat.training.single import CHECKPOINT_NAME
+from tests.support.interrupted_run import train
+from tests.support.run_settings import config, small_graph
+
+CPU = torch.device("cpu")
+ROOT = Path(__file__).parents[2]
+
+
+def kill_at(folder: Path, epochs: int, epoch: int) -> None:
+    """Runs the run in another process and kills it as soon as the epoch is done."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.interrupted_run", folder, str(epochs)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= epoch:
+            process.kill()
+            break
+    process.stdout.close()
+    assert process.wait() == -9
+
+
+def test_a_killed_run_goes_on_to_bitwise_the_same_weights(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    try:
+        train(tmp_path / "whole", 40, report=False)
+        for epoch in (3, 18):
+            kill_at(tmp_path / "killed", 40, epoch)
+        train(tmp_path / "killed", 40, report=False)
+    finally:
+        torch.set_num_threads(threads)
+    whole = read(tmp_path / "whole" / CHECKPOINT_NAME)
+    killed = read(tmp_path / "killed" / CHECKPOINT_NAME)
+    assert killed.facts == whole.facts
+    assert set(killed.tensors) == set(whole.tensors)
+    for name, value in whole.tensors.items():
+        assert torch.equal(killed.tensors[name], value), name
+
+
+def test_a_run_alone_has_the_scores_it_has_in_a_group(tmp_path: Path) -> None:
+    settings = config("gated", epochs=12)
+    alone = train_single(small_graph(), settings, 3, CPU, tmp_path)
+    together = train_group(small_graph(), settings, [2, 3], CPU)[1]
+    assert alone.selected_epoch == together.selected_epoch
+    assert alone.scores == together.scores
+    found = torch.tensor(alone.gate_means["selected"])
+    expected = torch.tensor(together.gate_means["selected"])
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    settings = config(epochs=4)
+    first = train_single(small_graph(), settings, 0, CPU, tmp_path)
+    epochs: list[int] = []
+    again = train_single(
+        small_graph(), settings, 0, CPU, tmp_path, on_epoch=epochs.append
+    )
+    assert epochs == []
+    assert again.scores == first.scores
+    train_single(
+        small_graph(), settings, 0, CPU, tmp_path, resume=False, on_epoch=epochs.append
+    )
+    assert epochs == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("method", "seed", "nodes", "named"),
+    [
+        ("gat", 1, 60, "seed"),
+        ("gatv2", 0, 60, "method"),
+        ("gat", 0, 80, "graph or split"),
+    ],
+)
+def test_the_checkpoint_of_another_run_is_not_continued(
+    tmp_path: Path, method: str, seed: int, nodes: int, named: str
+) -> None:
+    train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path)
+    with pytest.raises(UserError, match=f"another run: its {named} is"):
+        train_single(small_graph(nodes), config(method, epochs=2), seed, CPU, tmp_path)
+
+
+@pytest.mark.parametrize("method", ["gcn", "temp_gated_v2"])
+def test_predictions_are_those_of_the_selected_epoch(
+    tmp_path: Path, method: str
+) -> None:
+    graph = small_graph()
+    result = train_single(graph, config(method, epochs=25), 0, CPU, tmp_path)
+    classes = predict(tmp_path, graph)
+    assert classes.shape == (60,)
+    for split in ("train", "val", "test"):
+        mask = graph.data[f"{split}_mask"]
+        accuracy = (classes == graph.data.y)[mask].double().mean().item()
+        assert accuracy == pytest.approx(result.scores["best_val_accuracy"][split])
+
+
+def test_predictions_refuse_a_graph_with_other_features(tmp_path: Path) -> None:
+    train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path)
+    with pytest.raises(UserError, match=r"has 5 features per node, but .* on 12"):
+        predict(tmp_path, small_graph(d=5))
+
+
+def test_every_flipped_bit_and_every_cut_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "small.safetensors"
+    write(path, {"a": torch.arange(6.0), "b": torch.ones(2, 2)}, {"seed": 3})
+    whole = path.read_bytes()
+    assert read(path).facts == {"seed": 3}
+    for position in range(len(whole)):
+        flipped = bytearray(whole)
+        flipped[position] ^= 4
+        path.write_bytes(flipped)
+        with pytest.raises(UserError):
+            read(path)
+    for length in range(0, len(whole), 7):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UserError):
+            read(path)
+    path.write_bytes(whole + b"more")
+    with pytest.raises(UserError):
+        read(path)
+
+
+def other_tensors() -> dict[str, torch.Tensor]:
+    return {"best.convs.0.lin.weight": torch.zeros(1, 3, 3)}
+
+
+@pytest.mark.parametrize(
+    ("tensors", "facts", "message"),
+    [
+        (other_tensors(), {}, r"holds .*\[1, 3, 3\] in the place of best\.convs\.0"),
+        ({"epoch": torch.zeros(3)}, {}, r"float32 \[3\] in the place of epoch"),
+        ({"best.convs.0.bias": None}, {}, r"nothing in the place of best\.convs\.0"),
+        ({}, {"config": {}}, r"config.*epochs|of another run: its epochs is None"),
+        ({}, {"config": [1]}, r"config: .*dictionary|its config is \[1\]"),
+        ({}, {"num_classes": 10**18}, "num_classes"),
+        ({}, {"in_channels": "12"}, "in_channels"),
+    ],
+)
+def test_a_sound_file_of_other_content_is_refused_in_a_line(
+    tmp_path: Path, tensors: dict[str, Any], facts: dict[str, Any], message: str
+) -> None:
+    settings = config(epochs=2)
+    train_single(small_graph(), settings, 0, CPU, tmp_path)
+    path = tmp_path / CHECKPOINT_NAME
+    saved = read(path)
+    changed = {k: v for k, v in {**saved.tensors, **tensors}.items() if v is not None}
+    write(path, changed, {**saved.facts, **facts})
+    for use in (
+        lambda: predict(tmp_path, small_graph()),
+        lambda: train_single(small_graph(), settings, 0, CPU, tmp_path),
+    ):
+        with pytest.raises(UserError, match=message) as found:
+            use()
+        assert "\n" not in str(found.value)
+        assert "--no-resume" in str(found.value)
+
+
+def test_predictions_that_are_no_numbers_are_not_given_as_classes(
+    tmp_path: Path,
+) -> None:
+    graph = small_graph()
+    train_single(graph, config(epochs=2), 0, CPU, tmp_path)
+    beyond = small_graph()
+    beyond.data.x = torch.full_like(graph.data.x, 3e38)
+    with pytest.raises(UserError, match=r"no numbers for 60 of 60 nodes .*; scale"):
+        predict(tmp_path, beyond)
+
+
+def test_a_run_that_fails_is_stopped_there(tmp_path: Path) -> None:
+    epochs: list[int] = []
+    settings = config(epochs=200, learning_rate=1e30)
+    for _ in range(2):
+        result = train_single(
+            small_graph(), settings, 0, CPU, tmp_path, on_epoch=epochs.append
+        )
+        assert result.status == "failed"
+        assert epochs == list(range(1, (result.failed_epoch or 0) + 1))
+
+
+def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot read checkpoint .*nowhere"):
+        predict(tmp_path / "nowhere", small_graph())
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    epochs: list[int] = []
+    with pytest.raises(UserError, match=r"cannot write .*file"):
+        train_single(
+            small_graph(),
+            config(epochs=1),
+            0,
+            CPU,
+            in_the_way,
+            on_epoch=epochs.append,
+        )
+    assert epochs == []
+
+
+def test_a_file_where_the_folder_should_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(UserError, match="a file is where its folder should be"):
+        train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path / "run")
