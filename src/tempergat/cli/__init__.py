@@ -15,8 +15,10 @@ import typer
 from tempergat import __version__
 from tempergat.base.errors import UserError
 from tempergat.cli import (
+    calibrate,
     compare,
     data,
+    diagnose,
     doctor,
     methods,
     noise,
@@ -25,7 +27,7 @@ from tempergat.cli import (
     train,
     tune,
 )
-from tempergat.cli.ui.signals import meet_sigterm_like_ctrl_c
+from tempergat.cli.ui.stopping import raise_on_sigterm
 
 _FAILED = 1
 _BAD_INPUT = 2
@@ -62,7 +64,19 @@ def _options(
 ) -> None: ...
 
 
-for _family in (compare, train, methods, data, noise, tune, theory, reproduce, doctor):
+for _family in (
+    compare,
+    train,
+    methods,
+    data,
+    noise,
+    diagnose,
+    tune,
+    calibrate,
+    theory,
+    reproduce,
+    doctor,
+):
     _family.register(app)
 
 
@@ -78,7 +92,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     # Where the home folder is read-only, it would tell of its cache at length.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    meet_sigterm_like_ctrl_c()
+    raise_on_sigterm()
     try:
         app()
     except UserError as error:

@@ -28,8 +28,8 @@ from tempergat.cli.ui.options import (
     require_writable,
     resume_command,
 )
-from tempergat.cli.ui.signals import exit_status
 from tempergat.cli.ui.spinner import waiting
+from tempergat.cli.ui.stopping import exit_status
 
 if TYPE_CHECKING:
     from tempergat.study.engine.run import Run
@@ -258,10 +258,10 @@ class _Comparison:
             self._stderr.print(
                 f"Stopped with {done} of {len(plan.methods) * len(plan.seeds)} runs "
                 "done; they are kept. Differences and verdicts may change with the "
-                "rest. To go on:"
+                "rest. To continue:"
             )
         else:
-            self._stderr.print("Stopped before the first runs were done. To go on:")
+            self._stderr.print("Stopped before the first runs were done. To continue:")
         self._stderr.print(f"  {resume_command()}", soft_wrap=True)
 
     def _print(self, result: "DatasetResult", files: Sequence[Path]) -> None:

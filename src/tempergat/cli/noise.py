@@ -1,4 +1,4 @@
-"""`tempergat noise` and `tempergat diagnose`: what noise does, and what a graph has."""
+"""`tempergat noise`: every method trained under controlled noise."""
 
 import json
 from pathlib import Path
@@ -9,39 +9,30 @@ import typer
 from tempergat.base.errors import UserError
 from tempergat.cli.graphs import load_graph, load_settings
 from tempergat.cli.ui.options import (
-    DatasetName,
     DeviceName,
     Json,
     OutFolder,
     Quiet,
     RecipeName,
-    Split,
-    SplitSeed,
     choose_device,
     describe,
-    parse_methods,
     require_writable,
-    resume_command,
 )
-from tempergat.cli.ui.signals import exit_status
+from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
-    from tempergat.study.diagnose.screening import Diagnosis, Screened
     from tempergat.study.noise.plan import NoisePlan
     from tempergat.study.noise.rows import NoiseRow
     from tempergat.study.noise.runs import NoiseProgress
     from tempergat.training import Recipe
 
-STORE_NAME = "diagnose.sqlite"
-
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
+    """Add the command to the application."""
     app.command()(noise)
-    app.command()(diagnose)
 
 
 def noise(
@@ -91,17 +82,11 @@ def noise(
         require_writable(out)
         # All of them now, so that no work is lost when the turn of one comes.
         graphs = [_load(name, recipe, console) for name in names]
-        try:
+        with stoppable("finished groups are kept"):
             kept = {
                 graph.name: _train(graph, settings, plan, out, where, console)
                 for graph, settings in graphs
             }
-        except KeyboardInterrupt as stop:
-            typer.echo(
-                f"Stopped; finished groups are kept. To go on:\n  {resume_command()}",
-                err=True,
-            )
-            raise typer.Exit(exit_status(stop)) from stop
         if only_train:
             _tell_trained(kept, out, as_json)
             return
@@ -194,136 +179,3 @@ def _train(
             )
 
     return run_noise(graph, settings, plan, out / f"{graph.name}.csv", device, say)
-
-
-def diagnose(
-    data: DatasetName,
-    runs: Annotated[
-        int | None, typer.Option(min=2, help="Seeds per method; 10 when left out.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Most epochs of a run; 100 if left out.")
-    ] = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(help="Methods to screen; the paper's eleven when left out."),
-    ] = None,
-    recipe: RecipeName = None,
-    split: Split = None,
-    split_seed: SplitSeed = None,
-    device: DeviceName = "auto",
-    out: OutFolder = Path("tempergat-out"),
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Measure a graph, screen methods on it and say what that shows.
-
-    Methods are judged on validation nodes; test nodes play no part. Nothing is
-    recommended: see docs/diagnose.md for why. To choose a method, use compare.
-    """
-    from tempergat.cli.ui.progress import duration
-    from tempergat.cli.ui.tables import error_console, output_console
-    from tempergat.study.diagnose import screening as study
-    from tempergat.study.engine.store import Store
-    from tempergat.study.engine.sweep import Progress
-
-    names = study.SCREENED if methods is None else parse_methods(methods)
-    _, settings = load_settings(data, recipe)
-    where = choose_device(device)
-    require_writable(out)
-    console = error_console()
-    with Store(out / STORE_NAME) as store:
-        graph = load_graph(data, split, split_seed, None if quiet else console)
-        if not quiet:
-            console.print(describe(graph))
-
-        def say(progress: Progress) -> None:
-            # Not the display of `compare`, which shows test scores.
-            if progress.new and not quiet:
-                left = duration(progress.time_left_s or 0.0)
-                console.print(
-                    f"{progress.runs_done} of {progress.runs} runs, about {left} left"
-                )
-
-        try:
-            found = study.diagnose(
-                graph,
-                settings,
-                store,
-                where,
-                methods=names,
-                runs=study.SCREENING_RUNS if runs is None else runs,
-                epochs=study.SCREENING_EPOCHS if epochs is None else epochs,
-                on_progress=say,
-            )
-        except KeyboardInterrupt as stop:
-            console.print(
-                f"Stopped; finished runs are kept. To go on:\n  {resume_command()}"
-            )
-            raise typer.Exit(exit_status(stop)) from stop
-    if as_json:
-        typer.echo(json.dumps(study.as_json(found), indent=1, allow_nan=False))
-        return
-    _print_diagnosis(output_console(), found)
-
-
-def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
-    from tempergat.cli.ui.tables import print_table
-    from tempergat.study.report.tables import Table, mean_and_std, p_value, signed
-
-    for line in _measured(found):
-        console.print(line)
-    rows = tuple(
-        (
-            entry.method,
-            mean_and_std(entry.summary.mean, entry.summary.std),
-            "-"
-            if entry.against_best is None
-            else signed(entry.against_best.difference),
-            "-" if entry.against_best is None else p_value(entry.against_best.t_p_holm),
-            f"{100 * entry.best_in:.0f} %",
-            _place(entry),
-        )
-        for entry in found.screening.screened
-    )
-    columns = ("method", "validation", "to best", "p", "comes first", "verdict")
-    notes = [
-        f"{found.runs} runs of {found.epochs} epochs, scored on validation nodes; p: "
-        "paired t-test, Holm-corrected; comes first: in resamplings of the seeds.",
-        "An accuracy on so many validation nodes has a standard error of "
-        f"{found.screening.luck:.1f} points: smaller differences may be luck.",
-    ]
-    if found.screening.failed:
-        notes.append(f"No run finished of {', '.join(found.screening.failed)}.")
-    print_table(
-        console, Table(f"{found.dataset}: screening", columns, rows, tuple(notes))
-    )
-    console.print(found.screening.sentence)
-
-
-def _place(entry: "Screened") -> str:
-    if entry.against_best is None:
-        return "highest mean"
-    return "not told apart" if entry.is_alike else "worse"
-
-
-def _measured(found: "Diagnosis") -> list[str]:
-    m = found.measurements
-
-    def number(value: float | None) -> str:
-        return "unknown" if value is None else f"{value:.3g}"
-
-    return [
-        f"feature signal-to-noise {number(m.own.signal_to_noise)}, of neighbourhood "
-        f"means {number(m.neighbours.signal_to_noise)} (variance between classes over "
-        f"within, {m.train_nodes:,} training nodes)",
-        f"coordinates that tell classes apart: {_share(m.own.reliable_share)}; the "
-        f"best tenth of all carries {_share(m.own.top_tenth_share)} of the signal",
-        f"non-zero feature entries: {_share(m.density)}; edges inside a class: "
-        f"{_share(m.edge_homophily)} of {m.labelled_edges:,} labelled ones, beyond "
-        f"chance {number(m.adjusted_homophily)}; mean degree {m.mean_degree:.1f}",
-    ]
-
-
-def _share(value: float | None) -> str:
-    return "unknown" if value is None else f"{100 * value:.1f} %"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.cli.ui.options import require_writable
-from tempergat.cli.ui.signals import exit_status
+from tempergat.cli.ui.stopping import exit_status
 
 if TYPE_CHECKING:
     from tempergat.theory.report import Report

@@ -24,10 +24,9 @@ from tempergat.cli.ui.options import (
     choose_device,
     describe,
     require_writable,
-    resume_command,
 )
-from tempergat.cli.ui.signals import exit_status
 from tempergat.cli.ui.spinner import waiting
+from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,28 +88,21 @@ def train(
     )
     if not quiet:
         console.print(describe(graph))
-    try:
-        with (
-            _tracker(track, folder, config) as tracker,
-            _epoch_display(None if quiet else console, config.epochs) as on_epoch,
-        ):
-            result = train_single(
-                graph,
-                config,
-                seed,
-                where,
-                folder,
-                resume=resume,
-                on_epoch=on_epoch,
-                tracker=tracker,
-            )
-    except KeyboardInterrupt as stop:
-        typer.echo(
-            f"Stopped; the checkpoint in {folder} is kept. To go on:\n"
-            f"  {resume_command()}",
-            err=True,
+    with (
+        stoppable(f"the checkpoint in {folder} is kept"),
+        _tracker(track, folder, config) as tracker,
+        _epoch_display(None if quiet else console, config.epochs) as on_epoch,
+    ):
+        result = train_single(
+            graph,
+            config,
+            seed,
+            where,
+            folder,
+            resume=resume,
+            on_epoch=on_epoch,
+            tracker=tracker,
         )
-        raise typer.Exit(exit_status(stop)) from stop
     _show(graph, config, result, folder, as_json)
     if result.status == "failed":
         raise typer.Exit(1)

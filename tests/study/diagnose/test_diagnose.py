@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import typer
 import yaml
 from typer.testing import CliRunner
 
 from tempergat.base.errors import UserError
-from tempergat.cli import noise as noise_command
+from tempergat.cli import app
 from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
 from tempergat.study.diagnose.measure import Separability, measure, separability
@@ -230,8 +229,6 @@ def test_the_command_measures_and_screens_and_recommends_nothing(
     save(csbm(n=80, d=8), tmp_path / "mine.npz")
     recipe = quick_recipe().model_dump(mode="json")
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
-    app = typer.Typer()
-    noise_command.register(app)
     words = ["diagnose", str(tmp_path / "mine.npz"), "--methods", "gat,gated"]
     words += ["--runs", "2", "--device", "cpu", "--out", str(tmp_path / "out")]
     words += ["--recipe", str(tmp_path / "recipe.yaml"), "--quiet"]

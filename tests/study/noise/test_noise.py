@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import typer
 import yaml
 from scipy import stats as scipy_stats
 from torch_geometric.data import HeteroData
 from typer.testing import CliRunner
 
 from tempergat.base.errors import UserError
-from tempergat.cli import noise as noise_command
+from tempergat.cli import app
 from tempergat.data import Dataset, csbm
 from tempergat.ops.graph import Graph
 from tempergat.study.noise import runs as noise_study
@@ -441,15 +440,9 @@ def words_of(folder: Path, *datasets: Path) -> list[str]:
     return [*words, "--out", str(folder / "out"), "--docs", str(folder / "docs")]
 
 
-def command() -> typer.Typer:
-    app = typer.Typer()
-    noise_command.register(app)
-    return app
-
-
 def test_the_command_trains_reports_and_prints_json(tmp_path: Path) -> None:
     words = words_of(tmp_path)
-    result = CliRunner().invoke(command(), words, catch_exceptions=False)
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert result.exit_code == 0
     (found,) = json.loads(result.stdout)["datasets"]
     assert (found["runs"], found["expected_runs"]) == (42, 42)
@@ -461,7 +454,7 @@ def test_the_command_trains_reports_and_prints_json(tmp_path: Path) -> None:
     assert len(read_rows(tmp_path / "out" / "mine.csv")) == 42
 
     # Nothing is left to train; the summary is JSON as well.
-    result = CliRunner().invoke(command(), [*words, "--only-train"])
+    result = CliRunner().invoke(app, [*words, "--only-train"])
     assert json.loads(result.stdout) == {
         "datasets": [
             {
@@ -487,16 +480,14 @@ def test_a_dataset_that_cannot_be_trained_is_refused_before_any_is(
         (tmp_path / "absent.npz", "absent.npz"),
     ):
         with pytest.raises(UserError, match=reason):
-            CliRunner().invoke(
-                command(), words_of(tmp_path, bad), catch_exceptions=False
-            )
+            CliRunner().invoke(app, words_of(tmp_path, bad), catch_exceptions=False)
         assert not (tmp_path / "out").exists()
 
 
 def test_an_output_that_is_a_file_is_refused_before_training(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="out is a file"):
-        CliRunner().invoke(command(), words_of(tmp_path), catch_exceptions=False)
+        CliRunner().invoke(app, words_of(tmp_path), catch_exceptions=False)
 
 
 def test_the_verdicts_in_docs_are_those_of_the_committed_runs() -> None:

@@ -1,0 +1,46 @@
+"""How a command ends when it is stopped by Ctrl-C or SIGTERM."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import typer
+
+from tempergat.cli.ui.options import resume_command
+
+# Shells report a process that died of signal n as 128 + n.
+_SIGNAL_BASE = 128
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, raised so that commands handle it as they handle Ctrl-C."""
+
+
+def raise_on_sigterm() -> None:
+    """Raise `Terminated` in the main thread when the process receives SIGTERM."""
+    signal.signal(signal.SIGTERM, _raise)
+
+
+def exit_status(stop: KeyboardInterrupt) -> int:
+    """130 after Ctrl-C, 143 after SIGTERM, as shells expect."""
+    number = signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+    return _SIGNAL_BASE + number
+
+
+@contextmanager
+def stoppable(kept: str = "finished runs are kept") -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM into a message that says how to continue.
+
+    Args:
+        kept: What a stopped command does not lose.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        typer.echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
+        raise typer.Exit(exit_status(stop)) from stop
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise Terminated
