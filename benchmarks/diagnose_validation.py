@@ -28,7 +28,7 @@ from scipy import stats as scipy_stats
 from tempergat.base import files as atomic
 from tempergat.cli.graphs import load_settings
 from tempergat.data import Dataset, csbm, load
-from tempergat.stats.paired import ALPHA, compare_to_baseline, holm
+from tempergat.stats import ALPHA, compare_to_baseline, holm
 from tempergat.study.diagnose.screening import SCREENED, Screening, diagnose
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import sweep

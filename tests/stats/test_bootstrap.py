@@ -1,9 +1,9 @@
-"""Bootstrap over blocks, and Holm's correction."""
+"""Bootstrap over blocks."""
 
 import numpy as np
 import pytest
 
-from tempergat.stats.bootstrap import Estimate, holm, resampled_means
+from tempergat.stats.bootstrap import Estimate, resampled_means
 
 
 def test_bootstrap_error_is_the_standard_error_of_the_mean():
@@ -54,8 +54,3 @@ def test_infinite_replicates_keep_their_intervals():
     estimate = Estimate(np.array(np.inf), np.array([1.0] * 500 + [np.inf] * 500))
     low, high = estimate.interval()
     assert (low, high) == (1.0, np.inf)
-
-
-def test_holm_steps_down():
-    adjusted = holm(np.array([[0.01, 0.04], [0.03, 0.5]]))
-    assert adjusted == pytest.approx(np.array([[0.04, 0.09], [0.09, 0.5]]))

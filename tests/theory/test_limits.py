@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tempergat.stats.bootstrap import holm
+from tempergat.stats import holm
 from tempergat.theory.closed_forms import one_neighbour_snr, uniform_limit_snr
 from tempergat.theory.expansion import weak_logit_best_temperature
 from tempergat.theory.model import GaussianNoise, standard_setting
@@ -70,7 +70,7 @@ def test_without_signal_the_snr_is_set_by_concentration_alone():
         SILENT, [GaussianNoise(1.0)], [0.1, 0.5, 2.0, 8.0], targets=100_000, seed=5
     )
     product = simulation.snr() * simulation.concentration().root()
-    assert (holm(product.p_values(SINGLE)) > 0.001).all()
+    assert min(holm(product.p_values(SINGLE).ravel())) > 0.001
 
 
 def test_a_self_loop_turns_the_high_noise_limit_round():

@@ -1,1 +1,39 @@
-"""What scores do and do not show: paired tests, ranks, trends, intervals."""
+"""Statistics of scores: paired tests, Holm's correction, ranks, trends, bootstrap."""
+
+from tempergat.stats.bootstrap import Estimate, resampled_means
+from tempergat.stats.paired import (
+    ALPHA,
+    CONFIDENCE,
+    Comparison,
+    Summary,
+    Verdict,
+    Welch,
+    compare_pairs,
+    compare_to_baseline,
+    holm,
+    summarise,
+    welch,
+)
+from tempergat.stats.ranks import RankTable, average_ranks, critical_difference
+from tempergat.stats.trends import page_p, rises
+
+__all__ = [
+    "ALPHA",
+    "CONFIDENCE",
+    "Comparison",
+    "Estimate",
+    "RankTable",
+    "Summary",
+    "Verdict",
+    "Welch",
+    "average_ranks",
+    "compare_pairs",
+    "compare_to_baseline",
+    "critical_difference",
+    "holm",
+    "page_p",
+    "resampled_means",
+    "rises",
+    "summarise",
+    "welch",
+]

@@ -1,4 +1,4 @@
-"""Bootstrap intervals from blocks of independent targets, and Holm's correction."""
+"""Estimates with bootstrap replicates, made by resampling independent blocks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,19 +14,23 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimates with their bootstrap replicates, replicates first.
+    """Estimates with their bootstrap replicates.
 
-    All estimates of one simulation share the resampled blocks, so the replicates of a
+    Estimates of one simulation share the resampled blocks. So the replicates of a
     difference are the differences of the replicates.
+
+    Attributes:
+        value: The estimates, of any shape.
+        replicates: The same with one more dimension in front, the resamples.
     """
 
     value: FloatArray
     replicates: FloatArray
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Percentile interval."""
+        """The lower and upper ends of the percentile interval."""
         tail = 50 * (1 - level)
-        # A method without interpolation keeps infinite replicates apart.
+        # Without interpolation, because infinite replicates cannot be interpolated.
         low, high = np.percentile(
             self.replicates, [tail, 100 - tail], axis=0, method="inverted_cdf"
         )
@@ -69,7 +73,7 @@ class Estimate:
         )
 
     def p_values(self, truth: FloatArray | float) -> FloatArray:
-        """Two-sided normal p-values of the estimates being equal to ``truth``."""
+        """Two-sided normal p-values of the hypothesis that `truth` is the value."""
         error = self.standard_error
         deviation = np.abs(self.value - truth)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -78,15 +82,15 @@ class Estimate:
 
 
 def resampled_means(sums: FloatArray, block: int, seed: int) -> Estimate:
-    """Means with bootstrap replicates from sums over equal blocks, blocks first.
+    """Means with bootstrap replicates, from sums over blocks of equal size.
 
-    Blocks are independent and alike, so drawing whole blocks with replacement is a
-    bootstrap of their means whose cost does not grow with the size of a block.
+    Blocks are independent and identically distributed, so whole blocks are drawn with
+    replacement. The cost does not depend on the size of a block.
 
     Args:
-        sums: Sums over blocks.
-        block: Targets in one block.
-        seed: The simulation's seed; the same seed resamples the same blocks.
+        sums: The sum over each block; the first dimension is the blocks.
+        block: Number of samples in one block.
+        seed: The same seed draws the same blocks.
     """
     blocks = len(sums)
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**31,)))
@@ -97,13 +101,3 @@ def resampled_means(sums: FloatArray, block: int, seed: int) -> Estimate:
         flat.sum(axis=0).reshape(sums.shape[1:]),
         replicates.reshape(RESAMPLES, *sums.shape[1:]),
     )
-
-
-def holm(p_values: FloatArray) -> FloatArray:
-    """Holm's adjusted p-values over all entries, in the given shape."""
-    flat = p_values.ravel()
-    order = np.argsort(flat)
-    stepped = (len(flat) - np.arange(len(flat))) * flat[order]
-    adjusted = np.empty_like(flat)
-    adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
-    return adjusted.reshape(p_values.shape)

@@ -1,14 +1,14 @@
-"""What a set of scores does and does not show.
+"""Summaries of scores, and paired comparisons of two methods.
 
-Scores may be in any unit; everything returned is in the same one. Two methods are
-compared over pairs (runs with the same seed, or the means over the same split), the
-verdict is the Holm-corrected paired t-test's, and Wilcoxon's test stands beside it.
+Results have the unit of the scores. Two methods are compared over pairs: runs with the
+same seed, or means over the same split. The verdict is that of the paired t-test after
+Holm's correction. Wilcoxon's test is reported next to it.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +19,20 @@ ALPHA = 1.0 - CONFIDENCE
 
 Verdict = Literal["better", "worse", "within noise", "too few runs"]
 
+PValue = TypeVar("PValue", float, float | None)
+
 
 @dataclass(frozen=True)
 class Summary:
-    """Scores of one method: finished runs described, failed ones counted.
+    """Mean, standard deviation and interval of one method's scores.
 
     Attributes:
         mean: Mean score; None when no run finished.
         std: Standard deviation with ddof 1; None for fewer than two runs.
         low: Lower end of the 95 % t-interval of the mean; None without `std`.
         high: Upper end of it.
-        runs: Finished runs, those the numbers above describe.
-        failed: Runs that ended without a score.
+        runs: Number of finished runs; the numbers above describe these.
+        failed: Number of runs that ended without a score.
     """
 
     mean: float | None
@@ -49,15 +51,16 @@ class Comparison:
         difference: Mean of method minus baseline over the pairs.
         low: Lower end of the difference's 95 % t-interval.
         high: Upper end of it.
-        t_p: Two-sided p of the paired t-test; Wilcoxon's where all pairs differ alike.
-        t_p_holm: The same, Holm-corrected over the family it was tested in.
+        t_p: Two-sided p of the paired t-test; Wilcoxon's p where every pair has the
+            same difference.
+        t_p_holm: `t_p` after Holm's correction over all comparisons made together.
         wilcoxon_p: Two-sided p of Wilcoxon's signed-rank test.
-        wilcoxon_p_holm: The same, Holm-corrected.
+        wilcoxon_p_holm: `wilcoxon_p` after Holm's correction.
         effect_size: Cohen's d of the pairs: mean over standard deviation of the
-            differences; None where they do not vary.
+            differences; None where all differences are equal.
         correlation: Pearson correlation of the two methods' scores over the pairs.
-        pairs: Pairs with a score on both sides.
-        lost_pairs: Pairs with a failed or missing run on either side.
+        pairs: Number of pairs with both scores.
+        lost_pairs: Number of pairs where a run failed or is missing.
     """
 
     method: str
@@ -78,14 +81,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Welch:
-    """Two means with their standard deviations, compared without pairing.
+    """Welch's test: two means compared without pairs.
 
     Attributes:
         difference: First mean minus second.
         standard_error: Standard error of the difference.
-        in_standard_errors: The difference divided by it, Welch's t; None where
-            neither side varies.
-        p: Two-sided p; None with `in_standard_errors`.
+        in_standard_errors: The difference divided by its standard error, Welch's t;
+            None where both standard deviations are 0.
+        p: Two-sided p; None where `in_standard_errors` is None.
     """
 
     difference: float
@@ -94,37 +97,15 @@ class Welch:
     p: float | None
 
 
-@dataclass(frozen=True)
-class RankTable:
-    """Methods ranked on each dataset (1 is best), and what the ranks show.
-
-    Attributes:
-        average: Average rank of each method, best first.
-        ranks: Rank of each method on each dataset, ties averaged.
-        friedman: Friedman's chi-squared; None for fewer than three methods.
-        friedman_p: Its p.
-        critical_difference: Nemenyi's: average ranks closer than this are not told
-            apart at 5 %.
-    """
-
-    average: dict[str, float]
-    ranks: dict[str, dict[str, float]]
-    friedman: float | None
-    friedman_p: float | None
-    critical_difference: float
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        """The datasets ranked over."""
-        return tuple(self.ranks)
-
-
 def summarise(scores: Sequence[float], failed: int = 0) -> Summary:
     """Mean, standard deviation and 95 % interval of finished runs.
 
     Args:
         scores: One score per finished run, all finite.
-        failed: How many further runs ended without a score.
+        failed: Number of further runs that ended without a score.
+
+    Raises:
+        ValueError: A score is NaN or infinite.
     """
     values = np.asarray(scores, dtype=float)
     if not np.isfinite(values).all():
@@ -140,18 +121,30 @@ def summarise(scores: Sequence[float], failed: int = 0) -> Summary:
     return Summary(mean, std, mean - half, mean + half, count, failed)
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction; a None stays None and does not count."""
-    order = sorted(
-        (index for index, p in enumerate(p_values) if p is not None),
-        key=lambda index: p_values[index] or 0.0,
-    )
-    corrected: list[float | None] = [None] * len(p_values)
+def holm(p_values: Sequence[PValue]) -> list[PValue]:
+    """Corrects p-values for multiple testing, by Holm's step-down method.
+
+    Args:
+        p_values: None for a test that could not be made: it stays None and does not
+            count as a test.
+
+    Returns:
+        The corrected p-values in the order given.
+
+    Raises:
+        ValueError: A p-value is NaN, or not between 0 and 1.
+    """
+    tested = [(p, index) for index, p in enumerate(p_values) if p is not None]
+    for p, index in tested:
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(
+                f"p-value number {index} is {p}, not between 0 and 1; give None for a "
+                "test that could not be made"
+            )
+    corrected = list(p_values)
     largest = 0.0
-    for position, index in enumerate(order):
-        p = p_values[index]
-        assert p is not None
-        largest = max(largest, min(1.0, (len(order) - position) * p))
+    for position, (p, index) in enumerate(sorted(tested)):
+        largest = max(largest, min(1.0, (len(tested) - position) * p))
         corrected[index] = largest
     return corrected
 
@@ -160,11 +153,10 @@ def compare_pairs(
     scores: Mapping[str, Mapping[int, float | None]],
     against: Mapping[str, str],
 ) -> list[Comparison]:
-    """Compare methods with their baselines as one Holm-corrected family.
+    """Compares methods with their baselines; Holm's correction covers all of them.
 
     Args:
-        scores: Per method, the score of each pair's key (a seed, or a split); None
-            for a failed run.
+        scores: For each method, its scores by seed or by split; None for a failed run.
         against: The baseline of each method to compare, in the order wanted.
     """
     uncorrected = [
@@ -184,14 +176,18 @@ def compare_pairs(
 def compare_to_baseline(
     scores: Mapping[str, Mapping[int, float | None]], baseline: str
 ) -> list[Comparison]:
-    """Compare every other method with one baseline."""
+    """Compares every other method with one baseline."""
     return compare_pairs(
         scores, {method: baseline for method in scores if method != baseline}
     )
 
 
 def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> Welch:
-    """Welch's test between two (mean, standard deviation, runs)."""
+    """Welch's test between two (mean, standard deviation, number of runs).
+
+    Raises:
+        ValueError: A side has fewer than two runs.
+    """
     (mean_1, std_1, runs_1), (mean_2, std_2, runs_2) = first, second
     difference = mean_1 - mean_2
     if min(runs_1, runs_2) < 2:
@@ -207,68 +203,6 @@ def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> 
         standard_error,
         difference / standard_error,
         float(result.pvalue),
-    )
-
-
-def critical_difference(methods: int, datasets: int) -> float:
-    """Nemenyi's critical difference of average ranks at 5 %.
-
-    Args:
-        methods: How many methods are ranked, two or more.
-        datasets: How many datasets they are ranked on, two or more.
-    """
-    if methods < 2 or datasets < 2:
-        raise ValueError(
-            f"average ranks need two methods and two datasets or more, not {methods} "
-            f"and {datasets}"
-        )
-    q = float(scipy_stats.studentized_range.ppf(CONFIDENCE, methods, math.inf))
-    return q / math.sqrt(2) * math.sqrt(methods * (methods + 1) / (6 * datasets))
-
-
-def average_ranks(scores: Mapping[str, Mapping[str, float]]) -> RankTable:
-    """Rank methods on every dataset, larger scores first.
-
-    Args:
-        scores: Per dataset, the score of each method; the same methods on each.
-    """
-    methods = list(next(iter(scores.values()), {}))
-    for dataset, row in scores.items():
-        if set(row) != set(methods):
-            missing = sorted(set(row) ^ set(methods))
-            raise ValueError(
-                f"{dataset} ranks other methods than the rest: {', '.join(missing)}"
-            )
-    difference = critical_difference(len(methods), len(scores))
-    ranks = {
-        dataset: dict(
-            zip(
-                methods,
-                # Rounding keeps sums of equal scores from being told apart by the
-                # last bit.
-                scipy_stats.rankdata(
-                    [-round(row[method], 9) for method in methods]
-                ).tolist(),
-                strict=True,
-            )
-        )
-        for dataset, row in scores.items()
-    }
-    average = {
-        method: float(np.mean([row[method] for row in ranks.values()]))
-        for method in methods
-    }
-    friedman = friedman_p = None
-    if len(methods) >= 3 and any(len(set(row.values())) > 1 for row in ranks.values()):
-        columns = [[row[method] for row in ranks.values()] for method in methods]
-        result = scipy_stats.friedmanchisquare(*columns)
-        friedman, friedman_p = float(result.statistic), float(result.pvalue)
-    return RankTable(
-        dict(sorted(average.items(), key=lambda item: item[1])),
-        ranks,
-        friedman,
-        friedman_p,
-        difference,
     )
 
 
@@ -290,8 +224,8 @@ def _compare(
         and (theirs := baseline_scores[key]) is not None
     ]
     lost_pairs = len(set(scores) | set(baseline_scores)) - len(pairs)
-    # Accuracies are multiples of one over the test nodes: without rounding, equal
-    # differences would be ranked by their last bits.
+    # Accuracies are multiples of 1 / (number of test nodes). Rounding makes equal
+    # differences tie in Wilcoxon's test, whatever their last bits.
     differences = np.round([ours - theirs for ours, theirs in pairs], 9)
     summary = summarise(differences.tolist())
     t_p, wilcoxon_p, effect_size = _paired_tests(differences)
@@ -316,15 +250,15 @@ def _compare(
 def _paired_tests(
     differences: NDArray[np.float64],
 ) -> tuple[float | None, float | None, float | None]:
-    """The p of the t-test and of Wilcoxon's, and the effect size."""
+    """The p of the t-test, the p of Wilcoxon's test and the effect size."""
     if len(differences) < 2:
         return None, None, None
     if not differences.any():
         return 1.0, 1.0, 0.0
     wilcoxon_p = float(scipy_stats.wilcoxon(differences).pvalue)
     if np.ptp(differences) == 0.0:
-        # The same difference in every pair, as happens to counts of few nodes over
-        # few runs: t would be infinite, and its p no measure of anything.
+        # With few test nodes and few runs every pair may have the same difference.
+        # t is infinite then, and its p means nothing.
         return wilcoxon_p, wilcoxon_p, None
     std = float(differences.std(ddof=1))
     effect_size = float(differences.mean()) / std

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from tempergat.base.errors import UserError
-from tempergat.stats.paired import Comparison, Summary, compare_pairs, summarise
+from tempergat.stats import Comparison, Summary, compare_pairs, summarise
 from tempergat.study.engine.run import LayerRecord, Run
 
 METRIC_NAMES = {"accuracy": "accuracy", "micro_f1": "micro-F1"}

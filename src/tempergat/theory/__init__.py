@@ -3,7 +3,7 @@
 What needs torch (real layers, training, the whole report) is imported from its module.
 """
 
-from tempergat.stats.bootstrap import Estimate
+from tempergat.stats import Estimate
 from tempergat.theory.logits import simulate_logits
 from tempergat.theory.model import (
     Degree,

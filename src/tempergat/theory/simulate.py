@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tempergat.stats.bootstrap import Estimate, resampled_means
+from tempergat.stats import Estimate, resampled_means
 from tempergat.theory.model import FloatArray, GaussianNoise, MissingNoise, Setting
 from tempergat.theory.neighbourhood import (
     BLOCK,

@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from tempergat.stats.bootstrap import Estimate
+from tempergat.stats import Estimate
 
 Value = str | float | int | bool
 Row = dict[str, Value]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from scipy import stats as scipy_stats
 from torch_geometric.data import HeteroData
 from typer.testing import CliRunner
 
@@ -23,7 +22,7 @@ from tempergat.study.noise.plan import CLEAN, Condition, NoisePlan, load_plan
 from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
 from tempergat.study.noise.runs import NoiseProgress, NoisyFeatures, noisy, run_noise
 from tempergat.study.noise.sharpness import group_sharpness, sharpness_of
-from tempergat.study.noise.trends import page_p, series_of, trends_of
+from tempergat.study.noise.trends import series_of, trends_of
 from tempergat.training import Recipe, load_recipe, recipe_names, train_group
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of
@@ -327,14 +326,6 @@ def test_a_file_that_is_no_table_of_runs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "csbm.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="is not a table of noise runs"):
         read_rows(tmp_path / "csbm.csv")
-
-
-def test_page_s_test_is_two_sided() -> None:
-    rising = np.arange(5.0) + 0.4 * np.random.default_rng(0).standard_normal((6, 5))
-    one_sided = scipy_stats.page_trend_test(rising, method="asymptotic").pvalue
-    assert page_p(rising) == pytest.approx(2 * one_sided)
-    assert page_p(-rising) == pytest.approx(page_p(rising))
-    assert page_p(np.ones((6, 5))) == 1.0
 
 
 @pytest.mark.parametrize(

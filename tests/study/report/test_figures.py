@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tempergat.base import figures as base_figures
-from tempergat.stats.paired import average_ranks
+from tempergat.stats import average_ranks
 from tempergat.study.noise import figures as plots_noise
 from tempergat.study.noise.trends import Series
 from tempergat.study.report import figures as plots

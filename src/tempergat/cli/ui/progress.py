@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tempergat.cli.ui.options import counted
 from tempergat.cli.ui.tables import layout
-from tempergat.stats.paired import Summary, summarise
+from tempergat.stats import Summary, summarise
 from tempergat.study.engine.run import Run
 from tempergat.study.engine.sweep import Progress
 from tempergat.study.report.tables import mean_and_std, percent

@@ -15,7 +15,7 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.nn.methods import METHODS
-from tempergat.stats.paired import Comparison, Summary, compare_to_baseline, summarise
+from tempergat.stats import Comparison, Summary, compare_to_baseline, summarise
 from tempergat.study.diagnose.measure import Measurements, measure
 from tempergat.study.engine.run import Run
 from tempergat.study.engine.store import Store

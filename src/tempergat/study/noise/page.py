@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
-from tempergat.stats.paired import Comparison
+from tempergat.stats import Comparison
 from tempergat.study.noise import figures as plots_noise
 from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
 from tempergat.study.noise.plan import NoisePlan

@@ -10,15 +10,16 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 from tempergat.nn.methods import METHODS
-from tempergat.stats.paired import (
+from tempergat.stats import (
     ALPHA,
     Comparison,
     Summary,
     compare_pairs,
     holm,
+    page_p,
+    rises,
     summarise,
 )
 from tempergat.study.noise.plan import Condition
@@ -173,26 +174,12 @@ def _trend(series: Series) -> Trend:
     return Trend(series, float(means[0]), float(means[-1]), change, page_p(values))
 
 
-def page_p(values: NDArray[np.float64]) -> float:
-    """Two-sided p of Page's test for a trend along the columns, rows being blocks."""
-    # Rounding keeps levels that do not differ from being ranked by their last bits.
-    rounded = np.round(values, 9)
-    sides = [
-        float(scipy_stats.page_trend_test(side, method="asymptotic").pvalue)
-        for side in (rounded, -rounded)
-    ]
-    return min(1.0, 2.0 * min(sides))
-
-
 def _direction(trend: Trend, p: float | None) -> Direction:
     if p is None:
         return "too few runs"
     if p >= ALPHA:
         return "no trend"
-    ranks = scipy_stats.rankdata(np.round(trend.series.values, 9), axis=1)
-    places = np.arange(ranks.shape[1])
-    slope = ((ranks.mean(axis=0) - ranks.mean()) * (places - places.mean())).sum()
-    return "rises" if slope > 0 else "falls"
+    return "rises" if rises(trend.series.values) else "falls"
 
 
 def against_backbone(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tempergat.stats.paired import Comparison, Welch, holm, welch
+from tempergat.stats import Comparison, Welch, holm, welch
 from tempergat.study.engine.run import Run
 from tempergat.study.paper.numbers import BACKBONES, PAPER_METHODS, PaperCell
 from tempergat.study.results import DatasetResult, MethodResult, dataset_result

@@ -7,7 +7,7 @@ from typing import Any
 
 from tempergat.base import figures as base_figures
 from tempergat.base import files as atomic
-from tempergat.stats.paired import RankTable, average_ranks, welch
+from tempergat.stats import RankTable, average_ranks, welch
 from tempergat.study.engine.export import read_runs
 from tempergat.study.paper.numbers import (
     BACKBONES,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tempergat.base.figures import new_figure, style
 from tempergat.nn.methods import METHODS
-from tempergat.stats.paired import RankTable, Summary
+from tempergat.stats import RankTable, Summary
 
 _BACKBONE_LOOK = {
     "gcn": ("#8C8C8C", "s"),

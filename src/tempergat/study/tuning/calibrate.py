@@ -12,7 +12,7 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
-from tempergat.stats.paired import Summary, summarise, welch
+from tempergat.stats import Summary, summarise, welch
 from tempergat.study.engine.run import Run, config_hash
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, sweep

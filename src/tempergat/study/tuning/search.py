@@ -17,7 +17,7 @@ import yaml
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
-from tempergat.stats.paired import Summary, summarise
+from tempergat.stats import Summary, summarise
 from tempergat.study.engine.run import Run
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, sweep

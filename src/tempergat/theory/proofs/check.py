@@ -9,10 +9,9 @@ small to see is "within noise", neither held nor failed.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 from scipy.stats import norm
 
-from tempergat.stats.bootstrap import Estimate, holm
+from tempergat.stats import Estimate, holm
 from tempergat.theory.tables import Row, Table
 
 LEVEL = 0.999
@@ -133,12 +132,12 @@ def normal_interval(seen: Estimate) -> tuple[float, float]:
 def judged(steps: Sequence[Step]) -> list[Step]:
     """Judge all equalities together: Holm at 99.9 %."""
     places = [n for n, step in enumerate(steps) if step.kind == "equality"]
-    adjusted = holm(np.array([steps[n].p_value for n in places]))
+    adjusted = holm([steps[n].p_value for n in places])
     result = list(steps)
     for place, value in zip(places, adjusted, strict=True):
         result[place] = replace(
             steps[place],
-            p_value=float(value),
+            p_value=value,
             verdict=HOLDS if value > 1 - LEVEL else FAILS,
         )
     return result

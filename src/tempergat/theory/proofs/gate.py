@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tempergat.stats.bootstrap import Estimate, resampled_means
+from tempergat.stats import Estimate, resampled_means
 from tempergat.theory.closed_forms import (
     gated_distance,
     gated_variance_bound,

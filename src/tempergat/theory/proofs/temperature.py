@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tempergat.stats.bootstrap import Estimate
+from tempergat.stats import Estimate
 from tempergat.theory.closed_forms import (
     gaussian_distance,
     one_neighbour_snr,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tempergat.stats.bootstrap import Estimate
+from tempergat.stats import Estimate
 from tempergat.theory.expansion import gate_advantage, weak_logit_boundary
 from tempergat.theory.model import FloatArray, MissingNoise, Setting
 from tempergat.theory.simulate import simulate

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tempergat.stats.bootstrap import Estimate
+from tempergat.stats import Estimate
 from tempergat.theory.closed_forms import one_neighbour_snr, uniform_limit_snr
 from tempergat.theory.expansion import weak_logit_best_temperature
 from tempergat.theory.model import FloatArray, GaussianNoise, Setting

@@ -1,0 +1,111 @@
+"""Ranks of methods over datasets: averages, Friedman's test, Nemenyi's difference."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats as scipy_stats
+
+from tempergat.stats.paired import CONFIDENCE
+
+
+@dataclass(frozen=True)
+class RankTable:
+    """Methods ranked on each dataset, 1 being the best.
+
+    Attributes:
+        average: Average rank of each method, best first.
+        ranks: Rank of each method on each dataset, ties averaged.
+        friedman: Friedman's chi-squared; None for fewer than three methods, or where
+            all methods tie on every dataset.
+        friedman_p: p of Friedman's test.
+        critical_difference: Nemenyi's: average ranks that differ by less are not
+            significantly different at 5 %.
+    """
+
+    average: dict[str, float]
+    ranks: dict[str, dict[str, float]]
+    friedman: float | None
+    friedman_p: float | None
+    critical_difference: float
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets the methods were ranked on."""
+        return tuple(self.ranks)
+
+
+def critical_difference(methods: int, datasets: int) -> float:
+    """Nemenyi's critical difference of average ranks at 5 %.
+
+    Args:
+        methods: Number of methods, two or more.
+        datasets: Number of datasets, two or more.
+
+    Raises:
+        ValueError: There are fewer.
+    """
+    if methods < 2 or datasets < 2:
+        raise ValueError(
+            f"average ranks need two methods and two datasets or more, not {methods} "
+            f"and {datasets}"
+        )
+    q = float(scipy_stats.studentized_range.ppf(CONFIDENCE, methods, math.inf))
+    return q / math.sqrt(2) * math.sqrt(methods * (methods + 1) / (6 * datasets))
+
+
+def average_ranks(scores: Mapping[str, Mapping[str, float]]) -> RankTable:
+    """Ranks methods on every dataset, larger scores first, and tests the ranks.
+
+    Args:
+        scores: For each dataset, the score of each method. Every dataset has the same
+            methods, two or more, and there are two datasets or more.
+
+    Raises:
+        ValueError: A score is NaN or infinite, a method is missing on a dataset, or
+            there are too few methods or datasets.
+    """
+    methods = list(next(iter(scores.values()), {}))
+    for dataset, row in scores.items():
+        if set(row) != set(methods):
+            missing = sorted(set(row) ^ set(methods))
+            raise ValueError(
+                f"{dataset} ranks other methods than the rest: {', '.join(missing)}"
+            )
+        for method, score in row.items():
+            if not math.isfinite(score):
+                raise ValueError(
+                    f"the score of {method} on {dataset} is {score}; leave the method "
+                    "or the dataset out of the ranking"
+                )
+    difference = critical_difference(len(methods), len(scores))
+    ranks = {
+        dataset: dict(
+            zip(
+                methods,
+                # Rounding makes equal scores tie, whatever their last bits.
+                scipy_stats.rankdata(
+                    [-round(row[method], 9) for method in methods]
+                ).tolist(),
+                strict=True,
+            )
+        )
+        for dataset, row in scores.items()
+    }
+    average = {
+        method: float(np.mean([row[method] for row in ranks.values()]))
+        for method in methods
+    }
+    friedman = friedman_p = None
+    if len(methods) >= 3 and any(len(set(row.values())) > 1 for row in ranks.values()):
+        columns = [[row[method] for row in ranks.values()] for method in methods]
+        result = scipy_stats.friedmanchisquare(*columns)
+        friedman, friedman_p = float(result.statistic), float(result.pvalue)
+    return RankTable(
+        dict(sorted(average.items(), key=lambda item: item[1])),
+        ranks,
+        friedman,
+        friedman_p,
+        difference,
+    )
