@@ -34,7 +34,12 @@ def test_from_a_store_to_the_pages(results: Path, tmp_path: Path) -> None:
     told = runner.invoke(
         app, ["reproduce", "export", store_path, "--to", table, "--json"]
     )
-    assert json.loads(told.output) == {"runs": 44, "file": table}
+    assert json.loads(told.output) == {
+        "runs": 44,
+        "replaced": {"cora": 44},
+        "kept": {},
+        "file": table,
+    }
     places = ["--results", str(results), "--docs", str(tmp_path / "docs")]
     for command, page in (("homogeneous", "reproduction.md"), ("ranks", "ranks.md")):
         plain = runner.invoke(app, ["reproduce", command, *places])

@@ -83,13 +83,13 @@ def calibrate(
             graph = load_graph(name, None, None, None if quiet else console)
             show = None if quiet else _progress_lines(console, name)
             found.append(study.calibrate(graph, plan, paper[name], store, where, show))
-        export_runs(store, results / CALIBRATION_CSV)
+        merged = export_runs(store, results / CALIBRATION_CSV, names)
     if as_json:
         typer.echo(json.dumps(_calibration_json(found), indent=1, allow_nan=False))
         return
     for one in found:
         print_table(output_console(), calibration_table(one, paper[one.dataset]))
-    typer.echo(f"runs     {results / CALIBRATION_CSV}")
+    typer.echo(merged.sentence)
 
 
 def calibration(

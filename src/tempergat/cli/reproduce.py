@@ -6,8 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from tempergat.cli.ui.options import counted
-
 RESULTS = Annotated[Path, typer.Option(help="The project's folder of results.")]
 DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
@@ -83,14 +81,24 @@ def export(
     ),
     as_json: JSON = False,
 ) -> None:
-    """Write the runs of one or more stores as CSV, one row per run."""
+    """Write the runs of one or more stores as CSV, one row per run.
+
+    A CSV that is there already keeps the rows of datasets that the stores lack.
+    """
     from tempergat.study.engine.export import export_stores
 
-    runs = export_stores(stores, to)
+    merged = export_stores(stores, to)
     if as_json:
-        _print_json({"runs": runs, "file": str(to)})
+        _print_json(
+            {
+                "runs": sum(merged.written.values()),
+                "replaced": dict(merged.replaced),
+                "kept": dict(merged.kept),
+                "file": str(to),
+            }
+        )
         return
-    typer.echo(f"wrote {counted(runs, 'run')} to {to}")
+    typer.echo(merged.sentence)
 
 
 def _print_json(value: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ def test_runs_come_back_as_they_were_but_for_their_group(tmp_path: Path) -> None
             run("temp_only", 2, memory_bytes=None, selected=LayerRecord((0.1,), ())),
         ]
         store.put_group(runs)
-        assert export_runs(store, tmp_path / "runs.csv") == 3
+        assert export_runs(store, tmp_path / "runs.csv").written == {"cora": 3}
     kept = read_runs(tmp_path / "runs.csv")
     assert kept == [replace(r, group_id=None) for r in runs]
 
@@ -46,7 +46,8 @@ def test_stores_are_joined_and_what_they_share_is_written_once(tmp_path: Path) -
     one = fill(tmp_path / "one", [run(seed=0), run(seed=1)])
     two = fill(tmp_path / "two", [run(seed=1, time_s=9.0), run(seed=2)])
     with Store(one) as first, Store(two) as second:
-        assert export_runs([first, second], tmp_path / "runs.csv") == 3
+        merged = export_runs([first, second], tmp_path / "runs.csv")
+    assert merged.written == {"cora": 3}
     assert [r.seed for r in read_runs(tmp_path / "runs.csv")] == [0, 1, 2]
 
 

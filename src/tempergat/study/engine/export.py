@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
+from tempergat.study.engine.merge import Merged, configs_path, merge_rows
 from tempergat.study.engine.run import LayerRecord, Run, Scores
 from tempergat.study.engine.store import Store
 from tempergat.study.report.tables import csv_text
@@ -39,35 +39,32 @@ COLUMNS = (
 )
 
 
-def configs_path(path: Path) -> Path:
-    """Where the configurations of a CSV of runs are: beside it."""
-    return path.with_suffix(".configs.json")
+def export_runs(
+    stores: Store | Sequence[Store],
+    path: Path,
+    datasets: Sequence[str] | None = None,
+) -> Merged:
+    """Write the runs of one or more stores as `write_runs` does.
 
-
-def export_runs(stores: Store | Sequence[Store], path: Path) -> int:
-    """Write every run of one or more stores as a CSV row.
-
-    Scores are fractions, lists are separated by spaces. The configurations, by hash,
-    go to a JSON file beside the CSV.
+    Args:
+        stores: The stores.
+        path: The CSV.
+        datasets: Whose runs to write; those of every dataset when left out.
 
     Returns:
-        How many runs were written.
+        What was written, replaced and kept.
 
     Raises:
-        UserError: Two stores hold different results for one run, or there are none.
+        UserError: Two stores hold different results for one run, there are none, or
+            the file that is there is not a CSV of runs.
     """
     stores = [stores] if isinstance(stores, Store) else stores
     runs: dict[tuple[str, str, str, str, int], Run] = {}
     for store in stores:
         for run in store.runs():
-            identity = (
-                run.dataset,
-                run.fingerprint,
-                run.method,
-                run.config_hash,
-                run.seed,
-            )
-            known = runs.setdefault(identity, run)
+            if datasets is not None and run.dataset not in datasets:
+                continue
+            known = runs.setdefault(_identity(run), run)
             if known.scores != run.scores:
                 raise UserError(
                     f"two stores differ on {run.dataset} {run.method} seed {run.seed}; "
@@ -76,16 +73,35 @@ def export_runs(stores: Store | Sequence[Store], path: Path) -> int:
     if not runs:
         seen = ", ".join(str(store.path) for store in stores)
         raise UserError(f"there are no finished runs in {seen}; nothing to export")
-    ordered = [runs[identity] for identity in sorted(runs)]
-    configs = {run.config_hash: dict(run.config) for run in ordered}
-    atomic.write_text(
-        configs_path(path), json.dumps(configs, indent=1, sort_keys=True) + "\n"
-    )
-    atomic.write_text(path, csv_text([_to_row(run) for run in ordered]))
-    return len(ordered)
+    return write_runs(list(runs.values()), path)
 
 
-def export_stores(paths: Sequence[Path], path: Path) -> int:
+def write_runs(runs: Sequence[Run], path: Path) -> Merged:
+    """Write runs as CSV rows, replacing the rows of their datasets.
+
+    Scores are fractions, lists are separated by spaces. The configurations, by hash,
+    go to a JSON file beside the CSV. In a CSV that is there already, the rows of other
+    datasets stay as they are.
+
+    Returns:
+        What was written, replaced and kept.
+
+    Raises:
+        UserError: The file that is there is not a CSV of runs.
+    """
+    rows: dict[str, list[str]] = {}
+    for run in sorted(runs, key=_identity):
+        _, text = csv_text([_to_row(run)]).split("\n", 1)
+        rows.setdefault(run.dataset, []).append(text)
+    configs = {run.config_hash: dict(run.config) for run in runs}
+    return merge_rows(path, rows, ",".join(COLUMNS) + "\n", configs)
+
+
+def _identity(run: Run) -> tuple[str, str, str, str, int]:
+    return (run.dataset, run.fingerprint, run.method, run.config_hash, run.seed)
+
+
+def export_stores(paths: Sequence[Path], path: Path) -> Merged:
     """Write the runs of the stores at `paths` as `export_runs` does.
 
     Raises:
