@@ -1,7 +1,8 @@
 """The GPU kernels, run by Triton's interpreter on the CPU, against the reference.
 
 The interpreter is chosen when Triton is imported, hence a process of its own. It
-checks what is computed, not the compiled code; tests/ops/test_gpu.py does that.
+checks what is computed, not the compiled code, which tests/ops/gpu/test_attention.py
+does.
 """
 
 import importlib.util
@@ -25,7 +26,9 @@ def patch_index(tensor, scope):
     scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 interpreter._patch_lang_tensor = patch_index
 
-from tempergat.ops import gpu, gpu_gatv2, gpu_schedule, reference
+from tempergat.ops import gpu, reference
+from tempergat.ops.gpu import gatv2 as gpu_gatv2
+from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import GRAPHS, Settings, make_inputs, results
 
 # Rows are cut, and programs serve several items, even on graphs this small.
