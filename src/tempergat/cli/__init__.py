@@ -27,6 +27,7 @@ from tempergat.cli import (
     train,
     tune,
 )
+from tempergat.cli.ui.allocation import keep_freed_memory
 from tempergat.cli.ui.stopping import raise_on_sigterm
 
 _FAILED = 1
@@ -90,6 +91,7 @@ def main() -> None:
     # from every other process, and from each other: a sweep beside other work was
     # seen to take ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    keep_freed_memory()
     # Where the home folder is read-only, it would tell of its cache at length.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     raise_on_sigterm()

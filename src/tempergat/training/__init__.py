@@ -9,6 +9,7 @@ from tempergat.training.config import (
 )
 from tempergat.training.grouping import even_groups, group_size
 from tempergat.training.run import RunResult, train_group
+from tempergat.training.seeds import seeded_weights
 from tempergat.training.single import predict, train_single
 from tempergat.training.trackers import TensorBoardTracker, Tracker, WandbTracker
 
@@ -25,6 +26,7 @@ __all__ = [
     "load_recipe",
     "predict",
     "recipe_names",
+    "seeded_weights",
     "train_group",
     "train_single",
 ]

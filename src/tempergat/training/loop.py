@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.training.allocation import memory_kept
 from tempergat.training.capture import replayed
 from tempergat.training.config import RunConfig
 from tempergat.training.optimizer import make_adam
@@ -87,15 +86,14 @@ class Training:
             self._advance = replayed(
                 self._one_epoch, device, times=self.config.epochs - self.epochs_done
             )
-        with memory_kept(device):
-            for _ in range(left):
-                # Where asking costs nothing, epochs that cannot count are spared.
-                if device.type == "cpu" and self.all_failed:
-                    break
-                self._advance()
-                self.epochs_done += 1
-                if on_epoch is not None:
-                    on_epoch(self.epochs_done)
+        for _ in range(left):
+            # On a GPU this question would make the host wait.
+            if device.type == "cpu" and self.all_failed:
+                break
+            self._advance()
+            self.epochs_done += 1
+            if on_epoch is not None:
+                on_epoch(self.epochs_done)
         if self.epochs_done == self.config.epochs:
             # A recording keeps an epoch's memory for as long as it lives.
             self._advance = None

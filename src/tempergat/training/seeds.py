@@ -54,7 +54,7 @@ def single_model(
     Raises:
         UserError: The seed or a setting is one that no model can be made with.
     """
-    with _seeded(seed):
+    with seeded_weights(seed):
         try:
             return build_model(
                 config.method,
@@ -78,12 +78,24 @@ def single_model(
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded_weights(seed: int) -> Iterator[None]:
+    """Draws weights inside the block from torch's CPU generator, seeded.
+
+    The generator is set back afterwards, and those of CUDA devices are not touched;
+    `torch.manual_seed` would seed them too.
+
+    Raises:
+        UserError: The seed is negative or too large.
+    """
     if not 0 <= seed < 2**63:
         raise UserError(f"seed is {seed}; give 0 or a positive number below 2**63")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
+    state = torch.default_generator.get_state()
+    try:
+        torch.default_generator.manual_seed(seed)
+        with torch.device("cpu"):
+            yield
+    finally:
+        torch.default_generator.set_state(state)
 
 
 def _initial_states(model: NodeClassifier, seeds: Sequence[int]) -> State:
@@ -93,7 +105,7 @@ def _initial_states(model: NodeClassifier, seeds: Sequence[int]) -> State:
     """
     states = []
     for seed in seeds:
-        with _seeded(seed):
+        with seeded_weights(seed):
             model.reset_parameters()
         states.append({k: v.clone() for k, v in model.state_dict().items()})
     return {name: torch.stack([s[name] for s in states]) for name in states[0]}

@@ -21,6 +21,7 @@ from tempergat.nn import TemperGATv2Conv
 from tempergat.theory.model import GaussianNoise, MissingNoise, Setting
 from tempergat.theory.studies.layer import Gate, paper_layer
 from tempergat.theory.tables import Row, Table
+from tempergat.training import seeded_weights
 
 LEARNING_RATE = 0.05
 GRID = tuple(2.0 ** (half / 2) for half in range(-6, 17))
@@ -132,17 +133,17 @@ def train(
     setting: Setting, data: Data, variant: Variant, seed: int, steps: int
 ) -> Outcome:
     """Train one variant and test it as it was at its least validation loss."""
-    torch.manual_seed(seed)
-    layer = paper_layer(
-        setting,
-        "layer" if variant.learns_temperature else 1.0,
-        variant.gate,
-        oracle=variant.oracle,
-    ).float()
+    with seeded_weights(seed):
+        layer = paper_layer(
+            setting,
+            "layer" if variant.learns_temperature else 1.0,
+            variant.gate,
+            oracle=variant.oracle,
+        ).float()
+        model = _Classifier(layer)
     for name, parameter in layer.named_parameters():
         learns = name.startswith("lin_gate") and not variant.oracle
         parameter.requires_grad_(learns or name == "theta" or variant.free)
-    model = _Classifier(layer)
     inputs, labels = _inputs(data, variant.oracle), data.y
     optimiser = torch.optim.Adam(
         [p for p in model.parameters() if p.requires_grad], lr=LEARNING_RATE

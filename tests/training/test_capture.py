@@ -1,0 +1,105 @@
+"""CUDA graphs are captured on the device that the work is for."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from tempergat.training.capture import replayed
+
+
+class FakeCuda:
+    """Stands in for `torch.cuda`: keeps the current device, and who used which."""
+
+    def __init__(self) -> None:
+        self.current = torch.device("cuda:0")
+        self.worked_on: list[torch.device] = []
+        self.captured_on: list[torch.device] = []
+        self.capture_streams: list[Any] = []
+        self.replays = 0
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Stream:
+            def __init__(self, device: torch.device) -> None:
+                self.device = device
+
+            def wait_stream(self, other: Any) -> None: ...
+
+        def replay() -> None:
+            self.replays += 1
+
+        class Graph:
+            def replay(self) -> None:
+                replay()
+
+        @contextmanager
+        def device(wanted: torch.device) -> Iterator[None]:
+            before, self.current = self.current, torch.device(wanted)
+            yield
+            self.current = before
+
+        @contextmanager
+        def graph(graph: Any, stream: Any = None) -> Iterator[None]:
+            self.captured_on.append(self.current)
+            self.capture_streams.append(stream)
+            yield
+
+        def current_stream(device: torch.device) -> Stream:
+            return Stream(device)
+
+        def stream(stream: Stream) -> Any:
+            return device(stream.device)
+
+        for name, value in {
+            "Stream": Stream,
+            "CUDAGraph": Graph,
+            "device": device,
+            "graph": graph,
+            "stream": stream,
+            "current_stream": current_stream,
+        }.items():
+            monkeypatch.setattr(torch.cuda, name, value)
+
+    def work(self) -> None:
+        self.worked_on.append(self.current)
+
+
+@pytest.mark.parametrize("times", [5, 30])
+def test_work_and_capture_enter_the_device_of_the_task(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    cuda, second = FakeCuda(), torch.device("cuda:1")
+    cuda.install(monkeypatch)
+    call = replayed(cuda.work, second, times)
+    for _ in range(times):
+        call()
+    assert set(cuda.worked_on) == {second}
+    assert cuda.current == torch.device("cuda:0")
+    if times == 30:
+        assert cuda.captured_on == [second]
+        assert [stream.device for stream in cuda.capture_streams] == [second]
+        assert len(cuda.worked_on) + cuda.replays == times + 1
+    else:
+        assert len(cuda.worked_on) == times
+
+
+def test_on_a_cpu_the_function_itself_is_called() -> None:
+    cuda = FakeCuda()
+    assert replayed(cuda.work, torch.device("cpu"), 100) == cuda.work
+
+
+@pytest.mark.gpu
+def test_replayed_work_is_the_work_on_every_cuda_device() -> None:
+    for number in range(torch.cuda.device_count()):
+        device = torch.device("cuda", number)
+        total = torch.zeros((), device=device)
+
+        def add(total: torch.Tensor = total) -> None:
+            total.add_(1.0)
+
+        call = replayed(add, device, 40)
+        for _ in range(40):
+            call()
+        assert total.item() == 40.0
