@@ -47,6 +47,18 @@ def test_the_table_and_the_files_come_out(
     assert Path("tempergat-out/graph.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_methods_that_are_not_in_the_paper_are_compared_when_named(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    names = ("gat", "temp_gated_head", "mlp")
+    common = ("compare", graph, "--recipe", recipe, "--runs", 2, "--json")
+    ended = command(*common, "--methods", ",".join(names))
+    assert ended.status == 0
+    found = json.loads(ended.out)["results"]
+    assert [(row["method"], row["runs"]) for row in found] == [(n, 2) for n in names]
+    assert Path("tempergat-out/graph.png").exists()
+
+
 def test_progress_goes_to_standard_error_with_the_time_left(
     command: Command, graph: Path, recipe: Path
 ) -> None:

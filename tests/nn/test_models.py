@@ -4,8 +4,14 @@ import pytest
 import torch
 from torch_geometric.nn import GCNConv
 
-from tempergat.nn import METHODS, TemperGATConv, TemperGATv2Conv, build_model
-from tempergat.nn.gcn import GCNLayer
+from tempergat.nn import (
+    BACKBONES,
+    METHODS,
+    TemperGATConv,
+    TemperGATv2Conv,
+    build_model,
+)
+from tempergat.nn.gcn import GCNLayer, LinearLayer
 
 X = torch.randn(12, 6, generator=torch.Generator().manual_seed(0))
 EDGES = torch.randint(0, 12, (2, 50), generator=torch.Generator().manual_seed(1))
@@ -17,7 +23,13 @@ PAPER += ["gated_v2", "temp_only_v2", "temp_gated_v2", "gated_temp_v2"]
 def test_the_table_is_the_papers_and_marks_what_it_did_not_run():
     assert [name for name, method in METHODS.items() if method.in_paper] == PAPER
     others = {name for name, method in METHODS.items() if not method.in_paper}
-    assert others == {"gated_first", "gated_first_v2"}
+    assert others == {
+        "gated_first",
+        "gated_first_v2",
+        "temp_gated_head",
+        "temp_gated_head_v2",
+        "mlp",
+    }
     assert METHODS["temp_gated"][:3] == ("gat", "layer", "post")
     assert METHODS["gated_temp_v2"][:3] == ("gatv2", "layer", "first")
     assert METHODS["gated_first"][:3] == ("gat", None, "first")
@@ -167,8 +179,49 @@ def test_edge_features_reach_the_layers():
 def test_layer_classes_match_the_backbones():
     for name, method in METHODS.items():
         conv = build_model(name, 6, 8, 3, heads=2).convs[0]
-        classes = {"gcn": GCNLayer, "gat": TemperGATConv, "gatv2": TemperGATv2Conv}
+        classes = {
+            "gcn": GCNLayer,
+            "gat": TemperGATConv,
+            "gatv2": TemperGATv2Conv,
+            "mlp": LinearLayer,
+        }
         assert type(conv) is classes[method.backbone]
+        assert type(conv) is BACKBONES[method.backbone].layer
+
+
+def test_only_attention_backbones_take_a_temperature_or_a_gate():
+    for method in METHODS.values():
+        if not BACKBONES[method.backbone].has_attention:
+            assert (method.temperature, method.gate) == (None, None)
+
+
+def test_an_mlp_ignores_the_graph_and_starts_from_gcns_weights():
+    models = {}
+    for name in ("mlp", "gcn"):
+        torch.manual_seed(5)
+        models[name] = build_model(name, 6, 8, 3)
+    mlp = models["mlp"]
+    for name, value in models["gcn"].state_dict().items():
+        assert torch.equal(mlp.state_dict()[name], value)
+    first, last = mlp.convs
+    hidden = torch.nn.functional.elu(X @ first.lin.weight.t() + first.bias)
+    expected = hidden @ last.lin.weight.t() + last.bias
+    assert torch.allclose(mlp(X, EDGES), expected, atol=1e-6)
+    assert torch.equal(mlp(X, EDGES), mlp(X, EDGES[:, :0]))
+
+
+@pytest.mark.parametrize("method", ["temp_gated_head", "temp_gated_head_v2"])
+def test_a_temperature_per_head_has_as_many_values_as_its_layer_has_heads(method):
+    model = build_model(method, 6, 8, 3, heads=2)
+    assert [conv.temperature.shape for conv in model.convs] == [(2,), (1,)]
+
+
+@pytest.mark.parametrize("method", ["gcn", "mlp"])
+def test_edge_features_without_attention_are_refused(method):
+    with pytest.raises(ValueError, match=rf"^{method} has no .* takes no edge_dim; "):
+        build_model(method, 6, 8, 3, edge_dim=4)
+    with pytest.raises(ValueError, match=r"shape \[50, 4\].* do not pass edge_attr"):
+        build_model(method, 6, 8, 3)(X, EDGES, torch.randn(50, 4))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -35,6 +35,14 @@ def test_the_width_is_that_of_all_heads_together() -> None:
     assert load_recipe("cora").config_for("gcn").hidden_channels == 64
 
 
+@pytest.mark.parametrize("name", recipe_names())
+def test_mlp_has_the_settings_of_gcn(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.config_for("gcn").with_changes(method="mlp") == recipe.config_for(
+        "mlp"
+    )
+
+
 def recipe_file(folder: Path, **changes: Any) -> Path:
     source = Path(__file__).parents[2] / "src/tempergat/recipes/default.yaml"
     values = yaml.safe_load(source.read_text())

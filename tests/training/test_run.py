@@ -73,6 +73,33 @@ def test_temperatures_and_gates_are_recorded_per_layer() -> None:
     assert plain.temperatures == plain.gate_means == {"selected": [], "last": []}
 
 
+@pytest.mark.parametrize("method", ["temp_gated_head", "temp_gated_head_v2"])
+def test_a_temperature_per_head_trains_and_is_recorded_as_its_mean(method: str) -> None:
+    settings = config(method, epochs=5, heads=2, learning_rate=0.05)
+    group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [0, 1])
+    training = Training(group, settings)
+    training.run()
+    theta = training.current["convs.0.theta"]
+    assert theta.shape == (2, 2)
+    assert theta.unique().numel() == 4
+    recorded = torch.tensor(
+        [r.temperatures["last"] for r in results_of(training, start=0.0)]
+    )
+    assert recorded.shape == (2, 2)
+    expected = (torch.nn.functional.softplus(theta) + 1e-6).mean(1)
+    assert torch.allclose(recorded[:, 0], expected, atol=1e-6)
+
+
+def test_an_mlp_trains_and_does_not_depend_on_the_edges() -> None:
+    graph, settings = small_graph(), config("mlp", epochs=5)
+    no_edges = changed(graph, edge_index=graph.data.edge_index[:, :0])
+    runs, others = (
+        train_group(data, settings, [0, 1], CPU) for data in (graph, no_edges)
+    )
+    assert [run.status for run in runs] == ["done", "done"]
+    assert [run.scores for run in runs] == [run.scores for run in others]
+
+
 def test_a_seed_that_diverges_fails_alone() -> None:
     settings = config("gated_v2", epochs=8, attention_dropout=0.3)
 

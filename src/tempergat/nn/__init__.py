@@ -1,5 +1,6 @@
 """Layers, models and the upgrade of existing ones."""
 
+from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
 from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
 from tempergat.nn.gate import gate_penalty
 from tempergat.nn.methods import METHODS, Method
@@ -7,7 +8,10 @@ from tempergat.nn.models import NodeClassifier, build_model
 from tempergat.nn.upgrade import upgrade
 
 __all__ = [
+    "BACKBONES",
     "METHODS",
+    "Backbone",
+    "BackboneName",
     "Method",
     "NodeClassifier",
     "TemperGATConv",

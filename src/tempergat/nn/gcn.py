@@ -1,4 +1,4 @@
-"""The GCN layer, the comparison's third backbone."""
+"""The layers without attention: a linear layer and graph convolution."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from tempergat.nn.projection import Features, as_features, make_projection, proj
 from tempergat.ops.graph import Graph
 
 
-class GCNLayer(nn.Module):
-    r"""Graph convolution, :math:`D^{-1/2} (A + I) D^{-1/2} X W^\top + b`.
-
-    Its parameters have the names and the initial values of PyG's ``GCNConv``. The
-    aggregation is attention with equal logits: a mean over each target's edges.
+class LinearLayer(nn.Module):
+    r"""A linear layer that ignores the graph, :math:`X W^\top + b`.
 
     Args:
         in_channels: Features per node; -1 to take it from the first input.
@@ -36,22 +33,60 @@ class GCNLayer(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws all parameters anew."""
+        """Draws all parameters again."""
         self.lin.reset_parameters()
         if self.res is not None:
             self.res.reset_parameters()
         zeros(self.bias)
 
     def forward(
-        self, x: Features, edge_index: Any, *, dropout_seed: Tensor | None = None
+        self,
+        x: Features,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        *,
+        dropout_seed: Tensor | None = None,
     ) -> Tensor:
-        """Runs the layer; ``dropout_seed`` is there for the sake of its peers."""
+        """Runs the layer.
+
+        Args:
+            x: Node features, [N, in_channels].
+            edge_index: The edges, in any form the attention layers take.
+            edge_attr: Must be None: the layer has no use for edge features.
+            dropout_seed: Accepted as by the attention layers, and not used.
+        """
+        if edge_attr is not None:
+            raise ValueError(
+                f"edge_attr of shape {list(edge_attr.shape)} was given, but "
+                f"{type(self).__name__} has no use for edge features; do not pass "
+                f"edge_attr, or use an attention method"
+            )
         x = as_features(x)
-        size = (x.size(0), x.size(0))
+        out = self._aggregate(project(self.lin, x), edge_index) + self.bias
+        return out if self.res is None else out + project(self.res, x)
+
+    def _aggregate(self, z: Tensor, edge_index: Any) -> Tensor:
+        """Combines the projected features of neighbours; here, does not."""
+        return z
+
+
+class GCNLayer(LinearLayer):
+    r"""Graph convolution, :math:`D^{-1/2} (A + I) D^{-1/2} X W^\top + b`.
+
+    Its parameters have the names and the initial values of PyG's ``GCNConv``. The
+    aggregation is attention with equal logits: a mean over each target's edges.
+
+    Args:
+        in_channels: Features per node; -1 to take it from the first input.
+        out_channels: Features per node of the output.
+        residual: Whether to add a linear map of the input.
+    """
+
+    def _aggregate(self, z: Tensor, edge_index: Any) -> Tensor:
+        size = (z.size(0), z.size(0))
         graph = resolve(
             edge_index, size, self_loops=True, reverse=False, static_shapes=True
         ).graph
-        z = project(self.lin, x)
         degree = _degree(graph).to(z.dtype).unsqueeze(-1)
         scaled = (z * degree.rsqrt()).unsqueeze(1)
         logits = torch.zeros(
@@ -60,8 +95,7 @@ class GCNLayer(nn.Module):
             dtype=torch.promote_types(z.dtype, torch.float32),
         )
         mean, _ = ops.gat(graph, scaled, logits)
-        out = mean.squeeze(1) * degree.sqrt() + self.bias
-        return out if self.res is None else out + project(self.res, x)
+        return mean.squeeze(1) * degree.sqrt()
 
 
 def _degree(graph: Graph) -> Tensor:

@@ -3,15 +3,23 @@
 from typing import Literal, NamedTuple
 
 from tempergat.nn.attention_layer import Gate
+from tempergat.nn.backbones import BackboneName
 
 
 class Method(NamedTuple):
-    """One row of the paper's table of methods."""
+    """One row of the table of methods.
 
-    backbone: Literal["gcn", "gat", "gatv2"]
-    temperature: Literal["layer"] | None
+    Attributes:
+        backbone: A key of ``BACKBONES``.
+        temperature: One learnable temperature per layer, one per head, or none.
+        gate: The feature gate: on the aggregated output, on the projected features,
+            or none.
+        in_paper: Whether the paper reports results for it.
+    """
+
+    backbone: BackboneName
+    temperature: Literal["layer", "head"] | None
     gate: Gate
-    # Whether the paper reports results for it.
     in_paper: bool = True
 
 
@@ -29,4 +37,7 @@ METHODS: dict[str, Method] = {
     "gated_temp_v2": Method("gatv2", "layer", "first"),
     "gated_first": Method("gat", None, "first", in_paper=False),
     "gated_first_v2": Method("gatv2", None, "first", in_paper=False),
+    "temp_gated_head": Method("gat", "head", "post", in_paper=False),
+    "temp_gated_head_v2": Method("gatv2", "head", "post", in_paper=False),
+    "mlp": Method("mlp", None, None, in_paper=False),
 }

@@ -15,8 +15,7 @@ from torch_geometric.nn.resolver import activation_resolver, normalization_resol
 from torch_geometric.utils import trim_to_layer
 
 from tempergat.nn.attention_layer import AttentionLayer, check_count
-from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
-from tempergat.nn.gcn import GCNLayer
+from tempergat.nn.backbones import BACKBONES
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features
 from tempergat.ops.random import draw_seed, fold_in
@@ -51,7 +50,7 @@ def build_model(
         hidden_channels: Total width of a hidden layer, all heads together.
         out_channels: Number of classes.
         num_layers: Number of layers.
-        heads: Attention heads of a hidden layer (without meaning for ``gcn``).
+        heads: Attention heads of a hidden layer (not used by ``gcn`` and ``mlp``).
         out_heads: Attention heads of the output layer, averaged.
         dropout: Dropout rate on the input of every layer.
         attention_dropout: Dropout rate on the attention weights.
@@ -61,7 +60,10 @@ def build_model(
         residual: Whether layers add a linear map of their input.
         init_temp: Where learnable temperatures start.
         gate_bias_init: Where the gates' biases start.
-        **kwargs: Further arguments of the layers.
+        **kwargs: Further arguments of the attention layers.
+
+    Raises:
+        ValueError: There is no such method, or an argument does not fit it.
     """
     if method not in METHODS:
         close = difflib.get_close_matches(method, METHODS, 1)
@@ -77,17 +79,22 @@ def build_model(
         raise ValueError(f"dropout must be between 0 and 1, got {dropout!r}")
     if jk not in (None, "last", "cat", "max", "lstm"):
         raise ValueError(f"jk must be None, 'last', 'cat', 'max' or 'lstm', got {jk!r}")
-    if facts.backbone != "gcn" and hidden_channels % heads != 0:
+    backbone = BACKBONES[facts.backbone]
+    if kwargs and not backbone.has_attention:
+        raise ValueError(
+            f"{method} has no attention layers and takes no {', '.join(kwargs)}; leave "
+            f"it out, or use an attention method"
+        )
+    if backbone.has_attention and hidden_channels % heads != 0:
         raise ValueError(
             f"hidden_channels={hidden_channels} is the total width of a layer and "
             f"must be divisible by heads={heads}"
         )
 
     def layer(inputs: int, outputs: int, last: bool) -> nn.Module:
-        if facts.backbone == "gcn":
-            return GCNLayer(inputs, outputs, residual, **kwargs)
-        conv = TemperGATConv if facts.backbone == "gat" else TemperGATv2Conv
-        return conv(
+        if not backbone.has_attention:
+            return backbone.layer(inputs, outputs, residual=residual)
+        return backbone.layer(
             inputs,
             outputs if last else outputs // heads,
             out_heads if last else heads,

@@ -22,7 +22,7 @@ from pydantic import (
 
 from tempergat.base.errors import UserError
 from tempergat.base.yaml_files import read_yaml
-from tempergat.nn.methods import METHODS
+from tempergat.nn import BACKBONES, METHODS
 
 SelectionRule = Literal["best_val_accuracy", "last_epoch", "best_val_loss"]
 SELECTION_RULES: tuple[SelectionRule, ...] = (
@@ -188,7 +188,7 @@ class AttentionBlock(_Settings):
 
 
 class GcnBlock(_Settings):
-    """A recipe's settings of gcn."""
+    """A recipe's settings of gcn and mlp."""
 
     hidden_channels: Count
 
@@ -203,7 +203,7 @@ class Recipe(_Frozen):
         training: Whether a step sees the whole graph or sampled neighbourhoods.
         attention: Settings of all attention methods.
         gatv2: Settings of the methods on gatv2, where they differ.
-        gcn: Settings of gcn.
+        gcn: Settings of gcn and mlp.
     """
 
     dataset: str | None
@@ -225,10 +225,9 @@ class Recipe(_Frozen):
                 f"unknown method {method!r}; {_suggest(method, list(METHODS))}"
             )
         backbone = METHODS[method].backbone
-        block: AttentionBlock | GcnBlock = self.attention
-        if backbone == "gcn":
-            block = self.gcn
-        elif backbone == "gatv2" and self.gatv2 is not None:
+        block: AttentionBlock | GcnBlock
+        block = getattr(self, BACKBONES[backbone].recipe_block)
+        if backbone == "gatv2" and self.gatv2 is not None:
             block = self.gatv2
         values = block.model_dump()
         per_head = values.pop("channels_per_head", None)

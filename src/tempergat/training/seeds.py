@@ -38,7 +38,8 @@ class LayerValues:
     """What the seeds of a group have learned, [seeds, layers] each.
 
     Attributes:
-        temperatures: Temperatures; no columns for methods without.
+        temperatures: Temperatures, averaged over heads; no columns for methods
+            without.
         gate_means: Mean gates in evaluation; no columns for methods without.
     """
 
@@ -213,7 +214,10 @@ class SeedGroup:
         """Temperatures and mean gates of all seeds at given parameters and buffers."""
         thetas = [f"convs.{layer}.theta" for layer in range(len(self.model.convs))]
         temperatures = [
-            temperature_of(state[name].detach()) for name in thetas if name in state
+            # [seeds] or, with one temperature per head, [seeds, heads].
+            temperature_of(state[name].detach()).reshape(len(self.seeds), -1).mean(1)
+            for name in thetas
+            if name in state
         ]
 
         def gate_means(model: NodeClassifier) -> Tensor:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tempergat.nn.methods import METHODS
+from tempergat.nn import BACKBONES, METHODS
 from tempergat.study.noise.plan import NoisePlan
 from tempergat.study.noise.rows import NoiseRow
 from tempergat.study.noise.trends import Series, Trend, series_of, trends_of
@@ -79,7 +79,7 @@ def _has(quantity: str) -> Any:
             return facts.temperature is not None
         if quantity == "gate":
             return facts.gate is not None
-        return facts.backbone != "gcn"
+        return BACKBONES[facts.backbone].has_attention
 
     return has
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from tempergat.base.figures import new_figure, save_figure, style
-from tempergat.nn.methods import METHODS
+from tempergat.nn import BACKBONES, METHODS, BackboneName
 from tempergat.study.noise.trends import Series
 
 _BACKBONES = ("gat", "gatv2")
@@ -21,6 +21,8 @@ _LOOKS = {
     "temp_gated": ("#D55E00", "D"),
     "gated_temp": ("#56B4E9", "v"),
     "gated_first": ("#A0522D", "P"),
+    "temp_gated_head": ("#CC79A7", "*"),
+    "mlp": ("#009E73", "p"),
 }
 
 Panel = tuple[str, Sequence[Series]]
@@ -57,7 +59,7 @@ def sharpness_figure(
 def accuracy_figure(series: Sequence[Series], stem: Path) -> tuple[Path, Path]:
     """Test accuracy of every method against both kinds of noise."""
     rows = [
-        (f"accuracy (%), {b}", [s for s in series if _backbone(s) in ("gcn", b)])
+        (f"accuracy (%), {b}", [s for s in series if _is_drawn_beside(b, _backbone(s))])
         for b in _BACKBONES
     ]
     kinds = dict.fromkeys((s.noise, s.tau) for s in series)
@@ -172,8 +174,13 @@ def _role(method: str) -> str:
     return method.removesuffix("_v2")
 
 
-def _backbone(series: Series) -> str:
+def _backbone(series: Series) -> BackboneName:
     return METHODS[series.method].backbone
+
+
+def _is_drawn_beside(attention: str, backbone: BackboneName) -> bool:
+    """Methods without attention stand beside both attention backbones."""
+    return backbone == attention or not BACKBONES[backbone].has_attention
 
 
 def _title(series: Sequence[Series]) -> str:
