@@ -28,9 +28,9 @@ from tempergat.data import Dataset, load
 from tempergat.study.engine.export import export_runs
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, Progress, sweep
-from tempergat.study.paper.numbers import PAPER_METHODS, read_paper
+from tempergat.study.paper.numbers import PAPER_METHODS, PLAIN_METHODS, read_paper
 from tempergat.study.tuning.calibrate import calibrate
-from tempergat.study.tuning.plans import BACKBONES, load_calibration, load_search
+from tempergat.study.tuning.plans import load_calibration, load_search
 from tempergat.study.tuning.search import Trial, require_optuna, search, write_tuned
 from tempergat.training import Recipe, load_recipe
 
@@ -115,7 +115,7 @@ class Driver:
             )
 
         with self.store("tuning") as store:
-            for backbone in BACKBONES:
+            for backbone in PLAIN_METHODS:
                 trials += search(
                     self.graph(name),
                     plan,

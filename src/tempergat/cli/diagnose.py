@@ -116,17 +116,19 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
             if entry.against_best is None
             else signed(entry.against_best.difference),
             "-" if entry.against_best is None else p_value(entry.against_best.t_p_holm),
-            f"{100 * entry.best_in:.0f} %",
-            _place(entry),
+            f"{100 * entry.highest_share:.0f} %",
+            _verdict(entry),
         )
         for entry in found.screening.screened
     )
-    columns = ("method", "validation", "to best", "p", "comes first", "verdict")
+    columns = ("method", "validation", "to best", "p", "highest", "verdict")
     notes = [
         f"{found.runs} runs of {found.epochs} epochs, scored on validation nodes; p: "
-        "paired t-test, Holm-corrected; comes first: in resamplings of the seeds.",
-        "An accuracy on so many validation nodes has a standard error of "
-        f"{found.screening.luck:.1f} points: smaller differences may be luck.",
+        "paired t-test, Holm-corrected; highest: how often "
+        "its mean is the highest in resamplings of the seeds.",
+        "An accuracy on this number of validation nodes has a standard error of "
+        f"{found.screening.standard_error:.1f} points: smaller differences may be due "
+        "to the choice of these nodes.",
     ]
     if found.screening.failed:
         notes.append(f"No run finished of {', '.join(found.screening.failed)}.")
@@ -136,10 +138,10 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
     console.print(found.screening.sentence)
 
 
-def _place(entry: "Screened") -> str:
+def _verdict(entry: "Screened") -> str:
     if entry.against_best is None:
         return "highest mean"
-    return "not told apart" if entry.is_alike else "worse"
+    return "within noise" if entry.is_within_noise else "worse"
 
 
 def _measured(found: "Diagnosis") -> list[str]:
@@ -152,7 +154,7 @@ def _measured(found: "Diagnosis") -> list[str]:
         f"feature signal-to-noise {number(m.own.signal_to_noise)}, of neighbourhood "
         f"means {number(m.neighbours.signal_to_noise)} (variance between classes over "
         f"within, {m.train_nodes:,} training nodes)",
-        f"coordinates that tell classes apart: {_share(m.own.reliable_share)}; the "
+        f"coordinates that differ between classes: {_share(m.own.reliable_share)}; the "
         f"best tenth of all carries {_share(m.own.top_tenth_share)} of the signal",
         f"non-zero feature entries: {_share(m.density)}; edges inside a class: "
         f"{_share(m.edge_homophily)} of {m.labelled_edges:,} labelled ones, beyond "

@@ -1,6 +1,7 @@
 """`tempergat reproduce`: the paper's tables and figures, made from results/."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,6 +71,24 @@ def ranks(
         f"in {len(report.below)} of {report.compared} cells of the paper's tables a "
         "variant stands below its backbone"
     )
+    typer.echo(f"wrote {report.page}")
+
+
+@reproduce_app.command()
+def diagnose(
+    results: RESULTS = Path("results"),
+    docs: DOCS = Path("docs"),
+    as_json: JSON = False,
+) -> None:
+    """Write docs/diagnose.md: would a method picked from a screening be a good one?"""
+    from tempergat.study.diagnose.page import reproduce_diagnose
+
+    report = reproduce_diagnose(results, docs)
+    if as_json:
+        choices = [asdict(choice) for choice in report.choices]
+        _print_json({"choices": choices, "page": str(report.page)})
+        return
+    typer.echo(report.verdict)
     typer.echo(f"wrote {report.page}")
 
 

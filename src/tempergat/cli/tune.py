@@ -25,7 +25,7 @@ from tempergat.cli.ui.spinner import waiting
 from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
-    from tempergat.study.tuning.plans import Backbone
+    from tempergat.nn import BackboneName
     from tempergat.study.tuning.search import Trial
 
 STORE_NAME = "store.sqlite"
@@ -61,7 +61,8 @@ def tune(
     with waiting("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
         from tempergat.study.engine.store import Store
-        from tempergat.study.tuning.plans import BACKBONES, load_search
+        from tempergat.study.paper.numbers import PLAIN_METHODS
+        from tempergat.study.tuning.plans import load_search
         from tempergat.study.tuning.search import require_optuna, write_tuned
         from tempergat.study.tuning.search import search as search_backbone
 
@@ -80,7 +81,7 @@ def tune(
             console.print(_trial_line(trial, plan.trials))
 
     with stoppable(), Store(out / STORE_NAME) as store:
-        for backbone in BACKBONES:
+        for backbone in PLAIN_METHODS:
             trials += search_backbone(
                 graph, plan, backbone, store, where, on_trial=on_trial
             )
@@ -130,13 +131,13 @@ def tuned(
     typer.echo(f"wrote {page}")
 
 
-def _best(trials: list["Trial"]) -> dict["Backbone", "Trial"]:
-    from tempergat.study.tuning.plans import BACKBONES
+def _best(trials: list["Trial"]) -> dict["BackboneName", "Trial"]:
+    from tempergat.study.paper.numbers import PLAIN_METHODS
     from tempergat.study.tuning.search import best_trial
 
     return {
         backbone: best_trial([t for t in trials if t.backbone == backbone])
-        for backbone in BACKBONES
+        for backbone in PLAIN_METHODS
     }
 
 

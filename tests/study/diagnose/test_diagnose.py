@@ -35,7 +35,7 @@ def quick_recipe() -> Recipe:
 
 
 def screening(means: dict[str, float], spread: float = 0.5, seeds: int = 8) -> ByMethod:
-    """Scores around given means, the same luck of the seed for all methods."""
+    """Scores around given means, the same effect of the seed on all methods."""
     draw = np.random.default_rng(0)
     shared = draw.standard_normal(seeds)
     return {
@@ -130,7 +130,7 @@ def test_a_method_clearly_better_than_all_plain_ones_is_shown_to_be() -> None:
     means = {"gcn": 70.0, "gat": 71.0, "gatv2": 71.0, "temp_gated": 76.0}
     found = screening_of(screening(means), validation_nodes=500)
     assert (found.best, found.finding) == ("temp_gated", "shown")
-    assert found.screened[0].best_in == pytest.approx(1.0)
+    assert found.screened[0].highest_share == pytest.approx(1.0)
     assert "temp_gated is better here than" in found.sentence
 
 
@@ -140,7 +140,7 @@ def test_within_noise_no_difference_is_told() -> None:
     assert (found.best, found.best_plain) == ("temp_gated", "gat")
     assert found.finding == "no difference"
     assert "no difference was shown between it and gat" in found.sentence
-    assert "gcn" not in found.alike
+    assert "gcn" not in found.within_noise
 
 
 def test_a_plain_method_better_than_all_others_is_shown_to_be() -> None:
@@ -169,15 +169,15 @@ def test_the_only_method_that_finished_is_not_called_better() -> None:
     assert found.sentence == "only gat finished a run; there is nothing to compare"
 
 
-def test_the_luck_of_few_validation_nodes_is_told() -> None:
+def test_few_validation_nodes_have_a_large_standard_error() -> None:
     scores = screening({"gat": 80.0, "gated": 70.0}, spread=0.0)
-    assert screening_of(scores, 100).luck == pytest.approx(4.0, abs=0.1)
+    assert screening_of(scores, 100).standard_error == pytest.approx(4.0, abs=0.1)
 
 
 def test_few_validation_nodes_all_right_do_not_look_certain() -> None:
     scores = screening({"gat": 100.0, "gated": 70.0}, spread=0.0)
     scores["gat"] = dict.fromkeys(range(8), 100.0)
-    assert screening_of(scores, 1).luck > 20
+    assert screening_of(scores, 1).standard_error > 20
 
 
 def test_the_screening_is_kept_and_not_trained_twice(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_the_command_measures_and_screens_and_recommends_nothing(
             "finding",
             "screened",
             "failed",
-            "luck",
+            "standard_error",
         }
         assert found["measurements"]["own"]["signal_to_noise"] > 0
         assert found["sentence"]

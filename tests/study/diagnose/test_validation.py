@@ -1,12 +1,19 @@
 """The rule that `diagnose` does not recommend, and the page that says why."""
 
-import csv
 from pathlib import Path
 
 import pytest
 
-from benchmarks import diagnose_validation as validation
-from tempergat.study.diagnose.screening import Finding, Screening
+from tempergat.study.diagnose.page import page_text, reproduce_diagnose
+from tempergat.study.diagnose.screening import SCREENED, Finding, Screening
+from tempergat.study.diagnose.validation import (
+    VALIDATION_CSV,
+    generate,
+    generated_graphs,
+    picked_method,
+    read_rows,
+    write_rows,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -17,17 +24,38 @@ ROOT = Path(__file__).parents[3]
 )
 def test_only_what_was_shown_to_help_is_picked(finding: Finding, pick: str) -> None:
     screening = Screening("temp_gated", "gat", finding, (), (), 1.0)
-    assert validation.picked(screening) == pick
+    assert picked_method(screening) == pick
 
 
-def test_the_page_is_that_of_the_committed_runs() -> None:
-    with (ROOT / validation.RESULTS).open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    page = validation.page(rows)
-    assert page == (ROOT / validation.DOCS).read_text(encoding="utf-8")
+def test_the_page_is_that_of_the_committed_runs(tmp_path: Path) -> None:
+    page = reproduce_diagnose(ROOT / "results", tmp_path).page.read_text()
+    assert page == (ROOT / "docs" / "diagnose.md").read_text(encoding="utf-8")
     assert "DBLP and IMDB are left out: they are heterogeneous" in page
     prose = [line for line in page.split("\n") if not line.startswith("|")]
     assert max(map(len, prose)) <= 88
+
+
+def test_the_rows_of_one_graph_replace_only_its_own(tmp_path: Path) -> None:
+    committed = ROOT / "results" / VALIDATION_CSV
+    path = tmp_path / "validation.csv"
+    path.write_bytes(committed.read_bytes())
+    of_cora = [row for row in read_rows(committed) if row["graph"] == "cora"]
+    write_rows(path, of_cora)
+    assert path.read_bytes() == committed.read_bytes()
+    write_rows(path, [of_cora[0] | {"below_best": "77"}])
+    changed = path.read_text().splitlines()
+    gone = set(committed.read_text().splitlines()) - set(changed)
+    assert len(gone) == len(of_cora)
+    assert all(line.startswith("cora,") for line in gone)
+
+
+def test_the_generated_graphs_are_those_of_the_table() -> None:
+    rows = {row["graph"]: row for row in read_rows(ROOT / "results" / VALIDATION_CSV)}
+    for name, parameters in generated_graphs().items():
+        assert {k: rows[name][k] for k in parameters} == {
+            key: str(value) for key, value in parameters.items()
+        }
+    assert generate("csbm-07").data.num_nodes == generated_graphs()["csbm-07"]["n"]
 
 
 def test_a_pick_that_beats_too_few_constants_is_not_recommended() -> None:
@@ -44,10 +72,10 @@ def test_a_pick_that_beats_too_few_constants_is_not_recommended() -> None:
                 "within_noise_of_best": str(below.get(method, 1.0) == 0.0),
             }
             for graph in range(14)
-            for method in validation.SCREENED
+            for method in SCREENED
         ]
 
-    assert "The pick beats each of the three." in validation.page(rows("gcn"))
+    assert "The pick beats each of the three." in page_text(rows("gcn"))
     assert "The pick beats only 1 of the three. So the command recommends" in (
-        validation.page(rows("gatv2"))
+        page_text(rows("gatv2"))
     )

@@ -18,8 +18,8 @@ from tempergat.study.engine.export import export_runs
 from tempergat.study.engine.run import Run
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import Progress
+from tempergat.study.paper.numbers import PLAIN_METHODS
 from tempergat.study.tuning.plans import (
-    BACKBONES,
     SearchPlan,
     load_search,
     search_names,
@@ -141,7 +141,7 @@ def test_the_tuned_recipe_holds_the_best_settings_and_variants_share_them(
     }
     trials = [
         made
-        for backbone in BACKBONES
+        for backbone in PLAIN_METHODS
         for made in (
             trial(0, 70.0, backbone=backbone),
             trial(1, 80.0, backbone=backbone, settings=best[backbone]),
@@ -204,7 +204,7 @@ def test_every_value_of_the_projects_searches_can_be_used(name: str) -> None:
     recipe = load_recipe(plan.base)
     assert plan.dataset == name
     assert not set(plan.run_seeds) & set(range(recipe.runs))
-    for backbone in BACKBONES:
+    for backbone in PLAIN_METHODS:
         config = recipe.config_for(backbone)
         for setting, values in plan.values_for(backbone).items():
             for value in values:
@@ -255,8 +255,8 @@ def collapse(run: Run) -> Run:
 def test_the_page_shows_settings_and_says_what_falls_short(tmp_path: Path) -> None:
     results = tmp_path / "results"
     shutil.copytree(RESULTS / "paper", results / "paper")
-    settings = {name: {"learning_rate": 0.02} for name in BACKBONES}
-    trials = [trial(1, 80.0, backbone=backbone) for backbone in BACKBONES]
+    settings = {name: {"learning_rate": 0.02} for name in PLAIN_METHODS}
+    trials = [trial(1, 80.0, backbone=backbone) for backbone in PLAIN_METHODS]
     (results / "tuning").mkdir()
     (results / "tuning" / "cora_trials.csv").write_text(trials_csv("cora", trials))
     runs = tuned_runs("cora", settings)
@@ -275,9 +275,9 @@ def test_the_page_shows_settings_and_says_what_falls_short(tmp_path: Path) -> No
 
 def test_runs_with_other_settings_than_those_found_are_refused(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    settings = {name: {"learning_rate": 0.02} for name in BACKBONES}
+    settings = {name: {"learning_rate": 0.02} for name in PLAIN_METHODS}
     settings["gatv2"] = {"learning_rate": 0.5}
-    trials = [trial(1, 80.0, backbone=backbone) for backbone in BACKBONES]
+    trials = [trial(1, 80.0, backbone=backbone) for backbone in PLAIN_METHODS]
     (results / "tuning").mkdir(parents=True)
     (results / "tuning" / "cora_trials.csv").write_text(trials_csv("cora", trials))
     with Store(tmp_path / "store") as store:
@@ -293,7 +293,7 @@ def test_the_projects_tuned_recipes_are_the_best_of_its_trials(name: str) -> Non
     lines = read_trials(
         Path(__file__).parents[3] / "results" / "tuning" / f"{name}_trials.csv"
     )
-    for backbone in BACKBONES:
+    for backbone in PLAIN_METHODS:
         tried = [line for line in lines if line["backbone"] == backbone]
         assert len(tried) == plan.trials
         best = max(tried, key=lambda line: float(line["val_mean"]))

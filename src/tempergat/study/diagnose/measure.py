@@ -89,7 +89,7 @@ def measure(dataset: Dataset, normalize_features: bool = False) -> Measurements:
     visible = (data.train_mask | data.val_mask).numpy()
     edges = data.edge_index.numpy()
     between_visible = edges[:, visible[edges[0]] & visible[edges[1]]]
-    alike = homophily(between_visible, np.where(visible, labels, -1))
+    measured = homophily(between_visible, np.where(visible, labels, -1))
     return Measurements(
         nodes=int(data.num_nodes),
         edges=int(edges.shape[1]),
@@ -98,8 +98,8 @@ def measure(dataset: Dataset, normalize_features: bool = False) -> Measurements:
         density=density(x),
         own=separability(_rows(x, chosen), labels[chosen]),
         neighbours=separability(_neighbour_means(x, edges, chosen), labels[chosen]),
-        edge_homophily=alike.edge,
-        adjusted_homophily=alike.adjusted,
+        edge_homophily=measured.edge,
+        adjusted_homophily=measured.adjusted,
         labelled_edges=int(between_visible.shape[1]),
         mean_degree=edges.shape[1] / max(int(data.num_nodes), 1),
     )

@@ -1,8 +1,8 @@
-"""A graph measured, and its methods compared in a short paired screening.
+"""Measure a graph and compare the methods on it in a short screening.
 
 Methods are judged on validation nodes; test nodes play no part. Nothing is recommended:
-a pick made from such a screening was not found to beat always using one method, see
-docs/diagnose.md.
+picking a method from such a screening was not shown to be better than always using one
+method, see docs/diagnose.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,17 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
-from tempergat.nn.methods import METHODS
 from tempergat.stats import Comparison, Summary, compare_to_baseline, summarise
 from tempergat.study.diagnose.measure import Measurements, measure
 from tempergat.study.engine.run import Run
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.paper.numbers import PAPER_METHODS, PLAIN_METHODS
 from tempergat.training import Recipe
 
 SCREENING_EPOCHS = 100
 SCREENING_RUNS = 10
-SCREENED = tuple(name for name, method in METHODS.items() if method.in_paper)
-PLAIN = ("gcn", "gat", "gatv2")
+SCREENED = PAPER_METHODS
 _RESAMPLES = 10_000
 
 Finding = Literal["shown", "no difference", "too few runs"]
@@ -36,35 +35,37 @@ class Screened:
     """One method in the screening, in percent on validation nodes.
 
     Attributes:
-        against_best: Compared with the method of the highest mean; None for that one.
-        best_in: Share of resamplings of the seeds in which its mean is the highest.
+        against_best: Comparison with the method of the highest mean; None for that
+            method itself.
+        highest_share: Share of resamplings of the seeds in which its mean is the
+            highest.
     """
 
     method: str
     summary: Summary
     against_best: Comparison | None
-    best_in: float
+    highest_share: float
 
     @property
-    def is_alike(self) -> bool:
-        """Whether the runs do not tell it from the best."""
+    def is_within_noise(self) -> bool:
+        """Whether the runs do not show that it is worse than the best method."""
         return self.against_best is None or self.against_best.verdict != "worse"
 
 
 @dataclass(frozen=True)
 class Screening:
-    """What the runs show.
+    """What the runs of a screening show.
 
     Attributes:
         best: The method with the highest mean.
         best_plain: The plain method (gcn, gat, gatv2) with the highest mean.
-        finding: `shown` where the best method was told apart from the best plain one
-            or, being that one itself, from all others; `no difference` where it was
-            not.
+        finding: `shown` where the best method is better than the best plain method
+            or, if it is plain itself, better than all others; `no difference` where
+            that was not shown.
         screened: All methods with a finished run, best first.
-        failed: Methods without one.
-        luck: Standard error, in percent, of an accuracy on so many validation nodes:
-            smaller differences may be this split's luck.
+        failed: Methods without a finished run.
+        standard_error: Standard error, in percent, of an accuracy measured on that
+            number of validation nodes. Smaller differences may be due to the split.
     """
 
     best: str
@@ -72,17 +73,19 @@ class Screening:
     finding: Finding
     screened: tuple[Screened, ...]
     failed: tuple[str, ...]
-    luck: float
+    standard_error: float
 
     @property
-    def alike(self) -> tuple[str, ...]:
-        """Methods the runs do not tell from the best, itself included."""
-        return tuple(entry.method for entry in self.screened if entry.is_alike)
+    def within_noise(self) -> tuple[str, ...]:
+        """The best method and those not shown to be worse."""
+        return tuple(entry.method for entry in self.screened if entry.is_within_noise)
 
     @property
     def sentence(self) -> str:
         """What the screening shows, in words."""
-        others = ", ".join(method for method in self.alike if method != self.best)
+        others = ", ".join(
+            method for method in self.within_noise if method != self.best
+        )
         if len(self.screened) == 1:
             return f"only {self.best} finished a run; there is nothing to compare"
         if self.finding == "too few runs":
@@ -94,7 +97,7 @@ class Screening:
             )
         if self.best == self.best_plain:
             return f"{self.best} is better here than every other method screened"
-        also = f"; not told apart from it: {others}" if others else ""
+        also = f"; not shown to be worse: {others}" if others else ""
         return (
             f"{self.best} is better here than {self.best_plain}, the best of the "
             f"plain methods{also}"
@@ -103,7 +106,7 @@ class Screening:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Everything `diagnose` found."""
+    """The result of `diagnose`."""
 
     dataset: str
     measurements: Measurements
@@ -123,30 +126,31 @@ def diagnose(
     epochs: int = SCREENING_EPOCHS,
     on_progress: OnProgress | None = None,
 ) -> Diagnosis:
-    """Measures a graph and screens methods on it.
+    """Measure a graph and screen methods on it.
 
     Args:
         dataset: The graph, homogeneous.
         recipe: The settings.
-        store: Where the screening's runs are kept.
+        store: Where the runs of the screening are stored.
         device: Where to train.
-        methods: What to screen: two or more, a plain one (gcn, gat, gatv2) among them.
+        methods: What to screen: two or more methods, at least one of them plain.
         runs: Seeds per method.
-        epochs: Most epochs of a run.
+        epochs: Maximum number of epochs of a run.
         on_progress: Called after every epoch and every group.
 
     Raises:
-        UserError: Nothing can be trained with these arguments.
+        UserError: The methods are too few or none is plain, or the graph cannot be
+            trained.
     """
-    if not set(methods) & set(PLAIN):
+    if not set(methods) & set(PLAIN_METHODS):
         raise UserError(
-            f"none of {', '.join(methods)} is plain; screen gcn, gat or gatv2 too, to "
-            "have something to be better than"
+            f"none of {', '.join(methods)} is plain; add gcn, gat or gatv2 to compare "
+            "with"
         )
     if len(set(methods)) < 2:
         raise UserError(
-            f"{methods[0]} alone has nothing to be compared with; screen two methods "
-            "or more"
+            f"{methods[0]} alone has nothing to be compared with; give two methods or "
+            "more"
         )
     configs = [recipe.config_for(method) for method in methods]
     configs = [c.with_changes(epochs=min(epochs, c.epochs)) for c in configs]
@@ -189,7 +193,7 @@ def screening_of(
         for method, found in scores.items()
     }
     means = {method: float(np.mean(s)) for method, s in finished.items() if s}
-    plain = [method for method in means if method in PLAIN]
+    plain = [method for method in means if method in PLAIN_METHODS]
     if not plain:
         raise UserError(
             "no plain method finished a run of the screening; use a lower learning rate"
@@ -199,7 +203,7 @@ def screening_of(
     against_best = {
         c.method: c for c in compare_to_baseline({m: scores[m] for m in means}, best)
     }
-    best_in = _best_in(scores, list(means))
+    highest_share = _highest_share(scores, list(means))
     screened = tuple(
         Screened(
             method,
@@ -207,7 +211,7 @@ def screening_of(
                 finished[method], failed=len(scores[method]) - len(finished[method])
             ),
             against_best.get(method),
-            best_in[method],
+            highest_share[method],
         )
         for method in sorted(means, key=means.__getitem__, reverse=True)
     )
@@ -217,15 +221,15 @@ def screening_of(
         finding=_finding(screened, best, best_plain),
         screened=screened,
         failed=tuple(method for method in scores if method not in means),
-        luck=_luck(means[best], validation_nodes),
+        standard_error=_standard_error(means[best], validation_nodes),
     )
 
 
-def _luck(accuracy: float, nodes: int) -> float:
+def _standard_error(accuracy: float, nodes: int) -> float:
     """Standard error of an accuracy, both in percent, after Agresti and Coull.
 
-    Two right and two wrong answers are added, so that few nodes that are all right do
-    not look certain.
+    Two right and two wrong answers are added, so that the error is not zero where all
+    of a few nodes are right.
     """
     share = (accuracy / 100.0 * nodes + 2) / (nodes + 4)
     return float(100.0 * (share * (1 - share) / (nodes + 4)) ** 0.5)
@@ -235,17 +239,19 @@ def _finding(screened: Sequence[Screened], best: str, best_plain: str) -> Findin
     compared = {e.method: e.against_best for e in screened if e.against_best}
     if not compared or any(c.t_p is None for c in compared.values()):
         return "too few runs"
-    alike = {method for method, c in compared.items() if c.verdict != "worse"}
-    told_apart = not alike if best == best_plain else best_plain not in alike
-    return "shown" if told_apart else "no difference"
+    within_noise = {m for m, c in compared.items() if c.verdict != "worse"}
+    if best == best_plain:
+        return "no difference" if within_noise else "shown"
+    return "no difference" if best_plain in within_noise else "shown"
 
 
-def _best_in(
+def _highest_share(
     scores: Mapping[str, Mapping[int, float | None]], methods: Sequence[str]
 ) -> dict[str, float]:
-    """How often each method has the highest mean when seeds are drawn again.
+    """How often each method has the highest mean in resamplings of the seeds.
 
-    Ties share a resampling; seeds that some method did not finish are left out.
+    Methods with equal means share a resampling. Seeds that some method did not finish
+    are left out.
     """
     seeds = [
         seed

@@ -6,7 +6,7 @@ from typing import Literal
 
 from tempergat.stats import Comparison, Welch, holm, welch
 from tempergat.study.engine.run import Run
-from tempergat.study.paper.numbers import BACKBONES, PAPER_METHODS, PaperCell
+from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PaperCell
 from tempergat.study.results import DatasetResult, MethodResult, dataset_result
 from tempergat.training.config import SELECTION_RULES
 
@@ -81,7 +81,7 @@ def reproduce_dataset(
     """
     metric = next(iter(paper.values())).metric
     rules = tuple(
-        dataset_result(runs, PAPER_METHODS, BACKBONES, metric, rule)
+        dataset_result(runs, PAPER_METHODS, BACKBONE_OF, metric, rule)
         for rule in SELECTION_RULES
     )
     return DatasetReproduction(

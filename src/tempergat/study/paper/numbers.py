@@ -10,11 +10,11 @@ from tempergat.nn.methods import METHODS
 HOMOGENEOUS = ("cora", "citeseer", "pubmed", "ogbn-arxiv", "ogbn-products", "reddit")
 HETEROGENEOUS = ("mag-year", "pokec", "oag-chem", "ogbn-mag", "oag-cs")
 PAPER_METHODS = tuple(name for name, method in METHODS.items() if method.in_paper)
-# Each variant's plain backbone, in the order of the paper's tables.
-BACKBONES = {
-    name: METHODS[name].backbone
-    for name in PAPER_METHODS
-    if name != METHODS[name].backbone
+# The methods without temperature and gate: gcn, gat and gatv2.
+PLAIN_METHODS = tuple(dict.fromkeys(METHODS[name].backbone for name in PAPER_METHODS))
+# Each variant's backbone, in the order of the paper's tables.
+BACKBONE_OF: dict[str, str] = {
+    name: METHODS[name].backbone for name in PAPER_METHODS if name not in PLAIN_METHODS
 }
 
 

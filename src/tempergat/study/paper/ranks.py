@@ -10,7 +10,7 @@ from tempergat.base import files as atomic
 from tempergat.stats import RankTable, average_ranks, welch
 from tempergat.study.engine.export import read_runs
 from tempergat.study.paper.numbers import (
-    BACKBONES,
+    BACKBONE_OF,
     HETEROGENEOUS,
     HOMOGENEOUS,
     PAPER_METHODS,
@@ -84,7 +84,7 @@ def below_backbone(
     found = []
     for dataset in (*HOMOGENEOUS, *HETEROGENEOUS):
         cells = paper.get(dataset, {})
-        for method, backbone in BACKBONES.items():
+        for method, backbone in BACKBONE_OF.items():
             if method not in cells or cells[method].mean >= cells[backbone].mean:
                 continue
             test = welch(_moments(cells[method]), _moments(cells[backbone]))
@@ -127,7 +127,7 @@ def reproduce_ranks(results: Path, docs: Path) -> RanksReport:
     compared = sum(
         method in paper.get(dataset, {})
         for dataset in (*HOMOGENEOUS, *HETEROGENEOUS)
-        for method in BACKBONES
+        for method in BACKBONE_OF
     )
     report = RanksReport(
         tuple(figures), below, compared, tuple(not_drawn), docs / "ranks.md"
@@ -169,7 +169,7 @@ def _our_means(
     means: dict[str, dict[str, float]] = {}
     for dataset in datasets:
         found = dataset_result(
-            [run for run in runs if run.dataset == dataset], PAPER_METHODS, BACKBONES
+            [run for run in runs if run.dataset == dataset], PAPER_METHODS, BACKBONE_OF
         )
         scores = {
             r.method: r.summary.mean

@@ -12,13 +12,13 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
+from tempergat.nn import BACKBONES
 from tempergat.stats import Summary, summarise, welch
 from tempergat.study.engine.run import Run, config_hash
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, sweep
-from tempergat.study.paper.numbers import PaperCell
+from tempergat.study.paper.numbers import PLAIN_METHODS, PaperCell
 from tempergat.study.tuning.plans import (
-    BACKBONES,
     CalibrationPlan,
     Grid,
     Setting,
@@ -157,9 +157,9 @@ def _cells(
     cells = []
     for settings in grid.cells():
         configs = {}
-        for name in BACKBONES:
+        for name in PLAIN_METHODS:
             of_method = settings
-            if name == "gcn":
+            if not BACKBONES[name].has_attention:
                 of_method = {"normalize_features": settings["normalize_features"]}
             configs[str(name)] = recipe.config_for(name).with_changes(**of_method)
         cells.append((settings, configs))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tempergat.base import files as atomic
 from tempergat.study.engine.export import read_runs
-from tempergat.study.paper.numbers import PaperCell, read_paper
+from tempergat.study.paper.numbers import PLAIN_METHODS, PaperCell, read_paper
 from tempergat.study.report.tables import Table, markdown_rows, mean_and_std, signed
 from tempergat.study.tuning.calibrate import Cell, DatasetCalibration, judge
-from tempergat.study.tuning.plans import BACKBONES, CalibrationPlan, load_calibration
+from tempergat.study.tuning.plans import CalibrationPlan, load_calibration
 
 CALIBRATION_CSV = "calibration.csv"
 
@@ -52,7 +52,7 @@ def calibration_table(
 ) -> Table:
     """The cells of one dataset beside the paper's baselines."""
     chosen = calibration.chosen
-    theirs = [mean_and_std(paper[name].mean, paper[name].std) for name in BACKBONES]
+    theirs = [mean_and_std(paper[name].mean, paper[name].std) for name in PLAIN_METHODS]
     rows = [("the paper", "", "", *theirs, "", "")]
     rows += [
         _row(cell, "chosen" if cell is chosen else "") for cell in calibration.cells
@@ -66,7 +66,7 @@ def calibration_table(
             "features",
             "weight decay",
             "attention dropout",
-            *BACKBONES,
+            *PLAIN_METHODS,
             "misfit",
             "",
         ),

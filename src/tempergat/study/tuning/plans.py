@@ -21,12 +21,11 @@ from pydantic import (
 
 from tempergat.base.errors import UserError
 from tempergat.base.yaml_files import read_yaml
+from tempergat.nn import BACKBONES, BackboneName
 from tempergat.training import Recipe, load_recipe
 from tempergat.training.config import told
 
 Setting = bool | int | float
-Backbone = Literal["gcn", "gat", "gatv2"]
-BACKBONES: tuple[Backbone, ...] = ("gcn", "gat", "gatv2")
 CALIBRATION = "calibration"
 
 
@@ -118,9 +117,9 @@ class SearchPlan(_Plan):
         """The seeds each trial trains with."""
         return range(self.first_seed, self.first_seed + self.seeds)
 
-    def values_for(self, backbone: Backbone) -> dict[str, list[Setting]]:
+    def values_for(self, backbone: BackboneName) -> dict[str, list[Setting]]:
         """The values to try for one backbone."""
-        return self.space["gcn" if backbone == "gcn" else "attention"]
+        return self.space[BACKBONES[backbone].recipe_block]
 
 
 def load_calibration(path: Path | None = None) -> CalibrationPlan:

@@ -17,12 +17,14 @@ import yaml
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
+from tempergat.nn import BACKBONES, BackboneName
 from tempergat.stats import Summary, summarise
 from tempergat.study.engine.run import Run
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.paper.numbers import PLAIN_METHODS
 from tempergat.study.report.tables import csv_text
-from tempergat.study.tuning.plans import BACKBONES, Backbone, SearchPlan, Setting
+from tempergat.study.tuning.plans import SearchPlan, Setting
 from tempergat.training import Recipe, RunConfig, load_recipe
 from tempergat.training.config import AttentionBlock, GcnBlock
 
@@ -38,7 +40,7 @@ class Trial:
         validation: Validation scores in percent at the selected epochs.
     """
 
-    backbone: Backbone
+    backbone: BackboneName
     number: int
     settings: Mapping[str, Setting]
     validation: Summary
@@ -55,7 +57,7 @@ OnTrial = Callable[[Trial], None]
 def search(
     dataset: Dataset,
     plan: SearchPlan,
-    backbone: Backbone,
+    backbone: BackboneName,
     store: Store,
     device: torch.device,
     on_trial: OnTrial | None = None,
@@ -134,7 +136,7 @@ def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
     base = load_recipe(plan.base)
     best = {
         backbone: best_trial([t for t in trials if t.backbone == backbone])
-        for backbone in BACKBONES
+        for backbone in PLAIN_METHODS
     }
     where = "" if plan.dataset is None else f" {plan.dataset}"
     head = {
@@ -250,7 +252,8 @@ def _validation(runs: Sequence[Run], config: RunConfig) -> Summary:
 def _block(name: str, base: Recipe, plan: SearchPlan, trial: Trial) -> str:
     """A block of the recipe: the base's settings with the trial's in their place."""
     config = base.config_for(trial.backbone).with_changes(**trial.settings)
-    fields = (GcnBlock if name == "gcn" else AttentionBlock).model_fields
+    has_attention = BACKBONES[trial.backbone].has_attention
+    fields = (AttentionBlock if has_attention else GcnBlock).model_fields
     # One of the two ways to state the width is enough, and sampling is not searched.
     settings = {
         key: value

@@ -9,12 +9,10 @@ from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
 from tempergat.study.engine.export import read_runs
 from tempergat.study.engine.run import Run
-from tempergat.study.paper.numbers import BACKBONES as BACKBONE_OF
-from tempergat.study.paper.numbers import PAPER_METHODS
+from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PLAIN_METHODS
 from tempergat.study.report.tables import as_markdown, markdown_rows, result_table
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.study.tuning.plans import (
-    BACKBONES,
     SearchPlan,
     load_search,
     search_names,
@@ -105,7 +103,7 @@ def _tuned(
     plan: SearchPlan, runs: Sequence[Run], lines: Sequence[dict[str, str]]
 ) -> TunedResult:
     best: dict[str, dict[str, str]] = {}
-    for backbone in BACKBONES:
+    for backbone in PLAIN_METHODS:
         scored = [
             line
             for line in lines
