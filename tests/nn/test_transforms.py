@@ -12,8 +12,8 @@ from torch_geometric.nn import GATConv
 from tempergat import Graph
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model, gate_penalty
 from tempergat.ops import random
+from tempergat.ops.cache import tensor_cache
 from tempergat.ops.dropout import dropout
-from tempergat.ops.graph import graph_cache
 from tempergat.ops.sparse import SparseFeatures
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
@@ -206,7 +206,7 @@ def test_a_graph_first_used_by_a_transform_can_be_stored():
     grad(lambda x: conv(x, graph).sum())(X)
     again = pickle.loads(pickle.dumps(graph))
     assert torch.equal(conv(X, again), conv(X, graph))
-    graph_cache.clear()
+    tensor_cache.clear()
 
 
 @pytest.mark.parametrize("shared", [True, False])

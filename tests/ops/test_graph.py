@@ -9,16 +9,16 @@ import torch
 
 from tempergat import Graph
 from tempergat.nn import TemperGATConv
-from tempergat.ops.graph import GraphCache, graph_cache
+from tempergat.ops.cache import TensorCache, tensor_cache
 
 EDGES = torch.tensor([[0, 1, 2, 2, 0, 3], [1, 2, 0, 2, 1, 0]])
 
 
 @pytest.fixture(autouse=True)
 def empty_cache():
-    graph_cache.clear()
+    tensor_cache.clear()
     yield
-    graph_cache.clear()
+    tensor_cache.clear()
 
 
 def edges_of(rows, num_rows):
@@ -143,7 +143,7 @@ def test_a_freed_tensor_whose_address_is_reused_is_another_tensor():
         expected = conv(x, Graph(edges, 4))
         assert torch.equal(conv(x, edges), expected)
         del edges
-    assert len(graph_cache) == 0
+    assert len(tensor_cache) == 0
 
 
 def test_the_cache_keeps_no_tensor_alive():
@@ -154,11 +154,11 @@ def test_the_cache_keeps_no_tensor_alive():
     del edges
     gc.collect()
     assert alive() is None
-    assert len(graph_cache) == 0
+    assert len(tensor_cache) == 0
 
 
 def test_the_cache_is_bounded():
-    cache = GraphCache(limit=3)
+    cache = TensorCache(limit=3)
     tensors = [EDGES.clone() for _ in range(10)]
     for tensor in tensors:
         cache.get(tensor, "key", lambda: 1)
@@ -171,9 +171,9 @@ def test_the_cache_is_bounded():
 def test_the_cache_keeps_many_small_graphs_but_few_large_ones():
     small = [EDGES.clone() for _ in range(100)]
     for tensor in small:
-        graph_cache.get(tensor, "key", lambda: 1)
-    assert len(graph_cache) == 100
-    cache = GraphCache(numbers=20 * EDGES.numel())
+        tensor_cache.get(tensor, "key", lambda: 1)
+    assert len(tensor_cache) == 100
+    cache = TensorCache(numbers=20 * EDGES.numel())
     for tensor in small:
         cache.get(tensor, "key", lambda: 1)
     assert len(cache) == 20
@@ -186,7 +186,7 @@ def test_the_cache_keeps_many_small_graphs_but_few_large_ones():
 
 
 def test_tensors_that_died_take_no_room_in_the_cache():
-    cache = GraphCache(numbers=20 * EDGES.numel())
+    cache = TensorCache(numbers=20 * EDGES.numel())
     for _ in range(100):
         cache.get(EDGES.clone(), "key", lambda: 1)
     alive = [EDGES.clone() for _ in range(20)]

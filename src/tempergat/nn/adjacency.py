@@ -17,7 +17,7 @@ from torch_geometric.utils import (
 )
 from torch_geometric.utils.sparse import ptr2index, set_sparse_value
 
-from tempergat.ops.graph import Graph, as_constant, graph_cache, is_tracing
+from tempergat.ops import Graph, as_constant, is_tracing, tensor_cache
 
 
 class Adjacency(NamedTuple):
@@ -72,7 +72,7 @@ def resolve(
 
     if isinstance(edge_index, Tensor):
         key = (size, self_loops, reverse)
-        graph = graph_cache.get(edge_index, key, build)
+        graph = tensor_cache.get(edge_index, key, build)
     else:
         graph = build()
 
@@ -130,7 +130,7 @@ def _from_torch_sparse(
         looped = _with_self_loops(to_sparse(index, size=tuple(adj_t.shape[:2])), size)
         return Graph(to_edge_index(looped)[0].flip(0), size), looped
 
-    graph, looped = graph_cache.get(adj_t, (size, self_loops), build)
+    graph, looped = tensor_cache.get(adj_t, (size, self_loops), build)
     values = None
     if adj_t.dim() > 2:
         values = (

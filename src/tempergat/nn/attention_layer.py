@@ -30,9 +30,14 @@ from tempergat.nn.temperature import (
     set_theta,
     temperature_of,
 )
-from tempergat.ops.gate import sigmoid_gate
-from tempergat.ops.graph import Graph, is_tracing
-from tempergat.ops.random import draw_seed, fold_in, keep_factor
+from tempergat.ops import (
+    Graph,
+    draw_seed,
+    fold_in,
+    is_tracing,
+    keep_factor,
+    sigmoid_gate,
+)
 
 Temperature = Literal["layer", "head"] | float | None
 Gate = Literal["post", "first"] | None

@@ -22,7 +22,7 @@ from tempergat.nn.projection import (
     project,
 )
 from tempergat.nn.temperature import at_least_float32
-from tempergat.ops.graph import Graph
+from tempergat.ops import Graph
 
 
 class TemperGATConv(AttentionLayer):

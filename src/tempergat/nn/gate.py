@@ -9,7 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.ops.graph import is_tracing
+from tempergat.ops import (
+    in_backward,
+    is_alive,
+    is_exporting,
+    is_tracing,
+    transform_level,
+)
 
 # How many calls a layer remembers when no one asks for the penalty: fewer in
 # evaluation, where no backward frees what they hold on to, and in compiled code, where
@@ -62,8 +68,7 @@ class GateMeans:
 
     def wanted(self) -> bool:
         """Whether gradients can come of a mean."""
-        recording = torch.compiler.is_exporting() or torch._C._get_tracing_state()
-        return torch.is_grad_enabled() and not recording
+        return torch.is_grad_enabled() and not is_exporting()
 
     def record(self, totals: list[Tensor | None], count: int, training: bool) -> None:
         """Keeps one mean over a call's gates, unless none is wanted.
@@ -83,10 +88,10 @@ class GateMeans:
             self._compiled = (*earlier, _Kept(_joint_mean(sums, count), training))
             return
         # Checkpointing runs a layer again during backward: the same call, twice.
-        if torch._C._current_graph_task_id() != -1:
+        if in_backward():
             return
         kept = _Kept(_joint_mean(sums, count), training)
-        self._calls.append((_transform_level(), kept))
+        self._calls.append((transform_level(), kept))
         del self._calls[: -(_CALLS_KEPT if training else _FEW_CALLS_KEPT)]
 
     def take(self) -> Tensor | None:
@@ -97,9 +102,9 @@ class GateMeans:
         kept: list[_Kept] = []
         if self._calls:
             # A tensor of a torch.func transform that has ended is dead.
-            level = _transform_level()
+            level = transform_level()
             kept = [k for made_at, k in self._calls if made_at == level]
-            kept = [k for k in kept if _alive(k.mean)]
+            kept = [k for k in kept if is_alive(k.mean)]
             self._calls.clear()
         kept += self._compiled
         self._compiled = ()
@@ -149,15 +154,3 @@ def gate_penalty(model: nn.Module) -> Tensor:
 def _joint_mean(sums: list[Tensor], count: int) -> Tensor:
     # An empty graph has no gate values to average.
     return torch.stack(sums).sum() / max(count, 1)
-
-
-def _transform_level() -> int | None:
-    level: int | None = torch._C._functorch.maybe_current_level()
-    return level
-
-
-def _alive(mean: Tensor) -> bool:
-    functorch = torch._C._functorch
-    if not functorch.is_functorch_wrapped_tensor(mean):
-        return True
-    return bool(functorch.maybe_get_level(mean) == functorch.maybe_current_level())

@@ -11,7 +11,7 @@ from torch_geometric.nn.inits import zeros
 from tempergat import ops
 from tempergat.nn.adjacency import resolve
 from tempergat.nn.projection import Features, as_features, make_projection, project
-from tempergat.ops.graph import Graph
+from tempergat.ops import Graph
 
 
 class LinearLayer(nn.Module):

@@ -18,7 +18,7 @@ from tempergat.nn.attention_layer import AttentionLayer, check_count
 from tempergat.nn.backbones import BACKBONES
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features
-from tempergat.ops.random import draw_seed, fold_in
+from tempergat.ops import draw_seed, fold_in
 
 
 def build_model(

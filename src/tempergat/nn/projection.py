@@ -7,11 +7,16 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.ops import dense, sparse
-from tempergat.ops.dropout import dropout
-from tempergat.ops.graph import for_later, graph_cache
-from tempergat.ops.registration import in_forward_mode
-from tempergat.ops.sparse import SparseFeatures
+from tempergat.ops import (
+    SparseFeatures,
+    dense_linear,
+    in_forward_mode,
+    in_transform,
+    ordinary_tensors,
+    seeded_dropout,
+    sparse_linear,
+    tensor_cache,
+)
 
 Features = Tensor | SparseFeatures
 
@@ -24,7 +29,7 @@ def make_projection(in_channels: int, out_channels: int, bias: bool) -> Linear:
 def as_features(x: Features) -> Features:
     """Torch's own sparse matrices as sparse features, sorted once per tensor."""
     if isinstance(x, Tensor) and x.layout != torch.strided:
-        features: SparseFeatures = graph_cache.get(
+        features: SparseFeatures = tensor_cache.get(
             x, "features", lambda: SparseFeatures.from_torch(x)
         )
         return features
@@ -37,10 +42,7 @@ def many_models() -> bool:
 
 
 def _in_transform() -> bool:
-    return (
-        not torch.compiler.is_compiling()
-        and torch._C._are_functorch_transforms_active()
-    )
+    return not torch.compiler.is_compiling() and in_transform()
 
 
 def is_product(lin: nn.Module) -> bool:
@@ -64,7 +66,7 @@ def is_product(lin: nn.Module) -> bool:
 
 def multiply(x: Tensor, weight: Tensor) -> Tensor:
     """`torch.nn.functional.linear`, fit for many models at once."""
-    return dense.linear(x, weight) if many_models() else linear(x, weight)
+    return dense_linear(x, weight) if many_models() else linear(x, weight)
 
 
 def _with_bias(product: Tensor, lin: Linear) -> Tensor:
@@ -85,7 +87,7 @@ class Together:
         self._parts: dict[Linear, Tensor] = {}
         products = [lin for lin in lins if is_product(lin)]
         if products:
-            out = dense.linear(x, torch.cat([lin.weight for lin in products]))
+            out = dense_linear(x, torch.cat([lin.weight for lin in products]))
             parts = torch.split(out, [lin.out_channels for lin in products], dim=-1)
             self._parts = dict(zip(products, parts, strict=True))
 
@@ -106,14 +108,14 @@ def project(lin: Linear, x: Projectable) -> Tensor:
     is_sparse = isinstance(x, SparseFeatures)
     if getattr(lin, "in_channels", 1) <= 0 and (is_sparse or _in_transform()):
         # A lazy layer takes its width from the first tensor it is called with.
-        with for_later(lin.weight):
+        with ordinary_tensors(lin.weight):
             lin(torch.empty(0, x.size(-1), device=x.device, dtype=x.dtype))
     if isinstance(x, SparseFeatures):
         if is_product(lin):
-            return sparse.linear(x, lin.weight, lin.bias)
+            return sparse_linear(x, lin.weight, lin.bias)
         x = x.to_dense()
     elif many_models() and is_product(lin):
-        return _with_bias(dense.linear(x, lin.weight), lin)
+        return _with_bias(dense_linear(x, lin.weight), lin)
     out: Tensor = lin(x)
     return out
 
@@ -122,4 +124,4 @@ def drop_features(x: Features, rate: float, seed: Tensor) -> Features:
     """Dropout on a layer's input, keyed by seed and (stored) element."""
     if isinstance(x, SparseFeatures):
         return x.dropout(rate, seed)
-    return dropout(x, rate, seed)
+    return seeded_dropout(x, rate, seed)

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tempergat.ops.registration import in_forward_mode
+from tempergat.ops import in_forward_mode
 
 EPSILON = 1e-6
 

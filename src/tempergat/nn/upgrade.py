@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch._dynamo import OptimizedModule
 from torch_geometric.nn import GATConv, GATv2Conv
 from torch_geometric.nn.dense.linear import is_uninitialized_parameter
 
 from tempergat.nn.attention_layer import AttentionLayer, Gate, Temperature
 from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
+from tempergat.ops import is_compiled
 
 # A new gate starts at sigmoid(2): open enough to pass the signal, far enough from
 # 1 to have a gradient.
@@ -111,10 +111,7 @@ def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
 
 def _refuse_compiled(parent: nn.Module, layer: nn.Module) -> None:
     # What was compiled goes on calling the old layer.
-    if (
-        isinstance(parent, OptimizedModule)
-        or layer.__dict__.get("_compiled_call_impl") is not None
-    ):
+    if is_compiled(parent) or is_compiled(layer):
         raise ValueError(
             f"{layer} was compiled on its own; upgrade the model first, then compile "
             f"the new layer"

@@ -1,15 +1,55 @@
-"""Graph attention on tensors: one op, its reference and its backends."""
+"""Graph attention on tensors: the ops, their reference and their backends.
+
+What other packages may use. `ops/README.md` has the mathematics.
+"""
 
 from tempergat.ops.attention import explain, gat, gatv2
-from tempergat.ops.graph import Graph, Rows, graph_cache
+from tempergat.ops.cache import tensor_cache
+from tempergat.ops.dense import linear as dense_linear
+from tempergat.ops.dropout import dropout as seeded_dropout
+from tempergat.ops.gate import sigmoid_gate
+from tempergat.ops.graph import Graph, Rows
+from tempergat.ops.random import draw_seed, fold_in, keep_factor
 from tempergat.ops.sparse import SparseFeatures
+from tempergat.ops.sparse import linear as sparse_linear
+from tempergat.ops.torch_internals import (
+    as_constant,
+    in_backward,
+    in_forward_mode,
+    in_transform,
+    is_alive,
+    is_compiled,
+    is_exporting,
+    is_tracing,
+    ordinary_tensors,
+    transform_level,
+    tree_map,
+)
 
 __all__ = [
     "Graph",
     "Rows",
     "SparseFeatures",
+    "as_constant",
+    "dense_linear",
+    "draw_seed",
     "explain",
+    "fold_in",
     "gat",
     "gatv2",
-    "graph_cache",
+    "in_backward",
+    "in_forward_mode",
+    "in_transform",
+    "is_alive",
+    "is_compiled",
+    "is_exporting",
+    "is_tracing",
+    "keep_factor",
+    "ordinary_tensors",
+    "seeded_dropout",
+    "sigmoid_gate",
+    "sparse_linear",
+    "tensor_cache",
+    "transform_level",
+    "tree_map",
 ]

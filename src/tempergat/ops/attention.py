@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import fused, reference
-from tempergat.ops.graph import Graph, is_tracing
+from tempergat.ops.graph import Graph
+from tempergat.ops.torch_internals import is_tracing
 
 
 class Choice(NamedTuple):

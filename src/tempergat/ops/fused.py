@@ -23,16 +23,16 @@ from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.registration import (
     call,
     fold,
-    in_forward_mode,
     refuse_second_derivative,
     register,
     save_nothing,
 )
+from tempergat.ops.torch_internals import in_forward_mode, is_exporting
 
 
 def refusal(backend: str, graph: Graph, z: Tensor) -> str | None:
     """Why a fused backend cannot serve a call; None when it can."""
-    if torch.compiler.is_exporting() or bool(torch._C._get_tracing_state()):
+    if is_exporting():
         return "an exported program holds plain PyTorch only"
     if z.device != graph.device:
         return f"the features are on {z.device}, the graph on {graph.device}"

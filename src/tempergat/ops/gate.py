@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.gpu import has_triton
-from tempergat.ops.graph import is_tracing
-from tempergat.ops.registration import in_forward_mode
+from tempergat.ops.torch_internals import in_forward_mode, in_transform, is_tracing
 
 _DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
@@ -53,7 +52,7 @@ def fused(logit: Tensor, x: Tensor) -> bool:
         and x.shape == logit.shape
         and x.device == logit.device
         and not is_tracing()
-        and not torch._C._are_functorch_transforms_active()
+        and not in_transform()
         and not in_forward_mode()
         and has_triton()
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch.utils import _pytree as pytree
-from torch.utils.weak import WeakTensorKeyDictionary
+
+from tempergat.ops.torch_internals import (
+    GetAttrKey,
+    is_tracing,
+    ordinary_tensors,
+    register_pytree_node,
+)
 
 
 class Rows(NamedTuple):
@@ -137,7 +137,7 @@ class Graph:
         return self._by_source
 
     def _rows(self, key: Tensor, other: Tensor, num_rows: int) -> Rows:
-        with for_later(key):
+        with ordinary_tensors(key):
             sorted_key, order = torch.sort(key, stable=True)
             rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
             pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)
@@ -151,7 +151,7 @@ class Graph:
             return self
         if self._looped is None:
             size = (self.num_src, self.num_dst)
-            with for_later(self.src):
+            with ordinary_tensors(self.src):
                 edges = self.edge_index
                 self._looped = Graph(edges, size, self_loops=True, check=False)
         return self._looped
@@ -189,7 +189,7 @@ def _flatten(graph: Graph) -> tuple[list[Any], Any]:
 def _flatten_with_keys(graph: Graph) -> tuple[list[Any], Any]:
     children, facts = _flatten(graph)
     names = ("src", "dst", "edge_id", "by_target", "by_source", "looped")
-    keys = [pytree.GetAttrKey(name) for name in names]
+    keys = [GetAttrKey(name) for name in names]
     return list(zip(keys, children, strict=True)), facts
 
 
@@ -202,57 +202,13 @@ def _unflatten(children: Any, context: Any) -> Graph:
     return graph
 
 
-pytree.register_pytree_node(
+register_pytree_node(
     Graph,
     _flatten,
     _unflatten,
     serialized_type_name="tempergat.Graph",
     flatten_with_keys_fn=_flatten_with_keys,
 )
-
-
-def is_tracing() -> bool:
-    """Whether a compiler, exporter or tracer records instead of running."""
-    return (
-        torch.compiler.is_compiling()
-        or torch.compiler.is_exporting()
-        or bool(torch._C._get_tracing_state())
-    )
-
-
-def for_later(made_from: Tensor) -> AbstractContextManager[None]:
-    """What is kept must be of use to training and after a transform has ended, too."""
-    # Asked first: a compiler cannot trace the other questions.
-    if is_tracing():
-        return nullcontext()
-    if not (
-        torch.is_inference_mode_enabled() or torch._C._are_functorch_transforms_active()
-    ):
-        return nullcontext()
-    return _outside_modes(made_from)
-
-
-@contextmanager
-def _outside_modes(made_from: Tensor) -> Iterator[None]:
-    with torch.inference_mode(False):
-        if torch._C._functorch.is_functorch_wrapped_tensor(made_from):
-            yield
-        else:
-            with temporarily_clear_interpreter_stack():
-                yield
-
-
-def as_constant(edge_index: Tensor) -> Tensor:
-    """Edges without the wrapper that torch.func's transforms give every argument."""
-    functorch = torch._C._functorch
-    while functorch.is_gradtrackingtensor(edge_index):
-        edge_index = functorch.get_unwrapped(edge_index)
-    if functorch.is_batchedtensor(edge_index):
-        raise ValueError(
-            "edge_index must be the same in all calls of a vmap; pass it with "
-            "in_dims=None, or join the graphs into one (torch_geometric.data.Batch)"
-        )
-    return edge_index
 
 
 def _check_edge_index(edge_index: Tensor) -> None:
@@ -291,88 +247,3 @@ def _check_range(edge_index: Tensor, num_src: int, num_dst: int) -> None:
                 f"{side} nodes (0..{limit - 1}); check the node numbering, or pass "
                 f"the number of nodes as x has rows"
             )
-
-
-# Entries that a cache keeps however large they are, and forms of one tensor.
-_ALWAYS_KEPT = 16
-
-
-class GraphCache:
-    """Graphs by the tensor they were made from, held as long as it lives.
-
-    An entry serves only while the very same tensor object is alive and unchanged
-    (its version counter), for the same sizes and the same self-loop setting. The
-    oldest go first, once there are too many or, but for the last few, too large ones.
-
-    Args:
-        limit: How many tensors may have an entry.
-        numbers: How many numbers these tensors may hold together.
-    """
-
-    def __init__(self, limit: int = 4096, numbers: int = 1 << 22) -> None:
-        self.limit = limit
-        self.numbers = numbers
-        # At most; what tensors that died in the meantime held is still in it.
-        self._numbers = 0
-        self._entries: Any = WeakTensorKeyDictionary()
-        self._lock = threading.Lock()
-
-    def get(self, tensor: Tensor, key: Any, build: Any) -> Any:
-        """The cached value for the tensor and key, or ``build()``, kept."""
-        if is_tracing():
-            return build()
-        if tensor.is_inference():
-            with for_later(tensor):
-                return build()
-        version = _version_of(tensor)
-        with self._lock:
-            entry = self._entries.get(tensor)
-            if entry is not None and entry["version"] == version:
-                value = entry["values"].get(key)
-                if value is not None:
-                    return value
-        with for_later(tensor):
-            value = build()
-        with self._lock:
-            entry = self._entries.get(tensor)
-            if entry is None or entry["version"] != version:
-                entry = {"version": version, "values": OrderedDict()}
-                self._make_room(tensor)
-                self._entries[tensor] = entry
-            entry["values"][key] = value
-            while len(entry["values"]) > min(self.limit, _ALWAYS_KEPT):
-                entry["values"].popitem(last=False)
-        return value
-
-    def _make_room(self, tensor: Tensor) -> None:
-        while len(self._entries) >= self.limit:
-            self._drop_oldest()
-        self._numbers += tensor.numel()
-        if self._numbers > self.numbers and len(self._entries) >= _ALWAYS_KEPT:
-            held = sum(other.numel() for other in self._entries)
-            self._numbers = held + tensor.numel()
-            while self._numbers > self.numbers and len(self._entries) >= _ALWAYS_KEPT:
-                self._drop_oldest()
-
-    def _drop_oldest(self) -> None:
-        oldest = next(iter(self._entries))
-        self._numbers -= oldest.numel()
-        del self._entries[oldest]
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._entries.clear()
-            self._numbers = 0
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-
-def _version_of(tensor: Tensor) -> tuple[int, ...]:
-    """What changes when the tensor's contents do, or when its data is replaced."""
-    strided = tensor.layout == torch.strided
-    return (tensor._version, tensor.data_ptr() if strided else 0, *tensor.shape)
-
-
-graph_cache = GraphCache()

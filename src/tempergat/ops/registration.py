@@ -7,8 +7,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
+
+from tempergat.ops.torch_internals import (
+    SingleLevelFunction,
+    any_requires_grad,
+    below_autograd,
+    in_forward_mode,
+    in_transform,
+    keysets_below_autograd,
+    single_level_functions,
+)
 
 library = torch.library.Library(  # type: ignore[no-untyped-call]
     "tempergat", "FRAGMENT"
@@ -70,8 +79,8 @@ def _differentiable(
     op = getattr(torch.ops.tempergat, name).default
 
     def below(keyset: Any, arguments: Any) -> Any:
-        with torch._C._AutoDispatchBelowAutograd():
-            return op.redispatch(keyset & torch._C._after_autograd_keyset, *arguments)
+        with below_autograd():
+            return op.redispatch(keysets_below_autograd(keyset), *arguments)
 
     def forward(ctx: Any, keyset: Any, *arguments: Any) -> Any:
         result = below(keyset, arguments)
@@ -83,16 +92,15 @@ def _differentiable(
 
     members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     function: Any = type(f"{name}_eager", (torch.autograd.Function,), members)
-    # Of one transform at a time, as a compiler traces them.
-    single = torch.autograd.function._SingleLevelFunction
-    function_of_one: Any = type(f"{name}_traced", (single,), members)
+    # Inside a transform torch has already peeled off the outer levels.
+    function_of_one: Any = type(f"{name}_traced", (SingleLevelFunction,), members)
 
     def run(keyset: Any, *arguments: Any) -> Any:
-        if not (torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments)):
+        if not (torch.is_grad_enabled() and any_requires_grad(*arguments)):
             return below(keyset, arguments)
-        if not torch._C._are_functorch_transforms_active():
+        if not in_transform():
             return function.apply(keyset, *arguments)
-        with enable_single_level_autograd_function():
+        with single_level_functions():
             return function_of_one.apply(keyset, *arguments)
 
     return run
@@ -105,19 +113,14 @@ def call(name: str, *arguments: Any) -> Any:
     op = getattr(torch.ops.tempergat, name)
     if torch.compiler.is_compiling():
         return op(*arguments)
-    if torch._C._are_functorch_transforms_active():
+    if in_transform():
         return _functions[name].apply(*arguments)
     if in_forward_mode():
         _refuse_tangents(arguments)
     if torch.is_grad_enabled():
         return op(*arguments)
-    with torch._C._AutoDispatchBelowAutograd():
+    with below_autograd():
         return op(*arguments)
-
-
-def in_forward_mode() -> bool:
-    """Whether someone may differentiate forwards, which our ops cannot."""
-    return forward_ad._current_level >= 0
 
 
 def needs_plain() -> bool:

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from tempergat.ops.cpu import library as cpu
 from tempergat.ops.dropout import dropout
@@ -30,6 +29,7 @@ from tempergat.ops.registration import (
     register,
     save_nothing,
 )
+from tempergat.ops.torch_internals import GetAttrKey, register_pytree_node
 
 
 class SparseFeatures:
@@ -137,7 +137,7 @@ def _flatten(features: SparseFeatures) -> tuple[list[Any], Any]:
 def _flatten_with_keys(features: SparseFeatures) -> tuple[list[Any], Any]:
     children, shape = _flatten(features)
     names = ("by_node", "by_feature", "values")
-    keys = [pytree.GetAttrKey(name) for name in names]
+    keys = [GetAttrKey(name) for name in names]
     return list(zip(keys, children, strict=True)), shape
 
 
@@ -148,7 +148,7 @@ def _unflatten(children: Any, shape: Any) -> SparseFeatures:
     return features
 
 
-pytree.register_pytree_node(
+register_pytree_node(
     SparseFeatures,
     _flatten,
     _unflatten,

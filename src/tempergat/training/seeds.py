@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
-from torch.utils._pytree import tree_map
 
 from tempergat.base.errors import UserError
 from tempergat.nn.gate import gate_penalty
@@ -24,7 +23,7 @@ from tempergat.nn.methods import METHODS
 from tempergat.nn.models import NodeClassifier, build_model
 from tempergat.nn.projection import Features
 from tempergat.nn.temperature import temperature_of
-from tempergat.ops.random import fold_in
+from tempergat.ops import fold_in, tree_map
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import METRICS, cross_entropy
 from tempergat.training.task import SPLITS, Task

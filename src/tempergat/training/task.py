@@ -12,8 +12,7 @@ from tempergat.data import Dataset, normalize_rows
 from tempergat.data.features import density
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
 from tempergat.nn.projection import Features
-from tempergat.ops.graph import Graph
-from tempergat.ops.sparse import SparseFeatures
+from tempergat.ops import Graph, SparseFeatures
 from tempergat.training.config import RunConfig
 
 SPLITS = ("train", "val", "test")

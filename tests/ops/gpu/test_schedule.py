@@ -46,19 +46,19 @@ def test_a_schedule_is_made_once_and_follows_a_change() -> None:
 def test_a_schedule_dies_with_its_rows() -> None:
     pointer = _pointer([1, 2, 3])
     gpu_schedule.schedule(pointer)
-    before = len(gpu_schedule._schedules._entries)
+    before = len(gpu_schedule._made._entries)
     del pointer
     gc.collect()
-    assert len(gpu_schedule._schedules._entries) == before - 1
+    assert len(gpu_schedule._made._entries) == before - 1
 
 
-def test_a_crossing_leads_from_each_edge_to_itself() -> None:
+def test_slots_by_source_lead_from_each_edge_to_itself() -> None:
     edges = torch.randint(20, (2, 90), generator=torch.Generator().manual_seed(0))
     graph = Graph(edges, 20, self_loops=True)
-    index = gpu_schedule.crossing(graph.by_target, graph.by_source)
+    index = gpu_schedule.slots_by_source(graph.by_target, graph.by_source)
     position = graph.by_source.position[index.long()]
     assert torch.equal(position, graph.by_target.position)
-    assert gpu_schedule.crossing(graph.by_target, graph.by_source) is index
+    assert gpu_schedule.slots_by_source(graph.by_target, graph.by_source) is index
 
 
 def test_a_tensor_on_the_cpu_is_refused_with_the_reason() -> None:

@@ -3,8 +3,6 @@
 # ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
 """GAT's attention in Triton: one read of each edge's feature row per pass."""
 
-from collections.abc import Sequence
-
 import torch
 import triton
 import triton.language as tl
@@ -25,7 +23,8 @@ from tempergat.ops.gpu.kernels import (
     store_softmax,
 )
 from tempergat.ops.gpu.launch import divide_up, launch
-from tempergat.ops.gpu.schedule import crossing, schedule
+from tempergat.ops.gpu.schedule import schedule, slots_by_source
+from tempergat.ops.graph import Rows
 
 
 def _dense(x: Tensor | None) -> Tensor | None:
@@ -123,7 +122,7 @@ def forward(
     score_dst: Tensor | None,
     edge_score: Tensor | None,
     dropout_seed: Tensor | None,
-    by_target: Sequence[Tensor],
+    by_target: Rows,
     negative_slope: float,
     dropout: float,
     weights: bool,
@@ -238,8 +237,8 @@ def backward(
     dropout_seed: Tensor | None,
     out: Tensor,
     lse: Tensor,
-    by_target: Sequence[Tensor],
-    by_source: Sequence[Tensor],
+    by_target: Rows,
+    by_source: Rows,
     negative_slope: float,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -260,7 +259,7 @@ def backward(
     dropped = dropout_of(dropout, dropout_seed)
     tile = _tile(z)
     with on_device(z):
-        target_plan, plan = schedule(by_target[0]), schedule(pointer)
+        target_plan, plan = schedule(by_target.pointer), schedule(pointer)
         extra = None
         if dweights is not None:
             _, _, weights = forward(
@@ -268,7 +267,7 @@ def backward(
                 negative_slope, dropout, True,
             )  # fmt: skip
             extra = segment_sum(
-                target_plan, out.size(0), by_target[2], weights, dweights
+                target_plan, out.size(0), by_target.position, weights, dweights
             )
         table = statistics(dout, out, lse, extra, score_dst)
         part = score_src.new_empty(plan.num_partials, heads * channels)
@@ -293,7 +292,9 @@ def backward(
         absent = score_src.new_empty(0, heads)
         dscore_dst = absent
         if score_dst is not None:
-            ordered = edge_score is not None
-            index = by_target[2] if ordered else crossing(by_target, by_source)
+            if edge_score is None:
+                index = slots_by_source(by_target, by_source)
+            else:
+                index = by_target.position
             dscore_dst = segment_sum(target_plan, out.size(0), index, du)
     return dz, dscore_src, dscore_dst, absent if edge_score is None else du

@@ -9,7 +9,6 @@ and by source (two rows per edge; gives the gradient of z_src).
 """
 
 import functools
-from collections.abc import Sequence
 
 import torch
 import triton
@@ -32,6 +31,7 @@ from tempergat.ops.gpu.kernels import (
 )
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule
+from tempergat.ops.graph import Rows
 
 # Programs of the pass by target, each of which serves every n-th item and keeps a sum
 # for att's gradient: several times what a large device runs at once, and few enough
@@ -190,7 +190,7 @@ def forward(
     att: Tensor,
     edge: Tensor | None,
     dropout_seed: Tensor | None,
-    by_target: Sequence[Tensor],
+    by_target: Rows,
     negative_slope: float,
     dropout: float,
     weights: bool,
@@ -367,8 +367,8 @@ def backward(
     dropout_seed: Tensor | None,
     out: Tensor,
     lse: Tensor,
-    by_target: Sequence[Tensor],
-    by_source: Sequence[Tensor],
+    by_target: Rows,
+    by_source: Rows,
     negative_slope: float,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -390,7 +390,7 @@ def backward(
         dropped.on, stages,
     )  # fmt: skip
     with on_device(z_src):
-        target_plan = schedule(by_target[0])
+        target_plan = schedule(by_target.pointer)
         extra = None
         if dweights is not None:
             _, _, weights = forward(
@@ -398,7 +398,7 @@ def backward(
                 negative_slope, dropout, True,
             )  # fmt: skip
             extra = segment_sum(
-                target_plan, out.size(0), by_target[2], weights, dweights
+                target_plan, out.size(0), by_target.position, weights, dweights
             )
         table = statistics(dout, out, lse, extra, None)
         tensors = (dout, dweights, z_src, z_dst, att, edge, table)
@@ -420,7 +420,7 @@ def backward(
         )  # fmt: skip
         merge_sum(target_plan, part, dz_dst)
 
-        plan = schedule(by_source[0])
+        plan = schedule(by_source.pointer)
         part = att.new_empty(plan.num_partials, heads * channels)
         launch(
             _source_kernel,

@@ -5,14 +5,15 @@ partial results are merged in a fixed order, so that nothing depends on timing. 
 items come first, so that none is left over when the device runs empty.
 """
 
-import threading
 import weakref
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
+
+from tempergat.ops.cache import TensorCache
+from tempergat.ops.graph import Rows
+from tempergat.ops.torch_internals import edit_count
 
 # No item is longer than this; less on small graphs, where one hub would otherwise
 # take longer than everything else.
@@ -76,36 +77,12 @@ def _longest_first(length: Tensor) -> Tensor:
     return torch.sort(steps, descending=True, stable=True).indices
 
 
-class _Kept:
-    """Values by tensor, served while that tensor lives and has not been changed."""
-
-    def __init__(self) -> None:
-        self._entries: Any = WeakTensorKeyDictionary()
-        self._lock = threading.Lock()
-
-    def get(self, tensor: Tensor) -> Any:
-        """The tensor's value, or None."""
-        with self._lock:
-            version, value = self._entries.get(tensor, (None, None))
-        return value if version == _version(tensor) else None
-
-    def put(self, tensor: Tensor, value: Any) -> None:
-        """Keeps a value for as long as the tensor lives unchanged."""
-        with self._lock:
-            self._entries[tensor] = (_version(tensor), value)
-
-
-def _version(tensor: Tensor) -> int:
-    # Inference tensors have no version counter: they cannot be changed later.
-    return -1 if tensor.is_inference() else tensor._version
-
-
 def _capturing(tensor: Tensor) -> bool:
     return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-_schedules = _Kept()
-_crossings = _Kept()
+# Without bounds: a schedule is needed in every call and dies with its rows.
+_made = TensorCache(limit=2**62, numbers=2**62)
 
 
 def schedule(pointer: Tensor) -> Schedule:
@@ -114,22 +91,23 @@ def schedule(pointer: Tensor) -> Schedule:
     Making it reads three numbers from the device. While a CUDA graph is captured that
     is impossible; then every row is one item, which is right but not balanced.
     """
-    kept: Schedule | None = _schedules.get(pointer)
-    if kept is not None:
-        return kept
+    found: Schedule | None = _made.find(pointer, "schedule")
+    if found is not None:
+        return found
     if _capturing(pointer):
         return _whole_rows(pointer)
     made = _balanced(pointer)
-    _schedules.put(pointer, made)
+    _made.keep(pointer, "schedule", made)
     return made
 
 
-def crossing(by_target: Sequence[Tensor], by_source: Sequence[Tensor]) -> Tensor:
+def slots_by_source(by_target: Rows, by_source: Rows) -> Tensor:
     """For each slot by target, the slot by source of the same edge; made once."""
-    target, source = by_target[2], by_source[2]
-    kept = _crossings.get(target)
-    if kept is not None and kept[0]() is source and kept[1] == _version(source):
-        made: Tensor = kept[2]
+    target, source = by_target.position, by_source.position
+    version = edit_count(source)
+    found = _made.find(target, "slots_by_source")
+    if found is not None and found[0]() is source and found[1] == version:
+        made: Tensor = found[2]
         return made
     slot_of_edge = torch.empty_like(source)
     slot_of_edge[source.long()] = torch.arange(
@@ -137,5 +115,5 @@ def crossing(by_target: Sequence[Tensor], by_source: Sequence[Tensor]) -> Tensor
     )
     made = slot_of_edge[target.long()]
     if not _capturing(target):
-        _crossings.put(target, (weakref.ref(source), _version(source), made))
+        _made.keep(target, "slots_by_source", (weakref.ref(source), version, made))
     return made

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tempergat.nn.attention_layer import AttentionLayer
 from tempergat.nn.models import NodeClassifier
-from tempergat.ops.graph import Graph
+from tempergat.ops import Graph
 from tempergat.training.seeds import SeedGroup, State
 
 

@@ -1,0 +1,126 @@
+"""Values computed from a tensor, kept for as long as the tensor lives unchanged."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from tempergat.ops.torch_internals import (
+    edit_count,
+    is_tracing,
+    ordinary_tensors,
+)
+
+# Minimum number of tensors kept, however large; also the maximum of keys per tensor.
+_MINIMUM_ENTRIES = 16
+
+
+class _Entry(NamedTuple):
+    version: tuple[int, ...]
+    values: OrderedDict[Hashable, Any]
+
+
+class TensorCache:
+    """Values by the tensor they were computed from.
+
+    A value is served only while the very same tensor object is alive and unchanged: its
+    version counter, address and shape are compared. When there are too many tensors, or
+    too large ones, the oldest are dropped.
+
+    Args:
+        limit: How many tensors may have values.
+        numbers: How many elements these tensors may have together; the last 16 tensors
+            are kept in any case.
+    """
+
+    def __init__(self, limit: int = 4096, numbers: int = 1 << 22) -> None:
+        self.limit = limit
+        self.numbers = numbers
+        # Upper bound: not lowered when a tensor dies.
+        self._numbers = 0
+        self._entries: Any = WeakTensorKeyDictionary()
+        self._lock = threading.Lock()
+
+    def get(self, tensor: Tensor, key: Hashable, build: Callable[[], Any]) -> Any:
+        """The value for the tensor and key; ``build()`` makes it the first time."""
+        if is_tracing():
+            return build()
+        if tensor.is_inference():
+            # It has no version counter, so an edit would go unnoticed.
+            with ordinary_tensors(tensor):
+                return build()
+        value = self.find(tensor, key)
+        if value is None:
+            # Before building: an edit in the meantime must be noticed.
+            version = _version_of(tensor)
+            with ordinary_tensors(tensor):
+                value = build()
+            self._store(tensor, version, key, value)
+        return value
+
+    def find(self, tensor: Tensor, key: Hashable) -> Any:
+        """The value for the tensor and key, or None."""
+        version = _version_of(tensor)
+        with self._lock:
+            entry = self._entries.get(tensor)
+            if entry is None or entry.version != version:
+                return None
+            return entry.values.get(key)
+
+    def keep(self, tensor: Tensor, key: Hashable, value: Any) -> None:
+        """Stores a value until the tensor is changed or freed."""
+        self._store(tensor, _version_of(tensor), key, value)
+
+    def _store(
+        self, tensor: Tensor, version: tuple[int, ...], key: Hashable, value: Any
+    ) -> None:
+        with self._lock:
+            entry = self._entries.get(tensor)
+            if entry is None or entry.version != version:
+                entry = _Entry(version, OrderedDict())
+                self._make_room(tensor)
+                self._entries[tensor] = entry
+            entry.values[key] = value
+            while len(entry.values) > min(self.limit, _MINIMUM_ENTRIES):
+                entry.values.popitem(last=False)
+
+    def _make_room(self, tensor: Tensor) -> None:
+        while len(self._entries) >= self.limit:
+            self._drop_oldest()
+        self._numbers += tensor.numel()
+        if self._numbers > self.numbers and len(self._entries) >= _MINIMUM_ENTRIES:
+            held = sum(other.numel() for other in self._entries)
+            self._numbers = held + tensor.numel()
+            while (
+                self._numbers > self.numbers and len(self._entries) >= _MINIMUM_ENTRIES
+            ):
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        oldest = next(iter(self._entries))
+        self._numbers -= oldest.numel()
+        del self._entries[oldest]
+
+    def clear(self) -> None:
+        """Drops all values."""
+        with self._lock:
+            self._entries.clear()
+            self._numbers = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _version_of(tensor: Tensor) -> tuple[int, ...]:
+    """What changes when the tensor is edited, or when its data is replaced."""
+    address = tensor.data_ptr() if tensor.layout == torch.strided else 0
+    return (edit_count(tensor), address, *tensor.shape)
+
+
+tensor_cache = TensorCache()

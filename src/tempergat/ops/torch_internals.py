@@ -1,0 +1,181 @@
+"""Every private name of PyTorch that this package uses, in one place.
+
+Each function says why the public interface is not enough. Where a public way exists, it
+is the fallback for a version of PyTorch that no longer has the private name.
+`tests/test_architecture.py` fails when another module uses a private name of torch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch._functorch.utils import enable_single_level_autograd_function
+from torch.autograd import forward_ad
+
+# The public torch.utils.pytree lacks registration with key paths.
+from torch.utils._pytree import GetAttrKey, register_pytree_node, tree_map
+
+__all__ = [
+    "GetAttrKey",
+    "SingleLevelFunction",
+    "any_requires_grad",
+    "as_constant",
+    "below_autograd",
+    "edit_count",
+    "in_backward",
+    "in_forward_mode",
+    "in_transform",
+    "is_alive",
+    "is_compiled",
+    "is_exporting",
+    "is_tracing",
+    "keysets_below_autograd",
+    "ordinary_tensors",
+    "register_pytree_node",
+    "single_level_functions",
+    "transform_level",
+    "tree_map",
+]
+
+# Dynamo traces one functorch level at a time and needs this class; the public
+# autograd.Function dispatches over all levels.
+SingleLevelFunction: Any = torch.autograd.function._SingleLevelFunction
+single_level_functions = enable_single_level_autograd_function
+
+# torch.jit.is_tracing asks this too, in more time than a small graph has.
+_tracing_state: Callable[[], Any] = torch._C._get_tracing_state
+
+
+def is_tracing() -> bool:
+    """Whether a compiler, exporter or tracer records the calls instead of running."""
+    return (
+        torch.compiler.is_compiling()
+        or torch.compiler.is_exporting()
+        or bool(_tracing_state())
+    )
+
+
+def is_exporting() -> bool:
+    """Whether the recorded program will run without this package."""
+    return torch.compiler.is_exporting() or bool(_tracing_state())
+
+
+def in_forward_mode() -> bool:
+    """Whether a forward-mode derivative is being taken.
+
+    There is no public question. Without the private counter the answer is no, and our
+    ops then refuse tensors that carry a tangent.
+    """
+    return bool(getattr(forward_ad, "_current_level", -1) >= 0)
+
+
+def in_transform() -> bool:
+    """Whether a torch.func transform (vmap, grad) is active; no public question."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
+def in_backward() -> bool:
+    """Whether autograd is running a backward pass; no public question."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def transform_level() -> int | None:
+    """The nesting depth of the active torch.func transforms; no public question."""
+    level: int | None = torch._C._functorch.maybe_current_level()
+    return level
+
+
+def is_alive(tensor: Tensor) -> bool:
+    """Whether the transform that wrapped the tensor is the active one.
+
+    A tensor that outlives its transform cannot be used; only functorch knows.
+    """
+    functorch = torch._C._functorch
+    if not functorch.is_functorch_wrapped_tensor(tensor):
+        return True
+    return bool(functorch.maybe_get_level(tensor) == functorch.maybe_current_level())
+
+
+def as_constant(edge_index: Tensor) -> Tensor:
+    """Edges without the wrapper that torch.func's transforms give every argument.
+
+    Raises:
+        ValueError: If the edges differ between the calls of a vmap.
+    """
+    functorch = torch._C._functorch
+    while functorch.is_gradtrackingtensor(edge_index):
+        edge_index = functorch.get_unwrapped(edge_index)
+    if functorch.is_batchedtensor(edge_index):
+        raise ValueError(
+            "edge_index must be the same in all calls of a vmap; pass it with "
+            "in_dims=None, or join the graphs into one (torch_geometric.data.Batch)"
+        )
+    return edge_index
+
+
+def ordinary_tensors(source: Tensor) -> AbstractContextManager[None]:
+    """Makes tensors that are cached usable by every later call.
+
+    A tensor made in inference mode cannot be used in training, and one made inside a
+    torch.func transform cannot be used after it.
+
+    Args:
+        source: What the cached tensors are computed from.
+    """
+    # Asked first: a compiler cannot trace the other questions.
+    if is_tracing():
+        return nullcontext()
+    if not (torch.is_inference_mode_enabled() or in_transform()):
+        return nullcontext()
+    return _outside_modes(source)
+
+
+@contextmanager
+def _outside_modes(source: Tensor) -> Iterator[None]:
+    with torch.inference_mode(False):
+        if torch._C._functorch.is_functorch_wrapped_tensor(source):
+            yield
+        else:
+            with temporarily_clear_interpreter_stack():
+                yield
+
+
+def edit_count(tensor: Tensor) -> int:
+    """How often the tensor was edited in place; -1 for inference tensors.
+
+    There is no public counter, and inference tensors have none at all.
+    """
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def any_requires_grad(*arguments: Any) -> bool:
+    """Whether an argument needs a gradient, found without a loop in Python."""
+    return bool(torch._C._any_requires_grad(*arguments))
+
+
+def below_autograd() -> AbstractContextManager[None]:
+    """Calls ops without autograd, as `torch.library` does for a registered formula."""
+    context: AbstractContextManager[None] = torch._C._AutoDispatchBelowAutograd()
+    return context
+
+
+def keysets_below_autograd(keyset: Any) -> Any:
+    """The dispatch keys that come after autograd's."""
+    return keyset & torch._C._after_autograd_keyset
+
+
+def is_compiled(module: nn.Module) -> bool:
+    """Whether `torch.compile` made this module, or `module.compile` was called.
+
+    Neither leaves a public mark.
+    """
+    dynamo = sys.modules.get("torch._dynamo")
+    if dynamo is not None and isinstance(module, dynamo.OptimizedModule):
+        return True
+    return module.__dict__.get("_compiled_call_impl") is not None
