@@ -1,18 +1,50 @@
 """Graph attention with a learnable softmax temperature and feature gates."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tempergat.base.errors import UserError
+    from tempergat.data import load
+    from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty
+    from tempergat.nn.upgrade import upgrade
     from tempergat.ops import Graph
+    from tempergat.training import predict
 
-__all__ = ["Graph"]
+__all__ = [
+    "Graph",
+    "TemperGATConv",
+    "TemperGATv2Conv",
+    "UserError",
+    "__version__",
+    "gate_penalty",
+    "load",
+    "predict",
+    "upgrade",
+]
 __version__ = "0.1.0"
+
+# Names are imported on first use: the command answers --help, and chooses how threads
+# wait, before torch is loaded.
+_MODULES = {
+    "Graph": "ops",
+    "TemperGATConv": "nn",
+    "TemperGATv2Conv": "nn",
+    "UserError": "base.errors",
+    "gate_penalty": "nn",
+    "load": "data",
+    "predict": "training",
+    "upgrade": "nn",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # The command must answer --help, and choose how threads wait, before torch loads.
-    if name == "Graph":
-        from tempergat.ops import Graph
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
 
-        return Graph
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,7 +16,7 @@ from tempergat.cli.ui.options import (
     Json,
     OutFolder,
     Quiet,
-    choose_device,
+    parse_device,
     require_writable,
 )
 from tempergat.cli.ui.spinner import waiting
@@ -74,7 +74,7 @@ def calibrate(
         names = datasets or list(plan.datasets)
         for name in names:
             study.grid_of(plan, name)
-        where = choose_device(device)
+        where = parse_device(device)
         require_writable(out)
     console = error_console()
     found = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base.errors import UserError
-from tempergat.cli.graphs import GENERATED, load_settings, load_splits
+from tempergat.cli.graphs import GENERATED, load_splits
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
     DeviceName,
@@ -20,9 +20,9 @@ from tempergat.cli.ui.options import (
     Split,
     SplitSeed,
     checked_method,
-    choose_device,
     counted,
     describe,
+    parse_device,
     parse_methods,
     parse_runs,
     require_writable,
@@ -128,13 +128,14 @@ def _plan(
     recipe: str | None,
 ) -> _Plan:
     from tempergat.nn.methods import METHODS
+    from tempergat.training import recipe_for
 
     names = [name for name, method in METHODS.items() if method.in_paper]
     if methods is not None:
         names = parse_methods(methods)
     if baseline is not None and checked_method(baseline) not in names:
         names = [baseline, *names]
-    recipe, settings = load_settings(dataset, recipe)
+    recipe, settings = recipe_for(dataset, recipe)
     configs = [settings.config_for(name) for name in names]
     rules = sorted({config.selection for config in configs})
     if len(rules) > 1:
@@ -166,7 +167,7 @@ class _Comparison:
         from tempergat.cli.ui.tables import error_console, output_console
 
         self._plan = plan
-        self._device = choose_device(device)
+        self._device = parse_device(device)
         self._out = out
         self._as_json = as_json
         self._quiet = quiet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.graphs import load_graph, load_settings
+from tempergat.cli.graphs import load_graph
 from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
@@ -16,8 +16,8 @@ from tempergat.cli.ui.options import (
     RecipeName,
     Split,
     SplitSeed,
-    choose_device,
     describe,
+    parse_device,
     parse_methods,
     require_writable,
 )
@@ -66,10 +66,11 @@ def diagnose(
     from tempergat.study.diagnose import screening as study
     from tempergat.study.engine.store import Store
     from tempergat.study.engine.sweep import Progress
+    from tempergat.training import recipe_for
 
     names = study.SCREENED if methods is None else parse_methods(methods)
-    _, settings = load_settings(data, recipe)
-    where = choose_device(device)
+    _, settings = recipe_for(data, recipe)
+    where = parse_device(device)
     require_writable(out)
     console = error_console()
     with Store(out / STORE_NAME) as store:

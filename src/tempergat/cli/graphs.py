@@ -1,4 +1,4 @@
-"""The graph a command is about, and the recipe that goes with it."""
+"""The graph that a command is about."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from tempergat.data import Dataset
     from tempergat.data.fetch.download import Progress
-    from tempergat.training import Recipe
 
 GENERATED = "csbm"
 # Gaussian noise on every feature, three in ten of them lost, and classes so mixed that
@@ -140,43 +139,6 @@ def _share_all_but_masks(graph: "Dataset", first: "Dataset") -> None:
     for store, same in zip(graph.data.stores, first.data.stores, strict=True):
         for key in set(store.keys()) - set(MASKS):
             store[key] = same[key]
-
-
-def recipe_name_for(dataset: str) -> str:
-    """The recipe of a dataset: the paper's where there is one.
-
-    Raises:
-        UserError: There is no such dataset.
-    """
-    from tempergat.data.catalog.entries import find_entry
-    from tempergat.training.config import recipe_names
-
-    try:
-        name = find_entry(dataset).name.replace("_", "-")
-    except UserError:
-        # A path, or a mistake that loading tells better.
-        return "default"
-    known = recipe_names()
-    return next((r for r in (f"paper/{name}", name) if r in known), "default")
-
-
-def load_settings(dataset: str, recipe: str | None) -> tuple[str, "Recipe"]:
-    """The recipe to use and its name: the one asked for, or the dataset's.
-
-    Raises:
-        UserError: There is no such recipe, or it asks for training that is not here;
-            said before anything is downloaded.
-    """
-    from tempergat.training import load_recipe
-
-    name = recipe_name_for(dataset) if recipe is None else recipe
-    settings = load_recipe(name)
-    if settings.training != "full":
-        raise UserError(
-            f"recipe {name} says training: {settings.training}, but training is "
-            "full-batch here; give a --recipe with training: full, like default"
-        )
-    return name, settings
 
 
 @contextmanager

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base.errors import UserError
-from tempergat.cli.graphs import load_graph, load_settings
+from tempergat.cli.graphs import load_graph
 from tempergat.cli.ui.options import (
     DeviceName,
     Json,
     OutFolder,
     Quiet,
     RecipeName,
-    choose_device,
     describe,
+    parse_device,
     require_writable,
 )
 from tempergat.cli.ui.stopping import stoppable
@@ -76,7 +76,7 @@ def noise(
     if seeds is not None:
         plan = plan.model_copy(update={"seeds": seeds})
     names = plan.datasets if datasets is None else _names(datasets)
-    where = choose_device(device)
+    where = parse_device(device)
     console = None if quiet else error_console()
     if not only_report:
         require_writable(out)
@@ -148,9 +148,10 @@ def _names(text: str) -> tuple[str, ...]:
 def _load(
     name: str, recipe: str | None, console: "Console | None"
 ) -> tuple["Dataset", "Recipe"]:
+    from tempergat.training import recipe_for
     from tempergat.training.task import refuse_other_training
 
-    _, settings = load_settings(name, recipe)
+    _, settings = recipe_for(name, recipe)
     graph = load_graph(name, None, None, console)
     refuse_other_training(graph, settings.config_for("gat"))
     return graph, settings

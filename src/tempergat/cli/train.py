@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base.errors import UserError
-from tempergat.cli.graphs import load_graph, load_settings
+from tempergat.cli.graphs import load_graph
 from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
@@ -21,8 +21,8 @@ from tempergat.cli.ui.options import (
     Split,
     SplitSeed,
     checked_method,
-    choose_device,
     describe,
+    parse_device,
     require_writable,
 )
 from tempergat.cli.ui.spinner import waiting
@@ -74,11 +74,11 @@ def train(
     """
     with waiting("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
-        from tempergat.training import train_single
+        from tempergat.training import recipe_for, train_single
 
-        _, settings = load_settings(dataset, recipe)
+        _, settings = recipe_for(dataset, recipe)
         config = settings.config_for(checked_method(method))
-        where = choose_device(device)
+        where = parse_device(device)
     # Before a download, so that it is not in vain.
     require_writable(out or Path("tempergat-out"))
     console = error_console()
@@ -128,7 +128,7 @@ def predict(
 
     require_writable(out.parent)
     graph = load_graph(data, None, None, None, labelled=False)
-    classes = predict_classes(checkpoint, graph, choose_device(device)).tolist()
+    classes = predict_classes(checkpoint, graph, parse_device(device)).tolist()
     nodes = _node_names(Path(graph.source)) or range(len(classes))
     lines = [
         {"node": node, "label": label}

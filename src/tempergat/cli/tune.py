@@ -17,8 +17,8 @@ from tempergat.cli.ui.options import (
     Quiet,
     Split,
     SplitSeed,
-    choose_device,
     describe,
+    parse_device,
     require_writable,
 )
 from tempergat.cli.ui.spinner import waiting
@@ -68,7 +68,7 @@ def tune(
 
         plan = load_search(search or dataset)
         require_optuna()
-        where = choose_device(device)
+        where = parse_device(device)
         require_writable(out)
     console = error_console()
     graph = load_graph(dataset, split, split_seed, None if quiet else console)

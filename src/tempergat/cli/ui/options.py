@@ -129,29 +129,15 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def choose_device(name: str) -> "torch.device":
+def parse_device(name: str) -> "torch.device":
     """The device of a name; the first CUDA device for `auto`, where there is one.
 
     Raises:
         UserError: There is no such device here.
     """
-    import torch
+    from tempergat.training import choose_device
 
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in ("cpu", "cuda"):
-        raise UserError(f"--device is {name!r}; choose auto, cpu or cuda")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UserError(
-            f"--device is {name!r}, but torch {torch.__version__} sees "
-            f"{torch.cuda.device_count()} CUDA devices; choose cpu, or see "
-            "`tempergat doctor`"
-        )
-    return device
+    return choose_device(name, "--device")
 
 
 def require_writable(folder: Path) -> None:

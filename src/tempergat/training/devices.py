@@ -1,0 +1,33 @@
+"""The choice of the device to train on."""
+
+import torch
+
+from tempergat.base.errors import UserError
+
+
+def choose_device(name: str | torch.device, argument: str = "device") -> torch.device:
+    """Turn a device's name into a device that exists.
+
+    Args:
+        name: `auto`, `cpu`, `cuda` or `cuda:1`; `auto` is the first CUDA device, or
+            the CPU where there is none.
+        argument: How error messages call the argument.
+
+    Raises:
+        UserError: The name is not one of these, or torch does not see the device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise UserError(f"{argument} is {str(name)!r}; choose auto, cpu or cuda")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UserError(
+            f"{argument} is {str(name)!r}, but torch {torch.__version__} sees "
+            f"{torch.cuda.device_count()} CUDA devices; choose cpu, or see "
+            "`tempergat doctor`"
+        )
+    return device

@@ -1,0 +1,55 @@
+"""The public names of the package, in every order of imports."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tempergat
+
+FUNCTIONS = sorted(
+    {"load", "predict", "upgrade", "gate_penalty"} & {*tempergat.__all__}
+)
+FIRST_IMPORTS = (
+    "import tempergat",
+    "import tempergat.training",
+    "import tempergat.data.loading",
+    "import tempergat.study.engine.sweep",
+    "import tempergat.cli",
+    "from tempergat import load",
+)
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints."""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.parametrize("name", tempergat.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    assert getattr(tempergat, name) is not None
+    assert name in dir(tempergat)
+
+
+def test_importing_the_package_does_not_load_torch() -> None:
+    loaded = python(
+        "import sys, tempergat; dir(tempergat); print('torch' in sys.modules)"
+    )
+    assert loaded == "False\n"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        tempergat.trian  # noqa: B018
+
+
+@pytest.mark.parametrize("first", FIRST_IMPORTS)
+def test_a_name_is_the_function_whatever_was_imported_first(first: str) -> None:
+    code = f"{first}\nimport tempergat, tempergat.training, types\n"
+    code += f"for name in {FUNCTIONS}:\n"
+    code += "    print(name, isinstance(getattr(tempergat, name), types.FunctionType))"
+    assert python(code) == "".join(f"{name} True\n" for name in FUNCTIONS)
