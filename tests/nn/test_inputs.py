@@ -279,7 +279,7 @@ def test_size_may_leave_out_what_x_tells(size):
 
 
 def test_unknown_method_names_the_nearest():
-    with pytest.raises(ValueError, match="did you mean 'temp_gated'"):
+    with pytest.raises(ValueError, match="did you mean temp_gated"):
         build_model("temp_gatd", 4, 8, 2, heads=2)
 
 

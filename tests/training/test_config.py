@@ -78,7 +78,7 @@ def test_methods_on_gatv2_can_have_settings_of_their_own(tmp_path: Path) -> None
         ({"attention__epochs": 10**30}, "attention.epochs: .*less than or equal"),
         ({"attention__num_layers": 10**30}, "num_layers: .*less than or equal"),
         ({"gcn__hidden_channels": 10**30}, "hidden_channels: .*less than or equal"),
-        ({"gcn__epoch": 3}, "gcn.epoch: no such setting; did you mean 'epochs'"),
+        ({"gcn__epoch": 3}, "gcn.epoch: no such setting; did you mean epochs"),
         ({"gatv2": {"epoch": 3}}, "gatv2.*: Field required"),
         ({"zzz": 3}, "zzz: no such setting; choose one of attention, dataset"),
         ({"attention__act": "threshold"}, "attention.act: .*'threshold'"),
@@ -113,7 +113,7 @@ def test_text_that_is_no_recipe_is_refused(tmp_path: Path) -> None:
 def test_a_setting_given_twice_is_refused(tmp_path: Path) -> None:
     path = recipe_file(tmp_path)
     path.write_text(path.read_text().replace("  epochs:", "  epochs: 9\n  epochs:", 1))
-    with pytest.raises(UserError, match=r"epochs is there twice .*line \d+"):
+    with pytest.raises(UserError, match=r"epochs occurs twice .*line \d+"):
         load_recipe(path)
 
 
@@ -154,9 +154,9 @@ def test_every_normalisation_and_way_to_jump_trains(norm: str, jk: str) -> None:
 
 
 def test_unknown_names_come_with_a_suggestion() -> None:
-    with pytest.raises(UserError, match="did you mean 'cora'"):
+    with pytest.raises(UserError, match="did you mean cora"):
         load_recipe("corra")
-    with pytest.raises(UserError, match="did you mean 'temp_gated'"):
+    with pytest.raises(UserError, match="did you mean temp_gated"):
         load_recipe("cora").config_for("tempgated")
 
 

@@ -1,1 +1,33 @@
-"""Files, locks, YAML, suggestions and words for system errors; knows no torch."""
+"""Files, locks, YAML, suggestions and system errors, for all packages; without torch.
+
+`tempergat.base.figures`, the look of the figures, is imported by its own name, because
+it loads matplotlib.
+"""
+
+from tempergat.base.errors import UserError
+from tempergat.base.files import file_stem, write_bytes, write_text
+from tempergat.base.json_values import replace_non_finite
+from tempergat.base.locks import GroupLocks
+from tempergat.base.suggest import did_you_mean
+from tempergat.base.system_errors import (
+    is_of_system,
+    require_memory,
+    telling_full_disk,
+    telling_unreadable,
+)
+from tempergat.base.yaml_files import read_yaml
+
+__all__ = [
+    "GroupLocks",
+    "UserError",
+    "did_you_mean",
+    "file_stem",
+    "is_of_system",
+    "read_yaml",
+    "replace_non_finite",
+    "require_memory",
+    "telling_full_disk",
+    "telling_unreadable",
+    "write_bytes",
+    "write_text",
+]

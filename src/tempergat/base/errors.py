@@ -1,8 +1,9 @@
-"""Errors a user can cause, told apart from bugs."""
+"""The exception for mistakes of the user."""
 
 
 class UserError(Exception):
-    """A mistake of the user's: one line that names what was seen and the remedy.
+    """A mistake the user can correct: wrong input, a missing file, a full disk.
 
-    The command prints the message without a traceback and exits with status 2.
+    The message is one line with what was wrong, the value seen and the remedy. The
+    command line prints it without a traceback and exits with status 2.
     """

@@ -1,7 +1,7 @@
-"""The look of every figure, and how one is saved.
+"""The style of all figures, and how they are saved.
 
-Figures use matplotlib's object interface only and are the same bytes for the same
-numbers, so that a committed figure changes only when its numbers do.
+The same numbers give the same bytes, so a committed figure changes only when its
+numbers do. Only matplotlib's object interface is used, never its global state.
 """
 
 import io
@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tempergat.base import files
+from tempergat.base.files import write_bytes
 
 STYLE: Mapping[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -29,14 +29,14 @@ STYLE: Mapping[str, Any] = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "legend.frameon": False,
-    # Long enough to tell dashes from dots.
+    # Long enough to see the difference between dashes and dots.
     "legend.handlelength": 3.5,
     "lines.linewidth": 1.5,
     "svg.hashsalt": "tempergat",
 }
 
-# Okabe and Ito's colours in an order whose lightness falls, so that they stay apart
-# in grey; every use pairs a colour with a marker or a line style of its own.
+# Okabe and Ito's colours from light to dark, so that they also differ in grey. A
+# series always has a marker or a line style as well.
 COLOURS = ("#E69F00", "#56B4E9", "#D55E00", "#0072B2", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -44,7 +44,7 @@ LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw with the project's settings, leaving matplotlib's own untouched."""
+    """Draws in the project's style; matplotlib's settings are restored after it."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
@@ -52,9 +52,11 @@ def style() -> Iterator[None]:
 
 
 def new_figure(width: float = 6.4, height: float = 4.0) -> Figure:
-    """An empty figure, in inches, drawn without a display.
+    """An empty figure that needs no display; create and draw it inside `style()`.
 
-    Call it and draw on it inside `style()`.
+    Args:
+        width: In inches.
+        height: In inches.
     """
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
@@ -62,10 +64,10 @@ def new_figure(width: float = 6.4, height: float = 4.0) -> Figure:
 
 
 def save_figure(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
-    """Write a figure as SVG and PNG, each whole or not at all.
+    """Writes a figure as SVG and as PNG, both atomically.
 
     Args:
-        figure: What to write.
+        figure: The figure.
         stem: Path without a suffix: `out/scores` gives `out/scores.svg` and
             `out/scores.png`.
 
@@ -78,6 +80,6 @@ def save_figure(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
         with style():
             figure.savefig(buffer, format=suffix[1:], metadata=metadata)
         path = Path(f"{stem}{suffix}")
-        files.write_bytes(path, buffer.getvalue())
+        write_bytes(path, buffer.getvalue())
         paths.append(path)
     return paths[0], paths[1]

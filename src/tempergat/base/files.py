@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes: a reader sees the old file or the new one, never a part of it."""
 
 import os
 import re
@@ -7,19 +7,20 @@ from pathlib import Path
 
 from tempergat.base.errors import UserError
 
-# File systems take 255 bytes; room is left for what is put before and after.
+# File systems allow names of 255 bytes. Callers add prefixes and suffixes.
 _LONGEST_STEM = 150
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file through a temporary one beside it, flushed and renamed.
+    """Writes a file atomically: to a temporary file, flushed to disk, then renamed.
 
     Args:
-        path: Where the file goes; missing folders are made.
-        content: The whole file.
+        path: Where the file goes; missing folders are created.
+        content: The whole content.
 
     Raises:
-        UserError: The folder cannot be made or written to, or the path is one.
+        UserError: The folder cannot be created or written to, the disk is full, or the
+            path is a folder.
     """
     if path.is_dir():
         raise UserError(f"cannot write {path}: it is a folder; give the name of a file")
@@ -58,12 +59,16 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write text as UTF-8, whole or not at all."""
+    """Writes text as UTF-8, atomically.
+
+    Raises:
+        UserError: As for `write_bytes`.
+    """
     write_bytes(path, content.encode())
 
 
 def file_stem(name: str) -> str:
-    """A name as part of a file's: without spaces and separators, and not too long."""
+    """Turns a name into a part of a file name, without spaces and separators."""
     plain = re.sub(r"[^\w.-]+", "-", name).encode(errors="replace")[:_LONGEST_STEM]
-    # Letters that the system cannot name files with go through as bytes.
+    # Characters outside the encoding of file names are passed on as bytes.
     return os.fsdecode(plain.decode(errors="ignore").encode())

@@ -1,4 +1,4 @@
-"""Settings files: YAML without its traps."""
+"""Reads YAML settings: 1e-3 is a number, and a repeated key is an error."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import yaml
 
 from tempergat.base.errors import UserError
 
-# PyYAML takes 1e-3 for text, as YAML 1.1 wants a point in it.
+# YAML 1.1 wants a point in a number, so PyYAML reads 1e-3 as text.
 _FLOAT_WITHOUT_POINT = re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$")
 
 
 def read_yaml(file: Traversable, what: str) -> Any:
-    """What a YAML file holds, as plain values; reading it runs no code.
+    """Reads a YAML file as plain values; no code in it is run.
 
     Args:
         file: The file.
-        what: What it is, with its name, to begin a message with.
+        what: What it is, with its name; error messages begin with it.
 
     Raises:
-        UserError: It cannot be read, is not YAML, or says something twice.
+        UserError: The file cannot be read, is not YAML, or has a key twice.
     """
     try:
-        # The loader knows plain values alone, like PyYAML's safe one.
+        # _Loader builds plain values only, as yaml.SafeLoader does.
         return yaml.load(file.read_text(encoding="utf-8"), _Loader)
     except OSError as error:
         raise UserError(
@@ -34,16 +34,16 @@ def read_yaml(file: Traversable, what: str) -> Any:
         ) from error
     except RecursionError as error:
         raise UserError(
-            f"{what} is not YAML of settings (too deeply nested); mend it"
+            f"{what} is not YAML of settings (too deeply nested); fix it"
         ) from error
-    # A ValueError: numbers and dates that cannot be, and bytes that are no text.
+    # ValueError: an impossible number or date, or bytes that are not UTF-8.
     except (yaml.YAMLError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{what} is not YAML ({reason}); mend it") from error
+        raise UserError(f"{what} is not YAML ({reason}); fix it") from error
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain values, and refuses a key that is there twice."""
+    """Builds plain values only, and refuses a repeated key."""
 
     def construct_mapping(
         self, node: yaml.MappingNode, deep: bool = False
@@ -53,7 +53,7 @@ class _Loader(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode):
                 if key.value in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"{key.value} is there twice", key.start_mark
+                        None, None, f"{key.value} occurs twice", key.start_mark
                     )
                 seen.add(key.value)
         return super().construct_mapping(node, deep)

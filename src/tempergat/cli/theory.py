@@ -1,7 +1,6 @@
 """`tempergat theory`: the paper's two theorems, closed forms beside simulation."""
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +33,7 @@ def theory(
     """Check both theorems: closed forms, simulation, and what they leave out."""
     require_writable(out)
 
-    from tempergat.base import files as atomic
+    from tempergat.base import replace_non_finite, write_text
     from tempergat.cli.ui.tables import error_console, output_console
     from tempergat.theory.report import FULL, QUICK, analyse
     from tempergat.theory.tables import to_csv
@@ -51,7 +50,7 @@ def theory(
     files = []
     for name, table in report.tables.items():
         files.append(out / f"{name}.csv")
-        atomic.write_text(files[-1], to_csv(table))
+        write_text(files[-1], to_csv(table))
     files += _figures(report, out / "figures")
     if as_json:
         content = {
@@ -59,7 +58,7 @@ def theory(
             "tables": report.tables,
             "files": [str(file) for file in files],
         }
-        typer.echo(json.dumps(_finite(content), indent=2))
+        typer.echo(json.dumps(replace_non_finite(content, str), indent=2))
         return
     console = output_console()
     _print_best(console, report)
@@ -113,14 +112,3 @@ def _print_best(console: Any, report: "Report") -> None:
         "T = 1 is good",
     )
     console.print(layout(columns, rows, console.width))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinities: they become the words inf, -inf and nan."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

@@ -1,7 +1,6 @@
 """`tempergat train`, one run with a checkpoint, and `tempergat predict` from it."""
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, replace_non_finite
 from tempergat.cli.graphs import load_graph
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -176,8 +175,8 @@ def _show(
             "selection": config.selection,
             "epochs": result.epochs,
             "scores": scores,
-            "temperatures": _finite(result.temperatures),
-            "gate_means": _finite(result.gate_means),
+            "temperatures": replace_non_finite(result.temperatures),
+            "gate_means": replace_non_finite(result.gate_means),
             "time_s": result.time_s,
             "checkpoint": str(file),
         }
@@ -200,15 +199,6 @@ def _show(
         if values.get("selected"):
             typer.echo(f"{words}: {_joined(values['selected'])}")
     typer.echo(f"checkpoint: {file}")
-
-
-def _finite(value: Any) -> Any:
-    """The same with None in the place of what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_finite(part) for part in value]
-    return value if math.isfinite(value) else None
 
 
 def _joined(values: list[float | list[float]]) -> str:

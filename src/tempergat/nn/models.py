@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from torch_geometric.nn import JumpingKnowledge
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 from torch_geometric.utils import trim_to_layer
 
+from tempergat.base import did_you_mean
 from tempergat.nn.attention_layer import AttentionLayer, check_count
 from tempergat.nn.backbones import BACKBONES
 from tempergat.nn.methods import METHODS, Method
@@ -66,10 +66,9 @@ def build_model(
         ValueError: There is no such method, or an argument does not fit it.
     """
     if method not in METHODS:
-        close = difflib.get_close_matches(method, METHODS, 1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
         raise ValueError(
-            f"unknown method {method!r}; {hint}methods are {', '.join(METHODS)}"
+            f"unknown method {method!r}; {did_you_mean(method, METHODS)}methods are "
+            f"{', '.join(METHODS)}"
         )
     facts = METHODS[method]
     counts = {"num_layers": num_layers, "heads": heads, "out_heads": out_heads}

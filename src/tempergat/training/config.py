@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -20,8 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from tempergat.base.errors import UserError
-from tempergat.base.yaml_files import read_yaml
+from tempergat.base import UserError, did_you_mean, read_yaml
 from tempergat.nn import BACKBONES, METHODS
 
 SelectionRule = Literal["best_val_accuracy", "last_epoch", "best_val_loss"]
@@ -323,7 +321,5 @@ def _settings_at(model: type[BaseModel], place: list[str]) -> list[str]:
 
 
 def _suggest(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"choose one of {', '.join(sorted(known))}"
+    hint = did_you_mean(name, known).strip()
+    return hint or f"choose one of {', '.join(sorted(known))}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tempergat.base.errors import UserError
-from tempergat.cli.ui.options import did_you_mean, require_writable, resume_command
+from tempergat.cli.ui.options import require_writable, resume_command
 from tempergat.cli.ui.progress import duration
 
 
@@ -18,11 +18,6 @@ from tempergat.cli.ui.progress import duration
 )
 def test_times_are_told_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
-
-
-def test_only_near_words_are_suggested() -> None:
-    assert did_you_mean("gatv", ["gcn", "gat", "gatv2"]).startswith("did you mean gat")
-    assert did_you_mean("xyz", ["gcn", "gat"]) == ""
 
 
 def test_the_command_to_go_on_is_the_one_that_was_typed(

@@ -150,7 +150,7 @@ def test_a_plan_that_is_wrong_is_refused_in_words(
 def test_a_plan_that_says_something_twice_is_refused(tmp_path: Path) -> None:
     text = yaml.safe_dump(small_plan().model_dump(mode="json"))
     (tmp_path / "plan.yaml").write_text(f"{text}seeds: 3\n")
-    with pytest.raises(UserError, match="seeds is there twice"):
+    with pytest.raises(UserError, match="seeds occurs twice"):
         load_plan(tmp_path / "plan.yaml")
 
 

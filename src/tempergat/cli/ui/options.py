@@ -1,17 +1,15 @@
 """What several commands take, checked before any work is done."""
 
-import difflib
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, did_you_mean
 
 if TYPE_CHECKING:
     import torch
@@ -100,12 +98,6 @@ def checked_method(name: str) -> str:
         f"there is no method {name!r}; {did_you_mean(name, METHODS)}methods are "
         f"{', '.join(METHODS)}"
     )
-
-
-def did_you_mean(word: str, known: Collection[str]) -> str:
-    """`did you mean gat? `, or nothing where nothing is near."""
-    near = difflib.get_close_matches(word.lower(), known, n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def parse_split(text: str | None) -> int | str | None:

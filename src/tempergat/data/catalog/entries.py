@@ -6,12 +6,11 @@ Counts of edges are of directed edges as loaded; `paper_edges` is the count usua
 printed, where that differs.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, did_you_mean
 from tempergat.data.catalog.files import (
     ACTOR_FILES,
     MAGNN_FILES,
@@ -396,12 +395,9 @@ def find_entry(name: str) -> Entry:
     entry = by_key.get(_key(name))
     if entry is not None:
         return entry
-    near = difflib.get_close_matches(_key(name), by_key, n=3, cutoff=0.5)
-    guess = " or ".join(by_key[key].name for key in near)
     raise UserError(
-        f"there is no dataset {name!r}; "
-        + (f"did you mean {guess}? " if guess else "")
-        + f"choose {', '.join(CATALOG)}, or give the path of a graph of your own"
+        f"there is no dataset {name!r}; {did_you_mean(name, CATALOG)}choose "
+        f"{', '.join(CATALOG)}, or give the path of a graph of your own"
     )
 
 

@@ -1,0 +1,15 @@
+"""Suggestions for misspelt names."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean gat or gatv2? `, or an empty string if no known name is close.
+
+    Args:
+        word: What the user wrote; upper and lower case are not distinguished.
+        known: The names there are, in lower case.
+    """
+    close = difflib.get_close_matches(word.lower(), list(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(close)}? " if close else ""
