@@ -1,5 +1,8 @@
 """Settings are checked, frozen and named; recipes are found by name or path."""
 
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,9 +13,11 @@ from pydantic import ValidationError
 
 from tempergat.base.errors import UserError
 from tempergat.nn.methods import METHODS
-from tempergat.training import load_recipe, recipe_names, train_group
+from tempergat.training import load_recipe, recipe_for, recipe_names, train_group
 from tempergat.training.config import Activation, Normalisation
 from tests.support.run_settings import config, small_graph
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -160,10 +165,49 @@ def test_unknown_names_come_with_a_suggestion() -> None:
         load_recipe("cora").config_for("tempgated")
 
 
-def test_equal_settings_have_equal_hashes_and_each_setting_counts() -> None:
-    assert config().hash() == config().hash()
-    for change in ({"epochs": 51}, {"decay_bias": False}, {"selection": "last_epoch"}):
-        assert config(**change).hash() != config().hash()
+def test_every_setting_of_version_0_1_0_is_written_and_no_other() -> None:
+    # The hash that names stored runs is made of these values.
+    address = f"file:{FIXTURES / 'store.sqlite'}?immutable=1"
+    with closing(sqlite3.connect(address, uri=True)) as store:
+        rows = store.execute("SELECT method, record FROM runs").fetchall()
+    assert rows
+    recipe = load_recipe(FIXTURES / "recipe.yaml")
+    for method, record in rows:
+        settings = recipe.config_for(method)
+        assert settings.model_dump(mode="json") == json.loads(record)["config"]
+
+
+def test_a_users_own_module_has_the_settings_of_attention() -> None:
+    recipe = load_recipe("default")
+    own = recipe.config_for_module("mine", "abc")
+    assert (own.method, own.source_hash) == ("mine", "abc")
+    assert own.model_dump()["source_hash"] == "abc"
+    assert own.epochs == recipe.attention.epochs
+    with pytest.raises(UserError, match="'gat' is a built-in method; rename yours"):
+        recipe.config_for_module("gat", "abc")
+
+
+@pytest.mark.parametrize(
+    ("graph", "name"),
+    [
+        ("cora", "paper/cora"),
+        ("Cora", "paper/cora"),
+        ("graphs/mine.npz", "default"),
+        (object(), "default"),
+    ],
+)
+def test_a_graph_is_given_the_papers_recipe_or_the_default(
+    graph: object, name: str
+) -> None:
+    assert recipe_for(graph) == (name, load_recipe(name))
+
+
+def test_a_recipe_may_be_given_by_name_or_itself() -> None:
+    recipe = load_recipe("tuned/cora")
+    assert recipe_for("cora", "tuned/cora") == ("tuned/cora", recipe)
+    assert recipe_for("cora", recipe) == ("given", recipe)
+    with pytest.raises(UserError, match="give a recipe with training: full"):
+        recipe_for("reddit")
 
 
 def test_settings_do_not_change() -> None:

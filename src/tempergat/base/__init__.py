@@ -15,6 +15,7 @@ from tempergat.base.system_errors import (
     telling_full_disk,
     telling_unreadable,
 )
+from tempergat.base.validation import first_validation_error, suggest, validated
 from tempergat.base.yaml_files import read_yaml
 
 __all__ = [
@@ -22,12 +23,15 @@ __all__ = [
     "UserError",
     "did_you_mean",
     "file_stem",
+    "first_validation_error",
     "is_of_system",
     "read_yaml",
     "replace_non_finite",
     "require_memory",
+    "suggest",
     "telling_full_disk",
     "telling_unreadable",
+    "validated",
     "write_bytes",
     "write_text",
 ]

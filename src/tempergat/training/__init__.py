@@ -1,15 +1,16 @@
 """Training: one run, or many seeds at once."""
 
-from tempergat.training.config import (
-    SELECTION_RULES,
-    Recipe,
-    RunConfig,
-    load_recipe,
-    recipe_names,
-)
+from tempergat.training.config import SELECTION_RULES, RunConfig
 from tempergat.training.devices import choose_device
 from tempergat.training.grouping import even_groups, group_size
-from tempergat.training.recipe_choice import recipe_for
+from tempergat.training.recipes import (
+    AttentionBlock,
+    GcnBlock,
+    Recipe,
+    load_recipe,
+    recipe_for,
+    recipe_names,
+)
 from tempergat.training.run import RunResult, train_group
 from tempergat.training.seeds import seeded_weights
 from tempergat.training.single import predict, train_single
@@ -17,6 +18,8 @@ from tempergat.training.trackers import TensorBoardTracker, Tracker, WandbTracke
 
 __all__ = [
     "SELECTION_RULES",
+    "AttentionBlock",
+    "GcnBlock",
     "Recipe",
     "RunConfig",
     "RunResult",

@@ -20,7 +20,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 
 _FORMAT = "tempergat checkpoint 1"
 _LENGTH_BYTES = 8

@@ -2,7 +2,7 @@
 
 import torch
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 
 
 def choose_device(name: str | torch.device, argument: str = "device") -> torch.device:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.nn.gate import gate_penalty
 from tempergat.nn.methods import METHODS
 from tempergat.nn.models import NodeClassifier, build_model

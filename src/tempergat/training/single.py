@@ -11,10 +11,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, first_validation_error
 from tempergat.data import Dataset
 from tempergat.training import checkpoint
-from tempergat.training.config import Count, RunConfig, told
+from tempergat.training.config import Count, RunConfig
 from tempergat.training.loop import COLUMNS, Training
 from tempergat.training.run import (
     RunResult,
@@ -176,7 +176,7 @@ def _facts_of(path: Path, facts: Mapping[str, Any]) -> _Facts:
     except ValidationError as error:
         raise UserError(
             f"{path} is not a checkpoint that this version can use "
-            f"({told(error, _Facts)}); train again with --no-resume"
+            f"({first_validation_error(error, _Facts)}); train again with --no-resume"
         ) from error
 
 

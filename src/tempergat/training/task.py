@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data import Dataset, normalize_rows
 from tempergat.data.features import density
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split

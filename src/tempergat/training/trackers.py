@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 
 
 class Tracker(Protocol):

@@ -14,7 +14,7 @@ from tempergat.study.engine.merge import Merged, configs_path, merge_rows
 from tempergat.study.engine.run import LayerRecord, Run, Scores
 from tempergat.study.engine.store import Store
 from tempergat.study.report.tables import csv_text
-from tempergat.training.config import SELECTION_RULES
+from tempergat.training import SELECTION_RULES
 
 _PARTS = ("epoch", "train", "val", "test")
 COLUMNS = (

@@ -9,11 +9,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from tempergat.base.errors import UserError
-from tempergat.base.yaml_files import read_yaml
+from tempergat.base import UserError, first_validation_error, read_yaml
 from tempergat.nn.methods import METHODS
 from tempergat.training import Recipe, RunConfig
-from tempergat.training.config import told
 
 NoiseKind = Literal["none", "gaussian", "missing"]
 
@@ -126,4 +124,6 @@ def load_plan(path: Path | None = None) -> NoisePlan:
     try:
         return NoisePlan.model_validate(values)
     except ValidationError as error:
-        raise UserError(f"plan {path}: {told(error, NoisePlan)}") from error
+        raise UserError(
+            f"plan {path}: {first_validation_error(error, NoisePlan)}"
+        ) from error

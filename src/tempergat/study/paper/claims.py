@@ -8,7 +8,7 @@ from tempergat.stats import Comparison, Welch, holm, welch
 from tempergat.study.engine.run import Run
 from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PaperCell
 from tempergat.study.results import DatasetResult, MethodResult, dataset_result
-from tempergat.training.config import SELECTION_RULES
+from tempergat.training import SELECTION_RULES
 
 Outcome = Literal["holds", "within noise", "reversed", "too few runs"]
 

@@ -19,11 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from tempergat.base.errors import UserError
-from tempergat.base.yaml_files import read_yaml
+from tempergat.base import UserError, first_validation_error, read_yaml
 from tempergat.nn import BACKBONES, BackboneName
 from tempergat.training import Recipe, load_recipe
-from tempergat.training.config import told
 
 Setting = bool | int | float
 CALIBRATION = "calibration"
@@ -182,4 +180,4 @@ def _read(model: type[_Model], file: Traversable) -> _Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise UserError(f"{file}: {told(error, model)}") from error
+        raise UserError(f"{file}: {first_validation_error(error, model)}") from error

@@ -25,8 +25,7 @@ from tempergat.study.engine.sweep import OnProgress, sweep
 from tempergat.study.paper.numbers import PLAIN_METHODS
 from tempergat.study.report.tables import csv_text
 from tempergat.study.tuning.plans import SearchPlan, Setting
-from tempergat.training import Recipe, RunConfig, load_recipe
-from tempergat.training.config import AttentionBlock, GcnBlock
+from tempergat.training import AttentionBlock, GcnBlock, Recipe, RunConfig, load_recipe
 
 
 @dataclass(frozen=True)

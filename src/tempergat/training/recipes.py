@@ -1,0 +1,207 @@
+"""Recipes: the settings of all methods on one dataset, as YAML files."""
+
+from __future__ import annotations
+
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from tempergat.base import UserError, read_yaml, suggest, validated
+from tempergat.data import Dataset
+from tempergat.data.catalog.entries import find_entry
+from tempergat.nn import BACKBONES, METHODS
+from tempergat.training.config import (
+    Count,
+    FrozenSettings,
+    GateBias,
+    MethodSettings,
+    NotNegative,
+    Rate,
+    RunConfig,
+    Temperature,
+)
+
+
+class AttentionBlock(MethodSettings):
+    """Settings of the attention methods.
+
+    The width is given by ``channels_per_head`` or by ``hidden_channels``, the total.
+    """
+
+    heads: Count
+    channels_per_head: Count | None = None
+    hidden_channels: Count | None = None
+    out_heads: Count
+    attention_dropout: Rate
+    decay_temperature: bool
+    decay_gate: bool
+    gate_penalty: NotNegative
+    init_temp: Temperature
+    gate_bias_init: GateBias
+
+    @model_validator(mode="after")
+    def _one_width(self) -> Self:
+        if (self.channels_per_head is None) == (self.hidden_channels is None):
+            raise ValueError("give either channels_per_head or hidden_channels")
+        return self
+
+
+class GcnBlock(MethodSettings):
+    """Settings of gcn and mlp."""
+
+    hidden_channels: Count
+
+
+class Recipe(FrozenSettings):
+    """The settings of all methods on one dataset.
+
+    Attributes:
+        dataset: Name in the catalogue; None for a recipe for any graph.
+        runs: How many seeds a full study has.
+        metric: The score that the dataset's results are reported in.
+        training: Whether a step sees the whole graph or sampled neighbourhoods.
+        attention: Settings of all attention methods.
+        gatv2: Settings of the methods on gatv2, where they differ.
+        gcn: Settings of gcn and mlp.
+    """
+
+    dataset: str | None
+    runs: Count
+    metric: Literal["accuracy", "micro_f1"]
+    training: Literal["full", "sampled"]
+    attention: AttentionBlock
+    gatv2: AttentionBlock | None = None
+    gcn: GcnBlock
+
+    def config_for(self, method: str) -> RunConfig:
+        """The settings of one method.
+
+        Raises:
+            UserError: There is no such method.
+        """
+        if method not in METHODS:
+            raise UserError(
+                f"unknown method {method!r}; {suggest(method, list(METHODS))}"
+            )
+        backbone = METHODS[method].backbone
+        block: AttentionBlock | GcnBlock
+        block = getattr(self, BACKBONES[backbone].recipe_block)
+        if backbone == "gatv2" and self.gatv2 is not None:
+            block = self.gatv2
+        return self._config(block, method=method)
+
+    def config_for_module(self, name: str, source_hash: str) -> RunConfig:
+        """The settings of a user's own module: those of the attention methods.
+
+        Only the settings that do not concern the model itself have an effect.
+
+        Args:
+            name: What the method is called in tables.
+            source_hash: Hash of the source code of the module.
+
+        Raises:
+            UserError: The name is empty or that of a built-in method.
+        """
+        return self._config(self.attention, method=name, source_hash=source_hash)
+
+    def _config(self, block: AttentionBlock | GcnBlock, **values: str) -> RunConfig:
+        settings = block.model_dump()
+        per_head = settings.pop("channels_per_head", None)
+        if per_head is not None:
+            settings["hidden_channels"] = per_head * settings["heads"]
+        settings |= {"training": self.training, **values}
+        return validated(RunConfig, settings, f"settings of {values['method']}")
+
+
+def load_recipe(name_or_path: str | Path) -> Recipe:
+    """Reads a recipe by name, or from a YAML file.
+
+    Args:
+        name_or_path: A dataset's name for the paper's recipe (``cora``), a name with
+            its folder (``paper/cora``), ``csbm``, ``default``, or a path.
+
+    Raises:
+        UserError: There is no such recipe, or it is not valid.
+    """
+    name = str(name_or_path)
+    shipped = _shipped()
+    file: Traversable | None = shipped.get(name) or shipped.get(f"paper/{name}")
+    if file is None and Path(name).suffix in (".yaml", ".yml"):
+        file = Path(name)
+    if file is None:
+        names = [key.removeprefix("paper/") for key in shipped]
+        raise UserError(
+            f"no recipe {name!r}; give the path of a .yaml file, or "
+            f"{suggest(name, names)}"
+        )
+    values = read_yaml(file, f"recipe {name}")
+    if not isinstance(values, dict):
+        raise UserError(
+            f"recipe {name} holds {type(values).__name__}, not settings by name; start "
+            f"from a copy of the default recipe"
+        )
+    return validated(Recipe, values, f"recipe {name}")
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes that come with the package."""
+    return sorted(_shipped())
+
+
+def recipe_for(
+    graph: object, recipe: str | Path | Recipe | None = None
+) -> tuple[str, Recipe]:
+    """The recipe to train with, and its name.
+
+    Args:
+        graph: A dataset or its name; anything else has the default recipe.
+        recipe: A recipe, its name or its file; None for the paper's recipe of the
+            dataset where there is one.
+
+    Raises:
+        UserError: There is no such recipe, or it asks for sampled training.
+    """
+    if isinstance(recipe, Recipe):
+        name, chosen = "given", recipe
+    else:
+        name = _name_for(graph) if recipe is None else str(recipe)
+        chosen = load_recipe(name)
+    if chosen.training != "full":
+        raise UserError(
+            f"recipe {name} says training: {chosen.training}, but training is "
+            "full-batch here; give a recipe with training: full, like default"
+        )
+    return name, chosen
+
+
+def _name_for(graph: object) -> str:
+    if isinstance(graph, Dataset):
+        graph = graph.name
+    if not isinstance(graph, str):
+        return "default"
+    try:
+        name = find_entry(graph).name.replace("_", "-")
+    except UserError:
+        # A path, or a name whose mistake is reported when the graph is loaded.
+        return "default"
+    known = recipe_names()
+    return next((r for r in (f"paper/{name}", name) if r in known), "default")
+
+
+def _shipped() -> dict[str, Traversable]:
+    found: dict[str, Traversable] = {}
+
+    def collect(folder: Traversable, prefix: str) -> None:
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                # This folder holds plans, which say what to run.
+                if entry.name != "studies":
+                    collect(entry, f"{prefix}{entry.name}/")
+            elif entry.name.endswith(".yaml"):
+                found[prefix + entry.name.removesuffix(".yaml")] = entry
+
+    collect(resources.files("tempergat") / "recipes", "")
+    return found
