@@ -64,7 +64,7 @@ def reset_peak() -> None:
 def write_processed(root: Path) -> None:
     """Keeps a processed graph of the full size where `load` looks for it."""
     from tempergat.data.formats.raw_graph import Graph
-    from tempergat.data.processed import write_graph
+    from tempergat.data.processed import write_processed
 
     generator = np.random.default_rng(0)
     shape = (2, 2 * EDGES)
@@ -80,7 +80,7 @@ def write_processed(root: Path) -> None:
         },
         {"": NODES},
     )
-    write_graph(root / "ogbn-products" / "processed", graph)
+    write_processed(root / "ogbn-products" / "processed", graph)
 
 
 def second_load(root: Path) -> dict[str, float]:

@@ -15,8 +15,7 @@ import pytest
 import scipy.stats
 import yaml
 
-from tempergat.cli.graphs import load_splits
-from tempergat.data import load
+from tempergat.data import load, load_splits
 from tempergat.study.engine.store import Store
 from tests.cli.conftest import Command
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
@@ -267,11 +266,22 @@ def test_a_split_seed_that_would_change_nothing_is_refused(
     assert "comes with one split" in ended.err
 
 
+@pytest.mark.parametrize("name", ["demo", "csbm"])
+def test_a_generated_graph_is_the_one_that_load_gives(
+    name: str, command: Command
+) -> None:
+    graph = [] if name == "demo" else [name]
+    ended = command("compare", *graph, "--runs", 1, "--methods", "gcn", "--json")
+    found = json.loads(ended.out)
+    assert (found["dataset"], found["recipe"]) == (name, "demo")
+    assert found["fingerprints"] == {"0": load(name).fingerprint}
+
+
 @pytest.mark.skipif(
     not any(Path(p, "actor").is_dir() for p in MIRRORS), reason="needs actor's files"
 )
 def test_official_splits_share_all_but_their_masks() -> None:
-    graphs = load_splits("actor", None, None, 3, None)
+    graphs = load_splits("actor", max_splits=3)
     assert list(graphs) == [0, 1, 2]
     for number, graph in graphs.items():
         assert graph.data.x is graphs[0].data.x
@@ -293,7 +303,7 @@ def test_official_splits_share_all_but_their_masks() -> None:
         (["csbm", "--runs", "0"], ["--runs is '0'", "paper"]),
         (["csbm", "--runs", "many"], ["--runs is 'many'"]),
         (["csbm", "--runs", "9" * 5000], ["--runs is '9999", "1 to 100000"]),
-        ([""], ["the dataset is ''"]),
+        ([""], ["the graph is ''"]),
         (["csbm", "--split", ""], ["--split is ''"]),
         (["csbm", "--recipe", ""], ["no recipe ''"]),
         (["csbm", "--recipe", "corra"], ["no recipe 'corra'", "did you mean"]),
@@ -302,7 +312,7 @@ def test_official_splits_share_all_but_their_masks() -> None:
         (["csbm", "--device", "tpu"], ["--device is 'tpu'", "cpu or cuda"]),
         (["csbm", "--device", "cuda:63"], ["'cuda:63'", "doctor"]),
         (["csbm", "--split", "60-20-20"], ["60-20-20", "60/20/20"]),
-        (["csbm", "--split", "3"], ["no official splits"]),
+        (["csbm", "--split", "3"], ["no numbered splits"]),
         (["csbm", "--out", "/dev/null"], ["/dev/null", "--out"]),
     ],
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base.errors import UserError
-from tempergat.cli.graphs import GENERATED, load_splits
+from tempergat.cli.graphs import DEMONSTRATION, load_splits
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
     DeviceName,
@@ -53,7 +53,7 @@ def compare(
             "generated graph with both kinds of noise when left out.",
             show_default=False,
         ),
-    ] = GENERATED,
+    ] = DEMONSTRATION,
     runs: Annotated[
         str, typer.Option(help="Seeds per method; paper for as many as the recipe.")
     ] = str(DEFAULT_RUNS),

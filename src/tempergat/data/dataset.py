@@ -33,6 +33,7 @@ class Dataset:
         license: Licence of the data, as far as it is stated.
         split: What the masks are, in words.
         num_splits: How many splits the graph comes with; 1 where this one was made.
+        split_number: Which of them this is, from 0.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Dataset:
     license: str = "none stated"
     split: str = ""
     num_splits: int = 1
+    split_number: int = 0
 
     @property
     def store(self) -> BaseStorage:
@@ -90,19 +92,43 @@ def _parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
         yield name, tensor
 
 
-def fingerprint(data: Data | HeteroData, known: Mapping[str, str] | None = None) -> str:
-    """The sha256 that names a graph's content.
+def hash_tensor(
+    name: str, tensor: Tensor, known: Mapping[str, str] | None = None
+) -> str:
+    """The lines about one tensor that its graph's fingerprint is computed from.
+
+    Args:
+        name: Name of the tensor, as `tensors` gives it.
+        tensor: The tensor.
+        known: Hashes that need not be computed again, by array name.
+    """
+    lines = []
+    for part, values in _parts(name, tensor):
+        digest = (known or {}).get(part) or hash_array(values.numpy())
+        lines.append(f"{part}={tuple(tensor.shape)}={digest}\n")
+    return "".join(lines)
+
+
+def hash_tensors(
+    data: Data | HeteroData, known: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The lines of `hash_tensor` for every tensor of a graph, by the tensor's name."""
+    return {name: hash_tensor(name, value, known) for name, value in tensors(data)}
+
+
+def fingerprint(
+    data: Data | HeteroData, hashed: Mapping[str, str] | None = None
+) -> str:
+    """The sha256 that identifies a graph's content.
 
     Args:
         data: The graph.
-        known: Hashes that need not be computed again, by array name.
+        hashed: What `hash_tensors` returned for it, where it was called already.
     """
-    known = known or {}
     digest = hashlib.sha256()
-    for name, tensor in tensors(data):
-        for part, values in _parts(name, tensor):
-            found = known.get(part) or hash_array(values.numpy())
-            digest.update(f"{part}={tuple(tensor.shape)}={found}\n".encode())
+    hashed = hash_tensors(data) if hashed is None else hashed
+    for name in sorted(hashed):
+        digest.update(hashed[name].encode())
     for node_type, count in sorted(node_counts(data).items()):
         digest.update(f"{node_type}#{count}\n".encode())
     return digest.hexdigest()

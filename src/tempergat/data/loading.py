@@ -1,8 +1,9 @@
-"""`load`: a name, or the path of a graph of one's own, to a dataset."""
+"""Loads graphs: datasets by name, user graphs by path."""
 
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,17 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.base.system_errors import telling_full_disk
 from tempergat.data.catalog.entries import Entry, find_entry
-from tempergat.data.csbm import csbm
-from tempergat.data.dataset import Dataset, fingerprint
+from tempergat.data.csbm import sample_demo, sample_graph
+from tempergat.data.dataset import Dataset, hash_tensors
 from tempergat.data.features import as_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root, locked, obtain
-from tempergat.data.formats.raw_graph import Graph, to_pyg
-from tempergat.data.processed import open_graph, write_graph
+from tempergat.data.formats.raw_graph import Graph, official_masks, to_pyg
+from tempergat.data.processed import open_processed, write_processed
 from tempergat.data.readers import homogeneous, oag, ogb, planetoid, pokec
 from tempergat.data.readers import magnn as heterogeneous
-from tempergat.data.splits import DEFAULT_SPLIT_SEED, make_split, set_masks
-from tempergat.data.user.loading import OWN_SUFFIXES, load_own
+from tempergat.data.splits import GraphWithSplits
+from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
 
 Reader = Callable[..., Graph]
 
@@ -40,6 +41,10 @@ READERS: dict[str, Reader] = {
     "pokec": pokec.read_pokec,
     "oag": oag.read_oag,
 }
+GENERATORS: dict[str, Callable[..., GraphWithSplits]] = {
+    "csbm": sample_graph,
+    "demo": sample_demo,
+}
 
 
 def load(
@@ -53,55 +58,85 @@ def load(
     progress: Progress | None = None,
     **options: Any,
 ) -> Dataset:
-    """Loads a dataset by name, or a graph of one's own by path.
+    """Loads a dataset by name, or a user graph by path.
 
     Args:
         name: A name from `tempergat data list`, or a path: a `.pt` or `.npz` file, or
             a folder with `nodes.csv` and `edges.csv`. Write `./cora` for a folder
             that is called like a dataset.
-        root: Where downloads are kept; the user's cache when left out.
+        root: Folder for downloads; the user's cache when left out.
         split: The number of an official split, or percentages like `"60/20/20"` for a
             split made here. The official split, or the first of them, when left out.
         split_seed: Seed of a split made here.
         sparse: Whether features are a sparse CSR tensor: True, False, or `"auto"`,
             which is sparse below 10 % non-zeros.
-        labelled: Whether a graph of one's own must have labels; False takes it without
-            labels and split, for prediction.
+        labelled: Whether a user graph must have labels; False loads it without labels
+            and split, for prediction.
         progress: Called with file name, bytes done and bytes in all while downloading.
-        **options: What one dataset takes: `directed` for ogbn-arxiv and graphs of
-            one's own, `target` for heterogeneous graphs of one's own, and the
-            parameters of `csbm`.
+        **options: Options of one dataset: `directed` for ogbn-arxiv and user graphs,
+            `target` for heterogeneous user graphs, and the parameters of `csbm`.
 
     Raises:
         UserError: There is no such dataset, an option does not fit it, or its files
-            cannot be had or are not what they should be.
+            are missing or damaged.
     """
+    opened = open_graph(
+        name,
+        root,
+        sparse=sparse,
+        labelled=labelled,
+        use_masks=not isinstance(split, str),
+        progress=progress,
+        options=options,
+    )
+    return opened.choose(split, split_seed)
+
+
+def open_graph(
+    name: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    *,
+    sparse: str | bool = "auto",
+    labelled: bool = True,
+    use_masks: bool = True,
+    progress: Progress | None = None,
+    options: dict[str, Any] | None = None,
+) -> GraphWithSplits:
+    """Reads and hashes a graph, before a split is chosen.
+
+    Args:
+        name: As for `load`.
+        root: As for `load`.
+        sparse: As for `load`.
+        labelled: As for `load`.
+        use_masks: Whether the masks of a user graph are its splits; otherwise a split
+            is made.
+        progress: As for `load`.
+        options: Options of one dataset, as for `load`.
+
+    Raises:
+        UserError: As for `load`.
+    """
+    options = options or {}
     entry = _named_entry(name)
     if entry is None:
-        dataset = load_own(
-            as_path(name),
-            split=split,
-            split_seed=split_seed,
-            labelled=labelled,
-            **_own_options(options),
+        _refuse_unknown("a user graph", options, ("directed", "target"))
+        graph = open_user_graph(
+            as_path(name), labelled=labelled, use_masks=use_masks, **options
         )
-        return _with_layout(dataset, sparse)
-    if entry.reader == "csbm":
-        return _with_layout(_generate(split, split_seed, options), sparse)
-    unknown = sorted(set(options) - set(entry.options))
-    if unknown:
-        raise UserError(
-            f"{entry.name} takes no option {unknown[0]!r}; it takes "
-            + ", ".join(("split", "split_seed", "sparse", *entry.options))
-        )
-    return load_entry(
-        entry, data_root(root), split, split_seed, sparse, progress, options
-    )
+        _set_layout(graph.unsplit, sparse)
+        return graph
+    _refuse_unknown(entry.name, options, entry.options)
+    return open_entry(entry, data_root(root), sparse, progress, options)
 
 
 def _named_entry(name: str | os.PathLike[str]) -> Entry | None:
-    """The entry of a name, or None for a path; a name goes before a path like it."""
-    if not isinstance(name, str) or os.sep in name or Path(name).suffix in OWN_SUFFIXES:
+    """The entry of a name, or None for a path. A name comes before a path like it."""
+    if (
+        not isinstance(name, str)
+        or os.sep in name
+        or Path(name).suffix in USER_SUFFIXES
+    ):
         return None
     try:
         return find_entry(name)
@@ -111,39 +146,13 @@ def _named_entry(name: str | os.PathLike[str]) -> Entry | None:
         raise
 
 
-def _own_options(options: dict[str, Any]) -> dict[str, Any]:
-    unknown = sorted(set(options) - {"directed", "target"})
+def _refuse_unknown(name: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise UserError(
-            f"a graph of one's own takes no option {unknown[0]!r}; it takes split, "
-            "split_seed, sparse, directed, target"
+            f"{name} takes no option {unknown[0]!r}; it takes "
+            + ", ".join(("split", "split_seed", "sparse", *known))
         )
-    return options
-
-
-def _generate(
-    split: int | str | None, split_seed: int | None, options: dict[str, Any]
-) -> Dataset:
-    if split is not None:
-        options = {**options, "split": _made_split("csbm", split)}
-    if split_seed is not None:
-        options = {**options, "split_seed": split_seed}
-    try:
-        return csbm(**options)
-    except TypeError as error:
-        raise UserError(
-            f"csbm: {error}; it takes n, a, b, mu, d, classes, sigma, rho, tau, seed, "
-            "split and split_seed"
-        ) from error
-
-
-def _made_split(name: str, split: int | str) -> str:
-    if isinstance(split, int):
-        raise UserError(
-            f"split is {split}, but {name} has no official splits; give percentages "
-            "like 60/20/20"
-        )
-    return split
 
 
 def load_entry(
@@ -156,41 +165,56 @@ def load_entry(
     options: dict[str, Any] | None = None,
 ) -> Dataset:
     """Loads a dataset of the catalogue; see `load`."""
+    opened = open_entry(entry, root, sparse, progress, options)
+    return opened.choose(split, split_seed)
+
+
+def open_entry(
+    entry: Entry,
+    root: Path,
+    sparse: str | bool = "auto",
+    progress: Progress | None = None,
+    options: dict[str, Any] | None = None,
+) -> GraphWithSplits:
+    """Reads and hashes a dataset of the catalogue, before a split is chosen."""
+    if not entry.files:
+        generated = _generate(entry, options or {})
+        _set_layout(generated.unsplit, sparse)
+        return generated
     graph, source = _read_graph(entry, root, progress, options or {})
-    index, made = _choose_split(entry, split, split_seed)
-    data = to_pyg(graph, entry.target, index or 0)
-    store = data if entry.target is None else data[entry.target]
-    if made is not None:
-        seed = DEFAULT_SPLIT_SEED if split_seed is None else split_seed
-        set_masks(store, make_split(store.y.numpy(), made, seed))
-        described = f"made: {made} with seed {seed}"
-        num_splits = 1
-    else:
-        described = entry.split
-        num_splits = entry.num_splits
-        if num_splits > 1:
-            described += f", number {index}"
-    dataset = Dataset(
+    data = to_pyg(graph, entry.target)
+    unsplit = Dataset(
         name=entry.name,
         data=data,
         target=entry.target,
         num_classes=entry.num_classes,
         metric=entry.metric,
         source=source,
-        fingerprint=fingerprint(data, _known_hashes(graph)),
+        fingerprint="",
         license=entry.license,
-        split=described,
-        num_splits=num_splits,
     )
-    if entry.keep_processed and sparse == "auto":
-        # Large features are dense; looking at their density would read all of them.
-        return dataset
-    return _with_layout(dataset, sparse)
+    hashes = hash_tensors(data, graph.hashes)
+    # Features of processed graphs are dense; measuring that would read all of them.
+    if not (entry.keep_processed and sparse == "auto"):
+        _set_layout(unsplit, sparse)
+    splits = [entry.split] * entry.num_splits
+    if entry.num_splits > 1:
+        splits = [f"{entry.split}, number {at}" for at in range(entry.num_splits)]
+    return GraphWithSplits(
+        unsplit,
+        hashes,
+        splits,
+        partial(official_masks, graph, entry.target),
+        entry.made_split,
+    )
 
 
-def _known_hashes(graph: Graph) -> dict[str, str]:
-    """Hashes of what the split does not change."""
-    return {n: h for n, h in graph.hashes.items() if not n.endswith("_mask")}
+def _generate(entry: Entry, options: dict[str, Any]) -> GraphWithSplits:
+    try:
+        graph = GENERATORS[entry.reader](**options)
+    except TypeError as error:
+        raise UserError(f"{entry.name}: {error}; give its options numbers") from error
+    return replace(graph, unsplit=replace(graph.unsplit, name=entry.name))
 
 
 def _read_graph(
@@ -202,17 +226,17 @@ def _read_graph(
     chosen = [f"-{name}" for name, value in sorted(options.items()) if value]
     folder = root / entry.name / f"processed{''.join(chosen)}"
     source = f"processed in {folder}"
-    graph = open_graph(folder)
+    graph = open_processed(folder)
     if graph is not None:
         return graph, source
     with locked(root / entry.name / ".processed.lock"):
         # Another process may have written it while this one waited.
-        graph = open_graph(folder)
+        graph = open_processed(folder)
         if graph is None:
             graph, _ = _read_raw(entry, root, progress, options)
             with telling_full_disk(folder):
-                write_graph(folder, graph)
-            graph = open_graph(folder)
+                write_processed(folder, graph)
+            graph = open_processed(folder)
     if graph is None:
         raise UserError(
             f"{folder} cannot be read back; check the disk, or move the data root with "
@@ -239,30 +263,10 @@ def _read_raw(
     )
 
 
-def _choose_split(
-    entry: Entry, split: int | str | None, split_seed: int | None
-) -> tuple[int | None, str | None]:
-    """The number of an official split, or the percentages of one to be made."""
-    if isinstance(split, str):
-        return None, split
-    if entry.num_splits == 0:
-        if split is not None:
-            _made_split(entry.name, split)
-        return None, entry.made_split
-    if split is None:
-        # A seed alone chooses among the official splits, so that a study over seeds
-        # goes through all of them.
-        return (split_seed or 0) % entry.num_splits, None
-    if not 0 <= split < entry.num_splits:
-        raise UserError(
-            f"{entry.name} has no split {split}; choose 0 to {entry.num_splits - 1}"
-        )
-    return split, None
-
-
-def _with_layout(dataset: Dataset, sparse: str | bool) -> Dataset:
-    """Sets the layout last, so that it does not change the fingerprint."""
+def _set_layout(dataset: Dataset, sparse: str | bool) -> None:
+    """Sets the layout of the features. Hashes are computed before, so that the layout
+    does not change the fingerprint.
+    """
     for store in dataset.data.node_stores:
         if isinstance(store.get("x"), torch.Tensor):
             store.x = as_layout(store.x, sparse)
-    return dataset

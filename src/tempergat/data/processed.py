@@ -20,7 +20,7 @@ _VERSION = 1
 _INDEX = "graph.json"
 
 
-def write_graph(folder: Path, graph: Graph) -> None:
+def write_processed(folder: Path, graph: Graph) -> None:
     """Writes a graph in place of an older one; the caller holds the lock."""
     staging = folder.with_name(f".{folder.name}")
     shutil.rmtree(staging, ignore_errors=True)
@@ -51,7 +51,7 @@ def write_graph(folder: Path, graph: Graph) -> None:
         raise
 
 
-def open_graph(folder: Path) -> Graph | None:
+def open_processed(folder: Path) -> Graph | None:
     """Opens a processed graph, or returns None where there is no readable one."""
     try:
         index = json.loads((folder / _INDEX).read_text())

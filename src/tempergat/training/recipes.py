@@ -121,7 +121,7 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
 
     Args:
         name_or_path: A dataset's name for the paper's recipe (``cora``), a name with
-            its folder (``paper/cora``), ``csbm``, ``default``, or a path.
+            its folder (``paper/cora``), ``demo``, ``default``, or a path.
 
     Raises:
         UserError: There is no such recipe, or it is not valid.
@@ -183,10 +183,11 @@ def _name_for(graph: object) -> str:
     if not isinstance(graph, str):
         return "default"
     try:
-        name = find_entry(graph).name.replace("_", "-")
+        entry = find_entry(graph)
     except UserError:
         # A path, or a name whose mistake is reported when the graph is loaded.
         return "default"
+    name = (entry.recipe or entry.name).replace("_", "-")
     known = recipe_names()
     return next((r for r in (f"paper/{name}", name) if r in known), "default")
 

@@ -75,7 +75,7 @@ def test_made_split_depends_on_its_seed_alone(tmp_path: Path) -> None:
     masks = torch.stack([default.data[mask] for mask in MASKS])
     assert masks.sum(dim=0).eq(1).all()
     assert masks.sum(dim=1).tolist() == [4590, 1530, 1530]
-    with pytest.raises(UserError, match="no official splits"):
+    with pytest.raises(UserError, match="no numbered splits"):
         load("amazon_photo", tmp_path, split=0)
 
 

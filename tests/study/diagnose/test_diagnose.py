@@ -25,7 +25,7 @@ ByMethod = dict[str, dict[int, float | None]]
 
 
 def quick_recipe() -> Recipe:
-    recipe = load_recipe("csbm")
+    recipe = load_recipe("demo")
     return recipe.model_copy(
         update={
             "attention": recipe.attention.model_copy(update={"epochs": 4}),

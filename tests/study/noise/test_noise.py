@@ -45,7 +45,7 @@ def small_plan(**changes: object) -> NoisePlan:
 
 
 def quick_recipe() -> Recipe:
-    recipe = load_recipe("csbm")
+    recipe = load_recipe("demo")
     return recipe.model_copy(
         update={
             "attention": recipe.attention.model_copy(update={"epochs": 3}),

@@ -50,6 +50,7 @@ class Entry:
         raw_name: Whose raw files these are, where another dataset has the same.
         swapped_files: Files to try where `files` turn out to hold another graph.
         options: Options of `load` this dataset takes beside the common ones.
+        recipe: Recipe it is trained with, where that is not called like the dataset.
         note: What else a user should know.
     """
 
@@ -76,6 +77,7 @@ class Entry:
     raw_name: str = ""
     swapped_files: tuple[RemoteFile, ...] = ()
     options: tuple[str, ...] = ()
+    recipe: str = ""
     note: str = ""
 
     @property
@@ -123,22 +125,34 @@ _oag_entry = partial(
     keep_processed=True,
 )
 _magnn_entry = partial(Entry, split="400 / 400 / the rest")
+_generated_entry = partial(
+    Entry,
+    files=(),
+    folders=(),
+    num_nodes=2000,
+    num_edges=None,
+    num_features=32,
+    num_classes=2,
+    license="generated, no restriction",
+    split="made: 60/20/20",
+    num_splits=0,
+    recipe="demo",
+)
 
 _ENTRIES: tuple[Entry, ...] = (
-    Entry(
+    _generated_entry(
         name="csbm",
         description="contextual stochastic block model, generated",
         reader="csbm",
-        files=(),
-        folders=(),
-        num_nodes=2000,
-        num_edges=None,
-        num_features=32,
-        num_classes=2,
-        license="generated, no restriction",
-        split="made: 60/20/20",
-        num_splits=0,
-        note="sizes are those of the default parameters",
+        options=("n", "a", "b", "mu", "d", "classes", "sigma", "rho", "tau", "seed"),
+        note="sizes are those of the default parameters; trained with the recipe demo",
+    ),
+    _generated_entry(
+        name="demo",
+        description="demonstration: a csbm graph with noisy and lost features",
+        reader="demo",
+        note="csbm with a=10, b=5 and rho=0.3; `tempergat compare` takes it when no "
+        "graph is given",
     ),
     _planetoid_entry(
         name="cora",

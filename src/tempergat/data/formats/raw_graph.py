@@ -9,7 +9,6 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.data.dataset import MASKS
 from tempergat.data.features import csr_tensor
-from tempergat.data.splits import set_masks
 
 # Names of the three arrays that hold the sparse matrix called `x`.
 SPARSE_PARTS = ("indptr", "indices", "values")
@@ -119,8 +118,8 @@ def _sorted_unique(keys: np.ndarray) -> np.ndarray:
     return keys if first.all() else keys[first]
 
 
-def to_pyg(graph: Graph, target: str | None, split: int) -> Data | HeteroData:
-    """Turns arrays into PyG's tensors.
+def to_pyg(graph: Graph, target: str | None) -> Data | HeteroData:
+    """Turns arrays, all but the masks, into PyG's tensors.
 
     Indices become int64, which every PyG operator takes, unless the graph is memory-
     mapped and has over ten million edges: then nothing is copied.
@@ -128,7 +127,6 @@ def to_pyg(graph: Graph, target: str | None, split: int) -> Data | HeteroData:
     Args:
         graph: The arrays.
         target: Node type that is classified; None in a homogeneous graph.
-        split: Which official split becomes the masks.
     """
     data: Data | HeteroData = Data() if target is None else HeteroData()
     edges = [a for name, a in graph.arrays.items() if name.endswith(".edge_index")]
@@ -147,12 +145,15 @@ def to_pyg(graph: Graph, target: str | None, split: int) -> Data | HeteroData:
         indptr, indices, values = (graph.arrays[f"{name}.{p}"] for p in SPARSE_PARTS)
         matrix = csr_tensor(indptr, indices, values, columns)
         _store(data, prefix)[attribute] = matrix
-    prefix = target or ""
-    if f"{prefix}.{MASKS[0]}" in graph.arrays:
-        masks = {name: graph.arrays[f"{prefix}.{name}"] for name in MASKS}
-        chosen = {n: m if m.ndim == 1 else m[split] for n, m in masks.items()}
-        set_masks(_store(data, prefix), chosen)
     return data
+
+
+def official_masks(
+    graph: Graph, target: str | None, number: int
+) -> dict[str, np.ndarray]:
+    """The masks of one of a graph's official splits."""
+    masks = {name: graph.arrays[f"{target or ''}.{name}"] for name in MASKS}
+    return {n: m if m.ndim == 1 else m[number] for n, m in masks.items()}
 
 
 def _store(data: Data | HeteroData, prefix: str) -> Data:

@@ -1,4 +1,4 @@
-"""Graphs of one's own: a folder of tables, an .npz file, or a .pt file.
+"""User graphs: a folder of tables, an .npz file, a .pt file or a PyG object.
 
 A folder holds `nodes.csv` and `edges.csv` (or .parquet). In `nodes`, the column
 `label` is the class (a number from 0 or a word; empty, nan or -1 where unknown), `id`
@@ -34,14 +34,16 @@ from torch_geometric.data.storage import (
 
 from tempergat.base.errors import UserError
 from tempergat.base.system_errors import telling_unreadable
-from tempergat.data.dataset import MASKS, Dataset, fingerprint
+from tempergat.data.dataset import MASKS, Dataset, hash_tensors
 from tempergat.data.features import without_beta_warning
-from tempergat.data.splits import set_masks
+from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.folder import read_folder
-from tempergat.data.user.splits import choose_split
+from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.validate import normalise
 
-OWN_SUFFIXES = (".pt", ".npz")
+USER_SUFFIXES = (".pt", ".npz")
+# Name of a graph that is given as a PyG object, which has no name.
+OBJECT_NAME = "graph"
 
 
 def _plain_dict(_factory: Any) -> dict[Any, Any]:
@@ -65,60 +67,79 @@ _PARTS_OF_GRAPHS: list[Any] = [
 ]
 
 
-def load_own(
-    path: Path,
-    split: int | str | None = None,
-    split_seed: int | None = None,
+def open_user_graph(
+    graph: Path | Data | HeteroData,
+    *,
     directed: bool = True,
     target: str | None = None,
     labelled: bool = True,
-) -> Dataset:
-    """Loads a graph of one's own.
+    use_masks: bool = True,
+) -> GraphWithSplits:
+    """Reads and checks a user graph.
 
     Args:
-        path: A folder of tables, an `.npz` or a `.pt`.
-        split: Percentages of a split to be made, in place of one the graph brings.
-        split_seed: Seed of a split made here.
-        directed: Whether edges are taken as they point; False adds the reverse ones.
+        graph: A folder of tables, an `.npz`, a `.pt`, or a PyG object, which is not
+            changed.
+        directed: Whether edges are kept as they point; False adds the reverse ones.
         target: Node type to classify, where several have labels.
-        labelled: Whether nodes are to have labels and a split; without, the graph
-            needs no labels, and what it has of either is not used.
+        labelled: Whether the graph needs labels. Without, its labels and masks are
+            not used.
+        use_masks: Whether the masks of the graph are its splits; otherwise a split is
+            made.
 
     Raises:
-        UserError: The files are missing, damaged or contradict themselves.
+        UserError: The files are missing or damaged, or the graph contradicts itself.
     """
-    data = read_own(path, labelled=labelled)
-    kind = target_type(path, data, target)
-    num_classes = normalise(path, data, kind, directed, labelled)
-    store = data if kind is None else data[kind]
-    described, num_splits = "none", 1
-    if labelled:
-        described, num_splits = choose_split(path, store, split, split_seed)
+    if isinstance(graph, Path):
+        name, origin, licence = str(graph), str(graph.resolve()), "one's own"
+        data = read_user_graph(graph, labelled=labelled)
     else:
-        empty = np.zeros(len(store.y), dtype=bool)
-        set_masks(store, dict.fromkeys(MASKS, empty))
-    return Dataset(
-        name=str(path),
+        name, origin, licence = OBJECT_NAME, "a PyG object", "one's own"
+        data = _plain_graph(name, graph)
+    kind = target_type(name, data, target)
+    num_classes = normalise(name, data, kind, directed, labelled)
+    unsplit = Dataset(
+        name=name,
         data=data,
         target=kind,
         num_classes=num_classes,
         metric="accuracy",
-        source=str(path.resolve()),
-        fingerprint=fingerprint(data),
-        license="one's own",
-        split=described,
-        num_splits=num_splits,
+        source=origin,
+        fingerprint="",
+        license=licence,
+    )
+    hashes = hash_tensors(data)
+    if not labelled:
+        empty = np.zeros(len(unsplit.store.y), dtype=bool)
+        nobody = dict.fromkeys(MASKS, empty)
+        return GraphWithSplits(unsplit, hashes, ["none"], lambda _: nobody)
+    masks = given_masks(name, unsplit.store) if use_masks else {}
+    numbered = numbered_splits(masks)
+    splits = numbered or ([masks] if masks else [])
+
+    def checked_masks(number: int) -> dict[str, np.ndarray]:
+        check_masks(name, unsplit.store.y, splits[number])
+        return {mask: value.numpy() for mask, value in splits[number].items()}
+
+    words = "given with the graph"
+    described = [f"{words}, number {number}" for number in range(len(numbered))]
+    return GraphWithSplits(
+        unsplit,
+        hashes,
+        described or [words] * len(splits),
+        checked_masks,
+        is_numbered=bool(numbered),
     )
 
 
-def read_own(
+def read_user_graph(
     path: Path, require_finite: bool = True, labelled: bool = True
 ) -> Data | HeteroData:
-    """Reads the files, checking each by itself.
+    """Reads the files of a graph and checks each by itself.
 
     Args:
         path: A folder of tables, an `.npz` or a `.pt`.
-        require_finite: Whether a table may not hold NaN or infinity.
+        require_finite: Whether NaN and infinity in a table are refused.
         labelled: Whether there must be labels.
 
     Raises:
@@ -203,19 +224,30 @@ def _read_pt(path: Path) -> Data | HeteroData:
         raise UserError(
             f"{path} holds a {type(value).__name__}; save a PyG Data or HeteroData"
         )
+    return _plain_graph(str(path), value)
+
+
+def _plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:
+    """A copy of a PyG object with plain tensors in main memory.
+
+    Raises:
+        UserError: The object is broken, or holds tensors that numpy has no array for.
+    """
+    kind = HeteroData if isinstance(graph, HeteroData) else Data
     try:
         # A damaged file may yield an object that lacks its inner parts.
-        data = type(value).from_dict(value.to_dict())
+        data: Data | HeteroData = kind.from_dict(graph.to_dict())
     except Exception as error:
         raise UserError(
-            f"{path} holds a broken {type(value).__name__} ({_first_line(error)}); "
+            f"{source} holds a broken {type(graph).__name__} ({_first_line(error)}); "
             "save it again"
         ) from error
     for store in data.stores:
         for name, tensor in list(store.items()):
             if isinstance(tensor, Tensor):
                 where = "" if store._key is None else f" of {store._key}"
-                store[name] = _plain_tensor(path, name, where, tensor)
+                tensor = tensor.cpu() if tensor.is_cuda else tensor
+                store[name] = _plain_tensor(source, name, where, tensor)
     return data
 
 
@@ -234,7 +266,7 @@ def _loadable_graphs() -> Iterator[None]:
         torch.serialization.add_safe_globals(before)
 
 
-def _plain_tensor(path: Path, name: str, where: str, tensor: Tensor) -> Tensor:
+def _plain_tensor(source: str, name: str, where: str, tensor: Tensor) -> Tensor:
     """A tensor without gradients, of a type and a layout that numpy has too.
 
     Raises:
@@ -244,7 +276,7 @@ def _plain_tensor(path: Path, name: str, where: str, tensor: Tensor) -> Tensor:
     is_sparse = may_be_sparse and tensor.layout == torch.sparse_csr
     if tensor.layout != torch.strided and not is_sparse:
         raise UserError(
-            f"{path}: {name}{where} has layout {tensor.layout}; make it dense"
+            f"{source}: {name}{where} has layout {tensor.layout}; make it dense"
             + (" or sparse CSR" if may_be_sparse else "")
         )
     tensor = tensor.detach()
@@ -256,8 +288,9 @@ def _plain_tensor(path: Path, name: str, where: str, tensor: Tensor) -> Tensor:
         (tensor.values() if is_sparse else tensor).numpy()
     except (TypeError, RuntimeError) as error:
         raise UserError(
-            f"{path}: {name}{where} is a tensor of {tensor.dtype} on {tensor.device}, "
-            "which numpy has no array for; save it as float32 or int64, or leave it out"
+            f"{source}: {name}{where} is a tensor of {tensor.dtype} on "
+            f"{tensor.device}, which numpy has no array for; save it as float32 or "
+            "int64, or leave it out"
         ) from error
     return tensor
 
@@ -278,7 +311,7 @@ def _first_line(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-def target_type(path: Path, data: Data | HeteroData, target: str | None) -> str | None:
+def target_type(source: str, data: Data | HeteroData, target: str | None) -> str | None:
     """The node type to classify; None in a homogeneous graph.
 
     Raises:
@@ -287,7 +320,7 @@ def target_type(path: Path, data: Data | HeteroData, target: str | None) -> str 
     if isinstance(data, Data):
         if target is not None:
             raise UserError(
-                f"target is {target!r}, but {path} has no node types; leave it out"
+                f"target is {target!r}, but {source} has no node types; leave it out"
             )
         return None
     labelled = [kind for kind in data.node_types if "y" in data[kind]]
@@ -297,6 +330,6 @@ def target_type(path: Path, data: Data | HeteroData, target: str | None) -> str 
         return target
     listed = ", ".join(labelled) or "none"
     raise UserError(
-        f"{path}: the node types with labels are {listed}, and target is {target!r}; "
+        f"{source}: the node types with labels are {listed}, and target is {target!r}; "
         "give a y to one type, or choose with target"
     )

@@ -1,4 +1,4 @@
-"""What a graph of one's own holds, and what loading it will do about it."""
+"""Reports what a user graph holds and what loading will do with it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily import h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
-from tempergat.data.user.loading import read_own, target_type
+from tempergat.data.user.loading import read_user_graph, target_type
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.tables import find_table, iter_tables
 from tempergat.data.user.validate import check_features, check_labels, edge_stores
@@ -37,7 +37,7 @@ class Finding:
 
 
 def check_graph(path: Path, target: str | None = None) -> list[Finding]:
-    """Looks at a graph of one's own.
+    """Reports what a user graph holds.
 
     Args:
         path: A folder of tables, an `.npz` or a `.pt`.
@@ -46,12 +46,12 @@ def check_graph(path: Path, target: str | None = None) -> list[Finding]:
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
-    data = read_own(path, require_finite=False)
-    kind = target_type(path, data, target)
+    data = read_user_graph(path, require_finite=False)
+    kind = target_type(str(path), data, target)
     store = data if kind is None else data[kind]
-    num_classes = check_labels(path, store)
-    check_features(path, data)
-    edges = edge_stores(path, data)
+    num_classes = check_labels(str(path), store)
+    check_features(str(path), data)
+    edges = edge_stores(str(path), data)
     findings = [_nodes(data), Finding("classes", num_classes)]
     if kind is not None:
         action = "training takes graphs of one node type only"
@@ -148,7 +148,7 @@ def _labels(labels: np.ndarray, num_classes: int) -> list[Finding]:
 
 
 def _split(path: Path, store: Any) -> list[Finding]:
-    masks = given_masks(path, store)
+    masks = given_masks(str(path), store)
     if not masks:
         made = f"made: {DEFAULT_SPLIT} with seed {DEFAULT_SPLIT_SEED}"
         return [Finding("split", "none given", made)]

@@ -1,6 +1,4 @@
-"""What a graph of one's own must satisfy, and how it is put in order."""
-
-from pathlib import Path
+"""Checks and normalises user graphs."""
 
 import numpy as np
 import torch
@@ -15,16 +13,22 @@ from tempergat.data.formats.raw_graph import symmetrize
 
 
 def normalise(
-    path: Path,
+    source: str,
     data: Data | HeteroData,
     target: str | None,
     directed: bool,
     labelled: bool = True,
 ) -> int:
-    """Checks a graph and puts it in order, in place.
+    """Checks a graph and normalises it in place.
 
-    Repeated edges are merged and edges sorted; features become float32; labels int64,
-    or all unknown where they need not be given.
+    Edges are sorted and repeated ones merged. Features become float32 and labels int64.
+
+    Args:
+        source: Where the graph came from, for errors.
+        data: The graph.
+        target: Node type that is classified; None in a homogeneous graph.
+        directed: Whether edges are kept as they point; False adds the reverse ones.
+        labelled: Whether labels are needed; otherwise every label is set to unknown.
 
     Returns:
         The number of classes.
@@ -35,19 +39,19 @@ def normalise(
     store = data if target is None else data[target]
     num_classes = 0
     if labelled:
-        num_classes = check_labels(path, store)
+        num_classes = check_labels(source, store)
     else:
-        store.y = torch.full((_count(path, data, target),), UNLABELLED)
-    check_features(path, data)
-    _require_finite(path, data)
-    for kind, edges, sizes in edge_stores(path, data):
+        store.y = torch.full((_count(source, data, target),), UNLABELLED)
+    check_features(source, data)
+    _require_finite(source, data)
+    for kind, edges, sizes in edge_stores(source, data):
         _order_edges(edges, max(sizes))
         if directed:
             continue
         described = [name for name in edges.edge_attrs() if name != "edge_index"]
         if (kind is not None and kind[0] != kind[2]) or described:
             raise UserError(
-                f"directed is False, but {path} has "
+                f"directed is False, but {source} has "
                 + (f"the edge attribute {described[0]}" if described else f"{kind}")
                 + "; add the reverse edges with torch_geometric.transforms.ToUndirected"
             )
@@ -73,7 +77,7 @@ def _order_edges(store: BaseStorage, bound: int) -> None:
 EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
 
 
-def edge_stores(path: Path, data: Data | HeteroData) -> list[EdgeStore]:
+def edge_stores(source: str, data: Data | HeteroData) -> list[EdgeStore]:
     """Every edge type with its storage and the number of nodes at either end.
 
     The number of nodes is put on every node type: PyG would else guess it from the
@@ -87,19 +91,19 @@ def edge_stores(path: Path, data: Data | HeteroData) -> list[EdgeStore]:
     if isinstance(data, HeteroData):
         ends = [end for kind in data.edge_types for end in (kind[0], kind[2])]
         for name in {*data.node_types, *ends}:
-            data[name].num_nodes = _count(path, data, name)
+            data[name].num_nodes = _count(source, data, name)
         for kind in data.edge_types:
             sizes = (data[kind[0]].num_nodes, data[kind[2]].num_nodes)
             stores.append((kind, data[kind], sizes))
     else:
-        count = data.num_nodes = _count(path, data, None)
+        count = data.num_nodes = _count(source, data, None)
         stores.append((None, data, (count, count)))
     for kind, store, sizes in stores:
-        _check_edges(path, "" if kind is None else f" of {kind}", store, sizes)
+        _check_edges(source, "" if kind is None else f" of {kind}", store, sizes)
     return stores
 
 
-def _count(path: Path, data: Data | HeteroData, kind: str | None) -> int:
+def _count(source: str, data: Data | HeteroData, kind: str | None) -> int:
     store = data if kind is None else data[kind]
     for name in ("x", "y"):
         value = store.get(name)
@@ -108,43 +112,43 @@ def _count(path: Path, data: Data | HeteroData, kind: str | None) -> int:
     count = store.get("num_nodes")
     if not isinstance(count, int) or count < 0:
         raise UserError(
-            f"{path}: the number of nodes{'' if kind is None else ' of ' + kind} is "
+            f"{source}: the number of nodes{'' if kind is None else ' of ' + kind} is "
             "unknown; set x or num_nodes"
         )
     return count
 
 
 def _check_edges(
-    path: Path, where: str, store: BaseStorage, sizes: tuple[int, int]
+    source: str, where: str, store: BaseStorage, sizes: tuple[int, int]
 ) -> None:
     ends = store.get("edge_index")
     if ends is None:
         raise UserError(
-            f"{path} has no edge_index{where}, only {', '.join(store.keys())}; save "
+            f"{source} has no edge_index{where}, only {', '.join(store.keys())}; save "
             "the edges as an edge_index of shape (2, edges)"
         )
     if not isinstance(ends, Tensor) or ends.dim() != 2 or ends.shape[0] != 2:
         shape = tuple(ends.shape) if isinstance(ends, Tensor) else type(ends).__name__
         raise UserError(
-            f"{path}: edge_index{where} is {shape}; make its shape (2, edges)"
+            f"{source}: edge_index{where} is {shape}; make its shape (2, edges)"
         )
     if ends.is_floating_point() or ends.is_complex() or ends.dtype == torch.bool:
         raise UserError(
-            f"{path}: edge_index{where} has type {ends.dtype}; make it integers"
+            f"{source}: edge_index{where} has type {ends.dtype}; make it integers"
         )
     for row, (values, size) in enumerate(zip(ends, sizes, strict=True)):
         wrong = torch.nonzero((values < 0) | (values >= size))
         if len(wrong):
             position = int(wrong[0])
             raise UserError(
-                f"{path}: edge_index{where}[{row}, {position}] is "
+                f"{source}: edge_index{where}[{row}, {position}] is "
                 f"{int(values[position])}, but there are {size} nodes "
                 f"(0..{size - 1}); add the node or drop the edge"
             )
     store.edge_index = ends.long()
 
 
-def check_labels(path: Path, store: BaseStorage) -> int:
+def check_labels(source: str, store: BaseStorage) -> int:
     """Checks labels and makes them int64, in place.
 
     Returns:
@@ -155,34 +159,34 @@ def check_labels(path: Path, store: BaseStorage) -> int:
     """
     labels = store.get("y")
     if not isinstance(labels, Tensor):
-        raise UserError(f"{path} has no labels y; give every node a class, or -1")
+        raise UserError(f"{source} has no labels y; give every node a class, or -1")
     if labels.dim() == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dim() != 1 or labels.is_complex():
         raise UserError(
-            f"{path}: y has shape {tuple(labels.shape)}; give one class per node"
+            f"{source}: y has shape {tuple(labels.shape)}; give one class per node"
         )
     if labels.is_floating_point():
         whole = torch.where(labels.isnan(), UNLABELLED, labels)
         if not torch.isfinite(whole).all() or (whole != whole.round()).any():
-            raise UserError(f"{path}: y holds fractions; give whole class numbers")
+            raise UserError(f"{source}: y holds fractions; give whole class numbers")
         labels = whole
     labels = labels.long()
     wrong = torch.nonzero((labels < UNLABELLED) | (labels >= len(labels)))
     if len(wrong):
         row = int(wrong[0])
         raise UserError(
-            f"{path}: y[{row}] is {int(labels[row])}, which is out of range; number "
+            f"{source}: y[{row}] is {int(labels[row])}, which is out of range; number "
             "the classes from 0, with -1 for an unknown one"
         )
     num_classes = int(labels.max()) + 1 if len(labels) else 0
     if num_classes < 1:
-        raise UserError(f"{path} has no labelled node; label some nodes")
+        raise UserError(f"{source} has no labelled node; label some nodes")
     store.y = labels
     return num_classes
 
 
-def check_features(path: Path, data: Data | HeteroData) -> None:
+def check_features(source: str, data: Data | HeteroData) -> None:
     """Checks features and makes them float32, in place.
 
     Raises:
@@ -195,17 +199,17 @@ def check_features(path: Path, data: Data | HeteroData) -> None:
         where = "x" if store._key is None else f"x of {store._key}"
         if not isinstance(x, Tensor) or x.dim() != 2 or x.is_complex():
             shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            raise UserError(f"{path}: {where} is {shape}; make it nodes x features")
+            raise UserError(f"{source}: {where} is {shape}; make it nodes x features")
         labels = store.get("y")
         if isinstance(labels, Tensor) and labels.shape[0] != x.shape[0]:
             raise UserError(
-                f"{path}: {where} has {x.shape[0]} rows, but y has {labels.shape[0]}; "
-                "give both one row per node"
+                f"{source}: {where} has {x.shape[0]} rows, but y has "
+                f"{labels.shape[0]}; give both one row per node"
             )
-        store.x = _checked_sparse(path, where, x.float())
+        store.x = _checked_sparse(source, where, x.float())
 
 
-def _checked_sparse(path: Path, where: str, x: Tensor) -> Tensor:
+def _checked_sparse(source: str, where: str, x: Tensor) -> Tensor:
     """Refuses a sparse matrix whose indices would lead outside its arrays."""
     if x.layout != torch.sparse_csr:
         return x
@@ -215,11 +219,11 @@ def _checked_sparse(path: Path, where: str, x: Tensor) -> Tensor:
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise UserError(
-            f"{path}: {where} is a broken sparse matrix ({reason}); save it again"
+            f"{source}: {where} is a broken sparse matrix ({reason}); save it again"
         ) from error
 
 
-def _require_finite(path: Path, data: Data | HeteroData) -> None:
+def _require_finite(source: str, data: Data | HeteroData) -> None:
     for store in data.node_stores:
         x = store.get("x")
         if x is None:
@@ -230,6 +234,6 @@ def _require_finite(path: Path, data: Data | HeteroData) -> None:
         if len(wrong):
             place = ", ".join(str(int(index)) for index in wrong[0])
             raise UserError(
-                f"{path}: {where} holds {float(values[tuple(wrong[0])])} at [{place}]; "
-                "fill or drop values that are not finite"
+                f"{source}: {where} holds {float(values[tuple(wrong[0])])} at "
+                f"[{place}]; fill or drop values that are not finite"
             )

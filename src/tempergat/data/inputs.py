@@ -1,0 +1,156 @@
+"""Accepts a graph in every form a caller may have it in."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+from torch_geometric.data import Data, HeteroData
+
+from tempergat.base.errors import UserError
+from tempergat.data.catalog.entries import CATALOG
+from tempergat.data.dataset import MASKS, Dataset
+from tempergat.data.fetch.download import Progress
+from tempergat.data.loading import open_graph
+from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
+from tempergat.data.user.loading import open_user_graph
+
+GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]
+
+
+def as_dataset(
+    graph: GraphInput,
+    *,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    labelled: bool = True,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Turns a graph in any form a caller may have it in into a dataset.
+
+    Args:
+        graph: A dataset, a PyG `Data` or `HeteroData`, the path of a user graph, or a
+            name from `tempergat data list`. A dataset is returned as it is; a PyG
+            object is not changed.
+        split: The number of a split the graph comes with, or percentages like
+            `"60/20/20"` for a split made here.
+        split_seed: Seed of a split made here, or what chooses among several splits.
+        labelled: Whether a user graph must have labels; False loads it for prediction.
+        progress: Called with file name, bytes done and bytes in all while downloading.
+
+    Returns:
+        The dataset. One from a path is called by the file's or folder's name.
+
+    Raises:
+        UserError: There is no such graph, it cannot be used, or it has a split that
+            `split` or `split_seed` cannot change.
+    """
+    if isinstance(graph, Dataset):
+        _refuse_split(split, split_seed)
+        return graph
+    opened = _open(graph, split, labelled=labelled, progress=progress)
+    dataset = opened.choose(split, split_seed)
+    _refuse_idle_seed(dataset, split_seed)
+    return dataset
+
+
+def load_splits(
+    graph: GraphInput,
+    *,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    max_splits: int | None = None,
+    progress: Progress | None = None,
+) -> dict[int, Dataset]:
+    """Loads a graph with each of its splits.
+
+    The graph is read and hashed once; the datasets share all tensors but the masks.
+
+    Args:
+        graph: As for `as_dataset`.
+        split: As for `as_dataset`; only this split is returned.
+        split_seed: Likewise.
+        max_splits: How many splits are wanted at most; all when left out.
+        progress: Called with file name, bytes done and bytes in all while downloading.
+
+    Returns:
+        Datasets by the number of their split; a split made here is number 0.
+
+    Raises:
+        UserError: There is no such graph, it cannot be used, or one of several splits
+            has no nodes for training, validation or testing.
+    """
+    if isinstance(graph, Dataset):
+        _refuse_split(split, split_seed)
+        return {graph.split_number: graph}
+    opened = _open(graph, split, progress=progress)
+    first = opened.choose(split, split_seed)
+    _refuse_idle_seed(first, split_seed)
+    count = first.num_splits if max_splits is None else max_splits
+    if split is not None or split_seed is not None:
+        count = 1
+    datasets = {first.split_number: first}
+    for number in range(1, min(first.num_splits, count)):
+        datasets[number] = opened.choose(number)
+    if len(datasets) > 1:
+        # Before the first is used, so that no work is lost when a later one fails.
+        for number, dataset in datasets.items():
+            _refuse_empty_parts(number, dataset)
+    return datasets
+
+
+def _open(
+    graph: Data | HeteroData | str | os.PathLike[str],
+    split: int | str | None,
+    *,
+    labelled: bool = True,
+    progress: Progress | None,
+) -> GraphWithSplits:
+    use_masks = not isinstance(split, str)
+    if isinstance(graph, Data | HeteroData):
+        return open_user_graph(graph, labelled=labelled, use_masks=use_masks)
+    if not isinstance(graph, str | os.PathLike):
+        raise UserError(
+            f"the graph is a {type(graph).__name__}; give a dataset, a PyG Data or "
+            "HeteroData, a path or a name (`tempergat data list`)"
+        )
+    if not os.fspath(graph).strip():
+        raise UserError(
+            f"the graph is {graph!r}; give a name (`tempergat data list`) or the path "
+            "of your own graph"
+        )
+    opened = open_graph(
+        graph, labelled=labelled, use_masks=use_masks, progress=progress
+    )
+    if opened.unsplit.name in CATALOG:
+        return opened
+    # The name of the file or folder is short enough for tables. Bytes in it that are
+    # not text are replaced, because neither tables nor the store can hold them.
+    stem = os.fsencode(Path(graph).resolve().stem).decode(errors="replace")
+    return replace(opened, unsplit=replace(opened.unsplit, name=stem))
+
+
+def _refuse_split(split: int | str | None, split_seed: int | None) -> None:
+    if split is not None or split_seed is not None:
+        raise UserError(
+            f"split is {split!r} and split_seed is {split_seed!r}, but a Dataset has "
+            "its split already; leave both out, or load the graph with them"
+        )
+
+
+def _refuse_idle_seed(dataset: Dataset, split_seed: int | None) -> None:
+    is_used = dataset.split.startswith("made") or dataset.num_splits > 1
+    if split_seed is not None and not is_used:
+        raise UserError(
+            f"split_seed is {split_seed}, but {dataset.name} comes with one split; "
+            f"leave it out, or have a split made with split {DEFAULT_SPLIT}"
+        )
+
+
+def _refuse_empty_parts(number: int, dataset: Dataset) -> None:
+    for mask in MASKS:
+        if not dataset.store[mask].any():
+            raise UserError(
+                f"split {number} of {dataset.name} has no nodes in {mask}; fill it, or "
+                "choose another split"
+            )
