@@ -7,10 +7,10 @@ from functools import cache
 import pytest
 from typer.testing import CliRunner
 
-from tempergat.theory import report
-from tempergat.theory.model import MissingNoise
+from tempergat import theory
+from tempergat.theory import Effort, MissingNoise, analyse
 
-TINY = report.Effort(
+TINY = Effort(
     proofs=4000,
     curves=2000,
     gates=2000,
@@ -19,9 +19,6 @@ TINY = report.Effort(
     steps=2,
     learned=(MissingNoise(0.5, 1.0),),
 )
-
-
-analyse = report.analyse
 
 
 @cache
@@ -34,7 +31,7 @@ def analysed():
 def run(monkeypatch):
     from tempergat.cli import app
 
-    monkeypatch.setattr(report, "analyse", lambda effort, progress: analysed())
+    monkeypatch.setattr(theory, "analyse", lambda effort, progress: analysed())
     return lambda *words: CliRunner().invoke(app, ["theory", "--quick", *words])
 
 
@@ -72,7 +69,7 @@ def test_command_refuses_an_output_that_is_a_file_before_working(
 ):
     (tmp_path / "taken").write_text("")
     monkeypatch.setattr(
-        report, "analyse", lambda effort, progress: pytest.fail("it worked first")
+        theory, "analyse", lambda effort, progress: pytest.fail("it worked first")
     )
     result = run("--out", str(tmp_path / "taken"))
     assert result.exit_code != 0
@@ -85,7 +82,7 @@ def test_command_stopped_by_ctrl_c_says_so_and_leaves_no_folder(
     def stopped(effort, progress):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report, "analyse", stopped)
+    monkeypatch.setattr(theory, "analyse", stopped)
     result = run("--out", str(tmp_path / "new"))
     assert result.exit_code == 130
     assert "Stopped; nothing was written." in result.output

@@ -10,7 +10,6 @@ from scipy.stats import norm
 from tempergat.theory.closed_forms import gated_distance, gaussian_distance, logit_gap
 from tempergat.theory.expansion import (
     expansion,
-    first_order_slope,
     gate_advantage,
     gated_logits,
     gaussian_logits,
@@ -64,9 +63,10 @@ def test_first_order_is_the_slope_in_closed_form():
     setting = standard_setting(a=2.5, neighbours=9)
     noise = MissingNoise(0.4, 0.7)
     terms = expansion(setting, ungated_logits(setting, noise))
-    assert terms.limit * terms.first == pytest.approx(
-        first_order_slope(setting, logit_gap(setting, 0.4))
-    )
+    count, mean = setting.degree.counts[0], setting.homophily
+    gap = logit_gap(setting, 0.4)
+    first = (1 - 1 / count) * gap * (1 + mean**2) / (2 * mean)
+    assert terms.first == pytest.approx(first)
 
 
 @pytest.mark.parametrize("tau", [0.1, 1.0, 10.0])

@@ -1,4 +1,4 @@
-"""`tempergat theory`: the paper's two theorems, closed forms beside simulation."""
+"""`tempergat theory`: the paper's two theorems, closed forms and simulation."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tempergat.cli.ui.options import require_writable
 from tempergat.cli.ui.stopping import exit_status
 
 if TYPE_CHECKING:
-    from tempergat.theory.report import Report
+    from tempergat.theory import Report
 
 
 def register(app: typer.Typer) -> None:
@@ -30,13 +30,13 @@ def theory(
         bool, typer.Option("--json", help="Print tables and verdicts as JSON.")
     ] = False,
 ) -> None:
-    """Check both theorems: closed forms, simulation, and what they leave out."""
+    """Check both theorems: closed forms, simulation, and other settings."""
     require_writable(out)
 
     from tempergat.base import replace_non_finite, write_text
     from tempergat.cli.ui.tables import error_console, output_console
-    from tempergat.theory.report import FULL, QUICK, analyse
-    from tempergat.theory.tables import to_csv
+    from tempergat.theory import FULL, QUICK, analyse, to_csv
+    from tempergat.theory.figures import draw_figures
 
     progress = error_console()
     try:
@@ -51,7 +51,7 @@ def theory(
     for name, table in report.tables.items():
         files.append(out / f"{name}.csv")
         write_text(files[-1], to_csv(table))
-    files += _figures(report, out / "figures")
+    files += draw_figures(report.tables, out / "figures")
     if as_json:
         content = {
             "verdicts": report.verdicts,
@@ -67,27 +67,8 @@ def theory(
     console.print(f"wrote {len(files)} files under {out}")
 
 
-def _figures(report: "Report", folder: Path) -> list[Path]:
-    from tempergat.theory import figures as plots_theory
-
-    tables = report.tables
-    drawn = (
-        (plots_theory.temperature_figure, "temperature", "temperature_curves"),
-        (plots_theory.best_temperature_figure, "best_temperature", "best_temperature"),
-        (plots_theory.gate_figure, "gate_tau", "gate_curves"),
-        (plots_theory.gate_rho_figure, "gate_rho", "gate_curves"),
-        (plots_theory.boundary_figure, "gate_boundary", "gate_boundary"),
-        (plots_theory.order_figure, "gain_order", "gain_order"),
-        (plots_theory.scenarios_figure, "scenarios", "temperature_scenarios"),
-    )
-    files: list[Path] = []
-    for draw, name, table in drawn:
-        files += draw(tables[table], folder / name)
-    return files
-
-
 def _print_best(console: Any, report: "Report") -> None:
-    """The best temperature against the noise, the shortest of the tables."""
+    """Prints the best temperature at each noise level."""
     from tempergat.cli.ui.tables import layout
 
     rows = [

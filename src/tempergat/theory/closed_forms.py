@@ -1,7 +1,7 @@
-"""What both theorems say in closed form; the derivations stand in docs/theory.md.
+"""Closed forms of both theorems; docs/theory.md derives them.
 
 Arrays over coordinates follow ``Setting.signal``. "Same" and "other" mean a neighbour
-of the target's class and of the other one; these are for two classes.
+of the target's class and of the other class. The distances are for two classes.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def mean_absolute(shift: FloatArray | float, scale: float) -> FloatArray:
     shift = np.abs(np.asarray(shift, dtype=np.float64))
     if scale == 0:
         return shift
-    # Beyond 40 the density is zero and the error function one, to the last digit.
+    # Above 40 the density is 0 and the error function 1 in double precision.
     ratio = np.minimum(shift, 40 * scale) / scale
     return np.asarray(
         scale * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
@@ -83,11 +83,6 @@ def one_neighbour_snr(setting: Setting) -> float:
     other = (1 - same) / (setting.classes - 1)
     mean, variance = same - other, same + other - (same - other) ** 2
     return float(mean * np.sqrt(2 / variance))
-
-
-def blind_snr(setting: Setting, concentration: float) -> float:
-    """SNR of attention independent of the labels with a given ``E[sum alpha^2]``."""
-    return one_neighbour_snr(setting) / float(np.sqrt(concentration))
 
 
 def gaussian_distance(setting: Setting, noise: GaussianNoise) -> PairMoments:
@@ -155,7 +150,7 @@ def ungated_variance_bound(setting: Setting, noise: MissingNoise) -> float:
 
 
 def _arrays(setting: Setting) -> tuple[FloatArray, FloatArray]:
-    """Weights and absolute signal; distances depend on the signal's size alone."""
+    """Weights and absolute signal; distances do not depend on the signal's sign."""
     if setting.classes != 2:
         raise ValueError(
             f"distances are in closed form for two classes, got {setting.classes}"

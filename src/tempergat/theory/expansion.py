@@ -1,4 +1,4 @@
-"""SNR(T) to second order in 1/T: what temperature and gate do when logits are weak.
+"""SNR(T) to second order in 1/T: effects of temperature and gate on weak logits.
 
 To first order the SNR depends on the noise through the mean logit gap alone. To second
 order it depends on three more numbers, all conditional on the target, because a shift
@@ -17,7 +17,7 @@ from scipy.stats import binom
 from tempergat.theory.closed_forms import mean_absolute, uniform_limit_snr
 from tempergat.theory.model import FloatArray, GaussianNoise, MissingNoise, Setting
 
-# Of one coordinate: the mean gap, its variance over targets, and the variance among
+# For one coordinate: the mean gap, its variance over targets, and the variance among
 # same-class and among other-class neighbours of one target.
 _Coordinate = tuple[float, float, float, float]
 
@@ -131,20 +131,12 @@ def expansion(setting: Setting, logits: LogitMoments) -> Expansion:
     )
 
 
-def first_order_slope(setting: Setting, gap: float) -> float:
-    """``d SNR / d(1/T)`` at uniform attention, for a mean logit gap."""
-    count, mean = setting.degree.counts[0], setting.homophily
-    return (
-        uniform_limit_snr(setting) * (1 - 1 / count) * gap * (1 + mean**2) / (2 * mean)
-    )
-
-
 def weak_logit_best_temperature(setting: Setting, noise: GaussianNoise) -> float:
     """The maximum of the second-order SNR; exact as sigma goes to infinity.
 
     The gap falls as 1/sigma and the variance among neighbours grows as sigma^2, so the
-    best temperature grows as sigma^3, ever further above the logits' own scale.
-    Infinite where the second order does not bend the curve down, or under heterophily.
+    best temperature grows as sigma^3, faster than the scale of the logits. Infinite
+    where the second-order coefficient is not negative, or under heterophily.
     """
     terms = expansion(setting, gaussian_logits(setting, noise))
     if terms.first <= 0 or terms.second >= 0:
@@ -221,7 +213,7 @@ def _ungated_coordinate(signal: float, noise: MissingNoise) -> _Coordinate:
     away = float(mean_absolute(signal, tau))
     gap = 2 * seen**2 * signal
     squared_gap = seen * (2 * seen * signal) ** 2
-    squared_gap += lost * seen**2 * _squared_sway(signal, tau)
+    squared_gap += lost * seen**2 * _squared_random_gap(signal, tau)
     second_same = 2 * lost * seen * signal**2 + 2 * lost * tau**2
     second_other = second_same + 4 * seen**2 * signal**2
     # The squared conditional means, target coordinate seen, then lost.
@@ -236,10 +228,11 @@ def _ungated_coordinate(signal: float, noise: MissingNoise) -> _Coordinate:
     )
 
 
-def _squared_sway(signal: float, tau: float) -> float:
+def _squared_random_gap(signal: float, tau: float) -> float:
     """``E(|x + mu| - |x - mu|)^2`` for ``x ~ N(0, tau^2)``.
 
-    The gap that a lost target coordinate makes by chance: zero on average, never zero.
+    The gap that the fill-in value of a lost target coordinate causes by chance. Its
+    mean is zero, its square is not.
     """
     if tau == 0:
         return 0.0

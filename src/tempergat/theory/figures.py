@@ -1,4 +1,4 @@
-"""Figures of the analysis behind the theorems, one function each, from its tables."""
+"""Figures of the theory, drawn from the tables of its report."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,12 +19,37 @@ from tempergat.base.figures import (
 Row = Mapping[str, Any]
 
 
+def draw_figures(tables: Mapping[str, Sequence[Row]], folder: Path) -> list[Path]:
+    """Draws every figure of a report.
+
+    Args:
+        tables: The tables of the report, by name.
+        folder: Where the figures go.
+
+    Returns:
+        The files written.
+    """
+    drawn = (
+        (temperature_figure, "temperature", "temperature_curves"),
+        (best_temperature_figure, "best_temperature", "best_temperature"),
+        (gate_figure, "gate_tau", "gate_curves"),
+        (gate_rho_figure, "gate_rho", "gate_curves"),
+        (boundary_figure, "gate_boundary", "gate_boundary"),
+        (order_figure, "gain_order", "gain_order"),
+        (scenarios_figure, "scenarios", "temperature_scenarios"),
+    )
+    files: list[Path] = []
+    for draw, name, table in drawn:
+        files += draw(tables[table], folder / name)
+    return files
+
+
 def temperature_figure(curves: Sequence[Row], stem: Path) -> tuple[Path, Path]:
     """SNR against temperature, one curve per noise level (Theorem 1)."""
     with style():
         figure = new_figure(6.4, 4.2)
         axes = figure.add_subplot()
-        chosen = _spread([*dict.fromkeys(row["sigma"] for row in curves)], 5)
+        chosen = _evenly_chosen([*dict.fromkeys(row["sigma"] for row in curves)], 5)
         for look, sigma in zip(_looks(), chosen, strict=False):
             rows = [row for row in curves if row["sigma"] == sigma]
             _band(axes, rows, "temperature", "snr", look, f"sigma = {sigma:g}")
@@ -42,7 +67,7 @@ def temperature_figure(curves: Sequence[Row], stem: Path) -> tuple[Path, Path]:
 
 
 def best_temperature_figure(best: Sequence[Row], stem: Path) -> tuple[Path, Path]:
-    """The best temperature against the noise, and what T = 1 keeps of its SNR."""
+    """The best temperature against the noise, and the share of its SNR at T = 1."""
     sigma = [row["sigma"] for row in best]
     with style():
         figure = new_figure(7.6, 3.4)
@@ -222,7 +247,7 @@ def scenarios_figure(
         return save_figure(figure, stem)
 
 
-# Beyond it the variance is hardly more than rounding.
+# Above this the variance is little more than rounding error.
 _MOST = 1000.0
 
 _VARIANTS = {
@@ -233,7 +258,7 @@ _VARIANTS = {
 
 
 def _look(number: int) -> dict[str, Any]:
-    """Colour, line and marker; markers alone tell up to eight curves apart in grey."""
+    """Colour, line and marker of a curve; the markers differ for up to eight curves."""
     return {
         "color": COLOURS[-1 - number % len(COLOURS)],
         "linestyle": LINE_STYLES[(number + number // 5) % len(LINE_STYLES)],
@@ -250,14 +275,14 @@ def _looks() -> Iterator[dict[str, Any]]:
 
 
 def _plain_ticks(axes: Any) -> None:
-    """Numbers like 0.6 and 20 on a logarithmic axis that spans little."""
+    """Writes ticks like 0.6 and 20 on a logarithmic axis with a small range."""
     axis = axes.yaxis
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
 
-def _spread(values: Sequence[float], count: int) -> list[float]:
+def _evenly_chosen(values: Sequence[float], count: int) -> list[float]:
     """About ``count`` values, evenly from the first to the last."""
     places = np.linspace(0, len(values) - 1, min(count, len(values)))
     return [values[int(place)] for place in places.round()]
@@ -271,7 +296,7 @@ def _band(
     look: Mapping[str, Any],
     label: str,
 ) -> None:
-    """A curve inside its interval."""
+    """A curve with its interval as a band."""
     x = [row[x_name] for row in rows]
     axes.plot(x, [row[y_name] for row in rows], label=label, **look)
     axes.fill_between(

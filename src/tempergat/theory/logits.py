@@ -1,7 +1,7 @@
 """Moments of the logits by simulation: two neighbours of each class per target.
 
 Two neighbours of one target share its noise. The product of their distances separates
-what the target contributes, and the softmax cancels, from what tells neighbours apart.
+the target's part of the variance, which the softmax cancels, from the neighbours' part.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class LogitSample:
         return self._means[..., OTHER if other else SAME]
 
     def variance(self, other: bool) -> Estimate:
-        """Its variance, over targets and neighbours."""
+        """Variance of the distance, over targets and neighbours."""
         means = self._means
         square = means[..., OTHER_SQUARED if other else SAME_SQUARED]
         return square - means[..., OTHER if other else SAME].square()
@@ -73,8 +73,8 @@ def simulate_logits(
     """Draw targets with two neighbours of each of two classes.
 
     Args:
-        setting: The neighbourhood before noise; its degree and intensities play no
-            part.
+        setting: The neighbourhood before noise; its degree and intensities are not
+            used.
         noises: Noises of one kind.
         targets: Number of targets, rounded up to whole chunks of 2000.
         seed: Seed of the random numbers.
@@ -88,7 +88,8 @@ def simulate_logits(
         drawn = Chunk(setting, labels, random, masks=masks, messages=False)
         return np.stack(
             [
-                # The third variant, the gate after attention, has the first's logits.
+                # The third variant, the gate after attention, has the logits of the
+                # first.
                 np.stack(
                     [_sums(case.distance) for case in drawn.attended(noise)[:2]], axis=1
                 )

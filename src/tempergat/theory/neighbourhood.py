@@ -1,7 +1,7 @@
 """A chunk of simulated targets with their neighbours' labels, distances and messages.
 
-Arrays are laid out ``[neighbours, targets]``: sums over neighbours are then additions
-of whole rows. Features exist one coordinate at a time.
+Arrays have the shape ``[neighbours, targets]``, so a sum over neighbours adds whole
+rows. Features are made one coordinate at a time, which saves memory.
 """
 
 from collections.abc import Callable
@@ -22,16 +22,17 @@ BLOCK = 500
 CHUNK = 4 * BLOCK
 GAUSSIAN_VARIANTS = ("plain",)
 MISSING_VARIANTS = ("ungated", "gate_first", "post_gate")
+UNGATED, GATE_FIRST, POST_GATE = range(3)
 
 
 @dataclass(frozen=True)
 class Attended:
-    """What one variant of the layer attends by and what it aggregates.
+    """The distances that give one variant's attention, and what it aggregates.
 
     Args:
         distance: Weighted distance of each neighbour to its target.
         message: Each neighbour's features along the line between the class means.
-        own_message: The same of the target itself.
+        own_message: The message of the target itself.
     """
 
     distance: Single
@@ -40,7 +41,7 @@ class Attended:
 
 
 def variants_of(noise: Noise) -> tuple[str, ...]:
-    """The variants of attention that are told apart under a noise."""
+    """The variants of attention that are simulated under a noise."""
     if isinstance(noise, GaussianNoise):
         return GAUSSIAN_VARIANTS
     return MISSING_VARIANTS
@@ -109,9 +110,9 @@ class Chunk:
         Args:
             setting: The neighbourhood before noise.
             labels: Labels of the neighbours.
-            random: Where the numbers come from.
+            random: The random generator.
             masks: Whether coordinates can be missing.
-            messages: Whether messages are wanted; they are zero otherwise.
+            messages: Whether to compute messages; otherwise they are zero.
         """
         self.labels = labels
         self.messages = messages
@@ -168,11 +169,11 @@ class Chunk:
             if self.messages:
                 self._add_message(ungated, position, feature, own)
                 self._add_message(first, position, gated, own_gated)
-                # This gate is the target's and acts on what it has aggregated.
+                # This gate belongs to the target and acts on the aggregated features.
                 self._add_message(after, position, feature * own_observed, own_gated)
             self._add_distance(ungated, position, feature, own)
             self._add_distance(first, position, gated, own_gated)
-        # A gate after attention leaves the logits as they are without a gate.
+        # A gate after attention does not change the logits.
         after = Attended(ungated.distance, after.message, after.own_message)
         return [ungated, first, after]
 

@@ -1,4 +1,4 @@
-"""The whole analysis: every table of the command, and what they come to."""
+"""The whole analysis: every table of `tempergat theory`, and a summary of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ QUICK = Effort(
 
 @dataclass(frozen=True)
 class Report:
-    """Tables by name, and the lines that sum them up."""
+    """Tables by name, and the lines that summarise them."""
 
     tables: dict[str, Table]
     verdicts: list[str]
@@ -87,13 +87,13 @@ def analyse(
     threads: int = 2,
     progress: Callable[[str], None] = lambda part: None,
 ) -> Report:
-    """Run every part of the analysis.
+    """Runs every part of the analysis.
 
     Args:
         effort: How many targets each part simulates, and how much is trained.
         seed: Seed of the random numbers.
         threads: Worker threads.
-        progress: Told the name of each part as it begins.
+        progress: Called with the name of each part before it runs.
     """
     setting = standard_setting()
     tables: dict[str, Table] = {}
@@ -178,7 +178,7 @@ def analyse(
 
 
 def verdicts(tables: dict[str, Table]) -> list[str]:
-    """What the tables come to, one line each."""
+    """A summary of the tables, one line each."""
     return [
         _proof_verdict(tables["proof_steps"]),
         _one_verdict(tables["best_temperature"]),

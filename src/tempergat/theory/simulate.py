@@ -1,8 +1,8 @@
 """SNR(T) by simulation, with and without gates.
 
 Only targets of the first class are drawn. Exchanging the first two classes mirrors
-every distribution here (both noises are symmetric), so the second class's score is the
-first one's with the sign turned, and SNR = sqrt(2) mean / standard deviation.
+every distribution here, because both noises are symmetric. So the score of the second
+class is that of the first with the sign flipped: SNR = sqrt(2) mean / std.
 """
 
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ from tempergat.theory.neighbourhood import (
     variants_of,
 )
 
-# Beyond it a variance cannot be told from rounding, and the SNR is given as infinite.
-RESOLVED = 1e6
+# Above this the variance is only rounding error, and the SNR is given as infinite.
+LARGEST_SNR = 1e6
 
 SCORE, SCORE_SQUARED, CONCENTRATION, READOUT, READOUT_SQUARED = range(5)
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """Sums over blocks of targets, from which every estimate and interval follows.
+    """Sums over blocks of targets; all estimates and intervals come from these.
 
     ``sums`` is ``[blocks, noises, variants, temperatures, statistics]``. The score is
     ``R = sum alpha y``, the concentration ``sum alpha^2``, and the readout the layer's
@@ -74,10 +74,10 @@ class Simulation:
 
     def _ratio(self, first: int, second: int) -> Estimate:
         def ratio(means: FloatArray) -> FloatArray:
-            spread = np.maximum(means[..., second] - means[..., first] ** 2, 0.0)
+            variance = np.maximum(means[..., second] - means[..., first] ** 2, 0.0)
             with np.errstate(divide="ignore"):
-                size = means[..., first] * np.sqrt(2 / spread)
-            return np.where(np.abs(size) > RESOLVED, np.copysign(np.inf, size), size)
+                size = means[..., first] * np.sqrt(2 / variance)
+            return np.where(np.abs(size) > LARGEST_SNR, np.copysign(np.inf, size), size)
 
         means = self._means
         return Estimate(ratio(means.value), ratio(means.replicates))
@@ -104,7 +104,7 @@ def simulate(
         temperatures: Softmax temperatures; ``inf`` is uniform attention.
         targets: Number of targets, rounded up to whole chunks of 2000.
         seed: Seed of the random numbers.
-        readout: Whether the readout is wanted; it is zero otherwise.
+        readout: Whether to compute the readout; otherwise it is zero.
         threads: Worker threads.
     """
     if min(temperatures) <= 0:
@@ -140,7 +140,7 @@ def simulate(
 
 
 class _Scorer:
-    """Softmax attention over one chunk, and what it does to labels and features."""
+    """Softmax attention over one chunk, and the labels and features it averages."""
 
     def __init__(self, present: Mask, label_score: Single, self_loop: bool) -> None:
         self.absent = None if present.all() else ~present
@@ -152,8 +152,8 @@ class _Scorer:
         distance = case.distance
         if self.absent is not None:
             distance = np.where(self.absent, np.float32(np.inf), distance)
-        # The largest exponent is zero, so that no softmax overflows. A target is at
-        # distance zero of itself, which no neighbour undercuts.
+        # The largest exponent is zero, so that the softmax does not overflow. With a
+        # self-loop the target itself is the nearest, at distance zero.
         nearest = np.float32(0) if self.self_loop else distance.min(axis=0)
         logit = nearest - distance
         own = np.full(CHUNK, float(self.self_loop), np.float32)
@@ -172,7 +172,7 @@ class _Scorer:
             np.exp(share, out=share)
         total = share.sum(axis=0) + own
         score = ((share * self.label_score).sum(axis=0) + own) / total
-        # Where attention is nearly sure the variance is lost in single squares.
+        # Near one-hot attention, squares in single precision would lose the variance.
         precise = score.astype(np.float64)
         squares = (share * share).sum(axis=0) + own * own
         readout = (share * case.message).sum(axis=0) + own * case.own_message

@@ -1,4 +1,4 @@
-"""Tables of results: rows that share their columns, and how estimates become rows."""
+"""Tables of results: lists of rows with the same columns, written as CSV."""
 
 import csv
 import io

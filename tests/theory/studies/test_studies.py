@@ -1,9 +1,10 @@
-"""The tables of both theorems and of what lies beyond them."""
+"""The tables of both theorems and of settings outside them."""
 
 import math
 
 import numpy as np
 import pytest
+import torch
 
 from tempergat.theory.model import MissingNoise, standard_setting
 from tempergat.theory.studies.beyond import (
@@ -12,6 +13,7 @@ from tempergat.theory.studies.beyond import (
     temperature_scenarios,
 )
 from tempergat.theory.studies.gate import gain_order, gate_boundary, gate_curves
+from tempergat.theory.studies.learned import VARIANTS, sample_graph, train
 from tempergat.theory.studies.temperature import temperature_study
 from tempergat.theory.tables import to_csv
 
@@ -96,3 +98,13 @@ def test_percentiles_of_an_unseen_boundary_reach_zero():
     assert row["tau_star_low"] == 0.0
     assert row["tau_star_high"] > row["tau_star_weak_logit"]
     assert np.isfinite(row["tau_star_weak_logit"])
+
+
+def test_training_a_layer_leaves_the_random_generators_of_the_caller_alone(monkeypatch):
+    # `torch.manual_seed` seeds the generators of CUDA devices as well.
+    monkeypatch.setattr(torch, "manual_seed", lambda seed: pytest.fail("seeds CUDA"))
+    before = torch.get_rng_state()
+    noise = MissingNoise(0.5, 1.0)
+    data = sample_graph(SETTING, noise, nodes=40, seed=0)
+    train(SETTING, data, VARIANTS[2], seed=3, steps=1)
+    assert torch.equal(torch.get_rng_state(), before)

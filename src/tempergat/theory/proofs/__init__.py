@@ -1,1 +1,1 @@
-"""Every step of both proofs, checked against simulation."""
+"""The steps of the proofs of both theorems, checked against simulation."""

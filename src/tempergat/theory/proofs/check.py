@@ -1,9 +1,9 @@
-"""Every step of both proofs against simulation, as one table.
+"""Checks of proof steps against simulation.
 
-A step is an equality (tested at 99.9 %, Holm over all equalities), a bound (never
-crossed, beyond what rounding and chance allow), a limit (approached step by step) or an
-order (differences on common random numbers). A limit or an order that the sample is too
-small to see is "within noise", neither held nor failed.
+A step is an equality (tested at 99.9 %, Holm over all equalities), a bound (not crossed
+by more than rounding and chance allow), a limit (each value is closer to it than the
+one before) or an order (differences on common random numbers). Where the sample is too
+small to decide a limit or an order, the verdict is "within noise".
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ class Step:
 
     Args:
         theorem: 1 or 2.
-        step: Where it stands in the proof.
+        step: Its number in the proof.
         claim: The statement.
-        at: Where it was checked.
+        at: The parameters it was checked with.
         kind: equality, bound, limit or order.
-        expected: What the statement says.
+        expected: The value in the statement.
         seen: The simulated value.
         low: Lower end of its 99.9 % interval.
-        high: Upper end.
-        p_value: Of the equality; one for the other kinds.
+        high: Upper end of it.
+        p_value: The p-value of an equality; 1 for the other kinds.
         verdict: holds, fails or within noise.
     """
 
@@ -55,14 +55,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Place:
-    """The part of a step that several checks share."""
+    """A statement of a proof, checked with several parameters."""
 
     theorem: int
     step: str
     claim: str
 
     def equal(self, at: str, seen: Estimate, expected: float) -> Step:
-        """The estimate equals a closed form; judged together with all others."""
+        """The estimate equals a closed form; `judged` gives the verdict."""
         p_value = float(seen.p_values(expected))
         return self._step(at, "equality", seen, expected, p_value, HOLDS)
 
@@ -130,7 +130,7 @@ def normal_interval(seen: Estimate) -> tuple[float, float]:
 
 
 def judged(steps: Sequence[Step]) -> list[Step]:
-    """Judge all equalities together: Holm at 99.9 %."""
+    """Judges all equalities together: Holm at 99.9 %."""
     places = [n for n, step in enumerate(steps) if step.kind == "equality"]
     adjusted = holm([steps[n].p_value for n in places])
     result = list(steps)
@@ -144,5 +144,5 @@ def judged(steps: Sequence[Step]) -> list[Step]:
 
 
 def table_of(steps: Sequence[Step]) -> Table:
-    """Steps as rows; the p-values are Holm's."""
+    """Steps as rows; the p-values are those after Holm's correction."""
     return [step.row() for step in steps]

@@ -20,10 +20,9 @@ from tempergat.theory.expansion import (
 )
 from tempergat.theory.logits import LogitSample, simulate_logits
 from tempergat.theory.model import MissingNoise, Setting
-from tempergat.theory.neighbourhood import BLOCK
+from tempergat.theory.neighbourhood import BLOCK, GATE_FIRST, UNGATED
 from tempergat.theory.proofs.check import Place, Step
 from tempergat.theory.simulate import simulate
-from tempergat.theory.studies.gate import GATE_FIRST, UNGATED
 
 RHOS = (0.2, 0.5, 0.8)
 TAUS = (0.1, 0.5, 2.0)
@@ -113,7 +112,7 @@ def _normal_steps(setting: Setting, targets: int, seed: int) -> list[Step]:
 def _neighbour_steps(
     setting: Setting, noise: MissingNoise, at: str, sample: LogitSample, place: int
 ) -> list[Step]:
-    """Moments given the target, which the paper's proof needs and leaves out."""
+    """Moments given the target, which the paper's proof needs but does not state."""
     steps: list[Step] = []
     exact = (ungated_logits(setting, noise), gated_logits(setting, noise))
     for variant, label in enumerate(("ungated", "oracle gate")):
@@ -134,7 +133,7 @@ def _neighbour_steps(
 
 
 def _weak_steps(setting: Setting, targets: int, seed: int, threads: int) -> list[Step]:
-    """The expansion of the softmax and what it leaves of the conclusion."""
+    """The expansion of the softmax, and the conclusion that follows from it."""
     steps = _expansion_steps(setting, seed)
     rho = 0.5
     size = float(np.max(np.abs(setting.signal)))
@@ -161,7 +160,7 @@ def _weak_steps(setting: Setting, targets: int, seed: int, threads: int) -> list
             )
         )
         place = Place(2, "2.11", "the oracle gate raises the SNR at large tau")
-        # At the last temperature the gain is below what a sample resolves.
+        # At the last temperature the gain is smaller than the sampling error.
         steps += [
             place.above(f"{at} {name}", gain[level, n])
             for n, name in enumerate(names[:-1])

@@ -114,7 +114,7 @@ def _blind_steps(
     seed: int,
     threads: int,
 ) -> list[Step]:
-    """Attention without any class signal: the limit itself, not the way to it."""
+    """Attention without any class signal: the limit of infinite noise itself."""
     silent = replace(setting, signal=(0.0,) * len(setting.signal))
     simulation = simulate(
         silent,

@@ -1,1 +1,1 @@
-"""Both theorems in numbers, beyond their assumptions, and in real layers."""
+"""Simulations and trained layers: one module per table of the analysis."""

@@ -1,17 +1,17 @@
-"""What both theorems leave out: random degrees, self-loops, classes, heterophily."""
+"""Outside the assumptions: random degrees, self-loops, more classes, heterophily."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tempergat.theory.closed_forms import one_neighbour_snr, uniform_limit_snr
 from tempergat.theory.model import Degree, GaussianNoise, MissingNoise, Setting
+from tempergat.theory.neighbourhood import GATE_FIRST, UNGATED
 from tempergat.theory.simulate import simulate
-from tempergat.theory.studies.gate import GATE_FIRST, UNGATED
 from tempergat.theory.tables import Row, Table, estimated
 
 
 def scenarios(base: Setting) -> Mapping[str, Setting]:
-    """The paper's setting and its departures, all with about the same mean degree."""
+    """The paper's setting, and settings that break one of its assumptions each."""
     mean = base.degree.counts[0]
     return {
         "paper": base,
@@ -38,8 +38,8 @@ def temperature_scenarios(
 ) -> Table:
     """SNR(T) of labels and features under Gaussian noise, for every scenario.
 
-    Under heterophily the SNR is negative where attention is even and its size is what
-    counts, so the table has both.
+    Under heterophily the SNR is negative where attention is uniform, and only its
+    absolute value matters. So the table has both.
     """
     table: Table = []
     for name, setting in settings.items():

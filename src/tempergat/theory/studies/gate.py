@@ -7,12 +7,11 @@ import numpy as np
 from tempergat.stats import Estimate
 from tempergat.theory.expansion import gate_advantage, weak_logit_boundary
 from tempergat.theory.model import FloatArray, MissingNoise, Setting
+from tempergat.theory.neighbourhood import GATE_FIRST, UNGATED
 from tempergat.theory.simulate import simulate
 from tempergat.theory.tables import Row, Table, estimated
 
-UNGATED, GATE_FIRST, POST_GATE = range(3)
-
-# The boundary is looked for at these multiples of its weak-logit value.
+# The boundary is searched at these multiples of its weak-logit value.
 BOUNDARY_MULTIPLES = tuple(float(2**power) for power in np.arange(-2.5, 2.6, 0.5))
 
 
@@ -26,7 +25,7 @@ def gate_curves(
     seed: int,
     threads: int = 2,
 ) -> Table:
-    """SNR without a gate, with the oracle gate before and with it after attention.
+    """SNR without a gate, and with the oracle gate before or after attention.
 
     Args:
         setting: The neighbourhood before noise.
@@ -101,7 +100,7 @@ def gate_boundary(
         for place, temperature in enumerate(temperatures):
             gain = snr[:, GATE_FIRST, place] - snr[:, UNGATED, place]
             row: Row = {"rho": rho, "temperature": temperature}
-            row |= estimated("tau_star", _crossing(gain, np.asarray(taus)))
+            row |= estimated("tau_star", _zero_crossing(gain, np.asarray(taus)))
             table.append(row | {"tau_star_weak_logit": weak})
     return table
 
@@ -115,7 +114,7 @@ def gain_order(
     seed: int,
     threads: int = 2,
 ) -> Table:
-    """How fast the gate's gain vanishes as T grows, beside its closed form.
+    """How fast the gate's gain goes to zero as T grows, and its closed form.
 
     The gain times T goes to zero: at first order in 1/T both SNRs agree. The gain times
     T^2 goes to a constant that grows as tau^2.
@@ -140,11 +139,11 @@ def gain_order(
     return table
 
 
-def _crossing(gain: Estimate, taus: FloatArray) -> Estimate:
-    """The largest ``tau`` at which the gain turns positive, linear in log tau.
+def _zero_crossing(gain: Estimate, taus: FloatArray) -> Estimate:
+    """The largest ``tau`` where the gain becomes positive, linear in log tau.
 
-    Zero if the gain is positive from the smallest ``tau`` on, infinite if it is
-    negative at the largest.
+    Zero if the gain never changes from negative to positive, infinite if it is negative
+    at the largest ``tau``.
     """
 
     def root(curve: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""The paper's weights in a real layer, beside the formula they stand for."""
+"""A real layer with the paper's weights, compared with the paper's formula."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,8 +13,8 @@ from tempergat.theory.tables import Table
 
 Gate = Literal["first", "post"] | None
 
-# The sigmoid of this is one, and of its negative zero, in double precision.
-SHUT = 1e3
+# In double precision the sigmoid of this is 1, and that of its negative is 0.
+SATURATED = 1e3
 
 
 def paper_layer(
@@ -26,16 +26,16 @@ def paper_layer(
 ) -> TemperGATv2Conv:
     """A double-precision layer whose logits are the weighted l1 distance.
 
-    An oracle's input is the features followed by the masks of what was observed: the
-    projections read the features alone, and the gate the masks, so that it is one where
-    a coordinate was observed and zero where it was lost. Otherwise the input is the
-    features, and a gate starts as PyTorch's linear layers do.
+    The input of a layer with an oracle gate is the features followed by the masks of
+    observed coordinates. Its projections read only the features and its gate only the
+    masks: the gate is 1 where a coordinate was observed and 0 where it was lost. The
+    input of other layers is the features, and their gates start like `nn.Linear`.
 
     Args:
         setting: Gives the weights of the distance.
         temperature: The softmax temperature, or "layer" for a learnable one.
-        gate: Where the gate stands.
-        oracle: Whether the gate knows what was observed.
+        gate: Whether there is a gate, and before ("first") or after attention.
+        oracle: Whether the gate is given the masks.
     """
     width = len(setting.weights)
     layer: TemperGATv2Conv = TemperGATv2Conv(
@@ -54,16 +54,16 @@ def paper_layer(
         layer.att.fill_(-1 / (1 - layer.negative_slope))
         if oracle and gate is not None:
             layer.lin_gate.weight.zero_()
-            layer.lin_gate.weight[:width, width:].fill_diagonal_(2 * SHUT)
-            layer.lin_gate.weight[width:, width:].fill_diagonal_(2 * SHUT)
-            layer.lin_gate.bias.fill_(-SHUT)
+            layer.lin_gate.weight[:width, width:].fill_diagonal_(2 * SATURATED)
+            layer.lin_gate.weight[width:, width:].fill_diagonal_(2 * SATURATED)
+            layer.lin_gate.bias.fill_(-SATURATED)
     return layer
 
 
 def direct_attention(
     setting: Setting, features: Tensor, edge_index: Tensor, temperature: float
 ) -> Tensor:
-    """The softmax of the negative weighted l1 distance, straight from the formula."""
+    """The softmax of the negative weighted l1 distance, written out."""
     weights = torch.tensor(setting.weights, dtype=features.dtype)
     source, target = edge_index
     logit = -((features[target] - features[source]).abs() @ weights) / temperature
@@ -77,8 +77,8 @@ def layer_check(
 ) -> Table:
     """Largest difference between a real layer's attention and the formula's.
 
-    Without a gate and with the gate after attention the formula takes the features as
-    they are; with the oracle gate first it takes them with lost coordinates at zero.
+    The formula takes the features; for the oracle gate before attention, lost
+    coordinates are set to zero first.
     """
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(9,)))
     width = len(setting.weights)

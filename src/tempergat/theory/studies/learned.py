@@ -1,8 +1,8 @@
-"""A learned gate and temperature against the oracle: real layers, trained on graphs.
+"""Trains real layers on graphs, and compares the learned gate with the oracle.
 
-All layers start from the paper's weights. Except in the free variants the projections
-and the attention vector stay there, so that only temperature, gate and classifier
-learn and the logits remain the weighted l1 distance.
+All layers start from the paper's weights. The projections and the attention vector stay
+fixed, except in the free variants. Then only temperature, gate and classifier learn,
+and the logits remain the weighted l1 distance.
 """
 
 import copy
@@ -29,14 +29,14 @@ GRID = tuple(2.0 ** (half / 2) for half in range(-6, 17))
 
 @dataclass(frozen=True)
 class Variant:
-    """What a layer learns.
+    """Which parameters a layer learns.
 
     Args:
         name: Its name in the tables.
-        learns_temperature: Otherwise T = 1.
-        gate: Where the gate stands.
-        oracle: Whether the gate is given what was observed.
-        free: Whether projections and attention vector learn too.
+        learns_temperature: Whether T is learned; otherwise T = 1.
+        gate: Whether there is a gate, and before or after attention.
+        oracle: Whether the gate is given the masks of observed coordinates.
+        free: Whether projections and attention vector are learned too.
     """
 
     name: str
@@ -89,23 +89,23 @@ def learned_study(
     steps: int,
     progress: Callable[[str], None] = lambda part: None,
 ) -> Table:
-    """Train every variant on the same graphs.
+    """Trains every variant on the same graphs.
 
     Args:
-        setting: Signal, weights and intensities; degrees are the graph's own, with the
-            setting's degree as their mean.
-        noises: What befalls the features.
+        setting: Signal, weights and intensities; its degree is the mean degree of the
+            graphs.
+        noises: The noise on the features.
         nodes: Nodes of each graph.
         seeds: One graph and one initialisation each.
         steps: Training steps.
-        progress: Told what is being trained.
+        progress: Called with a description of each graph before training on it.
 
     Returns:
         Means over seeds with 95 % t-intervals.
     """
     table: Table = []
     for noise in noises:
-        # Without lost coordinates the oracle's gate is open everywhere.
+        # Without lost coordinates the oracle's gate is 1 everywhere.
         lossy = isinstance(noise, MissingNoise)
         variants = [variant for variant in VARIANTS if lossy or not variant.oracle]
         runs: dict[str, list[Outcome]] = {variant.name: [] for variant in variants}
@@ -132,7 +132,7 @@ def learned_study(
 def train(
     setting: Setting, data: Data, variant: Variant, seed: int, steps: int
 ) -> Outcome:
-    """Train one variant and test it as it was at its least validation loss."""
+    """Trains one variant and tests it at its lowest validation loss."""
     with seeded_weights(seed):
         layer = paper_layer(
             setting,
@@ -145,21 +145,21 @@ def train(
         learns = name.startswith("lin_gate") and not variant.oracle
         parameter.requires_grad_(learns or name == "theta" or variant.free)
     inputs, labels = _inputs(data, variant.oracle), data.y
-    optimiser = torch.optim.Adam(
+    optimizer = torch.optim.Adam(
         [p for p in model.parameters() if p.requires_grad], lr=LEARNING_RATE
     )
-    least, kept = float("inf"), model.state_dict()
+    lowest, best_state = float("inf"), model.state_dict()
     for _ in range(steps):
         losses = F.cross_entropy(
             model(inputs, data.edge_index), labels, reduction="none"
         )
         validation = float(losses[data.val_mask].detach().mean())
-        if validation < least:
-            least, kept = validation, copy.deepcopy(model.state_dict())
-        optimiser.zero_grad()
+        if validation < lowest:
+            lowest, best_state = validation, copy.deepcopy(model.state_dict())
+        optimizer.zero_grad()
         torch.autograd.backward(losses[data.train_mask].mean())
-        optimiser.step()
-    model.load_state_dict(kept)
+        optimizer.step()
+    model.load_state_dict(best_state)
     with torch.no_grad():
         right = model(inputs, data.edge_index).argmax(dim=1) == labels
         return Outcome(
@@ -185,7 +185,7 @@ def label_snr(layer: TemperGATv2Conv, inputs: Tensor, data: Data) -> float:
 
 
 def best_temperature(setting: Setting, data: Data, oracle: bool) -> float:
-    """The temperature of highest label SNR on a graph, logits being the paper's."""
+    """The temperature with the highest label SNR, for the paper's logits."""
     gate: Gate = "first" if oracle else None
     inputs = _inputs(data, oracle)
     with torch.no_grad():

@@ -12,7 +12,7 @@ from tempergat.theory.model import FloatArray, GaussianNoise, Setting
 from tempergat.theory.simulate import simulate
 from tempergat.theory.tables import Table, estimated
 
-# T = 1 counts as good where it keeps this share of the best temperature's SNR.
+# T = 1 counts as good where its SNR is this share of the best temperature's.
 GOOD_SHARE = 0.95
 
 
@@ -38,7 +38,7 @@ def temperature_study(
     Args:
         setting: The neighbourhood before noise.
         sigmas: Noise levels.
-        temperatures: Rising temperatures, 1 among them.
+        temperatures: Temperatures in rising order; 1 must be one of them.
         targets: Number of targets.
         seed: Seed of the random numbers.
         threads: Worker threads.
@@ -77,7 +77,7 @@ def temperature_study(
 
 
 def _peak(curve: Estimate, positions: FloatArray) -> tuple[Estimate, Estimate]:
-    """Where a sampled curve is highest, and how high, through its three top points."""
+    """Position and height of a curve's maximum, by a parabola through three points."""
     place, height = _parabola(curve.value[None], positions)
     places, heights = _parabola(curve.replicates, positions)
     return (
