@@ -27,10 +27,10 @@ THREE = ("--methods", "gcn,gat,temp_gated")
 def test_the_table_and_the_files_come_out(
     command: Command, graph: Path, recipe: Path
 ) -> None:
-    ended = command("compare", graph, "--recipe", recipe, "--runs", 3, *THREE)
+    ended = command("compare", graph, "--recipe", recipe, "--runs", 5, *THREE)
     assert ended.status == 0
     for method in ("gcn", "gat", "temp_gated"):
-        row = rf"^{method} +\d+\.\d\d ± \d+\.\d\d +\d+\.\d\d to \d+\.\d\d +3 "
+        row = rf"^{method} +\d+\.\d\d ± \d+\.\d\d +\d+\.\d\d to \d+\.\d\d +5 "
         assert re.search(row, ended.out, re.MULTILINE), ended.out
     assert re.search(r"^temp_gated .* (within noise|better|worse)$", ended.out, re.M)
     assert "picture  tempergat-out/graph.png" in ended.out

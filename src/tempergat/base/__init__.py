@@ -4,6 +4,7 @@
 it loads matplotlib.
 """
 
+from tempergat.base.csv_files import csv_text
 from tempergat.base.errors import UserError
 from tempergat.base.files import file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
@@ -16,12 +17,16 @@ from tempergat.base.system_errors import (
     telling_unreadable,
 )
 from tempergat.base.validation import first_validation_error, suggest, validated
+from tempergat.base.words import counted, duration
 from tempergat.base.yaml_files import read_yaml
 
 __all__ = [
     "GroupLocks",
     "UserError",
+    "counted",
+    "csv_text",
     "did_you_mean",
+    "duration",
     "file_stem",
     "first_validation_error",
     "is_of_system",

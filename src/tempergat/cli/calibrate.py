@@ -112,7 +112,7 @@ def calibration(
 
 
 def _progress_lines(console: "Console", name: str) -> "Callable[[Progress], None]":
-    from tempergat.cli.ui.progress import duration
+    from tempergat.base import duration
 
     started = time.monotonic()
 

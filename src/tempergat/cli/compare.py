@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, counted
 from tempergat.cli.graphs import DEMONSTRATION, load_splits
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
@@ -20,7 +20,6 @@ from tempergat.cli.ui.options import (
     Split,
     SplitSeed,
     checked_method,
-    counted,
     describe,
     parse_device,
     parse_methods,
@@ -245,7 +244,7 @@ class _Comparison:
 
     def _show(self) -> bool:
         """Write and print the result; return whether a run failed."""
-        from tempergat.study.report.tables import write_result
+        from tempergat.study.report import write_result
 
         result = self._result()
         files = write_result(result, self._out, self._plan.baseline)
@@ -267,7 +266,7 @@ class _Comparison:
 
     def _print(self, result: "DatasetResult", files: Sequence[Path]) -> None:
         from tempergat.cli.ui.tables import print_table
-        from tempergat.study.report.tables import as_json, result_table
+        from tempergat.study.report import as_json, result_table
 
         if self._as_json:
             done = sum(r.summary.runs + r.summary.failed for r in result.results)

@@ -61,7 +61,7 @@ def diagnose(
     Methods are judged on validation nodes; test nodes play no part. Nothing is
     recommended: see docs/diagnose.md for why. To choose a method, use compare.
     """
-    from tempergat.cli.ui.progress import duration
+    from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
     from tempergat.study.diagnose import screening as study
     from tempergat.study.engine.store import Store
@@ -105,7 +105,7 @@ def diagnose(
 
 def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
     from tempergat.cli.ui.tables import print_table
-    from tempergat.study.report.tables import Table, mean_and_std, p_value, signed
+    from tempergat.study.report import Table, mean_and_std, p_value, signed
 
     for line in _measured(found):
         console.print(line)

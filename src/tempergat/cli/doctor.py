@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.ui.options import counted
+from tempergat.base import counted
 
 if TYPE_CHECKING:
     import torch

@@ -19,7 +19,7 @@ def methods(
     """The methods and what they are made of."""
     from tempergat.cli.ui.tables import output_console, print_table
     from tempergat.nn.methods import METHODS
-    from tempergat.study.report.tables import Table
+    from tempergat.study.report import Table
 
     if as_json:
         listed = [{"method": name, **row._asdict()} for name, row in METHODS.items()]

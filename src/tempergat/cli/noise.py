@@ -165,7 +165,7 @@ def _train(
     device: Any,
     console: "Console | None",
 ) -> "list[NoiseRow]":
-    from tempergat.cli.ui.progress import duration
+    from tempergat.base import duration
     from tempergat.study.noise.runs import run_noise
 
     if console is not None:

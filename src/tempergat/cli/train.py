@@ -122,7 +122,7 @@ def predict(
     alphabetical order.
     """
     from tempergat.base import files as atomic
-    from tempergat.study.report.tables import csv_text
+    from tempergat.base.csv_files import csv_text
     from tempergat.training import predict as predict_classes
 
     require_writable(out.parent)
@@ -251,7 +251,7 @@ def _tracker(
 def _epoch_display(
     console: "Console | None", epochs: int
 ) -> Iterator[Callable[[int], None] | None]:
-    from tempergat.cli.ui.progress import duration
+    from tempergat.base import duration
 
     if console is None:
         yield None

@@ -113,7 +113,7 @@ def tuned(
     as_json: JSON = False,
 ) -> None:
     """Write docs/tuned.md: the searched settings and their test scores."""
-    from tempergat.study.report.tables import as_json as result_json
+    from tempergat.study.report import as_json as result_json
     from tempergat.study.tuning.tuned_page import reproduce_tuned
 
     found, page = reproduce_tuned(results, docs)

@@ -1,4 +1,4 @@
-"""What the runs on one dataset come to, method by method, in percent."""
+"""The result of one dataset: each method's scores in percent, and comparisons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ class MethodResult:
     """One method's runs on one dataset.
 
     Attributes:
-        summary: Of the finished runs' scores.
+        summary: Mean, deviation and interval of the finished runs' scores.
         scores: The finished runs' scores by seed.
-        comparison: With the method's baseline; None for the baseline itself.
+        comparison: The method against its baseline; None for a baseline itself.
         selected: Learned values at the selected epoch, averaged over finished runs.
-        last: Learned values at the last epoch, likewise.
-        failures: Each failed run, in words.
-        time_s: All runs' time together.
+        last: Learned values at the last epoch, averaged over finished runs.
+        failures: A line for each failed run.
+        time_s: Total time of all runs.
     """
 
     method: str
@@ -45,8 +45,7 @@ class DatasetResult:
         selection: The rule that chose each run's epoch.
         pairing: What the comparisons' pairs share.
         splits: How many splits the runs are on.
-        results: In the order of the methods asked for; those without runs are left
-            out.
+        results: One for each method that has runs, in the order given.
     """
 
     dataset: str
@@ -65,11 +64,6 @@ class DatasetResult:
         return tuple(result.method for result in self.results)
 
 
-def default_baseline(methods: Sequence[str]) -> str:
-    """The method others are compared with unless told: gat, or else the first."""
-    return "gat" if "gat" in methods else methods[0]
-
-
 def dataset_result(
     runs: Sequence[Run],
     methods: Sequence[str],
@@ -82,13 +76,14 @@ def dataset_result(
     Args:
         runs: Runs on one dataset, one configuration per method; on one split, or on
             several in turn.
-        methods: The methods wanted, in the order wanted.
-        against: The one baseline, or each compared method's own.
-        metric: What the scores are.
+        methods: The methods to report, in this order.
+        against: The baseline of all methods, or the baseline of each.
+        metric: The metric of the scores.
         selection: Which rule's scores to use.
 
     Raises:
-        UserError: The runs are of several datasets or configurations.
+        UserError: The runs come from several datasets, or a method's runs have several
+            configurations.
     """
     by_method = {
         method: sorted(
@@ -134,7 +129,7 @@ def _check_comparable(
     if len(data) > len({split for _, split, _ in data}):
         names = sorted({(dataset, print_) for dataset, _, print_ in data})
         seen = ", ".join(f"{dataset} ({print_[:8]})" for dataset, print_ in names)
-        raise UserError(f"these runs are of {len(names)} datasets: {seen}; choose one")
+        raise UserError(f"the runs come from {len(names)} datasets: {seen}; choose one")
     for method, found in by_method.items():
         hashes = sorted({run.config_hash for run in found})
         if len(hashes) > 1:
@@ -153,7 +148,7 @@ def _pair_scores(
 ) -> dict[int, float | None]:
     """Scores in percent by seed; by split, where there are several, their means.
 
-    Runs of one split share its luck, so they count as one observation together.
+    Runs on one split are not independent, so together they count as one observation.
     """
     if not by_split:
         return {run.seed: _score(run, selection) for run in runs}
@@ -199,7 +194,7 @@ def _failure(run: Run) -> str:
 
 
 def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
-    """Of the runs; where several share a split, with the interval of the splits."""
+    """The summary of the runs; with several splits, the interval is over splits."""
     of_runs, of_splits = (
         summarise([score for score in scores.values() if score is not None], failed)
         for scores in (

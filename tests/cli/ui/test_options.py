@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tempergat.base import duration
 from tempergat.base.errors import UserError
 from tempergat.cli.ui.options import require_writable, resume_command
-from tempergat.cli.ui.progress import duration
 
 
 @pytest.mark.parametrize(

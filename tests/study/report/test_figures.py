@@ -13,7 +13,7 @@ from tempergat.stats import average_ranks
 from tempergat.study.noise import figures as plots_noise
 from tempergat.study.noise.trends import Series
 from tempergat.study.report import figures as plots
-from tempergat.study.report.tables import write_figure
+from tempergat.study.report import write_figure
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.theory import figures as plots_theory
 from tests.support.made_up_runs import METHODS, failed_run, study
@@ -56,13 +56,7 @@ def test_a_users_settings_do_not_change_a_figure(
 def test_the_scores_figure_shows_every_run_and_names_failures(
     result: DatasetResult,
 ) -> None:
-    figure = plots.scores_figure(
-        "cora",
-        "accuracy",
-        {r.method: list(r.scores.values()) for r in result.results},
-        {r.method: r.summary for r in result.results},
-        "gat",
-    )
+    figure = plots.result_figure(result, "gat")
     (axes,) = figure.axes
     assert sum(len(points.get_offsets()) for points in axes.collections) == 66
     labels = [label.get_text() for label in axes.get_yticklabels()]

@@ -11,12 +11,14 @@ import pytest
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
 from tempergat.study.engine.run import LayerRecord
-from tempergat.study.report.tables import (
+from tempergat.study.report import (
     Table,
     as_csv,
+    as_html,
     as_json,
     as_latex,
     as_markdown,
+    as_text,
     p_value,
     result_table,
     signed,
@@ -169,3 +171,49 @@ def test_the_table_says_how_many_splits_the_runs_are_on(runs: int, words: str) -
     assert words in result_table(result).notes[-1]
     assert as_json(result)["splits"] == 3
     assert next(csv.DictReader(io.StringIO(as_csv(result))))["splits"] == "3"
+
+
+def intervals(result: DatasetResult) -> list[str]:
+    table = result_table(result)
+    return [row[table.columns.index("95 % interval")] for row in table.rows]
+
+
+def test_fewer_than_five_runs_have_no_interval() -> None:
+    for runs, has_interval in ((4, False), (5, True)):
+        scores = study("cora", {"gat": 80.0}, range(runs))
+        (interval,) = intervals(dataset_result(scores, METHODS, "gat"))
+        assert (interval != "-") == has_interval
+
+
+def test_an_interval_ends_where_scores_do() -> None:
+    runs = [run("gat", s, test) for s, test in enumerate((0.02, 1.0, 0.02, 1.0, 1.0))]
+    result = dataset_result(runs, METHODS, "gat")
+    assert intervals(result) == ["0.00 to 100.00"]
+    low, high = result["gat"].summary.low, result["gat"].summary.high
+    assert low is not None
+    assert high is not None
+    assert low < 0.0
+    assert high > 100.0
+    assert as_json(result)["results"][0]["low"] == low
+
+
+def test_runs_on_few_splits_have_no_interval() -> None:
+    runs = [run("gat", seed, 0.5 + seed / 100, split=seed % 3) for seed in range(12)]
+    assert intervals(dataset_result(runs, METHODS, "gat")) == ["-"]
+
+
+def test_html_escapes_names() -> None:
+    table = Table("<b>", ("a & b",), (("<script>",),), ("1 < 2",))
+    text = as_html(table)
+    assert "<script>" not in text
+    assert "<caption>&lt;b&gt;</caption>" in text
+    assert "<th>a &amp; b</th>" in text
+    assert "<p>1 &lt; 2</p>" in text
+
+
+def test_plain_text_lines_up_its_columns(result: DatasetResult) -> None:
+    title, heading, rule, *rows = as_text(result_table(result)).splitlines()[:6]
+    assert title.startswith("cora: test accuracy")
+    assert set(rule) == {"-"}
+    start = heading.index("verdict")
+    assert [row[start:] for row in rows] == ["worse", "baseline", "better"]

@@ -116,11 +116,6 @@ def parse_split(text: str | None) -> int | str | None:
     return int(text) if text.isascii() and text.isdigit() else text
 
 
-def counted(number: int, word: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
 def parse_device(name: str) -> "torch.device":
     """The device of a name; the first CUDA device for `auto`, where there is one.
 

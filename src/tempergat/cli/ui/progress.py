@@ -8,12 +8,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from tempergat.cli.ui.options import counted
+from tempergat.base import counted, duration
 from tempergat.cli.ui.tables import layout
 from tempergat.stats import Summary, summarise
 from tempergat.study.engine.run import Run
 from tempergat.study.engine.sweep import Progress
-from tempergat.study.report.tables import mean_and_std, percent
+from tempergat.study.report import mean_and_std, percent
 
 _COLUMNS = ("method", "score", "95 % interval", "runs", "")
 _BAR_WIDTH = 40
@@ -215,16 +215,6 @@ class _LiveTable(_Silence):
             f"{done}/{self._tally.runs}",
             state,
         )
-
-
-def duration(seconds: float) -> str:
-    """A time in words: `45 s`, `3 min 20 s`, `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _counted(progress: Progress) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from tempergat.study.report.tables import Table
+from tempergat.study.report import Table
 
 # Left out first where a terminal is too narrow; the written tables have them all.
 _DISPENSABLE = ("d", "runs", "p", "95 % interval")

@@ -20,8 +20,7 @@ from tempergat.study.diagnose.validation import (
     is_generated,
     read_rows,
 )
-from tempergat.study.report.markdown import filled
-from tempergat.study.report.tables import markdown_rows, p_value
+from tempergat.study.report import filled, markdown_rows, p_value
 
 _PICK = "the pick"
 # The choices that the pick has to beat, named beforehand.

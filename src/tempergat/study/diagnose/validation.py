@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from tempergat.base import files
+from tempergat.base.csv_files import csv_text
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm
 from tempergat.stats import compare_to_baseline
 from tempergat.study.diagnose.screening import SCREENED, Screening, diagnose
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, sweep
-from tempergat.study.report.tables import csv_text
 from tempergat.training import Recipe
 
 VALIDATION_CSV = "diagnose/validation.csv"

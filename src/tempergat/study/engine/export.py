@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tempergat.base.csv_files import csv_text
 from tempergat.base.errors import UserError
 from tempergat.study.engine.merge import Merged, configs_path, merge_rows
 from tempergat.study.engine.run import LayerRecord, Run, Scores
 from tempergat.study.engine.store import Store
-from tempergat.study.report.tables import csv_text
 from tempergat.training import SELECTION_RULES
 
 _PARTS = ("epoch", "train", "val", "test")

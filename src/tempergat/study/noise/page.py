@@ -17,8 +17,7 @@ from tempergat.study.noise.trends import (
     against_backbone,
     series_of,
 )
-from tempergat.study.report.markdown import filled
-from tempergat.study.report.tables import markdown_rows, p_value, signed
+from tempergat.study.report import filled, markdown_rows, p_value, signed
 
 # Part of the study where its files can be had.
 _WHEN_PRESENT = "ogbn-arxiv"

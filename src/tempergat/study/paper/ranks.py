@@ -18,7 +18,7 @@ from tempergat.study.paper.numbers import (
     read_paper,
 )
 from tempergat.study.report import figures as plots
-from tempergat.study.report.tables import markdown_rows, p_value, percent, signed
+from tempergat.study.report import markdown_rows, p_value, percent, signed
 from tempergat.study.results import dataset_result
 
 _TABLES = {"homogeneous": HOMOGENEOUS, "heterogeneous": HETEROGENEOUS}

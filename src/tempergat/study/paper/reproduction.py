@@ -11,7 +11,7 @@ from tempergat.stats import ALPHA
 from tempergat.study.engine.export import read_runs
 from tempergat.study.paper.claims import Claim, DatasetReproduction, reproduce_dataset
 from tempergat.study.paper.numbers import HOMOGENEOUS, read_paper
-from tempergat.study.report.tables import (
+from tempergat.study.report import (
     as_json,
     markdown_rows,
     mean_and_std,

@@ -1,1 +1,45 @@
 """Tables, figures and Markdown of results."""
+
+from tempergat.study.report.figures import ranks_figure, result_figure
+from tempergat.study.report.files import write_figure, write_result
+from tempergat.study.report.formats import (
+    aligned,
+    as_html,
+    as_latex,
+    as_markdown,
+    as_text,
+    markdown_rows,
+)
+from tempergat.study.report.markdown import filled
+from tempergat.study.report.records import as_csv, as_json, as_rows
+from tempergat.study.report.tables import Table, interval_text, result_table
+from tempergat.study.report.words import (
+    mean_and_std,
+    p_value,
+    percent,
+    signed,
+)
+
+__all__ = [
+    "Table",
+    "aligned",
+    "as_csv",
+    "as_html",
+    "as_json",
+    "as_latex",
+    "as_markdown",
+    "as_rows",
+    "as_text",
+    "filled",
+    "interval_text",
+    "markdown_rows",
+    "mean_and_std",
+    "p_value",
+    "percent",
+    "ranks_figure",
+    "result_figure",
+    "result_table",
+    "signed",
+    "write_figure",
+    "write_result",
+]

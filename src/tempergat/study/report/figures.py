@@ -1,6 +1,5 @@
 """Figures of a study: scores with their intervals, and average ranks."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from tempergat.base.figures import new_figure, style
-from tempergat.nn.methods import METHODS
+from tempergat.nn import METHODS
 from tempergat.stats import RankTable, Summary
+from tempergat.study.report.tables import shown_interval
+from tempergat.study.results import METRIC_NAMES, DatasetResult
 
 _BACKBONE_LOOK = {
     "gcn": ("#8C8C8C", "s"),
@@ -17,49 +18,47 @@ _BACKBONE_LOOK = {
     "gatv2": ("#0072B2", "^"),
     "mlp": ("#009E73", "D"),
 }
+_USER_METHOD_LOOK = ("#CC79A7", "P")
+# Letters of a name that fit above a figure.
+_LONGEST_TITLE = 50
 
 
-def scores_figure(
-    title: str,
-    axis_label: str,
-    scores: Mapping[str, Sequence[float]],
-    summaries: Mapping[str, Summary],
-    baseline: str | None = None,
-) -> Figure:
+def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
     """Every method's runs as points, its mean and 95 % interval on top.
 
     Args:
-        title: Above the figure.
-        axis_label: Of the score, with its unit.
-        scores: The finished runs' scores of each method, in the order drawn.
-        summaries: The same methods' summaries.
+        result: The result of one dataset.
         baseline: The method whose mean is drawn as a line across.
     """
     with style():
-        figure = new_figure(6.4, 0.8 + 0.32 * max(len(scores), 3))
+        figure = new_figure(6.4, 0.8 + 0.32 * max(len(result.results), 3))
         axes = figure.add_subplot()
-        for row, (method, values) in enumerate(scores.items()):
-            colour, marker = _BACKBONE_LOOK[METHODS[method].backbone]
+        for row, method in enumerate(result.results):
+            colour, marker = _look(method.method)
+            values = list(method.scores.values())
             axes.scatter(
                 values,
-                row + _spread(len(values)),
+                row + _row_offsets(len(values)),
                 s=9,
                 color=colour,
                 alpha=0.5,
                 linewidths=0,
             )
-            _draw_interval(axes, row, summaries[method], marker)
-        _draw_baseline(axes, baseline, summaries)
+            _draw_mean(axes, row, method.summary, result.splits, marker)
+        if baseline in result.methods:
+            _draw_baseline(axes, result[baseline].summary)
         labels = [
-            f"{method} ({summaries[method].failed} failed)"
-            if summaries[method].failed
-            else method
-            for method in scores
+            f"{method.method} ({method.summary.failed} failed)"
+            if method.summary.failed
+            else method.method
+            for method in result.results
         ]
         axes.set_yticks(range(len(labels)), labels=labels)
         axes.set_ylim(len(labels) - 0.5, -0.5)
-        axes.set_xlabel(f"{axis_label}; bar: 95 % interval of the mean")
-        axes.set_title(title)
+        axes.set_xlabel(
+            f"test {METRIC_NAMES[result.metric]} (%); bar: 95 % interval of the mean"
+        )
+        axes.set_title(f"{_title(result.dataset)}, {_runs_in_words(result)}")
     return figure
 
 
@@ -117,27 +116,48 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
 
 
 def indistinct_groups(table: RankTable) -> list[tuple[float, float]]:
-    """The widest stretches of average ranks within the critical difference."""
+    """The widest ranges of average ranks within the critical difference."""
     ranks = sorted(table.average.values())
-    stretches: list[tuple[float, float]] = []
+    ranges: list[tuple[float, float]] = []
     for start in ranks:
         end = max(r for r in ranks if r - start <= table.critical_difference)
-        if end > start and not any(a <= start and end <= b for a, b in stretches):
-            stretches.append((start, end))
-    return stretches
+        if end > start and not any(a <= start and end <= b for a, b in ranges):
+            ranges.append((start, end))
+    return ranges
 
 
-def _spread(count: int) -> NDArray[np.float64]:
-    """Heights that keep a row's points apart: the golden ratio's multiples."""
+def _row_offsets(count: int) -> NDArray[np.float64]:
+    """Heights that keep the points of a row apart: multiples of the golden ratio."""
     steps = np.arange(count, dtype=np.float64)
     return (steps * 0.6180339887 % 1.0 - 0.5) * 0.6
 
 
-def _draw_interval(axes: Any, row: int, summary: Summary, marker: str) -> None:
+def _look(method: str) -> tuple[str, str]:
+    """The colour and the marker of a method."""
+    if method not in METHODS:
+        return _USER_METHOD_LOOK
+    return _BACKBONE_LOOK[METHODS[method].backbone]
+
+
+def _title(name: str) -> str:
+    """A dataset's name as a title: shortened, and without formulas."""
+    short = name if len(name) <= _LONGEST_TITLE else f"{name[: _LONGEST_TITLE - 1]}…"
+    return short.replace("$", r"\$")
+
+
+def _runs_in_words(result: DatasetResult) -> str:
+    counts = sorted({r.summary.runs for r in result.results})
+    if len(counts) == 1:
+        return f"{counts[0]} runs each"
+    return f"{counts[0]} to {counts[-1]} runs each"
+
+
+def _draw_mean(axes: Any, row: int, summary: Summary, splits: int, marker: str) -> None:
     if summary.mean is None:
         return
-    if summary.low is not None and summary.high is not None:
-        axes.plot([summary.low, summary.high], [row, row], color="black", linewidth=3)
+    interval = shown_interval(summary, splits)
+    if interval is not None:
+        axes.plot(interval, [row, row], color="black", linewidth=3)
     axes.plot(
         summary.mean,
         row,
@@ -148,18 +168,11 @@ def _draw_interval(axes: Any, row: int, summary: Summary, marker: str) -> None:
     )
 
 
-def _draw_baseline(
-    axes: Any, baseline: str | None, summaries: Mapping[str, Summary]
-) -> None:
-    if baseline is None or summaries[baseline].mean is None:
-        return
-    axes.axvline(
-        summaries[baseline].mean,
-        color="#606060",
-        linestyle="--",
-        linewidth=0.8,
-        zorder=0,
-    )
+def _draw_baseline(axes: Any, summary: Summary) -> None:
+    if summary.mean is not None:
+        axes.axvline(
+            summary.mean, color="#606060", linestyle="--", linewidth=0.8, zorder=0
+        )
 
 
 def _draw_critical_difference(axes: Any, width: float, start: float) -> None:
@@ -178,7 +191,7 @@ def _draw_critical_difference(axes: Any, width: float, start: float) -> None:
 def _draw_rank(
     axes: Any, method: str, rank: float, depth: float, label_x: float, on_left: bool
 ) -> None:
-    colour, marker = _BACKBONE_LOOK[METHODS[method].backbone]
+    colour, marker = _look(method)
     axes.plot([rank, rank, label_x], [0, depth, depth], color="#707070", linewidth=0.7)
     axes.plot(rank, 0, marker=marker, markersize=5, color=colour, clip_on=False)
     axes.text(

@@ -1,37 +1,38 @@
-"""Markdown made by a program, in lines as long as those written by hand."""
+"""Line breaks in generated Markdown."""
 
 import textwrap
 
 WIDTH = 88
-# Tables, headings, pictures and code stay as they are.
-_KEPT = ("|", "#", "!", "    ")
+# Tables, headings, pictures and code are not wrapped.
+_UNWRAPPED = ("|", "#", "!", "    ")
 
 
 def filled(text: str) -> str:
-    """Breaks the lines of paragraphs and of lists anew.
+    """Wraps paragraphs and list items at 88 characters.
 
     Args:
-        text: Markdown; a list item starts with "- " and goes on indented by two.
+        text: Markdown; a list item starts with "- ", its further lines are indented
+            by two spaces.
     """
     return "\n".join(_filled_block(block) for block in _blocks(text))
 
 
 def _blocks(text: str) -> list[list[str]]:
-    """Lines that are broken together: a paragraph, a list item, or one kept line."""
+    """Lines that are wrapped together: a paragraph, a list item, or one line alone."""
     blocks: list[list[str]] = []
-    goes_on = False
+    continues = False
     for line in text.split("\n"):
-        alone = not line or line.startswith(_KEPT)
-        if goes_on and not alone and not line.startswith("- "):
+        alone = not line or line.startswith(_UNWRAPPED)
+        if continues and not alone and not line.startswith("- "):
             blocks[-1].append(line)
         else:
             blocks.append([line])
-        goes_on = not alone
+        continues = not alone
     return blocks
 
 
 def _filled_block(lines: list[str]) -> str:
-    if len(lines) == 1 and (not lines[0] or lines[0].startswith(_KEPT)):
+    if len(lines) == 1 and (not lines[0] or lines[0].startswith(_UNWRAPPED)):
         return lines[0]
     return textwrap.fill(
         " ".join(line.strip() for line in lines),

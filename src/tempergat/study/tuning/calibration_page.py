@@ -6,7 +6,7 @@ from pathlib import Path
 from tempergat.base import files as atomic
 from tempergat.study.engine.export import read_runs
 from tempergat.study.paper.numbers import PLAIN_METHODS, PaperCell, read_paper
-from tempergat.study.report.tables import Table, markdown_rows, mean_and_std, signed
+from tempergat.study.report import Table, markdown_rows, mean_and_std, signed
 from tempergat.study.tuning.calibrate import Cell, DatasetCalibration, judge
 from tempergat.study.tuning.plans import CalibrationPlan, load_calibration
 

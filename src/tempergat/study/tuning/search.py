@@ -15,6 +15,7 @@ import torch
 import yaml
 
 from tempergat.base import files as atomic
+from tempergat.base.csv_files import csv_text
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, BackboneName
@@ -23,7 +24,6 @@ from tempergat.study.engine.run import Run
 from tempergat.study.engine.store import Store
 from tempergat.study.engine.sweep import OnProgress, sweep
 from tempergat.study.paper.numbers import PLAIN_METHODS
-from tempergat.study.report.tables import csv_text
 from tempergat.study.tuning.plans import SearchPlan, Setting
 from tempergat.training import AttentionBlock, GcnBlock, Recipe, RunConfig, load_recipe
 

@@ -10,7 +10,7 @@ from tempergat.base.errors import UserError
 from tempergat.study.engine.export import read_runs
 from tempergat.study.engine.run import Run
 from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PLAIN_METHODS
-from tempergat.study.report.tables import as_markdown, markdown_rows, result_table
+from tempergat.study.report import as_markdown, markdown_rows, result_table
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.study.tuning.plans import (
     SearchPlan,

@@ -1,0 +1,54 @@
+"""The files of a result: tables and figures in a folder."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from tempergat.base import figures as base_figures
+from tempergat.base import files
+from tempergat.study.report.figures import result_figure
+from tempergat.study.report.formats import as_latex, as_markdown
+from tempergat.study.report.records import as_csv
+from tempergat.study.report.tables import result_table
+from tempergat.study.results import DatasetResult
+
+
+def write_result(
+    result: DatasetResult,
+    folder: Path,
+    baseline: str | None = None,
+    notes: Sequence[str] = (),
+) -> list[Path]:
+    """Write a result's tables and its figure.
+
+    Args:
+        result: The result of one dataset.
+        folder: Where to write; made when missing.
+        baseline: The method whose mean is drawn across the figure.
+        notes: Further sentences below the tables.
+
+    Returns:
+        The files: CSV, Markdown, LaTeX, SVG, PNG.
+    """
+    table = result_table(result, notes)
+    stem = folder / files.file_stem(result.dataset)
+    paths = []
+    for suffix, text in (
+        (".csv", as_csv(result)),
+        (".md", as_markdown(table)),
+        (".tex", as_latex(table)),
+    ):
+        path = Path(f"{stem}{suffix}")
+        files.write_text(path, text)
+        paths.append(path)
+    return [*paths, *write_figure(result, stem, baseline)]
+
+
+def write_figure(
+    result: DatasetResult, stem: Path, baseline: str | None = None
+) -> tuple[Path, Path]:
+    """Draw every run of a result, with means and intervals, as SVG and PNG."""
+    with warnings.catch_warnings():
+        # Letters that the font lacks are drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        return base_figures.save_figure(result_figure(result, baseline), stem)

@@ -1,0 +1,108 @@
+"""A table as plain text, Markdown, LaTeX and HTML."""
+
+import html
+from collections.abc import Sequence
+
+from tempergat.study.report.tables import Table
+
+_GAP = "  "
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "<": "$<$",
+        ">": "$>$",
+        **{character: f"\\{character}" for character in "%_&#${}"},
+    }
+)
+
+
+def as_text(table: Table) -> str:
+    """The table in aligned columns under its title, the notes below it."""
+    heading, *rows = (
+        _GAP.join(cells).rstrip() for cells in aligned([table.columns, *table.rows])
+    )
+    rule = "-" * max(len(line) for line in (heading, *rows))
+    return "\n".join([table.title, heading, rule, *rows, *table.notes])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Cells padded to the width of their column, numbers to the right.
+
+    Args:
+        lines: The headings, then the rows.
+    """
+    columns = []
+    for heading, *cells in zip(*lines, strict=True):
+        width = max(len(text) for text in (heading, *cells))
+        is_numeric = any(c[:1] in "+-.0123456789<" and c != "-" for c in cells)
+        columns.append(
+            [
+                text.rjust(width) if is_numeric else text.ljust(width)
+                for text in (heading, *cells)
+            ]
+        )
+    return [list(line) for line in zip(*columns, strict=True)]
+
+
+def as_markdown(table: Table) -> str:
+    """A pipe table under its title, the notes below it."""
+    return f"**{table.title}**\n\n{markdown_rows(table.columns, table.rows)}" + "".join(
+        f"\n{note}\n" for note in table.notes
+    )
+
+
+def markdown_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A pipe table, its first column to the left and the others to the right."""
+    rule = ["---", *("---:" for _ in columns[1:])]
+    lines = [columns, rule, *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n"
+        for line in lines
+    )
+
+
+def as_latex(table: Table) -> str:
+    """A booktabs table."""
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_latex(table.title)}}}",
+        f"\\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
+        "\\toprule",
+        _latex_line(table.columns),
+        "\\midrule",
+        *(_latex_line(row) for row in table.rows),
+        "\\bottomrule",
+        "\\end{tabular}",
+        *(f"\\par\\smallskip {_latex(note)}" for note in table.notes),
+        "\\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def as_html(table: Table) -> str:
+    """An HTML table with its title as caption, the notes below it."""
+    head = _html_line("th", table.columns)
+    body = "".join(_html_line("td", row) for row in table.rows)
+    notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in table.notes)
+    return (
+        f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
+        f"<thead>\n{head}</thead>\n<tbody>\n{body}</tbody>\n</table>\n{notes}"
+    )
+
+
+def _html_line(tag: str, cells: Sequence[str]) -> str:
+    content = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{content}</tr>\n"
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return " & ".join(_latex(cell) for cell in cells) + r" \\"
+
+
+def _latex(text: str) -> str:
+    return text.translate(_LATEX)

@@ -1,0 +1,92 @@
+"""A result as plain values: rows, CSV and JSON."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from tempergat.base.csv_files import csv_text
+from tempergat.study.engine.run import LayerRecord
+from tempergat.study.results import DatasetResult, MethodResult
+
+_COMPARISON_COLUMNS = (
+    "baseline",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "t_p",
+    "t_p_holm",
+    "wilcoxon_p",
+    "wilcoxon_p_holm",
+    "effect_size",
+    "correlation",
+    "pairs",
+    "lost_pairs",
+    "verdict",
+)
+# Lists and groups of values, which only the JSON has.
+_NESTED = ("comparison", "scores", "failures", "selected", "last")
+
+
+def as_json(result: DatasetResult) -> dict[str, Any]:
+    """The result as plain JSON values, scores in percent."""
+    return {
+        "dataset": result.dataset,
+        "metric": result.metric,
+        "selection": result.selection,
+        "pairing": result.pairing,
+        "splits": result.splits,
+        "results": [_record(r) for r in result.results],
+    }
+
+
+def as_rows(result: DatasetResult) -> list[dict[str, Any]]:
+    """One row of plain values per method, numbers in full."""
+    rows = []
+    for method in result.results:
+        record = _record(method)
+        comparison = record["comparison"] or {}
+        rows.append(
+            {
+                "dataset": result.dataset,
+                "metric": result.metric,
+                "selection": result.selection,
+                "splits": result.splits,
+                **{k: v for k, v in record.items() if k not in _NESTED},
+                **{name: comparison.get(name) for name in _COMPARISON_COLUMNS},
+            }
+        )
+    return rows
+
+
+def as_csv(result: DatasetResult) -> str:
+    """One line per method, numbers in full."""
+    return csv_text(as_rows(result))
+
+
+def _record(result: MethodResult) -> dict[str, Any]:
+    comparison = None
+    if result.comparison is not None:
+        comparison = asdict(result.comparison)
+        del comparison["method"]
+        comparison["difference_low"] = comparison.pop("low")
+        comparison["difference_high"] = comparison.pop("high")
+    return {
+        "method": result.method,
+        **asdict(result.summary),
+        "time_s": result.time_s,
+        "comparison": comparison,
+        "scores": {str(seed): score for seed, score in result.scores.items()},
+        "failures": list(result.failures),
+        "selected": _layers(result.selected),
+        "last": _layers(result.last),
+    }
+
+
+def _layers(record: LayerRecord) -> dict[str, list[float | None]]:
+    return {
+        name: [value if math.isfinite(value) else None for value in values]
+        for name, values in (
+            ("temperatures", record.temperatures),
+            ("gate_means", record.gate_means),
+        )
+    }
