@@ -25,9 +25,7 @@ from pathlib import Path
 import torch
 
 from tempergat.data import Dataset, load
-from tempergat.study.engine.export import export_runs
-from tempergat.study.engine.store import Store
-from tempergat.study.engine.sweep import OnProgress, Progress, sweep
+from tempergat.study.engine import OnProgress, Progress, Store, export_runs, sweep
 from tempergat.study.paper.numbers import PAPER_METHODS, PLAIN_METHODS, read_paper
 from tempergat.study.tuning.calibrate import calibrate
 from tempergat.study.tuning.plans import load_calibration, load_search

@@ -14,7 +14,7 @@ FIRST_IMPORTS = (
     "import tempergat",
     "import tempergat.training",
     "import tempergat.data.loading",
-    "import tempergat.study.engine.sweep",
+    "import tempergat.study.engine.sweeping",
     "import tempergat.cli",
     "from tempergat import load",
 )

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.store import Store
+from tempergat.study.engine import Run, Store
 from tests.support.processes import Nursery
 from tests.support.tiny_graph import write_graph, write_recipe
 

@@ -3,8 +3,7 @@
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.store import Group, Store
+from tempergat.study.engine import Group, Run, Store
 from tests.support.made_up_runs import run
 
 METHODS = ("gat", "gatv2", "temp_gated")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.study.engine.run import LayerRecord, Run, Scores
+from tempergat.study.engine import Condition, LayerRecord, Run, Scores
 
 METHODS = (
     "gcn",
@@ -60,6 +60,22 @@ def failed_run(method: str = "gat", seed: int = 0, **fields: Any) -> Run:
         "reason": "loss is not a number",
     }
     return run(method, seed, **(failure | fields))
+
+
+def full_run(**fields: Any) -> Run:
+    """A run that has a value for every attribute that version 0.1.0 lacked."""
+    extras = {
+        "condition": Condition("missing", 0.4, 1.0),
+        "matmul_precision": "high",
+        "numerics": 7,
+        "parameter_count": 1234,
+        "curves": {"loss": (1.5, 0.5), "val_loss": (1.25, 0.75)},
+        "layers_at_epochs": {10: LayerRecord((0.5,), (0.25,)), 20: LayerRecord((0.4,))},
+        "metrics": {"macro_f1": {"last_epoch": Scores(20, 0.5, 0.25, 0.125)}},
+        "confusion": ((3, 1), (0, 4)),
+        "selected": LayerRecord((0.5,), (0.25,), (0.1,), (0.9,)),
+    }
+    return run(**(extras | fields))
 
 
 def study(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tempergat.training.loop import Training
-from tempergat.training.run import results_of, train_group
+from tempergat.training.run import finished_runs, train_group
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of
 from tests.support.run_settings import config, small_graph
@@ -24,7 +24,7 @@ def test_every_variant_is_the_run_on_a_graph_with_those_features(method: str) ->
     group = SeedGroup(task_of(graph, settings, CPU), settings, [4, 7], features)
     training = Training(group, settings)
     training.run()
-    found = results_of(training, start=0.0)
+    found = finished_runs(training, graph, start=0.0)
     assert [result.seed for result in found] == [4, 4, 4, 7, 7, 7]
     for run, result in enumerate(found):
         data = graph.data.clone()
@@ -37,10 +37,10 @@ def test_every_variant_is_the_run_on_a_graph_with_those_features(method: str) ->
         torch.testing.assert_close(
             training.history[:, run, :2], single.history[:, 0, :2], rtol=1e-4, atol=1e-5
         )
-        (expected,) = results_of(single, start=0.0)
+        (expected,) = finished_runs(single, graph, start=0.0)
         for name in ("temperatures", "gate_means"):
-            values = getattr(result, name).get("last", [])
-            wanted = getattr(expected, name).get("last", [])
+            values = getattr(result.last, name)
+            wanted = getattr(expected.last, name)
             assert values == pytest.approx(wanted, rel=1e-4)
 
 
@@ -51,7 +51,9 @@ def test_one_variant_with_the_graph_s_features_changes_nothing() -> None:
     group = SeedGroup(task_of(graph, settings, CPU), settings, [0, 1], features)
     training = Training(group, settings)
     training.run()
-    for result, expected in zip(results_of(training, 0.0), plain, strict=True):
+    for result, expected in zip(
+        finished_runs(training, graph, 0.0), plain, strict=True
+    ):
         assert result.scores == expected.scores
 
 

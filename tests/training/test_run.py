@@ -13,12 +13,12 @@ from torch_geometric.data import HeteroData
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.nn import build_model
-from tempergat.training import group_size, train_group
+from tempergat.training import LayerRecord, group_size, train_group
 from tempergat.training.evaluate import accuracy, micro_f1
 from tempergat.training.grouping import bytes_per_seed, even_groups
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
 from tempergat.training.optimizer import is_decayed, make_adam
-from tempergat.training.run import OutOfMemory, memory_told, results_of
+from tempergat.training.run import OutOfMemory, explain_out_of_memory, finished_runs
 from tempergat.training.seeds import SeedGroup, single_model
 from tempergat.training.task import task_of
 from tests.support.run_settings import config, small_graph
@@ -53,9 +53,9 @@ def test_weights_kept_are_those_of_the_selected_epoch(rule: str) -> None:
     for epoch in range(1, 21):
         training.run(until=epoch)
         seen.append({k: v.detach().clone() for k, v in training.current.items()})
-    results = results_of(training, start=0.0)
+    results = finished_runs(training, small_graph(), start=0.0)
     for slot, result in enumerate(results):
-        assert result.selected_epoch == result.epochs[rule]
+        assert result.selected_epoch == result.scores[rule].epoch
         expected = seen[result.selected_epoch - 1]
         for name, value in training.best.items():
             assert torch.equal(value[slot], expected[name][slot]), name
@@ -64,13 +64,21 @@ def test_weights_kept_are_those_of_the_selected_epoch(rule: str) -> None:
 def test_temperatures_and_gates_are_recorded_per_layer() -> None:
     settings = config("temp_gated", num_layers=3, epochs=5, init_temp=0.7)
     result = train_group(small_graph(), settings, [0], CPU)[0]
-    for moment in ("selected", "last"):
-        assert len(result.temperatures[moment]) == 3
-        assert all(0.6 < value < 0.8 for value in result.temperatures[moment])
-        assert len(result.gate_means[moment]) == 3
-        assert all(0.0 < value < 1.0 for value in result.gate_means[moment])
+    for learned in (result.selected, result.last):
+        assert len(learned.temperatures) == 3
+        assert all(0.6 < value < 0.8 for value in learned.temperatures)
+        assert len(learned.gate_means) == 3
+        assert all(0.0 < value < 1.0 for value in learned.gate_means)
     plain = train_group(small_graph(), config(epochs=2), [0], CPU)[0]
-    assert plain.temperatures == plain.gate_means == {"selected": [], "last": []}
+    assert plain.selected == plain.last == LayerRecord()
+
+
+def test_the_parameters_of_one_model_are_counted() -> None:
+    settings = config("temp_gated", epochs=1)
+    model = single_model(settings, 12, 3, seed=0)
+    expected = sum(parameter.numel() for parameter in model.parameters())
+    for run in train_group(small_graph(), settings, [0, 1], CPU):
+        assert run.parameter_count == expected
 
 
 @pytest.mark.parametrize("method", ["temp_gated_head", "temp_gated_head_v2"])
@@ -83,7 +91,7 @@ def test_a_temperature_per_head_trains_and_is_recorded_as_its_mean(method: str) 
     assert theta.shape == (2, 2)
     assert theta.unique().numel() == 4
     recorded = torch.tensor(
-        [r.temperatures["last"] for r in results_of(training, start=0.0)]
+        [r.last.temperatures for r in finished_runs(training, small_graph(), start=0.0)]
     )
     assert recorded.shape == (2, 2)
     expected = (torch.nn.functional.softplus(theta) + 1e-6).mean(1)
@@ -114,7 +122,7 @@ def test_a_seed_that_diverges_fails_alone() -> None:
         return training
 
     healthy, poisoned = train(False), train(True)
-    results = results_of(poisoned, start=0.0)
+    results = finished_runs(poisoned, small_graph(), start=0.0)
     assert [result.status for result in results] == ["done", "failed", "done"]
     assert results[1].failed_epoch == 3
     assert results[1].reason == "the loss was nan at epoch 3"
@@ -247,22 +255,22 @@ def fail_twice() -> None:
 def test_running_out_of_memory_says_what_to_lower() -> None:
     with (
         pytest.raises(OutOfMemory, match=r"12 runs of .* fewer hidden_channels"),
-        memory_told(config(), 12, CPU),
+        explain_out_of_memory(config(), 12, CPU),
     ):
         fail_twice()
     with (
         pytest.raises(OutOfMemory, match="one run of gat"),
-        memory_told(config(), 1, CPU),
+        explain_out_of_memory(config(), 1, CPU),
     ):
         raise RuntimeError("std::bad_alloc")
     with (
         pytest.raises(OutOfMemory, match="one run of gat"),
-        memory_told(config(), 1, CPU),
+        explain_out_of_memory(config(), 1, CPU),
     ):
         torch.empty(2**46, 2**46)
     with (
         pytest.raises(RuntimeError, match="something else"),
-        memory_told(config(), 12, CPU),
+        explain_out_of_memory(config(), 12, CPU),
     ):
         raise RuntimeError("something else")
 

@@ -61,8 +61,8 @@ def test_a_run_alone_has_the_scores_it_has_in_a_group(tmp_path: Path) -> None:
     together = train_group(small_graph(), settings, [2, 3], CPU)[1]
     assert alone.selected_epoch == together.selected_epoch
     assert alone.scores == together.scores
-    found = torch.tensor(alone.gate_means["selected"])
-    expected = torch.tensor(together.gate_means["selected"])
+    found = torch.tensor(alone.selected.gate_means)
+    expected = torch.tensor(together.selected.gate_means)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -108,7 +108,9 @@ def test_predictions_are_those_of_the_selected_epoch(
     for split in ("train", "val", "test"):
         mask = graph.data[f"{split}_mask"]
         accuracy = (classes == graph.data.y)[mask].double().mean().item()
-        assert accuracy == pytest.approx(result.scores["best_val_accuracy"][split])
+        assert accuracy == pytest.approx(
+            getattr(result.scores["best_val_accuracy"], split)
+        )
 
 
 def test_predictions_refuse_a_graph_with_other_features(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tempergat.cli.ui.stopping import stoppable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.study.engine.sweep import Progress
+    from tempergat.study.engine import Progress
     from tempergat.study.tuning.calibrate import DatasetCalibration
 
 STORE_NAME = "store.sqlite"
@@ -60,8 +60,7 @@ def calibrate(
     """
     with waiting("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console, output_console, print_table
-        from tempergat.study.engine.export import export_runs
-        from tempergat.study.engine.store import Store
+        from tempergat.study.engine import Store, export_runs
         from tempergat.study.paper.numbers import read_paper
         from tempergat.study.tuning import calibrate as study
         from tempergat.study.tuning.calibration_page import (

@@ -31,7 +31,7 @@ from tempergat.cli.ui.spinner import waiting
 from tempergat.cli.ui.stopping import exit_status
 
 if TYPE_CHECKING:
-    from tempergat.study.engine.run import Run
+    from tempergat.study.engine import Run
     from tempergat.study.results import DatasetResult
     from tempergat.training.config import RunConfig
 
@@ -177,8 +177,7 @@ class _Comparison:
 
     def run(self, name: str, split: str | None, split_seed: int | None) -> None:
         from tempergat.cli.ui.progress import make_display
-        from tempergat.study.engine.store import Store
-        from tempergat.study.engine.sweep import Progress, sweep
+        from tempergat.study.engine import Progress, Store, sweep
         from tempergat.training.run import OutOfMemory
 
         plan = self._plan

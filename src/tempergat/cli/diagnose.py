@@ -64,8 +64,7 @@ def diagnose(
     from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
     from tempergat.study.diagnose import screening as study
-    from tempergat.study.engine.store import Store
-    from tempergat.study.engine.sweep import Progress
+    from tempergat.study.engine import Progress, Store
     from tempergat.training import recipe_for
 
     names = study.SCREENED if methods is None else parse_methods(methods)

@@ -104,7 +104,7 @@ def export(
 
     A CSV that is there already keeps the rows of datasets that the stores lack.
     """
-    from tempergat.study.engine.export import export_stores
+    from tempergat.study.engine import export_stores
 
     merged = export_stores(stores, to)
     if as_json:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
-    from tempergat.training import RunConfig, RunResult, Tracker
+    from tempergat.training import Run, RunConfig, Tracker
 
 # A line this often where there is no terminal, in parts of the whole run.
 _LINES = 10
@@ -92,7 +92,7 @@ def train(
         _tracker(track, folder, config) as tracker,
         _epoch_display(None if quiet else console, config.epochs) as on_epoch,
     ):
-        result = train_single(
+        run = train_single(
             graph,
             config,
             seed,
@@ -102,8 +102,8 @@ def train(
             on_epoch=on_epoch,
             tracker=tracker,
         )
-    _show(graph, config, result, folder, as_json)
-    if result.status == "failed":
+    _show(graph, config, run, folder, as_json)
+    if run.status == "failed":
         raise typer.Exit(1)
 
 
@@ -152,7 +152,7 @@ def predict(
 def _show(
     graph: "Dataset",
     config: "RunConfig",
-    result: "RunResult",
+    run: "Run",
     folder: Path,
     as_json: bool,
 ) -> None:
@@ -161,51 +161,51 @@ def _show(
 
     file = folder / CHECKPOINT_NAME
     scores = {
-        rule: {part: 100.0 * score for part, score in found.items()}
-        for rule, found in result.scores.items()
+        rule: {part: 100.0 * getattr(found, part) for part in ("train", "val", "test")}
+        for rule, found in run.scores.items()
+    }
+    learned = {
+        name: {
+            "selected": list(getattr(run.selected, name)),
+            "last": list(getattr(run.last, name)),
+        }
+        for name in ("temperatures", "gate_means")
     }
     if as_json:
         facts: dict[str, Any] = {
             "dataset": graph.name,
             "method": config.method,
-            "seed": result.seed,
+            "seed": run.seed,
             "metric": graph.metric,
-            "status": result.status,
-            "reason": result.reason,
+            "status": run.status,
+            "reason": run.reason,
             "selection": config.selection,
-            "epochs": result.epochs,
+            "epochs": {rule: found.epoch for rule, found in run.scores.items()},
             "scores": scores,
-            "temperatures": replace_non_finite(result.temperatures),
-            "gate_means": replace_non_finite(result.gate_means),
-            "time_s": result.time_s,
+            "temperatures": replace_non_finite(learned["temperatures"]),
+            "gate_means": replace_non_finite(learned["gate_means"]),
+            "time_s": run.time_s,
             "checkpoint": str(file),
         }
         typer.echo(json.dumps(facts, indent=1, allow_nan=False))
         return
-    title = f"{config.method} on {graph.name}, seed {result.seed}"
-    if result.status == "failed":
-        typer.echo(f"{title}: failed, {result.reason}")
+    title = f"{config.method} on {graph.name}, seed {run.seed}"
+    if run.status == "failed":
+        typer.echo(f"{title}: failed, {run.reason}")
         return
     chosen = scores[config.selection]
     typer.echo(
         f"{title}: test {METRIC_NAMES[graph.metric]} {chosen['test']:.2f} % at epoch "
-        f"{result.selected_epoch} of {config.epochs} (validation {chosen['val']:.2f}, "
+        f"{run.selected_epoch} of {config.epochs} (validation {chosen['val']:.2f}, "
         f"training {chosen['train']:.2f})"
     )
     for words, values in (
-        ("temperatures", result.temperatures),
-        ("mean gates", result.gate_means),
+        ("temperatures", run.selected.temperatures),
+        ("mean gates", run.selected.gate_means),
     ):
-        if values.get("selected"):
-            typer.echo(f"{words}: {_joined(values['selected'])}")
+        if values:
+            typer.echo(f"{words}: {', '.join(f'{value:.3f}' for value in values)}")
     typer.echo(f"checkpoint: {file}")
-
-
-def _joined(values: list[float | list[float]]) -> str:
-    return ", ".join(
-        f"{value:.3f}" if isinstance(value, float) else f"({_joined([*value])})"
-        for value in values
-    )
 
 
 def _folder_name(

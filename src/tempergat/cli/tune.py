@@ -60,7 +60,7 @@ def tune(
     """
     with waiting("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
-        from tempergat.study.engine.store import Store
+        from tempergat.study.engine import Store
         from tempergat.study.paper.numbers import PLAIN_METHODS
         from tempergat.study.tuning.plans import load_search
         from tempergat.study.tuning.search import require_optuna, write_tuned

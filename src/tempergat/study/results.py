@@ -8,7 +8,7 @@ import numpy as np
 
 from tempergat.base.errors import UserError
 from tempergat.stats import Comparison, Summary, compare_pairs, summarise
-from tempergat.study.engine.run import LayerRecord, Run
+from tempergat.study.engine import LayerRecord, Run
 
 METRIC_NAMES = {"accuracy": "accuracy", "micro_f1": "micro-F1"}
 

@@ -11,22 +11,36 @@ from tempergat.training.recipes import (
     recipe_for,
     recipe_names,
 )
-from tempergat.training.run import RunResult, train_group
+from tempergat.training.record import (
+    NUMERICS,
+    Condition,
+    LayerRecord,
+    Run,
+    Scores,
+    config_hash,
+)
+from tempergat.training.run import OutOfMemory, train_group
 from tempergat.training.seeds import seeded_weights
 from tempergat.training.single import predict, train_single
 from tempergat.training.trackers import TensorBoardTracker, Tracker, WandbTracker
 
 __all__ = [
+    "NUMERICS",
     "SELECTION_RULES",
     "AttentionBlock",
+    "Condition",
     "GcnBlock",
+    "LayerRecord",
+    "OutOfMemory",
     "Recipe",
+    "Run",
     "RunConfig",
-    "RunResult",
+    "Scores",
     "TensorBoardTracker",
     "Tracker",
     "WandbTracker",
     "choose_device",
+    "config_hash",
     "even_groups",
     "group_size",
     "load_recipe",

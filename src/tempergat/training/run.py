@@ -1,4 +1,4 @@
-"""All seeds of one method at once, from dataset to scores."""
+"""Training of all seeds of one method at once, from dataset to finished runs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-import numpy
+import numpy as np
 import torch
 import torch_geometric
 
@@ -20,12 +19,11 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
-from tempergat.training.seeds import SeedGroup
+from tempergat.training.record import LayerRecord, Run, Scores
+from tempergat.training.seeds import LayerValues, SeedGroup
 from tempergat.training.task import SPLITS, task_of
 
-LayerValue = float | list[float]
-
-# The last where more is asked for than a size can count.
+# The last one comes from sizes that overflow a 64-bit integer.
 _OUT_OF_MEMORY_WORDS = (
     "can't allocate memory",
     "std::bad_alloc",
@@ -34,47 +32,10 @@ _OUT_OF_MEMORY_WORDS = (
 
 
 class OutOfMemory(UserError):
-    """Runs that a device has too little memory for, together."""
+    """A device has too little memory to train some runs at once."""
 
-    # Not a mistake in what was asked: the command ends as with failed runs.
+    # Not a mistake of the user: the command exits as it does with failed runs.
     exit_status = 1
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What came of one run.
-
-    Attributes:
-        seed: The run's seed.
-        status: ``done`` or ``failed``.
-        failed_epoch: The epoch, from 1, whose loss was not a finite number.
-        reason: Why it failed, in words.
-        selected_epoch: The epoch chosen by the configured rule, from 1.
-        scores: By selection rule, the score on each split, as a fraction; empty for
-            a failed run.
-        epochs: By selection rule, the chosen epoch.
-        temperatures: One value per layer at the ``selected`` and the ``last`` epoch;
-            no values for methods without temperature.
-        gate_means: Likewise each layer's mean gate in evaluation.
-        time_s: Wall time of the group, divided by its seeds.
-        memory_bytes: Peak memory of the group on its device, where known.
-        device: The device, in words.
-        versions: Versions of what took part.
-    """
-
-    seed: int
-    status: Literal["done", "failed"]
-    failed_epoch: int | None = None
-    reason: str | None = None
-    selected_epoch: int | None = None
-    scores: dict[str, dict[str, float]] = field(default_factory=dict)
-    epochs: dict[str, int] = field(default_factory=dict)
-    temperatures: dict[str, list[LayerValue]] = field(default_factory=dict)
-    gate_means: dict[str, list[LayerValue]] = field(default_factory=dict)
-    time_s: float = 0.0
-    memory_bytes: int | None = None
-    device: str = "cpu"
-    versions: dict[str, str] = field(default_factory=dict)
 
 
 def train_group(
@@ -83,7 +44,7 @@ def train_group(
     seeds: Sequence[int],
     device: torch.device,
     on_epoch: Callable[[int], None] | None = None,
-) -> list[RunResult]:
+) -> list[Run]:
     """Trains all seeds of one method at once, full-batch.
 
     Args:
@@ -94,90 +55,106 @@ def train_group(
         on_epoch: Called with each epoch's number, from 1.
 
     Returns:
-        One result per seed, in their order.
+        One run per seed, in their order.
 
     Raises:
         UserError: Nothing can be trained with these arguments.
-        OutOfMemory: Not so many seeds at once.
+        OutOfMemory: The device has too little memory for so many seeds at once.
     """
     device = torch.device(device)
     start = time.perf_counter()
-    with memory_told(config, len(seeds), device):
+    with explain_out_of_memory(config, len(seeds), device):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         group = SeedGroup(task_of(dataset, config, device), config, seeds)
         training = Training(group, config)
         training.run(on_epoch=on_epoch)
-        return results_of(training, start)
+        return finished_runs(training, dataset, start)
 
 
-def results_of(training: Training, start: float) -> list[RunResult]:
-    """The results of a finished training, one per seed.
+def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Run]:
+    """The records of a finished training, one per run of its group.
 
     Args:
         training: All its epochs are done.
+        dataset: The graph it was trained on.
         start: `time.perf_counter()` at its start.
     """
     group, config = training.group, training.config
     device = group.task.device
-    selected = group.layer_values(training.best)
-    last = group.layer_values(training.current)
-    learned = {
-        name: {
-            "selected": getattr(selected, name).tolist(),
-            "last": getattr(last, name).tolist(),
-        }
-        for name in ("temperatures", "gate_means")
-    }
-    history = training.history.cpu().numpy()
-    failed_epochs = training.failed_epoch.tolist()
-    memory = None
-    if device.type == "cuda":
-        memory = torch.cuda.max_memory_allocated(device)
+    memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
     shared: dict[str, Any] = {
+        "dataset": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "method": config.method,
+        "config": config.model_dump(mode="json"),
         "time_s": (time.perf_counter() - start) / len(group.seeds),
         "memory_bytes": memory,
-        "device": device_in_words(device),
+        "device": device_name(device),
         "versions": versions(),
+        "parameter_count": sum(p.numel() for p in group.model.parameters()),
     }
-    results = []
+    selected = _layer_records(group.layer_values(training.best))
+    last = _layer_records(group.layer_values(training.current))
+    history = training.history.cpu().numpy()
+    runs = []
     for slot, (seed, failed_epoch) in enumerate(
-        zip(group.seeds, failed_epochs, strict=True)
+        zip(group.seeds, training.failed_epoch.tolist(), strict=True)
     ):
+        outcome: dict[str, Any]
         if failed_epoch:
-            row = dict(zip(COLUMNS, history[failed_epoch - 1, slot], strict=True))
-            what, loss = "loss", row["loss"]
-            if math.isfinite(loss):
-                what, loss = "validation loss", row["val_loss"]
-            reason = f"the {what} was {loss} at epoch {failed_epoch}"
-            result = RunResult(seed, "failed", failed_epoch, reason, **shared)
-            results.append(result)
-            continue
-        epochs = chosen_epochs(history[:, slot])
-        scores = {
-            rule: {
-                split: float(history[epoch - 1, slot, COLUMNS.index(split)])
-                for split in SPLITS
+            outcome = {
+                "status": "failed",
+                "failed_epoch": failed_epoch,
+                "reason": _failure(history[failed_epoch - 1, slot], failed_epoch),
             }
-            for rule, epoch in epochs.items()
-        }
-        results.append(
-            RunResult(
-                seed,
-                "done",
-                selected_epoch=epochs[config.selection],
-                scores=scores,
-                epochs=epochs,
-                temperatures={k: v[slot] for k, v in learned["temperatures"].items()},
-                gate_means={k: v[slot] for k, v in learned["gate_means"].items()},
-                **shared,
-            )
+        else:
+            outcome = {
+                "scores": _scores(history[:, slot]),
+                "selected": selected[slot],
+                "last": last[slot],
+            }
+        runs.append(Run(seed=seed, **outcome, **shared))
+    return runs
+
+
+def _scores(history: np.ndarray) -> dict[str, Scores]:
+    """Scores by selection rule; history is one run's, [epochs, columns]."""
+    return {
+        rule: Scores(
+            epoch,
+            *(float(history[epoch - 1, COLUMNS.index(split)]) for split in SPLITS),
         )
-    return results
+        for rule, epoch in chosen_epochs(history).items()
+    }
+
+
+def _failure(row: np.ndarray, epoch: int) -> str:
+    """Why a run failed, from the row of its history at the failed epoch."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    name, loss = "loss", values["loss"]
+    if math.isfinite(loss):
+        name, loss = "validation loss", values["val_loss"]
+    return f"the {name} was {loss} at epoch {epoch}"
+
+
+def _layer_records(values: LayerValues) -> list[LayerRecord]:
+    """One record per run; a layer's value is its mean over heads."""
+    return [
+        LayerRecord(
+            tuple(float(np.mean(value)) for value in temperatures),
+            tuple(float(np.mean(value)) for value in gate_means),
+        )
+        for temperatures, gate_means in zip(
+            values.temperatures.tolist(), values.gate_means.tolist(), strict=True
+        )
+    ]
 
 
 @contextmanager
-def memory_told(config: RunConfig, runs: int, device: torch.device) -> Iterator[None]:
+def explain_out_of_memory(
+    config: RunConfig, runs: int, device: torch.device
+) -> Iterator[None]:
     """Turns running out of memory into a sentence that says what to do.
 
     Raises:
@@ -199,9 +176,9 @@ def memory_told(config: RunConfig, runs: int, device: torch.device) -> Iterator[
 
 
 def free_memory(device: torch.device) -> None:
-    """Gives back what a training that failed has held.
+    """Releases the memory of a training that failed.
 
-    To be called past the except clause: the error holds on to its tensors.
+    Call it after the except clause: inside it the error still refers to the tensors.
     """
     gc.collect()
     if device.type == "cuda":
@@ -209,7 +186,7 @@ def free_memory(device: torch.device) -> None:
 
 
 def _is_out_of_memory(error: BaseException | None) -> bool:
-    # While a step is recorded, the first error makes a second one.
+    # An error while a CUDA graph is captured causes a second one.
     while error is not None:
         if isinstance(error, MemoryError | torch.OutOfMemoryError):
             return True
@@ -219,16 +196,16 @@ def _is_out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def device_in_words(device: torch.device) -> str:
-    """The device's kind and, for GPUs, its name."""
+def device_name(device: torch.device) -> str:
+    """`cpu`, or a GPU's kind and name: `cuda (NVIDIA H200)`."""
     if device.type == "cuda":
         return f"cuda ({torch.cuda.get_device_name(device)})"
     return str(device)
 
 
 def versions() -> dict[str, str]:
-    """Versions of what takes part in a run."""
-    modules = (tempergat, torch, torch_geometric, numpy)
+    """Versions of the packages that take part in a run."""
+    modules = (tempergat, torch, torch_geometric, np)
     return {"python": platform.python_version()} | {
         module.__name__: str(module.__version__) for module in modules
     }

@@ -16,11 +16,8 @@ from tempergat.data import Dataset
 from tempergat.training import checkpoint
 from tempergat.training.config import Count, RunConfig
 from tempergat.training.loop import COLUMNS, Training
-from tempergat.training.run import (
-    RunResult,
-    memory_told,
-    results_of,
-)
+from tempergat.training.record import Run
+from tempergat.training.run import explain_out_of_memory, finished_runs
 from tempergat.training.seeds import SeedGroup, single_model
 from tempergat.training.task import (
     features_of,
@@ -55,7 +52,7 @@ def train_single(
     checkpoint_every: int = 50,
     on_epoch: Callable[[int], None] | None = None,
     tracker: Tracker | None = None,
-) -> RunResult:
+) -> Run:
     """Trains one run and keeps a checkpoint of it.
 
     A run that was stopped, at any point and in any way, goes on from its checkpoint
@@ -84,7 +81,7 @@ def train_single(
     device = torch.device(device)
     path = Path(checkpoint_dir) / CHECKPOINT_NAME
     start = time.perf_counter()
-    with memory_told(config, 1, device):
+    with explain_out_of_memory(config, 1, device):
         group = SeedGroup(task_of(dataset, config, device), config, [seed])
         training = Training(group, config)
         facts: dict[str, Any] = {
@@ -118,7 +115,7 @@ def train_single(
         finally:
             if tracker is not None:
                 tracker.finish()
-        return results_of(training, start)[0]
+        return finished_runs(training, dataset, start)[0]
 
 
 def predict(

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tempergat.cli.ui.progress import make_display
 from tempergat.cli.ui.tables import layout
-from tempergat.study.engine.sweep import Progress
+from tempergat.study.engine import Progress
 from tests.support.made_up_runs import failed_run, run
 
 COLUMNS = ("method", "accuracy", "95 % interval", "runs", "p", "d", "verdict")

@@ -16,8 +16,7 @@ from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
 from tempergat.study.diagnose.measure import Separability, measure, separability
 from tempergat.study.diagnose.screening import diagnose, screening_of, validation_scores
-from tempergat.study.engine.run import Run, Scores
-from tempergat.study.engine.store import Store
+from tempergat.study.engine import Run, Scores, Store
 from tempergat.training import Recipe, load_recipe
 
 CPU = torch.device("cpu")

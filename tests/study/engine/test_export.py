@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from tempergat.base.errors import UserError
+from tempergat.study.engine import LayerRecord, Run, Store
 from tempergat.study.engine.export import COLUMNS, configs_path, export_runs, read_runs
-from tempergat.study.engine.run import LayerRecord, Run
-from tempergat.study.engine.store import Store
-from tests.support.made_up_runs import failed_run, run
+from tests.support.made_up_runs import failed_run, full_run, run
 
 
 def fill(path: Path, runs: list[Run]) -> Path:
@@ -32,6 +31,14 @@ def test_runs_come_back_as_they_were_but_for_their_group(tmp_path: Path) -> None
         assert export_runs(store, tmp_path / "runs.csv").written == {"cora": 3}
     kept = read_runs(tmp_path / "runs.csv")
     assert kept == [replace(r, group_id=None) for r in runs]
+
+
+def test_every_attribute_that_0_1_0_lacked_comes_back(tmp_path: Path) -> None:
+    runs = [full_run(seed=0), run(seed=1)]
+    with Store(fill(tmp_path / "s", runs)) as store:
+        assert sorted(store.runs(), key=lambda r: r.seed) == runs
+        export_runs(store, tmp_path / "runs.csv")
+    assert sorted(read_runs(tmp_path / "runs.csv"), key=lambda r: r.seed) == runs
 
 
 def test_one_row_per_run_with_the_stated_columns(tmp_path: Path) -> None:

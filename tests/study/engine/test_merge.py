@@ -8,13 +8,13 @@ import pytest
 
 from tempergat.base import files
 from tempergat.base.errors import UserError
+from tempergat.study.engine import Store
 from tempergat.study.engine.export import (
     configs_path,
     export_runs,
     read_runs,
     write_runs,
 )
-from tempergat.study.engine.store import Store
 from tests.support.made_up_runs import failed_run, run
 
 RESULTS = Path(__file__).parents[3] / "results"

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempergat.base.errors import UserError
-from tempergat.study.engine.run import LayerRecord, Run, Scores, config_hash
+from tempergat.study.engine import Condition, LayerRecord, Run, Scores, config_hash
 from tempergat.study.engine.store import SCHEMA_VERSION, Store
 from tests.support.made_up_runs import failed_run, run
 from tests.support.store_users import cut_groups, write_seeds
@@ -172,6 +172,14 @@ def test_values_that_are_not_numbers_survive_in_a_failed_run(path: Path) -> None
     assert math.isnan(kept.last.temperatures[0])
     assert kept.last.temperatures[1] == 1.0
     assert math.isnan(kept.last.gate_means[0])
+
+
+def test_condition_and_precision_enter_the_hash_only_where_they_differ() -> None:
+    # The hash of version 0.1.0.
+    assert run().config_hash == "38f0c575b22fe2f3"
+    noisy = run(condition=Condition("gaussian", 0.5)).config_hash
+    rounded = run(matmul_precision="high").config_hash
+    assert len({run().config_hash, noisy, rounded}) == 3
 
 
 @pytest.mark.parametrize("test", [math.nan, 81.4, -0.1])

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from tempergat.base.errors import UserError
-from tempergat.study.engine.export import export_runs
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.store import Store
+from tempergat.study.engine import Run, Store, export_runs
 from tempergat.study.paper.numbers import HETEROGENEOUS, HOMOGENEOUS, read_paper
 from tempergat.study.paper.ranks import below_backbone, ranks_json, reproduce_ranks
 from tempergat.study.paper.reproduction import reproduce_homogeneous, reproduction_json

@@ -10,7 +10,7 @@ import pytest
 
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
-from tempergat.study.engine.run import LayerRecord
+from tempergat.study.engine import LayerRecord
 from tempergat.study.report import (
     Table,
     as_csv,

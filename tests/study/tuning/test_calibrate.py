@@ -11,9 +11,7 @@ import yaml
 
 from tempergat.base.errors import UserError
 from tempergat.data import csbm
-from tempergat.study.engine.export import export_runs
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.store import Store
+from tempergat.study.engine import Run, Store, export_runs
 from tempergat.study.paper.numbers import PaperCell, read_paper
 from tempergat.study.tuning.calibrate import calibrate, judge
 from tempergat.study.tuning.calibration_page import reproduce_calibration

@@ -14,10 +14,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm
 from tempergat.nn.methods import METHODS
 from tempergat.stats.paired import Summary
-from tempergat.study.engine.export import export_runs
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.store import Store
-from tempergat.study.engine.sweep import Progress
+from tempergat.study.engine import Progress, Run, Store, export_runs
 from tempergat.study.paper.numbers import PLAIN_METHODS
 from tempergat.study.tuning.plans import (
     SearchPlan,

@@ -11,8 +11,7 @@ from rich.text import Text
 from tempergat.base import counted, duration
 from tempergat.cli.ui.tables import layout
 from tempergat.stats import Summary, summarise
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.sweep import Progress
+from tempergat.study.engine import Progress, Run
 from tempergat.study.report import mean_and_std, percent
 
 _COLUMNS = ("method", "score", "95 % interval", "runs", "")

@@ -16,9 +16,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.stats import Comparison, Summary, compare_to_baseline, summarise
 from tempergat.study.diagnose.measure import Measurements, measure
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.store import Store
-from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.engine import OnProgress, Run, Store, sweep
 from tempergat.study.paper.numbers import PAPER_METHODS, PLAIN_METHODS
 from tempergat.training import Recipe
 

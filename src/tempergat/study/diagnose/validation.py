@@ -21,8 +21,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm
 from tempergat.stats import compare_to_baseline
 from tempergat.study.diagnose.screening import SCREENED, Screening, diagnose
-from tempergat.study.engine.store import Store
-from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.engine import OnProgress, Store, sweep
 from tempergat.training import Recipe
 
 VALIDATION_CSV = "diagnose/validation.csv"

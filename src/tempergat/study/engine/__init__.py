@@ -1,1 +1,28 @@
-"""Runs: trained group by group, kept in a store, exported as CSV."""
+"""Many runs: trained group by group, stored in a file, exported as CSV."""
+
+from tempergat.study.engine.export import (
+    export_runs,
+    export_stores,
+    read_runs,
+    write_runs,
+)
+from tempergat.study.engine.store import Group, Store
+from tempergat.study.engine.sweeping import OnProgress, Progress, sweep
+from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
+
+__all__ = [
+    "Condition",
+    "Group",
+    "LayerRecord",
+    "OnProgress",
+    "Progress",
+    "Run",
+    "Scores",
+    "Store",
+    "config_hash",
+    "export_runs",
+    "export_stores",
+    "read_runs",
+    "sweep",
+    "write_runs",
+]

@@ -1,4 +1,4 @@
-"""Runs as CSV, one row each, for keeping under results/ and reading back."""
+"""Runs as CSV, one row each, as published under results/, and back."""
 
 import csv
 import io
@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tempergat.base.csv_files import csv_text
 from tempergat.base.errors import UserError
+from tempergat.study.engine.encoding import EXTRAS, decode_extras, encode_extras
 from tempergat.study.engine.merge import Merged, configs_path, merge_rows
-from tempergat.study.engine.run import LayerRecord, Run, Scores
 from tempergat.study.engine.store import Store
-from tempergat.training import SELECTION_RULES
+from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores
+from tempergat.training.record import canonical_json
 
 _PARTS = ("epoch", "train", "val", "test")
 COLUMNS = (
@@ -37,6 +37,13 @@ COLUMNS = (
     "device",
     "versions",
 )
+# Columns that are there only where some run has a value; version 0.1.0 had none.
+_SHARPNESS_COLUMNS = {
+    f"{name}_{moment}": (moment, name)
+    for moment in ("selected", "last")
+    for name in ("spread", "entropy")
+}
+OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *EXTRAS)
 
 
 def export_runs(
@@ -80,8 +87,9 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
     """Write runs as CSV rows, replacing the rows of their datasets.
 
     Scores are fractions, lists are separated by spaces. The configurations, by hash,
-    go to a JSON file beside the CSV. In a CSV that is there already, the rows of other
-    datasets stay as they are.
+    go to a JSON file beside the CSV. Attributes that runs of version 0.1.0 lack are
+    columns of JSON, each there only where some run has a value for it. In a CSV that
+    is there already, the rows of other datasets stay as they are.
 
     Returns:
         What was written, replaced and kept.
@@ -89,12 +97,11 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
     Raises:
         UserError: The file that is there is not a CSV of runs.
     """
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for run in sorted(runs, key=_identity):
-        _, text = csv_text([_to_row(run)]).split("\n", 1)
-        rows.setdefault(run.dataset, []).append(text)
+        rows.setdefault(run.dataset, []).append(_to_row(run))
     configs = {run.config_hash: dict(run.config) for run in runs}
-    return merge_rows(path, rows, ",".join(COLUMNS) + "\n", configs)
+    return merge_rows(path, rows, COLUMNS, OPTIONAL_COLUMNS, configs)
 
 
 def _identity(run: Run) -> tuple[str, str, str, str, int]:
@@ -180,7 +187,12 @@ def _to_row(run: Run) -> dict[str, Any]:
         scores = run.scores.get(rule)
         for part in _PARTS:
             row[f"{rule}_{part}"] = None if scores is None else getattr(scores, part)
-    return {column: row[column] for column in COLUMNS}
+    for name, (moment, attribute) in _SHARPNESS_COLUMNS.items():
+        if values := getattr(getattr(run, moment), attribute):
+            row[name] = _join(values)
+    for name, value in encode_extras(run).items():
+        row[name] = canonical_json(value)
+    return row
 
 
 def _from_row(row: dict[str, str], config: dict[str, Any]) -> Run:
@@ -205,16 +217,24 @@ def _from_row(row: dict[str, str], config: dict[str, Any]) -> Run:
         failed_epoch=int(row["failed_epoch"]) if row["failed_epoch"] else None,
         reason=row["reason"] or None,
         split=int(row["split"]),
-        selected=LayerRecord(
-            _split(row["temperatures_selected"]), _split(row["gate_means_selected"])
-        ),
-        last=LayerRecord(
-            _split(row["temperatures_last"]), _split(row["gate_means_last"])
-        ),
+        selected=_layers_of(row, "selected"),
+        last=_layers_of(row, "last"),
         time_s=float(row["time_s"]),
         memory_bytes=int(row["memory_bytes"]) if row["memory_bytes"] else None,
         versions=json.loads(row["versions"]),
         device=row["device"],
+        **decode_extras(
+            {name: json.loads(row[name]) for name in EXTRAS if row.get(name)}
+        ),
+    )
+
+
+def _layers_of(row: dict[str, str], moment: str) -> LayerRecord:
+    return LayerRecord(
+        *(
+            _split(row.get(f"{name}_{moment}") or "")
+            for name in ("temperatures", "gate_means", "spread", "entropy")
+        )
     )
 
 

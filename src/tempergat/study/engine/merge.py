@@ -1,6 +1,7 @@
 """Writing runs into a published CSV without touching the rows of other datasets."""
 
 import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import files
+from tempergat.base.csv_files import csv_text
 from tempergat.base.errors import UserError
 
 Configs = Mapping[str, Mapping[str, Any]]
@@ -47,7 +49,11 @@ def configs_path(path: Path) -> Path:
 
 
 def merge_rows(
-    path: Path, rows: Mapping[str, Sequence[str]], header: str, configs: Configs
+    path: Path,
+    rows: Mapping[str, Sequence[Mapping[str, Any]]],
+    columns: Sequence[str],
+    optional: Sequence[str],
+    configs: Configs,
 ) -> Merged:
     """Write some datasets' rows into a CSV of runs; other datasets keep theirs.
 
@@ -56,30 +62,40 @@ def merge_rows(
 
     Args:
         path: The CSV; made when missing.
-        rows: The new rows as CSV text, each with its line end, by dataset.
-        header: The first line of the CSV, with its line end.
+        rows: The cells of the new rows by column, by dataset.
+        columns: The columns of every such CSV.
+        optional: Further columns; each is there only where some row has such a cell.
         configs: The configurations of the new rows by hash.
 
     Raises:
         UserError: The files that are there are not a CSV of runs.
     """
-    old = _read_rows(path, header)
-    written = {dataset: len(texts) for dataset, texts in rows.items()}
-    kept = {name: len(texts) for name, texts in old.items() if name not in rows}
-    replaced = {name: len(texts) for name, texts in old.items() if name in rows}
+    old = _read_rows(path, columns, optional)
+    written = {dataset: len(found) for dataset, found in rows.items()}
+    kept = {name: len(found) for name, found in old.items() if name not in rows}
+    replaced = {name: len(found) for name, found in old.items() if name in rows}
     known = {**(_read_configs(path) if old else {}), **configs}
-    merged = {**{name: [t for t, _ in texts] for name, texts in old.items()}, **rows}
-    used = set(configs) | {key for name in kept for _, key in old[name] if key in known}
+    merged = {**old, **rows}
+    used = set(configs) | {
+        row["config_hash"]
+        for name in kept
+        for row in old[name]
+        if row["config_hash"] in known
+    }
     _write_configs(path, known)
-    body = "".join(text for dataset in sorted(merged) for text in merged[dataset])
-    files.write_text(path, header + body)
+    lines = [row for dataset in sorted(merged) for row in merged[dataset]]
+    filled = [name for name in optional if any(row.get(name) for row in lines)]
+    header = (*columns, *filled)
+    files.write_text(path, csv_text([{c: row.get(c) for c in header} for row in lines]))
     if used != set(known):
         _write_configs(path, {key: known[key] for key in used})
     return Merged(path, written, replaced, kept)
 
 
-def _read_rows(path: Path, header: str) -> dict[str, list[tuple[str, str]]]:
-    """Each dataset's rows: the text as it stands, and the configuration's hash."""
+def _read_rows(
+    path: Path, columns: Sequence[str], optional: Sequence[str]
+) -> dict[str, list[dict[str, str]]]:
+    """The cells of each dataset's rows as text, which is written back unchanged."""
     if not path.exists():
         return {}
     try:
@@ -90,27 +106,25 @@ def _read_rows(path: Path, header: str) -> dict[str, list[tuple[str, str]]]:
         raise UserError(
             f"cannot read {path}: {error.strerror}; make it readable"
         ) from error
-    # Only "\n" ends a line here: splitlines would also cut at other characters.
-    lines = [f"{line}\n" for line in text.removesuffix("\n").split("\n")]
-    if lines[0] != header:
+    reader = csv.reader(io.StringIO(text, newline=""))
+    header = next(reader, [])
+    if header[: len(columns)] != list(columns) or not set(
+        header[len(columns) :]
+    ) <= set(optional):
         raise UserError(
             f"{path} has other columns than runs have; move it away, or write to "
             "another file"
         )
-    columns = next(csv.reader([header]))
-    place = columns.index("dataset"), columns.index("config_hash")
-    found: dict[str, list[tuple[str, str]]] = {}
-    reader = csv.reader(lines[1:])
-    start = 0
-    for row in reader:
-        if len(row) != len(columns):
+    found: dict[str, list[dict[str, str]]] = {}
+    start = reader.line_num
+    for cells in reader:
+        if len(cells) != len(header):
             raise UserError(
-                f"{path}, line {start + 2}, has {len(row)} cells instead of "
-                f"{len(columns)}; restore the file"
+                f"{path}, line {start + 1}, has {len(cells)} cells instead of "
+                f"{len(header)}; restore the file"
             )
-        dataset, key = (row[index] for index in place)
-        raw = "".join(lines[1 + start : 1 + reader.line_num])
-        found.setdefault(dataset, []).append((raw, key))
+        row = dict(zip(header, cells, strict=True))
+        found.setdefault(row["dataset"], []).append(row)
         start = reader.line_num
     return found
 

@@ -16,8 +16,10 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from tempergat.base.errors import UserError
-from tempergat.study.engine.run import Run, canonical_json, decode, encode
+from tempergat.study.engine.encoding import decode, encode
+from tempergat.training import Run
 from tempergat.training.grouping import even_groups
+from tempergat.training.record import canonical_json
 
 SCHEMA_VERSION = 1
 # Tells our files from other SQLite files: "tgat" in ASCII.

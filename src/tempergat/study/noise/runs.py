@@ -21,14 +21,14 @@ from tempergat.base.locks import GroupLocks
 from tempergat.data import Dataset, gaussian, missing, normalize_rows
 from tempergat.data.features import to_dense
 from tempergat.nn.methods import METHODS
-from tempergat.study.engine.run import canonical_json
 from tempergat.study.noise.plan import Condition, NoisePlan
 from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
 from tempergat.study.noise.sharpness import group_sharpness
-from tempergat.training import Recipe, RunConfig, RunResult
+from tempergat.training import OutOfMemory, Recipe, Run, RunConfig
 from tempergat.training.grouping import bytes_per_seed
 from tempergat.training.loop import Training
-from tempergat.training.run import OutOfMemory, free_memory, memory_told, results_of
+from tempergat.training.record import canonical_json
+from tempergat.training.run import explain_out_of_memory, finished_runs, free_memory
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import refuse_other_training, task_of
 
@@ -201,7 +201,7 @@ class _NoiseStudy:
     ) -> None:
         start = time.perf_counter()
         runs = len(seeds) * len(conditions)
-        with memory_told(config, runs, self._device):
+        with explain_out_of_memory(config, runs, self._device):
             group = SeedGroup(
                 task_of(self._dataset, config, self._device),
                 config,
@@ -210,7 +210,7 @@ class _NoiseStudy:
             )
             training = Training(group, config)
             training.run(on_epoch=lambda epoch: self._report(config, epoch))
-            results = results_of(training, start)
+            results = finished_runs(training, self._dataset, start)
             sharpness = group_sharpness(group, training.best)
         spread, entropy = sharpness.spread.tolist(), sharpness.entropy.tolist()
         kept = {row.key: row for row in self.rows}
@@ -242,7 +242,7 @@ class _NoiseStudy:
         config: RunConfig,
         condition: Condition,
         seed: int,
-        result: RunResult | None = None,
+        result: Run | None = None,
         sharpness: dict[str, tuple[float, ...]] | None = None,
     ) -> NoiseRow:
         tempered = METHODS[config.method].temperature is not None
@@ -264,14 +264,17 @@ class _NoiseStudy:
         if result.status == "failed":
             return NoiseRow(**facts, reason=result.reason or "")
         layers = {
-            "temperature": _per_layer(result.temperatures),
-            "gate": _per_layer(result.gate_means),
+            "temperature": result.selected.temperatures,
+            "gate": result.selected.gate_means,
             **(sharpness or {}),
         }
         return NoiseRow(
             **facts,
             epoch=result.selected_epoch,
-            scores=dict(result.scores[config.selection]),
+            scores={
+                split: getattr(result.scores[config.selection], split)
+                for split in ("train", "val", "test")
+            },
             layers={name: values for name, values in layers.items() if values},
         )
 
@@ -365,14 +368,6 @@ def runs_at_once(dataset: Dataset, config: RunConfig, device: torch.device) -> i
     budget = _BUDGET_BYTES.get(device.type, _OTHER_BUDGET_BYTES)
     features = dataset.data.x.numel() * _FLOAT_BYTES * _FEATURE_COPIES
     return max(1, int(budget // (bytes_per_seed(dataset, config) + features)))
-
-
-def _per_layer(values: dict[str, list[float | list[float]]]) -> tuple[float, ...]:
-    """One number per layer at the selected epoch."""
-    return tuple(
-        sum(value) / len(value) if isinstance(value, list) else value
-        for value in values.get("selected", [])
-    )
 
 
 @contextmanager

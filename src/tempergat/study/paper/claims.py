@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tempergat.stats import Comparison, Welch, holm, welch
-from tempergat.study.engine.run import Run
+from tempergat.study.engine import Run
 from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PaperCell
 from tempergat.study.results import DatasetResult, MethodResult, dataset_result
 from tempergat.training import SELECTION_RULES

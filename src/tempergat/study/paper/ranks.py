@@ -8,7 +8,7 @@ from typing import Any
 from tempergat.base import figures as base_figures
 from tempergat.base import files as atomic
 from tempergat.stats import RankTable, average_ranks, welch
-from tempergat.study.engine.export import read_runs
+from tempergat.study.engine import read_runs
 from tempergat.study.paper.numbers import (
     BACKBONE_OF,
     HETEROGENEOUS,

@@ -8,7 +8,7 @@ from typing import Any
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
 from tempergat.stats import ALPHA
-from tempergat.study.engine.export import read_runs
+from tempergat.study.engine import read_runs
 from tempergat.study.paper.claims import Claim, DatasetReproduction, reproduce_dataset
 from tempergat.study.paper.numbers import HOMOGENEOUS, read_paper
 from tempergat.study.report import (

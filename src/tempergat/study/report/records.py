@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tempergat.base.csv_files import csv_text
-from tempergat.study.engine.run import LayerRecord
 from tempergat.study.results import DatasetResult, MethodResult
+from tempergat.training import LayerRecord
 
 _COMPARISON_COLUMNS = (
     "baseline",

@@ -14,9 +14,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES
 from tempergat.stats import Summary, summarise, welch
-from tempergat.study.engine.run import Run, config_hash
-from tempergat.study.engine.store import Store
-from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.engine import OnProgress, Run, Store, config_hash, sweep
 from tempergat.study.paper.numbers import PLAIN_METHODS, PaperCell
 from tempergat.study.tuning.plans import (
     CalibrationPlan,

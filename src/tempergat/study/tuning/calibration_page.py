@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tempergat.base import files as atomic
-from tempergat.study.engine.export import read_runs
+from tempergat.study.engine import read_runs
 from tempergat.study.paper.numbers import PLAIN_METHODS, PaperCell, read_paper
 from tempergat.study.report import Table, markdown_rows, mean_and_std, signed
 from tempergat.study.tuning.calibrate import Cell, DatasetCalibration, judge

@@ -20,9 +20,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, BackboneName
 from tempergat.stats import Summary, summarise
-from tempergat.study.engine.run import Run
-from tempergat.study.engine.store import Store
-from tempergat.study.engine.sweep import OnProgress, sweep
+from tempergat.study.engine import OnProgress, Run, Store, sweep
 from tempergat.study.paper.numbers import PLAIN_METHODS
 from tempergat.study.tuning.plans import SearchPlan, Setting
 from tempergat.training import AttentionBlock, GcnBlock, Recipe, RunConfig, load_recipe

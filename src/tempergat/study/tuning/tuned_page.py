@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
-from tempergat.study.engine.export import read_runs
-from tempergat.study.engine.run import Run
+from tempergat.study.engine import Run, read_runs
 from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PLAIN_METHODS
 from tempergat.study.report import as_markdown, markdown_rows, result_table
 from tempergat.study.results import DatasetResult, dataset_result

@@ -5,15 +5,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 
 from tempergat.base.locks import GroupLocks
 from tempergat.data import Dataset
-from tempergat.study.engine.run import LayerRecord, Run, Scores, config_hash
 from tempergat.study.engine.store import Group, Store
-from tempergat.training import RunConfig, RunResult, group_size, train_group
-from tempergat.training.run import OutOfMemory, free_memory
+from tempergat.training import (
+    OutOfMemory,
+    Run,
+    RunConfig,
+    config_hash,
+    group_size,
+    train_group,
+)
+from tempergat.training.run import free_memory
 from tempergat.training.task import refuse_other_training
 
 
@@ -188,17 +193,11 @@ class _Sweep:
 
     def _train(self, group: Group) -> list[Group]:
         trained = group
-        while (results := self._attempt(trained)) is None:
+        while (runs := self._attempt(trained)) is None:
             if len(trained.seeds) == 1:
                 return []
             half = (len(trained.seeds) + 1) // 2
             trained = replace(group, seeds=group.seeds[:half])
-        part = self._parts[group.fingerprint]
-        config = self._configs[group.config_hash]
-        runs = [
-            to_run(part.dataset, config, result, group.id, part.split)
-            for result in results
-        ]
         if trained == group:
             self._store.put_group(runs)
             return []
@@ -206,16 +205,17 @@ class _Sweep:
         self._replace(group, parts)
         return self._store.pending(parts)
 
-    def _attempt(self, group: Group) -> list[RunResult] | None:
+    def _attempt(self, group: Group) -> list[Run] | None:
         """Train a group's seeds at once; None where memory does not suffice."""
         started = time.monotonic()
+        part = self._parts[group.fingerprint]
 
         def on_epoch(epoch: int) -> None:
             self._report(group, epoch=epoch)
 
         try:
-            results = train_group(
-                self._parts[group.fingerprint].dataset,
+            runs = train_group(
+                part.dataset,
                 self._configs[group.config_hash],
                 group.seeds,
                 self._device,
@@ -226,7 +226,7 @@ class _Sweep:
                 self._too_large[group.config_hash] = str(error)
         else:
             self._clock.add(self._work(group), time.monotonic() - started)
-            return results
+            return [replace(run, split=part.split, group_id=group.id) for run in runs]
         free_memory(self._device)
         return None
 
@@ -301,46 +301,6 @@ class _Clock:
 
     def estimate(self, work: int) -> float | None:
         return self._time_s / self._work * max(work, 0) if self._work else None
-
-
-def to_run(
-    dataset: Dataset,
-    config: RunConfig,
-    result: RunResult,
-    group_id: int | None = None,
-    split: int = 0,
-) -> Run:
-    """What training returned, as the store keeps it."""
-    return Run(
-        dataset=dataset.name,
-        fingerprint=dataset.fingerprint,
-        method=config.method,
-        seed=result.seed,
-        config=config.model_dump(mode="json"),
-        scores={
-            rule: Scores(epoch=result.epochs[rule], **scores)
-            for rule, scores in result.scores.items()
-        },
-        status=result.status,
-        failed_epoch=result.failed_epoch,
-        reason=result.reason,
-        split=split,
-        selected=_layers(result, "selected"),
-        last=_layers(result, "last"),
-        time_s=result.time_s,
-        memory_bytes=result.memory_bytes,
-        versions=result.versions,
-        device=result.device,
-        group_id=group_id,
-    )
-
-
-def _layers(result: RunResult, moment: str) -> LayerRecord:
-    temperatures, gate_means = (
-        tuple(float(np.mean(value)) for value in values.get(moment, ()))
-        for values in (result.temperatures, result.gate_means)
-    )
-    return LayerRecord(temperatures, gate_means)
 
 
 def _hash(config: RunConfig) -> str:

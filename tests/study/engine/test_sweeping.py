@@ -12,9 +12,7 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm
-from tempergat.study.engine.run import Run, config_hash
-from tempergat.study.engine.store import Store
-from tempergat.study.engine.sweep import Progress, sweep
+from tempergat.study.engine import Progress, Run, Store, config_hash, sweep
 from tempergat.training import RunConfig, load_recipe
 from tempergat.training.run import OutOfMemory
 from tests.support.tiny_graph import write_recipe
@@ -328,7 +326,7 @@ def _sweep_and_tell(folder: Path, trained: Connection) -> None:
 
 def test_two_processes_share_the_work(tmp_path: Path) -> None:
     context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.study.engine.test_sweep"])
+    context.set_forkserver_preload(["tests.study.engine.test_sweeping"])
     pipes = [context.Pipe(duplex=False) for _ in range(2)]
     processes = [
         context.Process(target=_sweep_and_tell, args=(tmp_path, sender))

@@ -1,0 +1,181 @@
+"""The record of one finished run: its settings, its scores and how it was made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+# Raised whenever a change of the code changes the results of training. Runs with
+# different numbers are never compared with each other. Version 0.1.0 counts as 1.
+NUMERICS = 1
+
+NoiseKind = Literal["gaussian", "missing"]
+MatmulPrecision = Literal["highest", "high"]
+Status = Literal["done", "failed"]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Noise added to the features of a run.
+
+    `level` and `tau` are in units of the root mean square of the feature matrix,
+    except that the level of missing coordinates is a fraction.
+
+    Attributes:
+        noise: `gaussian` noise on every coordinate, or `missing` coordinates.
+        level: sigma of Gaussian noise; rho, the share of missing coordinates.
+        tau: For missing coordinates alone: the standard deviation of the noise that
+            replaces them.
+    """
+
+    noise: NoiseKind
+    level: float
+    tau: float | None = None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A run's scores at one epoch, as fractions between 0 and 1."""
+
+    epoch: int
+    train: float
+    val: float
+    test: float
+
+
+@dataclass(frozen=True)
+class LayerRecord:
+    """What a model had learned at one epoch, one value per layer.
+
+    Attributes:
+        temperatures: Each layer's temperature (its mean over heads where each head
+            has one); empty without temperature.
+        gate_means: Each layer's mean gate; empty without gates.
+        spread: Standard deviation of e/T over a node's edges, mean over nodes and
+            heads; empty where it was not measured.
+        entropy: Entropy of the attention weights over the logarithm of the degree,
+            mean over nodes and heads; empty where it was not measured.
+    """
+
+    temperatures: tuple[float, ...] = ()
+    gate_means: tuple[float, ...] = ()
+    spread: tuple[float, ...] = ()
+    entropy: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    The last five attributes are None where nothing was recorded, as in every run of
+    version 0.1.0.
+
+    Attributes:
+        fingerprint: Hash of the dataset with its splits.
+        config: The full configuration, as plain JSON values.
+        scores: Scores per selection rule; empty for a failed run.
+        status: `done`, or `failed` with `failed_epoch` and `reason`.
+        failed_epoch: The first epoch, from 1, whose loss was not a finite number.
+        condition: Noise on the features; None for clean features.
+        matmul_precision: torch's precision of float32 matrix products on a GPU.
+        split: Which of the dataset's splits was used.
+        selected: Learned values at the epoch chosen by the configured rule.
+        last: Learned values at the last epoch.
+        time_s: Wall time of this run: its group's, divided by the group's runs.
+        memory_bytes: Peak memory of its group, where known.
+        versions: Versions of the packages that took part.
+        device: `cpu`, or the kind and name of the GPU.
+        numerics: `NUMERICS` of the code that trained it.
+        group_id: The group it was trained in.
+        parameter_count: Number of trained parameters.
+        curves: Values after every epoch, by name: `loss`, `val_loss` and the splits.
+        layers_at_epochs: Learned values at fixed epochs.
+        metrics: Scores by further metric, then by selection rule.
+        confusion: Counts of test nodes at the selected epoch: one row per true class,
+            one column per predicted class.
+    """
+
+    dataset: str
+    fingerprint: str
+    method: str
+    seed: int
+    config: Mapping[str, Any]
+    scores: Mapping[str, Scores] = field(default_factory=dict)
+    status: Status = "done"
+    failed_epoch: int | None = None
+    reason: str | None = None
+    condition: Condition | None = None
+    matmul_precision: MatmulPrecision = "highest"
+    split: int = 0
+    selected: LayerRecord = LayerRecord()
+    last: LayerRecord = LayerRecord()
+    time_s: float = 0.0
+    memory_bytes: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    device: str = "cpu"
+    numerics: int = NUMERICS
+    group_id: int | None = None
+    parameter_count: int | None = None
+    curves: Mapping[str, Sequence[float]] | None = None
+    layers_at_epochs: Mapping[int, LayerRecord] | None = None
+    metrics: Mapping[str, Mapping[str, Scores]] | None = None
+    confusion: Sequence[Sequence[int]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.status == "done" and not self.scores:
+            raise ValueError(f"run {self.method} seed {self.seed} is done but unscored")
+        for rule, scores in self.scores.items():
+            if not all(
+                0.0 <= s <= 1.0 for s in (scores.train, scores.val, scores.test)
+            ):
+                raise ValueError(
+                    f"{rule} scores of {self.method} seed {self.seed} are not "
+                    f"fractions: {scores}"
+                )
+        if self.status == "failed" and (self.scores or not self.reason):
+            raise ValueError(
+                f"failed run {self.method} seed {self.seed} needs a reason, not scores"
+            )
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of the configuration and the condition."""
+        return config_hash(self.config, self.condition, self.matmul_precision)
+
+    @property
+    def selected_epoch(self) -> int | None:
+        """The epoch chosen by the configured rule, from 1; None for a failed run."""
+        if self.status == "failed":
+            return None
+        return self.scores[self.config["selection"]].epoch
+
+
+def config_hash(
+    config: Mapping[str, Any],
+    condition: Condition | None = None,
+    matmul_precision: MatmulPrecision = "highest",
+) -> str:
+    """Hash of a configuration and a condition, whatever the order of the keys.
+
+    The condition and the precision take part only where they differ from clean
+    features and full precision, so that hashes of version 0.1.0 stay valid.
+
+    Args:
+        config: Plain JSON values.
+        condition: Noise on the features.
+        matmul_precision: torch's precision of float32 matrix products on a GPU.
+    """
+    content = dict(config)
+    if condition is not None:
+        content["condition"] = asdict(condition)
+    if matmul_precision != "highest":
+        content["matmul_precision"] = matmul_precision
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:16]
+
+
+def canonical_json(value: Any) -> str:
+    """JSON that is the same text for equal values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
