@@ -1,16 +1,13 @@
-"""`tempergat calibrate`: settings the paper leaves out, and their page."""
+"""`tempergat calibrate`: settings that the paper does not state."""
 
 import json
-import time
-from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tempergat.cli.graphs import load_graph
-from tempergat.cli.reproduce import DOCS, JSON, RESULTS, reproduce_app
+from tempergat.cli.reproduce import RESULTS
 from tempergat.cli.ui.options import (
     DeviceName,
     Json,
@@ -22,19 +19,12 @@ from tempergat.cli.ui.options import (
 from tempergat.cli.ui.spinner import waiting
 from tempergat.cli.ui.stopping import stoppable
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from tempergat.study.engine import Progress
-    from tempergat.study.tuning.calibrate import DatasetCalibration
-
 STORE_NAME = "store.sqlite"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the application, and its page to `reproduce`."""
+    """Add the command to the application."""
     app.command()(calibrate)
-    reproduce_app.command()(calibration)
 
 
 def calibrate(
@@ -52,13 +42,14 @@ def calibrate(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find what the paper leaves unstated, on its baselines alone.
+    """Find settings that the paper does not state, on its baselines only.
 
-    Trains gcn, gat and gatv2 in every cell of a fixed grid and takes the cell whose
-    means lie nearest the paper's. The runs go to results/calibration.csv. The same
-    command goes on where it was stopped.
+    Trains gcn, gat and gatv2 in every cell of a fixed grid and chooses the cell whose
+    means are nearest to the paper's. The runs go to results/calibration.csv, where the
+    rows of other datasets stay. A stopped command continues when it is run again.
     """
     with waiting("starting", quiet=quiet):
+        from tempergat.cli.ui.progress import progress_lines
         from tempergat.cli.ui.tables import error_console, output_console, print_table
         from tempergat.study.engine import Store, export_runs
         from tempergat.study.paper.numbers import read_paper
@@ -80,68 +71,12 @@ def calibrate(
     with stoppable(), Store(out / STORE_NAME) as store:
         for name in names:
             graph = load_graph(name, None, None, None if quiet else console)
-            show = None if quiet else _progress_lines(console, name)
+            show = None if quiet else progress_lines(console, name)
             found.append(study.calibrate(graph, plan, paper[name], store, where, show))
         merged = export_runs(store, results / CALIBRATION_CSV, names)
     if as_json:
-        typer.echo(json.dumps(_calibration_json(found), indent=1, allow_nan=False))
+        typer.echo(json.dumps(study.calibration_json(found), indent=1, allow_nan=False))
         return
     for one in found:
         print_table(output_console(), calibration_table(one, paper[one.dataset]))
     typer.echo(merged.sentence)
-
-
-def calibration(
-    results: RESULTS = Path("results"),
-    docs: DOCS = Path("docs"),
-    as_json: JSON = False,
-) -> None:
-    """Write docs/calibration.md: every cell tried on the baselines."""
-    from tempergat.study.tuning.calibration_page import reproduce_calibration
-
-    found, page = reproduce_calibration(results, docs)
-    if as_json:
-        facts = _calibration_json(found) | {"page": str(page)}
-        typer.echo(json.dumps(facts, indent=1, allow_nan=False))
-        return
-    for one in found:
-        settings = ", ".join(f"{k} {v}" for k, v in one.chosen.settings.items())
-        typer.echo(f"{one.dataset}: {settings} (misfit {one.chosen.misfit:.1f})")
-    typer.echo(f"wrote {page}")
-
-
-def _progress_lines(console: "Console", name: str) -> "Callable[[Progress], None]":
-    from tempergat.base import duration
-
-    started = time.monotonic()
-
-    def show(progress: "Progress") -> None:
-        if progress.new:
-            spent = duration(time.monotonic() - started)
-            console.print(
-                f"{name}: {progress.runs_done} of {progress.runs} runs, {spent}"
-            )
-
-    return show
-
-
-def _calibration_json(
-    found: "tuple[DatasetCalibration, ...] | list[DatasetCalibration]",
-) -> dict[str, Any]:
-    return {
-        "datasets": [
-            {
-                "dataset": one.dataset,
-                "chosen": dict(one.chosen.settings),
-                "cells": [
-                    {
-                        "settings": dict(cell.settings),
-                        "baselines": {k: asdict(v) for k, v in cell.baselines.items()},
-                        "standard_errors": dict(cell.distances),
-                    }
-                    for cell in one.cells
-                ],
-            }
-            for one in found
-        ]
-    }

@@ -125,14 +125,7 @@ def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
         typer.echo(json.dumps(content, indent=1, allow_nan=False))
     else:
         for dataset in found:
-            rising = sum(t.direction == "rises" for t in dataset.temperature)
-            falling = sum(t.direction == "falls" for t in dataset.gate)
-            typer.echo(
-                f"{dataset.dataset}: {len(dataset.rows)} of {dataset.expected_runs} "
-                f"runs; T rises with sigma in {rising} of {len(dataset.temperature)} "
-                f"layers and variants, the gate falls with rho in {falling} of "
-                f"{len(dataset.gate)}"
-            )
+            typer.echo(dataset.sentence)
         typer.echo(f"wrote {docs / 'noise.md'}")
     if failed:
         raise typer.Exit(1)

@@ -1,98 +1,100 @@
-"""`tempergat reproduce`: the paper's tables and figures, made from results/."""
+"""`tempergat reproduce`: pages made from results/, and the runs that results/ lacks."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tempergat.base.errors import UserError
+from tempergat.cli.ui.options import (
+    DeviceName,
+    OutFolder,
+    Quiet,
+    parse_device,
+    parse_names,
+    require_writable,
+)
+from tempergat.cli.ui.spinner import waiting
+from tempergat.cli.ui.stopping import stoppable
+
+if TYPE_CHECKING:
+    from tempergat.study.reproduce import JobPlan, Outcome, Page, PagePlan, Workspace
 
 RESULTS = Annotated[Path, typer.Option(help="The project's folder of results.")]
 DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
 
+# The names are those of `study.reproduce.PAGES`, which takes a second to import.
+PAGE_HELP = {
+    "homogeneous": "Write docs/reproduction.md: our runs beside the paper's first "
+    "table.",
+    "ranks": "Write docs/ranks.md: average ranks, and variants below their backbone.",
+    "calibration": "Write docs/calibration.md: settings tried on the baselines.",
+    "tuned": "Write docs/tuned.md: the searched settings and their test scores.",
+    "noise": "Write docs/noise.md: every method under controlled noise.",
+    "diagnose": "Write docs/diagnose.md: would a method picked by a screening be good?",
+    "theory": "Draw the figures of docs/theory.md: the paper's two theorems.",
+}
+
 reproduce_app = typer.Typer(
-    no_args_is_help=True, help="The paper's tables and figures, made from results/."
+    no_args_is_help=True, help="Pages made from results/, and the runs they need."
 )
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
+    for name, text in PAGE_HELP.items():
+        reproduce_app.command(name, help=text)(_command_for(name))
+    reproduce_app.command()(export)
     app.add_typer(reproduce_app, name="reproduce")
 
 
-@reproduce_app.command()
-def homogeneous(
-    results: RESULTS = Path("results"),
-    docs: DOCS = Path("docs"),
-    as_json: JSON = False,
-) -> None:
-    """Write docs/reproduction.md: our runs beside the paper's first table."""
-    from tempergat.study.paper.reproduction import (
-        reproduce_homogeneous,
-        reproduction_json,
-    )
+def _command_for(name: str) -> Callable[..., None]:
+    def command(
+        plan: Annotated[
+            bool,
+            typer.Option(
+                "--plan",
+                help="Say what is missing and what training it takes; train nothing.",
+            ),
+        ] = False,
+        run: Annotated[
+            bool,
+            typer.Option("--run", help="Train what is missing, then write the page."),
+        ] = False,
+        datasets: Annotated[
+            str | None,
+            typer.Option(help="With --run or --plan: only these, like cora,pubmed."),
+        ] = None,
+        results: RESULTS = Path("results"),
+        docs: DOCS = Path("docs"),
+        device: DeviceName = "auto",
+        out: OutFolder = Path("tempergat-out/reproduce"),
+        as_json: JSON = False,
+        quiet: Quiet = False,
+    ) -> None:
+        if plan and run:
+            raise UserError("--plan and --run were both given; give one of them")
+        if datasets is not None and not (plan or run):
+            raise UserError("--datasets needs --run or --plan; the page has them all")
+        with waiting("starting", quiet=quiet):
+            page = _page(name)
+        chosen = None if datasets is None else parse_names(datasets, "--datasets")
+        if plan or run:
+            workspace = _workspace(results, out, device, quiet)
+        if plan:
+            from tempergat.study.reproduce import plan_page
 
-    report = reproduce_homogeneous(results, docs)
-    if as_json:
-        _print_json(reproduction_json(report))
-        return
-    gains = [claim.outcome for claim in report.claims if claim.outcome is not None]
-    typer.echo(
-        f"{len(gains)} gains in the paper's table: {gains.count('holds')} hold, "
-        f"{gains.count('within noise')} within noise, {gains.count('reversed')} "
-        "reversed"
-    )
-    typer.echo(f"wrote {report.page}")
+            _print_plan(plan_page(page, workspace, docs, chosen), as_json)
+            return
+        outcome = _run(page, workspace, chosen, quiet) if run else None
+        _write(page, results, docs, outcome, as_json)
 
-
-@reproduce_app.command()
-def ranks(
-    results: RESULTS = Path("results"),
-    docs: DOCS = Path("docs"),
-    as_json: JSON = False,
-) -> None:
-    """Draw the average-rank figures and list variants below their backbone."""
-    from tempergat.study.paper.ranks import ranks_json, reproduce_ranks
-
-    report = reproduce_ranks(results, docs)
-    if as_json:
-        _print_json(ranks_json(report))
-        return
-    for figure in report.figures:
-        best, rank = next(iter(figure.table.average.items()))
-        typer.echo(
-            f"{figure.title}: best {best} ({rank:.2f}), critical difference "
-            f"{figure.table.critical_difference:.2f}"
-        )
-    for line in report.not_drawn:
-        typer.echo(line)
-    typer.echo(
-        f"in {len(report.below)} of {report.compared} cells of the paper's tables a "
-        "variant stands below its backbone"
-    )
-    typer.echo(f"wrote {report.page}")
+    return command
 
 
-@reproduce_app.command()
-def diagnose(
-    results: RESULTS = Path("results"),
-    docs: DOCS = Path("docs"),
-    as_json: JSON = False,
-) -> None:
-    """Write docs/diagnose.md: would a method picked from a screening be a good one?"""
-    from tempergat.study.diagnose.page import reproduce_diagnose
-
-    report = reproduce_diagnose(results, docs)
-    if as_json:
-        choices = [asdict(choice) for choice in report.choices]
-        _print_json({"choices": choices, "page": str(report.page)})
-        return
-    typer.echo(report.verdict)
-    typer.echo(f"wrote {report.page}")
-
-
-@reproduce_app.command()
 def export(
     stores: Annotated[list[Path], typer.Argument(help="Stores of finished runs.")],
     to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
@@ -118,6 +120,110 @@ def export(
         )
         return
     typer.echo(merged.sentence)
+
+
+def _page(name: str) -> "Page":
+    if name == "theory":
+        # `study` and `theory` do not know each other.
+        from tempergat.cli.theory_page import theory_page
+
+        return theory_page()
+    from tempergat.study.reproduce import PAGES
+
+    return PAGES[name]
+
+
+def _workspace(results: Path, out: Path, device: str, quiet: bool) -> "Workspace":
+    from tempergat.cli.graphs import load_graph
+    from tempergat.cli.ui.progress import progress_lines
+    from tempergat.cli.ui.tables import error_console
+    from tempergat.study.reproduce import Workspace
+
+    console = None if quiet else error_console()
+    return Workspace(
+        results,
+        out,
+        parse_device(device),
+        load=lambda name: load_graph(name, None, None, console),
+        watch=lambda name: None if console is None else progress_lines(console, name),
+    )
+
+
+def _run(
+    page: "Page", workspace: "Workspace", datasets: list[str] | None, quiet: bool
+) -> "Outcome":
+    from tempergat.study.reproduce import run_page
+
+    require_writable(workspace.out)
+    require_writable(workspace.results)
+    with stoppable():
+        return run_page(
+            page,
+            workspace,
+            datasets,
+            say=lambda line: None if quiet else typer.echo(line, err=True),
+        )
+
+
+def _write(
+    page: "Page", results: Path, docs: Path, outcome: "Outcome | None", as_json: bool
+) -> None:
+    written = page.write(results, docs)
+    if as_json:
+        facts = written.facts
+        if outcome is not None:
+            facts = facts | {
+                "made": list(outcome.done),
+                "not_made": dict(outcome.not_done),
+            }
+        _print_json(facts)
+    else:
+        for line in (*(outcome.done if outcome else ()), *written.lines):
+            typer.echo(line)
+        typer.echo(f"wrote {written.path}")
+    if outcome is not None and outcome.not_done:
+        for dataset, reason in outcome.not_done.items():
+            typer.echo(f"{dataset}: not complete: {reason}", err=True)
+        raise typer.Exit(1)
+
+
+def _print_plan(plan: "PagePlan", as_json: bool) -> None:
+    if as_json:
+        _print_json(plan.as_json())
+        return
+    typer.echo(f"reproduce {plan.page} --run, on {plan.device}:")
+    for job in plan.jobs:
+        typer.echo(
+            f"{job.dataset}: {job.present} of {job.needed} {job.unit} in {job.file}"
+        )
+        for line in _job_lines(job, plan.device):
+            typer.echo(f"  {line}")
+    typer.echo("writes:")
+    for file in plan.writes:
+        typer.echo(f"  {file}")
+
+
+def _job_lines(job: "JobPlan", device: str) -> list[str]:
+    from tempergat.base import duration
+
+    lines = [f"files: {job.graph_files}"]
+    if job.elsewhere:
+        found = ", ".join(f"{count} on {name}" for name, count in job.elsewhere.items())
+        lines.append(
+            f"{found}: not combined with runs on {device}, so --run trains all of them"
+        )
+    if job.present >= job.needed:
+        return lines
+    if job.obstacle:
+        return [*lines, f"cannot be trained: {job.obstacle}"]
+    time = "unknown" if job.time_s is None else f"about {duration(job.time_s)}"
+    kind = "" if job.time_s is None else "estimated "
+    lines.append(f"time: {time} ({kind}{job.time_source})")
+    memory = "unknown until the files are here"
+    if job.memory_bytes is not None:
+        memory = f"about {job.memory_bytes / 2**30:.2f} GiB (estimate)"
+    lines.append(f"memory: {memory}")
+    return lines
 
 
 def _print_json(value: dict[str, Any]) -> None:

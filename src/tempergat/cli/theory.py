@@ -33,9 +33,9 @@ def theory(
     """Check both theorems: closed forms, simulation, and other settings."""
     require_writable(out)
 
-    from tempergat.base import replace_non_finite, write_text
+    from tempergat.base import replace_non_finite
     from tempergat.cli.ui.tables import error_console, output_console
-    from tempergat.theory import FULL, QUICK, analyse, to_csv
+    from tempergat.theory import FULL, QUICK, analyse, write_tables
     from tempergat.theory.figures import draw_figures
 
     progress = error_console()
@@ -47,10 +47,7 @@ def theory(
     except KeyboardInterrupt as stop:
         progress.print("Stopped; nothing was written.")
         raise typer.Exit(exit_status(stop)) from stop
-    files = []
-    for name, table in report.tables.items():
-        files.append(out / f"{name}.csv")
-        write_text(files[-1], to_csv(table))
+    files = write_tables(report.tables, out)
     files += draw_figures(report.tables, out / "figures")
     if as_json:
         content = {

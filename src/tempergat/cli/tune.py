@@ -1,14 +1,13 @@
-"""`tempergat tune`: a search for settings, and its page."""
+"""`tempergat tune`: a search for settings."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tempergat.cli.graphs import load_graph
-from tempergat.cli.reproduce import DOCS, JSON, RESULTS, reproduce_app
 from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
@@ -32,9 +31,8 @@ STORE_NAME = "store.sqlite"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the application, and its page to `reproduce`."""
+    """Add the command to the application."""
     app.command()(tune)
-    reproduce_app.command()(tuned)
 
 
 def tune(
@@ -105,30 +103,6 @@ def tune(
         typer.echo(_trial_line(trial, plan.trials))
     typer.echo(f"recipe   {recipe}")
     typer.echo(f"trials   {table}")
-
-
-def tuned(
-    results: RESULTS = Path("results"),
-    docs: DOCS = Path("docs"),
-    as_json: JSON = False,
-) -> None:
-    """Write docs/tuned.md: the searched settings and their test scores."""
-    from tempergat.study.report import as_json as result_json
-    from tempergat.study.tuning.tuned_page import reproduce_tuned
-
-    found, page = reproduce_tuned(results, docs)
-    if as_json:
-        facts: dict[str, Any] = {
-            "datasets": [
-                {**result_json(one.result), "trials": one.trials} for one in found
-            ],
-            "page": str(page),
-        }
-        typer.echo(json.dumps(facts, indent=1, allow_nan=False))
-        return
-    for one in found:
-        typer.echo(f"{one.plan.dataset}: {one.verdict}")
-    typer.echo(f"wrote {page}")
 
 
 def _best(trials: list["Trial"]) -> dict["BackboneName", "Trial"]:

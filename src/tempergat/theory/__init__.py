@@ -11,13 +11,14 @@ from tempergat.theory.model import (
     Setting,
     standard_setting,
 )
-from tempergat.theory.report import FULL, QUICK, Effort, Report, analyse
+from tempergat.theory.report import FULL, QUICK, Effort, Report, analyse, verdicts
 from tempergat.theory.simulate import Simulation, simulate
-from tempergat.theory.tables import to_csv
+from tempergat.theory.tables import TABLE_NAMES, read_tables, to_csv, write_tables
 
 __all__ = [
     "FULL",
     "QUICK",
+    "TABLE_NAMES",
     "Degree",
     "Effort",
     "GaussianNoise",
@@ -26,8 +27,11 @@ __all__ = [
     "Setting",
     "Simulation",
     "analyse",
+    "read_tables",
     "simulate",
     "simulate_logits",
     "standard_setting",
     "to_csv",
+    "verdicts",
+    "write_tables",
 ]

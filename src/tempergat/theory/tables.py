@@ -1,14 +1,29 @@
-"""Tables of results: lists of rows with the same columns, written as CSV."""
+"""Tables of results: lists of rows with the same columns, and their CSV files."""
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from tempergat.base import UserError, write_text
 from tempergat.stats import Estimate
 
 Value = str | float | int | bool
 Row = dict[str, Value]
 Table = list[Row]
+
+TABLE_NAMES = (
+    "proof_steps",
+    "temperature_curves",
+    "best_temperature",
+    "gate_curves",
+    "gate_boundary",
+    "gain_order",
+    "temperature_scenarios",
+    "gate_scenarios",
+    "layer_check",
+    "learned",
+)
 
 
 def estimated(name: str, estimate: Estimate) -> Row:
@@ -29,6 +44,47 @@ def to_csv(table: Sequence[Row]) -> str:
     for row in table:
         writer.writerow({name: _written(value) for name, value in row.items()})
     return buffer.getvalue()
+
+
+def write_tables(tables: Mapping[str, Sequence[Row]], folder: Path) -> list[Path]:
+    """Write tables as CSV files, named after the tables."""
+    paths = []
+    for name, table in tables.items():
+        paths.append(folder / f"{name}.csv")
+        write_text(paths[-1], to_csv(table))
+    return paths
+
+
+def read_tables(folder: Path) -> dict[str, Table]:
+    """The tables of the whole analysis, as `write_tables` wrote them.
+
+    Raises:
+        UserError: One is missing.
+    """
+    return {name: _read_table(folder / f"{name}.csv") for name in TABLE_NAMES}
+
+
+def _read_table(path: Path) -> Table:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [
+                {name: _read(text) for name, text in cells.items()}
+                for cells in csv.DictReader(file)
+            ]
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}: {error.strerror}; run this in the project's folder, "
+            "or make it with `tempergat reproduce theory --run`"
+        ) from error
+
+
+def _read(text: str) -> Value:
+    if text in ("yes", "no"):
+        return text == "yes"
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _written(value: Value) -> str:

@@ -2,7 +2,7 @@
 
 from tempergat.training.config import SELECTION_RULES, RunConfig
 from tempergat.training.devices import choose_device
-from tempergat.training.grouping import even_groups, group_size
+from tempergat.training.grouping import bytes_per_seed, even_groups, group_size
 from tempergat.training.recipes import (
     AttentionBlock,
     GcnBlock,
@@ -19,7 +19,7 @@ from tempergat.training.record import (
     Scores,
     config_hash,
 )
-from tempergat.training.run import OutOfMemory, train_group
+from tempergat.training.run import OutOfMemory, device_name, train_group
 from tempergat.training.seeds import seeded_weights
 from tempergat.training.single import predict, train_single
 from tempergat.training.trackers import TensorBoardTracker, Tracker, WandbTracker
@@ -39,8 +39,10 @@ __all__ = [
     "TensorBoardTracker",
     "Tracker",
     "WandbTracker",
+    "bytes_per_seed",
     "choose_device",
     "config_hash",
+    "device_name",
     "even_groups",
     "group_size",
     "load_recipe",

@@ -100,6 +100,18 @@ def checked_method(name: str) -> str:
     )
 
 
+def parse_names(text: str, option: str) -> list[str]:
+    """Names from a list like `cora,pubmed`, each once.
+
+    Raises:
+        UserError: There are none.
+    """
+    names = list(dict.fromkeys(text.replace(",", " ").split()))
+    if not names:
+        raise UserError(f"{option} is {text!r}; give some, like cora,pubmed")
+    return names
+
+
 def parse_split(text: str | None) -> int | str | None:
     """A split's number, or its percentages as they are.
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from tempergat.base import counted, duration
 from tempergat.cli.ui.tables import layout
 from tempergat.stats import Summary, summarise
-from tempergat.study.engine import Progress, Run
+from tempergat.study.engine import OnProgress, Progress, Run
 from tempergat.study.report import mean_and_std, percent
 
 _COLUMNS = ("method", "score", "95 % interval", "runs", "")
@@ -214,6 +214,19 @@ class _LiveTable(_Silence):
             f"{done}/{self._tally.runs}",
             state,
         )
+
+
+def progress_lines(console: Console, name: str) -> OnProgress:
+    """A callback that prints a line about a dataset after every group of runs."""
+
+    def show(progress: Progress) -> None:
+        if progress.new:
+            left = ""
+            if progress.time_left_s:
+                left = f", about {duration(progress.time_left_s)} left"
+            console.print(f"{name}: {progress.runs_done} of {progress.runs} runs{left}")
+
+    return show
 
 
 def _counted(progress: Progress) -> str:

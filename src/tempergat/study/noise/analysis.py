@@ -35,6 +35,17 @@ class DatasetNoise:
         """Whether every run of the plan is there."""
         return len(self.rows) >= self.expected_runs
 
+    @property
+    def sentence(self) -> str:
+        """The main findings in one line."""
+        rising = sum(trend.direction == "rises" for trend in self.temperature)
+        falling = sum(trend.direction == "falls" for trend in self.gate)
+        return (
+            f"{self.dataset}: {len(self.rows)} of {self.expected_runs} runs; T rises "
+            f"with sigma in {rising} of {len(self.temperature)} layers and variants, "
+            f"the gate falls with rho in {falling} of {len(self.gate)}"
+        )
+
     def entropy_beside(self, trend: Trend) -> Trend:
         """The entropy of the same variant and layer as a temperature's trend."""
         return next(

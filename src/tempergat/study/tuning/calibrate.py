@@ -6,7 +6,8 @@ is to find the paper's settings, not a good model; no variant is ever looked at.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 
@@ -82,14 +83,8 @@ def calibrate(
     Raises:
         UserError: The plan has no such dataset, or it cannot be trained.
     """
-    configs = {
-        config_hash(config.model_dump(mode="json")): config
-        for _, cell in _cells(grid_of(plan, dataset.name))
-        for config in cell.values()
-    }
-    runs = sweep(
-        dataset, list(configs.values()), plan.run_seeds, store, device, on_progress
-    )
+    configs = grid_configs(plan, dataset.name)
+    runs = sweep(dataset, configs, plan.run_seeds, store, device, on_progress)
     return judge(dataset.name, runs, plan, paper)
 
 
@@ -133,6 +128,20 @@ def judge(
     return DatasetCalibration(dataset, tuple(cells))
 
 
+def grid_configs(plan: CalibrationPlan, dataset: str) -> list[RunConfig]:
+    """Every configuration that is trained on one dataset, each once.
+
+    Raises:
+        UserError: The plan has no such dataset.
+    """
+    configs = {
+        config_hash(config.model_dump(mode="json")): config
+        for _, cell in _cells(grid_of(plan, dataset))
+        for config in cell.values()
+    }
+    return list(configs.values())
+
+
 def grid_of(plan: CalibrationPlan, dataset: str) -> Grid:
     """What is tried on one dataset.
 
@@ -145,6 +154,27 @@ def grid_of(plan: CalibrationPlan, dataset: str) -> Grid:
             f"{', '.join(plan.datasets)}"
         )
     return plan.datasets[dataset]
+
+
+def calibration_json(found: Sequence[DatasetCalibration]) -> dict[str, Any]:
+    """Calibrations as plain JSON values."""
+    return {
+        "datasets": [
+            {
+                "dataset": one.dataset,
+                "chosen": dict(one.chosen.settings),
+                "cells": [
+                    {
+                        "settings": dict(cell.settings),
+                        "baselines": {k: asdict(v) for k, v in cell.baselines.items()},
+                        "standard_errors": dict(cell.distances),
+                    }
+                    for cell in one.cells
+                ],
+            }
+            for one in found
+        ]
+    }
 
 
 def _cells(

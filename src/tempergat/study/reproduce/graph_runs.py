@@ -1,0 +1,130 @@
+"""Jobs of the noise study and of the test of the screening's pick."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tempergat.data import Dataset
+from tempergat.nn import METHODS
+from tempergat.study.diagnose.screening import SCREENED
+from tempergat.study.diagnose.validation import (
+    REFERENCE_EPOCHS,
+    REFERENCE_SEEDS,
+    SCREENING_EPOCHS,
+    SCREENING_RUNS,
+    VALIDATION_CSV,
+    generate,
+    is_generated,
+    read_rows,
+    validate,
+    write_rows,
+)
+from tempergat.study.noise.plan import NoisePlan
+from tempergat.study.noise.rows import read_rows as read_noise_rows
+from tempergat.study.noise.runs import run_noise
+from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
+from tempergat.training import Recipe, RunConfig, load_recipe, recipe_for
+
+
+@dataclass(frozen=True)
+class NoiseRuns(Job):
+    """The runs of the noise study on one dataset."""
+
+    dataset: str
+    file: str
+    plan: NoisePlan
+
+    def stock(self, workspace: Workspace) -> Stock:
+        """What is there, and what is missing."""
+        configs = self.plan.configs(recipe_for(self.dataset)[1])
+        each = len(self.plan.conditions) * self.plan.seeds
+        rows = read_noise_rows(workspace.results / self.file)
+        found = Counter((row.method, row.decay_temperature) for row in rows)
+        missing = []
+        for config in configs:
+            tempered = METHODS[config.method].temperature is not None
+            key = (config.method, config.decay_temperature if tempered else None)
+            if found[key] < each:
+                missing.append(Batch(config, each - found[key]))
+        needed = each * len(configs)
+        absent = sum(batch.runs for batch in missing)
+        return Stock(needed, needed - absent, tuple(missing))
+
+    def run(self, workspace: Workspace) -> str:
+        """Train the missing runs; the file is written after every group."""
+        graph = workspace.load(self.dataset)
+        _, recipe = recipe_for(self.dataset)
+        path = workspace.results / self.file
+        rows = run_noise(graph, recipe, self.plan, path, workspace.device)
+        return f"wrote {len(rows)} runs to {path}"
+
+
+@dataclass(frozen=True)
+class ValidationRuns(Job):
+    """Screening and full runs on some graphs, to test the screening's pick.
+
+    Attributes:
+        dataset: What the graphs are called together.
+        graphs: Names of datasets or of generated graphs.
+    """
+
+    dataset: str
+    graphs: tuple[str, ...]
+    file: str = VALIDATION_CSV
+
+    def stock(self, workspace: Workspace) -> Stock:
+        """What is there, and what is missing."""
+        missing = self._missing(workspace)
+        per_graph = len(SCREENED) * (SCREENING_RUNS + len(REFERENCE_SEEDS))
+        batches: list[Batch] = []
+        if missing:
+            for method in SCREENED:
+                full = _reference_config(missing[0], method)
+                short = full.with_changes(epochs=min(SCREENING_EPOCHS, full.epochs))
+                batches.append(Batch(short, SCREENING_RUNS * len(missing)))
+                batches.append(Batch(full, len(REFERENCE_SEEDS) * len(missing)))
+        return Stock(
+            per_graph * len(self.graphs),
+            per_graph * (len(self.graphs) - len(missing)),
+            tuple(batches),
+        )
+
+    def run(self, workspace: Workspace) -> str:
+        """Train on the missing graphs; each is written as it is finished."""
+        missing = self._missing(workspace)
+        path = workspace.results / self.file
+        with workspace.open_store() as store:
+            for name in missing:
+                rows = validate(
+                    name,
+                    _graph(name, workspace),
+                    _recipe(name),
+                    store,
+                    workspace.device,
+                    workspace.watch(name),
+                )
+                write_rows(path, rows)
+        return f"wrote {len(missing)} graphs to {path}"
+
+    def example_graph(self, workspace: Workspace) -> Dataset:
+        """The first of the graphs."""
+        return _graph(self.graphs[0], workspace)
+
+    def _missing(self, workspace: Workspace) -> list[str]:
+        path = workspace.results / self.file
+        done = {row["graph"] for row in read_rows(path)} if path.exists() else set()
+        return [name for name in self.graphs if name not in done]
+
+
+def _graph(name: str, workspace: Workspace) -> Dataset:
+    return generate(name) if is_generated(name) else workspace.load(name)
+
+
+def _recipe(name: str) -> Recipe:
+    return load_recipe("demo") if is_generated(name) else recipe_for(name)[1]
+
+
+def _reference_config(name: str, method: str) -> RunConfig:
+    config = _recipe(name).config_for(method)
+    if is_generated(name):
+        return config.with_changes(epochs=REFERENCE_EPOCHS)
+    return config

@@ -1,0 +1,192 @@
+"""The table of pages that are made from results/."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from tempergat.study.diagnose.page import reproduce_diagnose
+from tempergat.study.diagnose.validation import (
+    VALIDATION_CSV,
+    VALIDATION_DATASETS,
+    generated_graphs,
+)
+from tempergat.study.noise.analysis import as_json as noise_json
+from tempergat.study.noise.page import write_page
+from tempergat.study.noise.plan import load_plan
+from tempergat.study.paper.numbers import HOMOGENEOUS
+from tempergat.study.paper.ranks import ranks_json, reproduce_ranks
+from tempergat.study.paper.reproduction import (
+    reproduce_homogeneous,
+    reproduction_json,
+)
+from tempergat.study.report import as_json as result_json
+from tempergat.study.reproduce.graph_runs import NoiseRuns, ValidationRuns
+from tempergat.study.reproduce.jobs import Job, Workspace
+from tempergat.study.reproduce.method_runs import (
+    SearchTrials,
+    calibration_runs,
+    paper_runs,
+    tuned_recipes,
+)
+from tempergat.study.reproduce.page import Page, Written
+from tempergat.study.tuning.calibrate import calibration_json
+from tempergat.study.tuning.calibration_page import (
+    CALIBRATION_CSV,
+    reproduce_calibration,
+)
+from tempergat.study.tuning.plans import load_calibration, load_search, search_names
+from tempergat.study.tuning.tuned_page import (
+    TRIALS_FOLDER,
+    TUNED_CSV,
+    reproduce_tuned,
+)
+from tempergat.training import load_recipe
+
+_HOMOGENEOUS_CSV = "homogeneous.csv"
+_PAPER_CSV = "paper/results.csv"
+_NOISE_FOLDER = "noise"
+
+
+def _homogeneous_jobs(workspace: Workspace) -> Iterator[Job]:
+    for dataset in HOMOGENEOUS:
+        name = f"paper/{dataset}"
+        yield paper_runs(dataset, _HOMOGENEOUS_CSV, load_recipe(name), name)
+
+
+def _calibration_jobs(workspace: Workspace) -> Iterator[Job]:
+    plan = load_calibration()
+    for dataset in plan.datasets:
+        yield calibration_runs(dataset, CALIBRATION_CSV, plan)
+
+
+def _tuned_jobs(workspace: Workspace) -> Iterator[Job]:
+    for dataset in search_names():
+        trials = f"{TRIALS_FOLDER}/{dataset}_trials.csv"
+        yield SearchTrials(dataset, trials, load_search(dataset))
+        # A recipe found here comes before the one that the package has.
+        found = tuned_recipes(workspace) / f"{dataset}.yaml"
+        name = str(found) if found.exists() else f"tuned/{dataset}"
+        yield paper_runs(dataset, TUNED_CSV, load_recipe(name), name)
+
+
+def _diagnose_jobs(workspace: Workspace) -> Iterator[Job]:
+    yield ValidationRuns("generated graphs", tuple(generated_graphs()))
+    for dataset in VALIDATION_DATASETS:
+        yield ValidationRuns(dataset, (dataset,))
+
+
+def _noise_jobs(workspace: Workspace) -> Iterator[Job]:
+    plan = load_plan()
+    for dataset in plan.datasets:
+        yield NoiseRuns(dataset, f"{_NOISE_FOLDER}/{dataset}.csv", plan)
+
+
+def _write_homogeneous(results: Path, docs: Path) -> Written:
+    report = reproduce_homogeneous(results, docs)
+    gains = [claim.outcome for claim in report.claims if claim.outcome is not None]
+    line = (
+        f"{len(gains)} gains in the paper's table: {gains.count('holds')} hold, "
+        f"{gains.count('within noise')} within noise, {gains.count('reversed')} "
+        "reversed"
+    )
+    return Written(report.page, (line,), reproduction_json(report))
+
+
+def _write_ranks(results: Path, docs: Path) -> Written:
+    report = reproduce_ranks(results, docs)
+    lines = []
+    for figure in report.figures:
+        best, rank = next(iter(figure.table.average.items()))
+        lines.append(
+            f"{figure.title}: best {best} ({rank:.2f}), critical difference "
+            f"{figure.table.critical_difference:.2f}"
+        )
+    lines += report.not_drawn
+    lines.append(
+        f"in {len(report.below)} of {report.compared} cells of the paper's tables a "
+        "variant is below its backbone"
+    )
+    return Written(report.page, tuple(lines), ranks_json(report))
+
+
+def _write_calibration(results: Path, docs: Path) -> Written:
+    found, page = reproduce_calibration(results, docs)
+    lines = []
+    for one in found:
+        settings = ", ".join(f"{k} {v}" for k, v in one.chosen.settings.items())
+        lines.append(f"{one.dataset}: {settings} (misfit {one.chosen.misfit:.1f})")
+    facts = calibration_json(found) | {"page": str(page)}
+    return Written(page, tuple(lines), facts)
+
+
+def _write_tuned(results: Path, docs: Path) -> Written:
+    found, page = reproduce_tuned(results, docs)
+    datasets = [{**result_json(one.result), "trials": one.trials} for one in found]
+    return Written(
+        page,
+        tuple(f"{one.plan.dataset}: {one.verdict}" for one in found),
+        {"datasets": datasets, "page": str(page)},
+    )
+
+
+def _write_noise(results: Path, docs: Path) -> Written:
+    found = write_page(load_plan(), results / _NOISE_FOLDER, docs)
+    page = docs / "noise.md"
+    facts = {"datasets": noise_json(found), "page": str(page)}
+    return Written(page, tuple(dataset.sentence for dataset in found), facts)
+
+
+def _write_diagnose(results: Path, docs: Path) -> Written:
+    report = reproduce_diagnose(results, docs)
+    choices = [asdict(choice) for choice in report.choices]
+    facts = {"choices": choices, "page": str(report.page)}
+    return Written(report.page, (report.verdict,), facts)
+
+
+PAGES = {
+    page.name: page
+    for page in (
+        Page(
+            "homogeneous",
+            reads=(_PAPER_CSV, _HOMOGENEOUS_CSV),
+            writes=("reproduction.md", "figures/scores-*"),
+            jobs=_homogeneous_jobs,
+            write=_write_homogeneous,
+        ),
+        Page(
+            "ranks",
+            reads=(_PAPER_CSV, _HOMOGENEOUS_CSV),
+            writes=("ranks.md", "figures/ranks-*"),
+            jobs=_homogeneous_jobs,
+            write=_write_ranks,
+        ),
+        Page(
+            "calibration",
+            reads=(_PAPER_CSV, CALIBRATION_CSV),
+            writes=("calibration.md",),
+            jobs=_calibration_jobs,
+            write=_write_calibration,
+        ),
+        Page(
+            "tuned",
+            reads=(f"{TRIALS_FOLDER}/*_trials.csv", TUNED_CSV),
+            writes=("tuned.md",),
+            jobs=_tuned_jobs,
+            write=_write_tuned,
+        ),
+        Page(
+            "noise",
+            reads=(f"{_NOISE_FOLDER}/*.csv",),
+            writes=("noise.md", "figures/noise-*"),
+            jobs=_noise_jobs,
+            write=_write_noise,
+        ),
+        Page(
+            "diagnose",
+            reads=(VALIDATION_CSV,),
+            writes=("diagnose.md",),
+            jobs=_diagnose_jobs,
+            write=_write_diagnose,
+        ),
+    )
+}

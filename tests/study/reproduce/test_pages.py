@@ -1,0 +1,49 @@
+"""The committed pages are those that the committed results give."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tempergat.cli.reproduce import PAGE_HELP
+from tempergat.cli.theory_page import theory_page
+from tempergat.study.reproduce import PAGES, Workspace
+from tests.support.small_study import RESULTS
+
+ROOT = RESULTS.parent
+ALL = {**PAGES, "theory": theory_page()}
+
+
+def place() -> Workspace:
+    return Workspace(RESULTS, Path("none"), torch.device("cpu"))
+
+
+def test_every_page_has_a_command() -> None:
+    assert list(PAGE_HELP) == list(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_page_reads_is_there_and_complete(name: str) -> None:
+    for pattern in ALL[name].reads:
+        assert list(RESULTS.glob(pattern)), pattern
+    missing = [
+        job.dataset
+        for job in ALL[name].jobs(place())
+        if not job.stock(place()).is_complete
+    ]
+    # Of the paper's larger datasets there are no runs yet.
+    expected = ["ogbn-arxiv", "ogbn-products", "reddit"]
+    assert missing == (expected if name in ("homogeneous", "ranks") else [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALL)
+def test_the_committed_page_and_figures_are_made_from_the_results(
+    name: str, tmp_path: Path
+) -> None:
+    ALL[name].write(RESULTS, tmp_path)
+    made = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert made
+    for path in made:
+        committed = ROOT / "docs" / path.relative_to(tmp_path)
+        assert path.read_bytes() == committed.read_bytes(), path.name
