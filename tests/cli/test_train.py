@@ -1,5 +1,6 @@
 """`tempergat train` keeps a checkpoint, and `tempergat predict` uses it."""
 
+import builtins
 import csv
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,8 +152,8 @@ def test_predictions_are_one_row_per_node(
     assert sum(counts["per_class"].values()) == counts["nodes"] == 60
 
 
-def test_predictions_carry_the_nodes_own_names(
-    command: Command, recipe: Path, tmp_path: Path
+def test_predictions_carry_the_ids_of_the_nodes_from_a_table_read_once(
+    command: Command, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -163,7 +165,17 @@ def test_predictions_carry_the_nodes_own_names(
     arguments = ("--method", "gat", "--recipe", recipe, "--split", "50/25/25")
     trained = command("train", folder, *arguments, "--out", "run")
     assert trained.status == 0, trained.err
-    assert command("predict", "run", folder).status == 0
+    opened: list[object] = []
+    plain_open = open
+
+    def counting_open(file: Any, *arguments: Any, **keywords: Any) -> Any:
+        opened.append(file)
+        return plain_open(file, *arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(builtins, "open", counting_open)
+        assert command("predict", "run", folder).status == 0
+    assert opened.count(folder / "nodes.csv") == 1
     with open("labels.csv") as file:
         assert [row["node"] for row in csv.DictReader(file)] == names
 

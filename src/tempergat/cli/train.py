@@ -128,7 +128,7 @@ def predict(
     require_writable(out.parent)
     graph = load_graph(data, None, None, None, labelled=False)
     classes = predict_classes(checkpoint, graph, parse_device(device)).tolist()
-    nodes = _node_names(Path(graph.source)) or range(len(classes))
+    nodes = graph.node_ids or range(len(classes))
     lines = [
         {"node": node, "label": label}
         for node, label in zip(nodes, classes, strict=True)
@@ -220,15 +220,6 @@ def _folder_name(
     if split_seed is not None:
         name += f"-splitseed{split_seed}"
     return f"{file_stem(dataset)}-{file_stem(name)}"
-
-
-def _node_names(folder: Path) -> list[str] | None:
-    """The nodes' own names, where the graph is a folder that gives them."""
-    from tempergat.data.user.tables import as_text, find_table, read_table
-
-    table = find_table(folder, "nodes") if folder.is_dir() else None
-    columns = {} if table is None else read_table(table).columns
-    return as_text(columns["id"]).tolist() if "id" in columns else None
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class Dataset:
     """A graph with labels, a split and where it came from.
 
     Attributes:
-        name: Name in the catalogue, or the path of a graph of one's own.
+        name: Name in the catalogue, or the path of a user graph.
         data: The graph. The store of the target node type holds `y` (int64,
             -1 where a label is missing) and `train_mask`, `val_mask`, `test_mask`.
             Edges are int64, or int32 in a memory-mapped graph of over ten million.
@@ -34,6 +34,10 @@ class Dataset:
         split: What the masks are, in words.
         num_splits: How many splits the graph comes with; 1 where this one was made.
         split_number: Which of them this is, from 0.
+        node_ids: The `id` of each classified node in the user's table; None where
+            nodes are numbered.
+        class_names: The label of each class in the user's table; None where the
+            labels were numbers.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Dataset:
     split: str = ""
     num_splits: int = 1
     split_number: int = 0
+    node_ids: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None
 
     @property
     def store(self) -> BaseStorage:

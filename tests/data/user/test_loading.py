@@ -530,3 +530,40 @@ def test_table_longer_than_a_piece_is_read_whole(
     write_folder(folder, nodes, edges.replace("n20,n21", "n20,n99"))
     with pytest.raises(UserError, match=r"edges\.csv, row 22: target is 'n99'"):
         load(folder)
+
+
+def test_ids_and_class_names_of_tables_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,label,h\nq,owl,1\nb,,2\nz,ant,3\n")
+    (tmp_path / "edges.csv").write_text("source,target\nq,z\n")
+    words = load(tmp_path, split="100/0/0")
+    assert words.node_ids == ("q", "b", "z")
+    assert words.class_names == ("ant", "owl")
+    assert words.data.y.tolist() == [1, -1, 0]
+    for_prediction = load(tmp_path, labelled=False)
+    assert for_prediction.node_ids == ("q", "b", "z")
+    assert for_prediction.class_names is None
+
+
+def test_numbered_nodes_and_classes_have_no_names(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("label,h\n1,1\n0,2\n")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    numbers = load(tmp_path, split="100/0/0")
+    assert numbers.node_ids is None
+    assert numbers.class_names is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ("q,owl,1\n\n\nq,ant,2\n", r"row 5: id 'q' is also that of row 2"),
+        ("q,owl,1\n\nb,ant\n", r"row 4 has 2 values, .* every row needs 3 values"),
+        ("\n\nq,owl,x\n", r"row 4: h is 'x'"),
+    ],
+)
+def test_blank_lines_count_in_row_numbers(
+    rows: str, named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "nodes.csv").write_text("id,label,h\n" + rows)
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    with pytest.raises(UserError, match=named):
+        load(tmp_path)

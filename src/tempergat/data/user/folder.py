@@ -1,4 +1,4 @@
-"""A folder of tables to a PyG graph."""
+"""Reads a folder of tables into a PyG graph."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 
 from tempergat.base.errors import UserError
 from tempergat.base.system_errors import telling_unreadable
@@ -35,31 +35,47 @@ _UNKNOWN_LABELS = ("", "-1", "-1.0", "nan", "NaN")
 _ROW_NUMBERS = ("", "__index_level_0__")
 
 
+@dataclass(frozen=True)
+class UserGraph:
+    """A user graph as its files give it.
+
+    Attributes:
+        data: The graph.
+        node_ids: The `id` of each node; None where nodes are numbered.
+        class_names: The label of each class; None where the labels are numbers.
+    """
+
+    data: Data | HeteroData
+    node_ids: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+
+
 @dataclass
 class _Nodes:
-    """The table of nodes: features as numbers, the rest as the text it is."""
+    """The table of nodes, with features as numbers and the rest as text."""
 
     path: Path
-    first_row: int
+    numbers: np.ndarray
     features: np.ndarray | None
     labels: np.ndarray
     splits: np.ndarray | None
+    has_ids: bool
     positions: dict[str, int] = field(default_factory=dict)
 
     def at(self, row: int) -> str:
-        return f"{self.path}, row {self.first_row + int(row)}"
+        return f"{self.path}, row {self.numbers[row]}"
 
 
 def read_folder(
     folder: Path, require_finite: bool = True, labelled: bool = True
-) -> Data:
+) -> UserGraph:
     """Reads `nodes`, `edges` and, where there is one, `split`.
 
     Args:
         folder: Where the tables are.
-        require_finite: Whether a feature may not be NaN or infinity.
-        labelled: Whether some node must have a label; labels and splits are not read
-            where not.
+        require_finite: Whether NaN and infinity are refused as features.
+        labelled: Whether some node must have a label; otherwise labels and splits are
+            not read.
 
     Raises:
         UserError: A table is missing or contradicts another; file and row are named.
@@ -70,8 +86,10 @@ def read_folder(
     data = Data(num_nodes=len(nodes.labels))
     if nodes.features is not None:
         data.x = torch.from_numpy(nodes.features)
+    class_names = None
     if labelled:
-        data.y = torch.from_numpy(_labels(nodes))
+        labels, class_names = _labels(nodes)
+        data.y = torch.from_numpy(labels)
     ends = [
         np.stack([_lookup(piece, end, nodes) for end in ("source", "target")])
         for piece in iter_tables(edge_table)
@@ -80,7 +98,9 @@ def read_folder(
     if labelled:
         for name, mask in _masks(folder, nodes).items():
             data[name] = torch.from_numpy(mask)
-    return data
+    return UserGraph(
+        data, tuple(nodes.positions) if nodes.has_ids else None, class_names
+    )
 
 
 def _require_table(folder: Path, name: str) -> Path:
@@ -91,7 +111,7 @@ def _require_table(folder: Path, name: str) -> Path:
         listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
         raise UserError(
             f"{folder} has no {name}.csv or {name}.parquet; it holds "
-            f"{listed or 'nothing'}, and a graph of one's own needs nodes and edges"
+            f"{listed or 'nothing'}, but a graph needs nodes and edges"
         )
     return path
 
@@ -100,9 +120,9 @@ def _read_nodes(path: Path, require_finite: bool, labelled: bool) -> _Nodes:
     features: list[np.ndarray] = []
     rows = 0
     texts: dict[str, list[np.ndarray]] = {name: [] for name in _NOT_FEATURES}
-    first_row = None
+    numbers: list[np.ndarray] = []
     for piece in iter_tables(path):
-        first_row = piece.first_row if first_row is None else first_row
+        numbers.append(piece.numbers)
         if labelled:
             piece.column("label")
         rows += len(next(iter(piece.columns.values())))
@@ -128,10 +148,11 @@ def _read_nodes(path: Path, require_finite: bool, labelled: bool) -> _Nodes:
         raise UserError(f"{path} has no rows; a graph needs at least one node")
     nodes = _Nodes(
         path=path,
-        first_row=first_row or 0,
+        numbers=np.concatenate(numbers),
         features=np.concatenate(features) if features else None,
         labels=joined.get("label", np.full(rows, "")),
         splits=joined.get("split"),
+        has_ids="id" in joined,
     )
     nodes.positions = _positions(nodes, joined.get("id"))
     return nodes
@@ -147,7 +168,7 @@ def _positions(nodes: _Nodes, identifiers: np.ndarray | None) -> dict[str, int]:
         if identifier in positions:
             raise UserError(
                 f"{nodes.at(row)}: id {identifier!r} is also that of row "
-                f"{nodes.first_row + positions[identifier]}; give every node its own"
+                f"{nodes.numbers[positions[identifier]]}; give every node its own"
             )
         positions[identifier] = row
     return positions
@@ -171,7 +192,8 @@ def _lookup(table: Table, column: str, nodes: _Nodes) -> np.ndarray:
     return np.array(found, dtype=np.int64)
 
 
-def _labels(nodes: _Nodes) -> np.ndarray:
+def _labels(nodes: _Nodes) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """The class of each node, and the names of the classes where they are words."""
     texts = ["" if text in _UNKNOWN_LABELS else text for text in nodes.labels]
     given = [text for text in texts if text != ""]
     if not given:
@@ -185,8 +207,10 @@ def _labels(nodes: _Nodes) -> np.ndarray:
                 f"{kind} {given[0]}; use numbers or words throughout"
             )
     if not are_numbers:
-        classes = {text: number for number, text in enumerate(sorted(set(given)))}
-        return np.array([classes.get(text, UNLABELLED) for text in texts], np.int64)
+        names = tuple(sorted(set(given)))
+        classes = {text: number for number, text in enumerate(names)}
+        words = [classes.get(text, UNLABELLED) for text in texts]
+        return np.array(words, np.int64), names
     labels = np.full(len(texts), UNLABELLED, dtype=np.int64)
     for row, text in enumerate(texts):
         if text == "":
@@ -204,7 +228,7 @@ def _labels(nodes: _Nodes) -> np.ndarray:
                 "from 0, with -1 or nothing for an unknown one"
             )
         labels[row] = label
-    return labels
+    return labels, None
 
 
 def _is_number(text: str) -> bool:

@@ -37,7 +37,7 @@ from tempergat.base.system_errors import telling_unreadable
 from tempergat.data.dataset import MASKS, Dataset, hash_tensors
 from tempergat.data.features import without_beta_warning
 from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.folder import read_folder
+from tempergat.data.user.folder import UserGraph, read_folder
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.validate import normalise
 
@@ -92,10 +92,11 @@ def open_user_graph(
     """
     if isinstance(graph, Path):
         name, origin, licence = str(graph), str(graph.resolve()), "one's own"
-        data = read_user_graph(graph, labelled=labelled)
+        read = read_user_graph(graph, labelled=labelled)
     else:
         name, origin, licence = OBJECT_NAME, "a PyG object", "one's own"
-        data = _plain_graph(name, graph)
+        read = UserGraph(_plain_graph(name, graph))
+    data = read.data
     kind = target_type(name, data, target)
     num_classes = normalise(name, data, kind, directed, labelled)
     unsplit = Dataset(
@@ -107,6 +108,8 @@ def open_user_graph(
         source=origin,
         fingerprint="",
         license=licence,
+        node_ids=read.node_ids,
+        class_names=read.class_names,
     )
     hashes = hash_tensors(data)
     if not labelled:
@@ -134,7 +137,7 @@ def open_user_graph(
 
 def read_user_graph(
     path: Path, require_finite: bool = True, labelled: bool = True
-) -> Data | HeteroData:
+) -> UserGraph:
     """Reads the files of a graph and checks each by itself.
 
     Args:
@@ -152,9 +155,9 @@ def read_user_graph(
     if not is_file:
         raise UserError(f"there is no file or folder {path}; check the path")
     if path.suffix == ".npz":
-        return _read_npz(path, labelled)
+        return UserGraph(_read_npz(path, labelled))
     if path.suffix == ".pt":
-        return _read_pt(path)
+        return UserGraph(_read_pt(path))
     raise UserError(
         f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz or .pt "
         "file; save the graph as one of these"

@@ -46,7 +46,7 @@ def check_graph(path: Path, target: str | None = None) -> list[Finding]:
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
-    data = read_user_graph(path, require_finite=False)
+    data = read_user_graph(path, require_finite=False).data
     kind = target_type(str(path), data, target)
     store = data if kind is None else data[kind]
     num_classes = check_labels(str(path), store)

@@ -30,21 +30,21 @@ class Table:
     Attributes:
         path: The file.
         columns: The columns by name, in the file's order.
-        first_row: Number a person would give to the first row of the piece. Data
-            begin at 2 in a CSV file, whose first line is the header, and at 1 in a
-            Parquet file.
+        numbers: The number of each row in the file. Data begin at row 2 in a CSV
+            file, whose first row is the header, and at row 1 in a Parquet file; blank
+            rows are left out.
     """
 
     path: Path
     columns: dict[str, np.ndarray]
-    first_row: int
+    numbers: np.ndarray
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
     def at(self, row: int) -> str:
         """File and row, for an error."""
-        return f"{self.path}, row {self.first_row + int(row)}"
+        return f"{self.path}, row {self.numbers[row]}"
 
     def column(self, *names: str) -> np.ndarray:
         """The first column that exists under one of the names.
@@ -102,7 +102,7 @@ def read_table(path: Path) -> Table:
         name: np.concatenate([piece.columns[name] for piece in pieces])
         for name in pieces[0].columns
     }
-    return Table(path, columns, pieces[0].first_row)
+    return Table(path, columns, np.concatenate([piece.numbers for piece in pieces]))
 
 
 def _iter_csv(path: Path) -> Iterator[Table]:
@@ -128,9 +128,11 @@ def _iter_csv(path: Path) -> Iterator[Table]:
                     if not lines and number > 0:
                         return
                     rows = [row for row in lines if row]
-                    _require_width(path, header, rows, first_row)
-                    table = _table_of_rows(path, header, rows, first_row)
-                    first_row += len(rows)
+                    is_row = np.fromiter(map(bool, lines), dtype=bool)
+                    numbers = first_row + np.flatnonzero(is_row)
+                    _require_width(path, header, rows, numbers)
+                    table = _table_of_rows(path, header, rows, numbers)
+                    first_row += len(lines)
                     del lines, rows
                 yield table
     except (csv.Error, UnicodeDecodeError) as error:
@@ -155,26 +157,26 @@ def _without_collector() -> Iterator[None]:
 
 
 def _require_width(
-    path: Path, header: list[str], rows: list[list[str]], first_row: int
+    path: Path, header: list[str], rows: list[list[str]], numbers: np.ndarray
 ) -> None:
     if set(map(len, rows)) <= {len(header)}:
         return
-    number = next(n for n, row in enumerate(rows) if len(row) != len(header))
+    wrong = next(n for n, row in enumerate(rows) if len(row) != len(header))
     raise UserError(
-        f"{path}, row {first_row + number} has {len(rows[number])} values, but the "
-        f"header names {len(header)} columns; give every row as many"
+        f"{path}, row {numbers[wrong]} has {len(rows[wrong])} values, but the header "
+        f"names {len(header)} columns; every row needs {len(header)} values"
     )
 
 
 def _table_of_rows(
-    path: Path, header: list[str], rows: list[list[str]], first_row: int
+    path: Path, header: list[str], rows: list[list[str]], numbers: np.ndarray
 ) -> Table:
     values = zip(*rows, strict=True) if rows else ([] for _ in header)
     columns = {
         name: np.array(column, dtype=object)
         for name, column in zip(header, values, strict=True)
     }
-    return Table(path, columns, first_row)
+    return Table(path, columns, numbers)
 
 
 def _require_distinct(path: Path, header: list[str]) -> None:
@@ -211,10 +213,12 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
                         "" if v is None else v for v in batch[name].to_pylist()
                     ]
                     columns[name] = values
-                yield Table(path, columns, first_row)
+                numbers = first_row + np.arange(len(batch))
+                yield Table(path, columns, numbers)
                 first_row += len(batch)
             if first_row == 1:
-                yield Table(path, {name: np.empty(0, object) for name in names}, 1)
+                empty = {name: np.empty(0, object) for name in names}
+                yield Table(path, empty, np.empty(0, dtype=np.int64))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise UserError(
             f"{path} is not a readable Parquet file ({_first_line(error)}); save the "
