@@ -1,18 +1,18 @@
-# make demo   compares the methods on the built-in graph: a table and a picture
-# make test   everything CI checks: format, lint, types, architecture, tests
-# make bench  speed and memory beside PyG, as ratios measured in one run
+# make demo       compares the methods on the built-in graph: a table and a picture
+# make test       format, lint, types, architecture and tests
+# make test-slow  the slow tests: kills, fuzzing, PyG compatibility
+# make bench      speed and memory next to PyG, as ratios measured in one run
 # Each needs Python 3.11 or newer and nothing else; the first run installs into .venv.
+# Tests that read real datasets need their raw files in a folder of TEMPERGAT_MIRROR;
+# without it they are skipped, and the summary at the end says so.
 
 PYTHON ?= python3
 BIN := .venv/bin
 # Two test processes share two cores: one thread each.
 ONE_THREAD := OMP_NUM_THREADS=1
-SHARED := $(wildcard $(CURDIR)/../shared/data)
-ifneq ($(SHARED),)
-export TEMPERGAT_MIRROR := $(if $(TEMPERGAT_MIRROR),$(TEMPERGAT_MIRROR):)$(SHARED)
-endif
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2 -rs
 
-.PHONY: demo test test-all bench clean
+.PHONY: demo test test-slow bench clean
 
 demo: .venv/installed
 	$(BIN)/tempergat compare
@@ -22,10 +22,10 @@ test: .venv/installed
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m "not slow"
+	$(PYTEST) -m "not slow"
 
-test-all: .venv/installed
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+test-slow: .venv/installed
+	$(PYTEST) -m slow
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.attention_cpu

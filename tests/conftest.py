@@ -1,16 +1,7 @@
 """Settings every test shares."""
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
-
-# Raw datasets kept beside the project, where there are any.
-SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-if SHARED_DATA.is_dir():
-    mirrors = [str(SHARED_DATA), os.environ.get("TEMPERGAT_MIRROR", "")]
-    os.environ["TEMPERGAT_MIRROR"] = os.pathsep.join(m for m in mirrors if m)
 
 
 @pytest.fixture(autouse=True)
@@ -29,5 +20,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return
     skip = pytest.mark.skip(reason="needs a CUDA device")
     for item in items:
-        if "gpu" in item.keywords:
+        # Not item.keywords: the name of the folder tests/ops/gpu is one of them.
+        if item.get_closest_marker("gpu") is not None:
             item.add_marker(skip)

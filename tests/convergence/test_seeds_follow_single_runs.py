@@ -106,7 +106,7 @@ def cora() -> Dataset:
     try:
         return load("cora")
     except UserError as error:
-        pytest.skip(f"Cora is not at hand: {error}")
+        pytest.skip(f"needs cora: {error}")
 
 
 def test_seeds_on_sparse_features_follow_their_single_runs() -> None:

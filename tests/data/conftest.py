@@ -97,4 +97,4 @@ def server() -> Iterator[Server]:
 def require_raw_files(name: str, root: Path) -> None:
     """Skips a test whose dataset is neither in a mirror nor cached."""
     if not is_local(CATALOG[name], root):
-        pytest.skip(f"the raw files of {name} are in no mirror")
+        pytest.skip(f"needs the raw files of {name} in a folder of TEMPERGAT_MIRROR")

@@ -18,7 +18,7 @@ SPLIT = {"cora": 140, "citeseer": 120, "pubmed": 60}
 @pytest.fixture(params=["cora", "citeseer", "pubmed"])
 def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if not is_local(CATALOG[request.param], tmp_path):
-        pytest.skip(f"the raw files of {request.param} are in no mirror")
+        pytest.skip(f"needs the raw files of {request.param} in TEMPERGAT_MIRROR")
     return str(request.param)
 
 
@@ -53,7 +53,7 @@ def test_nodes_citeseer_leaves_out_have_neither_features_nor_label(
     tmp_path: Path,
 ) -> None:
     if not is_local(CATALOG["citeseer"], tmp_path):
-        pytest.skip("the raw files of citeseer are in no mirror")
+        pytest.skip("needs the raw files of citeseer in TEMPERGAT_MIRROR")
     data = load("citeseer", tmp_path, sparse=False).data
     unlabelled = data.y == -1
     assert int(unlabelled.sum()) == 15
