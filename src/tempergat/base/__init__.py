@@ -9,14 +9,14 @@ from tempergat.base.errors import UserError
 from tempergat.base.files import file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
 from tempergat.base.locks import GroupLocks
-from tempergat.base.suggest import did_you_mean
+from tempergat.base.suggest import did_you_mean, suggest_one_of
 from tempergat.base.system_errors import (
     is_of_system,
     require_memory,
     telling_full_disk,
     telling_unreadable,
 )
-from tempergat.base.validation import first_validation_error, suggest, validated
+from tempergat.base.validation import first_validation_error, validated
 from tempergat.base.words import counted, duration
 from tempergat.base.yaml_files import read_yaml
 
@@ -33,7 +33,7 @@ __all__ = [
     "read_yaml",
     "replace_non_finite",
     "require_memory",
-    "suggest",
+    "suggest_one_of",
     "telling_full_disk",
     "telling_unreadable",
     "validated",

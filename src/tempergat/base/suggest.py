@@ -1,7 +1,7 @@
 """Suggestions for misspelt names."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -13,3 +13,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     close = difflib.get_close_matches(word.lower(), list(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(close)}? " if close else ""
+
+
+def suggest_one_of(word: str, known: Collection[str]) -> str:
+    """`did you mean gat?`, or `choose one of gat, gcn` if no known name is close."""
+    hint = did_you_mean(word, known).strip()
+    return hint or f"choose one of {', '.join(sorted(known))}"

@@ -5,14 +5,14 @@ pydantic is imported where it is used: the command answers --help without it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 from tempergat.base.errors import UserError
-from tempergat.base.suggest import did_you_mean
+from tempergat.base.suggest import suggest_one_of
 
 Model = TypeVar("Model", bound="BaseModel")
 
@@ -44,14 +44,8 @@ def first_validation_error(error: ValidationError, model: type[BaseModel]) -> st
     reason = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         known = _fields_beside(model, location)
-        reason = f"no such setting; {suggest(location[-1], known)}"
+        reason = f"no such setting; {suggest_one_of(location[-1], known)}"
     return ": ".join(part for part in (".".join(location), f"{reason}{seen}") if part)
-
-
-def suggest(name: str, known: Collection[str]) -> str:
-    """The known name that is closest, or all of them where none is close."""
-    hint = did_you_mean(name, known).strip()
-    return hint or f"choose one of {', '.join(sorted(known))}"
 
 
 def _fields_beside(model: type[BaseModel], location: list[str]) -> list[str]:

@@ -1,11 +1,10 @@
 """Tables of results: lists of rows with the same columns, and their CSV files."""
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, csv_text, write_text
 from tempergat.stats import Estimate
 
 Value = str | float | int | bool
@@ -38,12 +37,9 @@ def estimated(name: str, estimate: Estimate) -> Row:
 
 def to_csv(table: Sequence[Row]) -> str:
     """A table as CSV; numbers to six significant digits."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=list(table[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in table:
-        writer.writerow({name: _written(value) for name, value in row.items()})
-    return buffer.getvalue()
+    return csv_text(
+        [{name: _written(value) for name, value in row.items()} for row in table]
+    )
 
 
 def write_tables(tables: Mapping[str, Sequence[Row]], folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from tempergat.base import suggest, validated
+from tempergat.base import suggest_one_of, validated
 from tempergat.nn import METHODS
 
 SelectionRule = Literal["best_val_accuracy", "last_epoch", "best_val_loss"]
@@ -137,7 +137,8 @@ class RunConfig(MethodSettings):
         known = self.method in METHODS
         if self.source_hash is None and not known:
             raise ValueError(
-                f"unknown method {self.method!r}; {suggest(self.method, METHODS)}"
+                f"unknown method {self.method!r}; "
+                f"{suggest_one_of(self.method, METHODS)}"
             )
         if self.source_hash is not None and known:
             raise ValueError(f"{self.method!r} is a built-in method; rename yours")

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from tempergat.base import UserError, read_yaml, suggest, validated
+from tempergat.base import UserError, read_yaml, suggest_one_of, validated
 from tempergat.data import Dataset
 from tempergat.data.catalog.entries import find_entry
 from tempergat.nn import BACKBONES, METHODS
@@ -84,7 +84,7 @@ class Recipe(FrozenSettings):
         """
         if method not in METHODS:
             raise UserError(
-                f"unknown method {method!r}; {suggest(method, list(METHODS))}"
+                f"unknown method {method!r}; {suggest_one_of(method, list(METHODS))}"
             )
         backbone = METHODS[method].backbone
         block: AttentionBlock | GcnBlock
@@ -135,7 +135,7 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
         names = [key.removeprefix("paper/") for key in shipped]
         raise UserError(
             f"no recipe {name!r}; give the path of a .yaml file, or "
-            f"{suggest(name, names)}"
+            f"{suggest_one_of(name, names)}"
         )
     values = read_yaml(file, f"recipe {name}")
     if not isinstance(values, dict):
