@@ -8,7 +8,7 @@ import pytest
 import tempergat
 
 FUNCTIONS = sorted(
-    {"load", "predict", "upgrade", "gate_penalty"} & {*tempergat.__all__}
+    {"compare", "load", "predict", "upgrade", "gate_penalty"} & {*tempergat.__all__}
 )
 FIRST_IMPORTS = (
     "import tempergat",

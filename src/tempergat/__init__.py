@@ -9,14 +9,17 @@ if TYPE_CHECKING:
     from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty
     from tempergat.nn.upgrade import upgrade
     from tempergat.ops import Graph
+    from tempergat.study import Comparison, compare
     from tempergat.training import predict
 
 __all__ = [
+    "Comparison",
     "Graph",
     "TemperGATConv",
     "TemperGATv2Conv",
     "UserError",
     "__version__",
+    "compare",
     "gate_penalty",
     "load",
     "predict",
@@ -27,10 +30,12 @@ __version__ = "0.1.0"
 # Names are imported on first use: the command answers --help, and chooses how threads
 # wait, before torch is loaded.
 _MODULES = {
+    "Comparison": "study",
     "Graph": "ops",
     "TemperGATConv": "nn",
     "TemperGATv2Conv": "nn",
     "UserError": "base.errors",
+    "compare": "study",
     "gate_penalty": "nn",
     "load": "data",
     "predict": "training",

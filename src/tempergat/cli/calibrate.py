@@ -16,7 +16,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
-from tempergat.cli.ui.spinner import waiting
+from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
 STORE_NAME = "store.sqlite"
@@ -48,7 +48,7 @@ def calibrate(
     means are nearest to the paper's. The runs go to results/calibration.csv, where the
     rows of other datasets stay. A stopped command continues when it is run again.
     """
-    with waiting("starting", quiet=quiet):
+    with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.progress import progress_lines
         from tempergat.cli.ui.tables import error_console, output_console, print_table
         from tempergat.study.engine import Store, export_runs

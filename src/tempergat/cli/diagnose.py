@@ -16,7 +16,6 @@ from tempergat.cli.ui.options import (
     RecipeName,
     Split,
     SplitSeed,
-    describe,
     parse_device,
     parse_methods,
     require_writable,
@@ -74,8 +73,6 @@ def diagnose(
     console = error_console()
     with Store(out / STORE_NAME) as store:
         graph = load_graph(data, split, split_seed, None if quiet else console)
-        if not quiet:
-            console.print(describe(graph))
 
         def say(progress: Progress) -> None:
             # Not the display of `compare`, which shows test scores.

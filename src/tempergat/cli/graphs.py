@@ -29,22 +29,26 @@ def load_graph(
         name: A name in the catalogue or a path.
         split: As the user wrote it.
         split_seed: Seed of a split made here.
-        console: Where to show downloads; None to show nothing.
+        console: Where to show downloads and the size of the graph; None to show
+            nothing.
         labelled: Whether a user graph must have labels.
 
     Raises:
         UserError: There is no such graph, or it cannot be used.
     """
-    from tempergat.data import as_dataset
+    from tempergat.data import as_dataset, describe
 
     with _download_display(console) as progress:
-        return as_dataset(
+        graph = as_dataset(
             name,
             split=parse_split(split),
             split_seed=split_seed,
             labelled=labelled,
             progress=progress,
         )
+    if console is not None:
+        console.print(describe(graph))
+    return graph
 
 
 def load_splits(

@@ -14,7 +14,6 @@ from tempergat.cli.ui.options import (
     OutFolder,
     Quiet,
     RecipeName,
-    describe,
     parse_device,
     require_writable,
 )
@@ -160,9 +159,6 @@ def _train(
 ) -> "list[NoiseRow]":
     from tempergat.base import duration
     from tempergat.study.noise.runs import run_noise
-
-    if console is not None:
-        console.print(describe(graph))
 
     def say(progress: "NoiseProgress") -> None:
         if console is not None and progress.epoch == 0:

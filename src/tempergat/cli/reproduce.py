@@ -16,7 +16,7 @@ from tempergat.cli.ui.options import (
     parse_names,
     require_writable,
 )
-from tempergat.cli.ui.spinner import waiting
+from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _command_for(name: str) -> Callable[..., None]:
             raise UserError("--plan and --run were both given; give one of them")
         if datasets is not None and not (plan or run):
             raise UserError("--datasets needs --run or --plan; the page has them all")
-        with waiting("starting", quiet=quiet):
+        with spinner("starting", quiet=quiet):
             page = _page(name)
         chosen = None if datasets is None else parse_names(datasets, "--datasets")
         if plan or run:

@@ -19,12 +19,10 @@ from tempergat.cli.ui.options import (
     RecipeName,
     Split,
     SplitSeed,
-    checked_method,
-    describe,
     parse_device,
     require_writable,
 )
-from tempergat.cli.ui.spinner import waiting
+from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -71,12 +69,12 @@ def train(
 
     The same command goes on where it was stopped, and ends with the same weights.
     """
-    with waiting("starting", quiet=quiet):
+    with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
         from tempergat.training import recipe_for, train_single
 
         _, settings = recipe_for(dataset, recipe)
-        config = settings.config_for(checked_method(method))
+        config = settings.config_for(method)
         where = parse_device(device)
     # Before a download, so that it is not in vain.
     require_writable(out or Path("tempergat-out"))
@@ -85,8 +83,6 @@ def train(
     folder = out or Path("tempergat-out") / _folder_name(
         graph.name, method, seed, split, split_seed
     )
-    if not quiet:
-        console.print(describe(graph))
     with (
         stoppable(f"the checkpoint in {folder} is kept"),
         _tracker(track, folder, config) as tracker,

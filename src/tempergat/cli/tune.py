@@ -16,11 +16,10 @@ from tempergat.cli.ui.options import (
     Quiet,
     Split,
     SplitSeed,
-    describe,
     parse_device,
     require_writable,
 )
-from tempergat.cli.ui.spinner import waiting
+from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def tune(
     variants share their backbone's settings. The same command goes on where it was
     stopped. Needs the extra: pip install 'tempergat[tune]'.
     """
-    with waiting("starting", quiet=quiet):
+    with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
         from tempergat.study.engine import Store
         from tempergat.study.paper.numbers import PLAIN_METHODS
@@ -70,8 +69,6 @@ def tune(
         require_writable(out)
     console = error_console()
     graph = load_graph(dataset, split, split_seed, None if quiet else console)
-    if not quiet:
-        console.print(describe(graph))
     trials: list[Trial] = []
 
     def on_trial(trial: "Trial") -> None:

@@ -1,7 +1,7 @@
 """Graphs by name, user graphs, and controlled noise on their features."""
 
 from tempergat.data.csbm import csbm
-from tempergat.data.dataset import Dataset
+from tempergat.data.dataset import Dataset, describe
 from tempergat.data.features import normalize_rows
 from tempergat.data.inputs import GraphInput, as_dataset, load_splits
 from tempergat.data.loading import load
@@ -12,6 +12,7 @@ __all__ = [
     "GraphInput",
     "as_dataset",
     "csbm",
+    "describe",
     "gaussian",
     "load",
     "load_splits",

@@ -145,3 +145,17 @@ def node_counts(data: Data | HeteroData) -> dict[str, int]:
     if isinstance(data, HeteroData):
         return {kind: int(data[kind].num_nodes) for kind in data.node_types}
     return {"": int(data.num_nodes)}
+
+
+def describe(dataset: Dataset) -> str:
+    """The size and the split of a dataset, in two lines."""
+    nodes = sum(node_counts(dataset.data).values())
+    parts = [int(dataset.store[name].sum()) for name in MASKS]
+    x = dataset.store.get("x")
+    features = f"{x.shape[1]:,} features, " if x is not None else ""
+    return (
+        f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
+        f"{features}{dataset.num_classes} classes\n"
+        f"split {dataset.split}; train/validation/test "
+        f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}"
+    )

@@ -1,1 +1,5 @@
-"""Many runs: kept, summarised, compared, drawn and set beside the paper's."""
+"""Studies of many runs: comparison, noise, tuning, the paper's tables, diagnosis."""
+
+from tempergat.study.comparison import Comparison, compare
+
+__all__ = ["Comparison", "compare"]

@@ -9,7 +9,8 @@ import pytest
 
 from tempergat.base import duration
 from tempergat.base.errors import UserError
-from tempergat.cli.ui.options import require_writable, resume_command
+from tempergat.cli.ui.options import require_writable
+from tempergat.cli.ui.stopping import resume_command
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tempergat.cli.ui.progress import make_display
 from tempergat.cli.ui.tables import layout
+from tempergat.study.comparison import make_plan
 from tempergat.study.engine import Progress
 from tests.support.made_up_runs import failed_run, run
 
@@ -48,9 +49,8 @@ def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
     console = Console(
         file=file, force_terminal=terminal, width=100, _environ={"TERM": kind}
     )
-    display = make_display(
-        console, ("gat", "gatv2"), 2, "best_val_accuracy", quiet=quiet
-    )
+    plan = make_plan("demo", ["gat", "gatv2"], runs=2)
+    display = make_display(console, plan, quiet=quiet)
     with display:
         display(Progress(None, 0, 4))
         display(Progress("gat", 0, 4, 2, epoch=7, epochs=9))

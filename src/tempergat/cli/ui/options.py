@@ -1,20 +1,15 @@
-"""What several commands take, checked before any work is done."""
+"""Options that several commands have, and how they are read."""
 
 import os
-import shlex
-import shutil
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tempergat.base import UserError, did_you_mean
+from tempergat.base import UserError
 
 if TYPE_CHECKING:
     import torch
-
-    from tempergat.data import Dataset
 
 DEFAULT_RUNS = 10
 _MOST_RUNS = 100_000
@@ -23,7 +18,7 @@ DatasetName = Annotated[
     str,
     typer.Argument(
         metavar="DATASET|PATH",
-        help="A name (`tempergat data list`) or the path of a graph of your own.",
+        help="A name (`tempergat data list`) or the path of your own graph.",
     ),
 ]
 RecipeName = Annotated[
@@ -54,69 +49,56 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
-def parse_runs(text: str, recipe_runs: int) -> int:
-    """How many runs: a number, or `paper` for the recipe's.
+def parse_runs(text: str) -> "int | Literal['paper']":
+    """The number of runs; `paper` stays as it is.
 
     Raises:
-        UserError: It is neither.
+        UserError: The text is not `paper` and not a number in the range.
     """
     if text == "paper":
-        return recipe_runs
-    # So many digits at most, as Python refuses to read thousands.
-    digits = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_RUNS))
-    if not digits or not 1 <= int(text) <= _MOST_RUNS:
+        return "paper"
+    # Python refuses to read numbers of thousands of digits.
+    is_short = len(text) <= len(str(_MOST_RUNS))
+    is_number = text.isascii() and text.isdigit() and is_short
+    if not is_number or not 1 <= int(text) <= _MOST_RUNS:
         raise UserError(
             f"--runs is {text!r}; give a number from 1 to {_MOST_RUNS}, or paper for "
-            f"the recipe's {recipe_runs}"
+            "as many as the recipe says"
         )
     return int(text)
 
 
-def parse_methods(text: str) -> list[str]:
-    """Methods from a list like `gat,gatv2`, each once.
+def parse_names(text: str, option: str, example: str = "cora,pubmed") -> list[str]:
+    """The names in a list like `cora,pubmed`, each once.
+
+    Args:
+        text: Names, separated by commas or spaces.
+        option: The option that holds the list.
+        example: A list that the error message gives.
 
     Raises:
-        UserError: One does not exist; the message names the nearest.
-    """
-    names = [name for name in text.replace(",", " ").split() if name]
-    if not names:
-        raise UserError(f"--methods is {text!r}; name some, like gat,temp_gated")
-    return [checked_method(name) for name in dict.fromkeys(names)]
-
-
-def checked_method(name: str) -> str:
-    """The name of a method that exists.
-
-    Raises:
-        UserError: It does not; the message names the nearest.
-    """
-    from tempergat.nn.methods import METHODS
-
-    if name in METHODS:
-        return name
-    raise UserError(
-        f"there is no method {name!r}; {did_you_mean(name, METHODS)}methods are "
-        f"{', '.join(METHODS)}"
-    )
-
-
-def parse_names(text: str, option: str) -> list[str]:
-    """Names from a list like `cora,pubmed`, each once.
-
-    Raises:
-        UserError: There are none.
+        UserError: The list is empty.
     """
     names = list(dict.fromkeys(text.replace(",", " ").split()))
     if not names:
-        raise UserError(f"{option} is {text!r}; give some, like cora,pubmed")
+        raise UserError(f"{option} is {text!r}; give some, like {example}")
     return names
 
 
-def parse_split(text: str | None) -> int | str | None:
-    """A split's number, or its percentages as they are.
+def parse_methods(text: str) -> list[str]:
+    """The methods in a list like `gat,gatv2`, each once.
 
     Raises:
-        UserError: It is empty.
+        UserError: The list is empty.
+    """
+    return parse_names(text, "--methods", "gat,temp_gated")
+
+
+def parse_split(text: str | None) -> int | str | None:
+    """The number of a split, or percentages as they were written.
+
+    Raises:
+        UserError: The text is empty.
     """
     if text is None:
         return None
@@ -129,10 +111,10 @@ def parse_split(text: str | None) -> int | str | None:
 
 
 def parse_device(name: str) -> "torch.device":
-    """The device of a name; the first CUDA device for `auto`, where there is one.
+    """The device of a name, as `tempergat.training.choose_device` does.
 
     Raises:
-        UserError: There is no such device here.
+        UserError: torch does not see the device, or the name is not one.
     """
     from tempergat.training import choose_device
 
@@ -140,12 +122,13 @@ def parse_device(name: str) -> "torch.device":
 
 
 def require_writable(folder: Path) -> None:
-    """Refuse a folder that could not be made or written to.
+    """Refuse a folder that cannot be created or written to.
 
     Raises:
-        UserError: It is so.
+        UserError: The folder or the nearest existing one above it is read-only, or is
+            a file.
     """
-    # os.path, as Path.exists raises where a folder on the way may not be entered.
+    # Path.exists would raise for a folder below one that may not be entered.
     nearest = next(
         path for path in (folder, *folder.absolute().parents) if os.path.exists(path)
     )
@@ -155,36 +138,3 @@ def require_writable(folder: Path) -> None:
             f"{'read-only' if nearest.is_dir() else 'a file'}; choose another folder "
             "with --out"
         )
-
-
-def resume_command() -> str:
-    """The command this process was started with, ready to be pasted."""
-    program = Path(sys.argv[0])
-    if program.name == "__main__.py":
-        start = [_as_typed(Path(sys.executable)), "-m", "tempergat"]
-    else:
-        start = [_as_typed(program)]
-    return shlex.join([*start, *sys.argv[1:]])
-
-
-def _as_typed(program: Path) -> str:
-    """The bare name where the shell finds that very program by it."""
-    found = shutil.which(program.name)
-    is_that = found is not None and Path(found).absolute() == program.absolute()
-    return program.name if is_that else str(program)
-
-
-def describe(dataset: "Dataset") -> str:
-    """A dataset's size and split, in two lines."""
-    from tempergat.data.dataset import MASKS, node_counts
-
-    nodes = sum(node_counts(dataset.data).values())
-    parts = [int(dataset.store[name].sum()) for name in MASKS]
-    x = dataset.store.get("x")
-    features = f"{x.shape[1]:,} features, " if x is not None else ""
-    return (
-        f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
-        f"{features}{dataset.num_classes} classes\n"
-        f"split {dataset.split}; train/validation/test "
-        f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}"
-    )

@@ -1,4 +1,4 @@
-"""Something that moves on the terminal while a command gets ready."""
+"""A spinner on the terminal while a command imports what it needs."""
 
 import sys
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def waiting(words: str, *, quiet: bool) -> Iterator[None]:
+def spinner(words: str, *, quiet: bool) -> Iterator[None]:
     """Show words and a spinner on a terminal, nothing elsewhere.
 
-    Imports nothing heavy: it is there while heavy things are imported.
+    Imports nothing slow itself.
     """
     if quiet or not sys.stderr.isatty():
         yield

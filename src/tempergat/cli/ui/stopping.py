@@ -1,13 +1,15 @@
 """How a command ends when it is stopped by Ctrl-C or SIGTERM."""
 
+import shlex
+import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import typer
-
-from tempergat.cli.ui.options import resume_command
 
 # Shells report a process that died of signal n as 128 + n.
 _SIGNAL_BASE = 128
@@ -40,6 +42,23 @@ def stoppable(kept: str = "finished runs are kept") -> Iterator[None]:
     except KeyboardInterrupt as stop:
         typer.echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
         raise typer.Exit(exit_status(stop)) from stop
+
+
+def resume_command() -> str:
+    """The command this process was started with, to paste into a shell."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py":
+        start = [_as_typed(Path(sys.executable)), "-m", "tempergat"]
+    else:
+        start = [_as_typed(program)]
+    return shlex.join([*start, *sys.argv[1:]])
+
+
+def _as_typed(program: Path) -> str:
+    """The name alone where the shell would find the same program by it."""
+    found = shutil.which(program.name)
+    is_same = found is not None and Path(found).absolute() == program.absolute()
+    return program.name if is_same else str(program)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from tempergat.study.report import Table
+from tempergat.study.report import Table, aligned
 
-# Left out first where a terminal is too narrow; the written tables have them all.
+# Left out in this order where a terminal is too narrow; the written tables have all.
 _DISPENSABLE = ("d", "runs", "p", "95 % interval")
 _GAP = "  "
 _STYLES = {"better": "green", "worse": "red"}
@@ -47,50 +47,39 @@ def layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
     Args:
         columns: Headings.
-        rows: Cells, as many to a row as there are headings.
-        width: What there is room for; columns that matter least are left out until
+        rows: Cells, one for each heading.
+        width: Characters to a line; the least important columns are left out until
             the rest fits.
     """
-    widths = [
-        max(len(text) for text in (heading, *(row[index] for row in rows)))
-        for index, heading in enumerate(columns)
-    ]
-    shown = _fitting(columns, widths, width)
-    to_the_right = {
-        index
-        for index in shown
-        if any(row[index][:1] in "+-.0123456789<" and row[index] != "-" for row in rows)
-    }
+    shown = _fitting(columns, rows, width)
+    heading, *cells = aligned([[line[i] for i in shown] for line in (columns, *rows)])
     laid_out = Text(no_wrap=True, overflow="crop")
-    for row in (columns, *rows):
-        cells = []
-        for index in shown:
-            room = widths[index]
-            cell = (
-                row[index].rjust(room)
-                if index in to_the_right
-                else row[index].ljust(room)
-            )
-            cells.append(Text(cell, "" if row is columns else _style(row[index])))
-        line = Text(_GAP).join(cells)
-        line.rstrip()
-        laid_out.append_text(line)
-        laid_out.append("\n")
-        if row is columns:
-            rule = sum(widths[index] for index in shown) + len(_GAP) * (len(shown) - 1)
-            laid_out.append("─" * rule + "\n", style="dim")
+    _append_line(laid_out, [Text(cell) for cell in heading])
+    laid_out.append("─" * len(_GAP.join(heading)) + "\n", style="dim")
+    for line in cells:
+        _append_line(laid_out, [Text(c, _STYLES.get(c.strip(), "")) for c in line])
     laid_out.right_crop(1)
     return laid_out
 
 
-def _fitting(columns: Sequence[str], widths: Sequence[int], width: int) -> list[int]:
+def _append_line(text: Text, cells: Sequence[Text]) -> None:
+    line = Text(_GAP).join(cells)
+    line.rstrip()
+    text.append_text(line)
+    text.append("\n")
+
+
+def _fitting(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> list[int]:
+    """The columns that fit, by their positions."""
+    widths = [
+        max(len(line[index]) for line in (columns, *rows))
+        for index in range(len(columns))
+    ]
     shown = list(range(len(columns)))
     for name in _DISPENSABLE:
         if sum(widths[index] + len(_GAP) for index in shown) <= width:
             break
         shown = [index for index in shown if columns[index] != name]
     return shown
-
-
-def _style(cell: str) -> str:
-    return _STYLES.get(cell, "")

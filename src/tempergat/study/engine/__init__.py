@@ -7,7 +7,12 @@ from tempergat.study.engine.export import (
     write_runs,
 )
 from tempergat.study.engine.store import Group, Store
-from tempergat.study.engine.sweeping import OnProgress, Progress, sweep
+from tempergat.study.engine.sweeping import (
+    OnProgress,
+    Progress,
+    finished_runs,
+    sweep,
+)
 from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
 
 __all__ = [
@@ -22,6 +27,7 @@ __all__ = [
     "config_hash",
     "export_runs",
     "export_stores",
+    "finished_runs",
     "read_runs",
     "sweep",
     "write_runs",

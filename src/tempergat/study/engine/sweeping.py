@@ -90,6 +90,23 @@ def sweep(
     return _Sweep(graphs, configs, seeds, store, device, on_progress).run()
 
 
+def finished_runs(
+    dataset: Dataset | Mapping[int, Dataset],
+    configs: Sequence[RunConfig],
+    seeds: Sequence[int],
+    store: Store,
+    device: torch.device,
+) -> list[Run]:
+    """The runs of a sweep that are in the store; trains nothing.
+
+    Takes the arguments of `sweep` and returns what it would, as far as it is there.
+    """
+    graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
+    started = _Sweep(graphs, configs, seeds, store, device, None)
+    started.look_for_new_runs()
+    return started.finished()
+
+
 @dataclass
 class _Part:
     """What is trained on one split."""
@@ -170,6 +187,10 @@ class _Sweep:
             _, *others = (self._configs[key].method for key in self._too_large)
             also = f"; the same goes for {', '.join(others)}" if others else ""
             raise OutOfMemory(f"{reason}{also}")
+        return self.finished()
+
+    def finished(self) -> list[Run]:
+        """The runs seen in the store so far, in the order of the configurations."""
         return [
             self._known[fingerprint, key, seed]
             for key in self._configs
@@ -238,7 +259,7 @@ class _Sweep:
         self, group: Group | None, epoch: int | None = None, waiting: bool = False
     ) -> None:
         # Between two epochs of a group nothing new is looked for.
-        new = () if epoch is not None else tuple(self._look_for_new_runs())
+        new = () if epoch is not None else self.look_for_new_runs()
         left = [g for g in self._groups if not self._is_known(g)]
         work = sum(self._work(g) for g in left)
         config = self._configs[group.config_hash] if group is not None else None
@@ -259,7 +280,9 @@ class _Sweep:
             )
         )
 
-    def _look_for_new_runs(self) -> Iterator[Run]:
+    def look_for_new_runs(self) -> tuple[Run, ...]:
+        """Runs that are in the store and were not at the last look."""
+        new = []
         for fingerprint, part in self._parts.items():
             runs = self._store.runs(
                 fingerprint=fingerprint, config_hashes=list(self._configs)
@@ -272,7 +295,8 @@ class _Sweep:
                 found = replace(run, dataset=part.dataset.name, split=part.split)
                 self._known[key] = found
                 if run.seed in part.seeds:
-                    yield found
+                    new.append(found)
+        return tuple(new)
 
     def _is_known(self, group: Group) -> bool:
         return all(

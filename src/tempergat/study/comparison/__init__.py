@@ -1,0 +1,32 @@
+"""Which method wins on a graph, and is it real?"""
+
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.descriptions import opening_lines
+from tempergat.study.comparison.plan import Plan, make_plan
+from tempergat.study.comparison.progress_lines import (
+    ProgressLines,
+    Tally,
+    runs_done,
+    time_left,
+)
+from tempergat.study.comparison.run import (
+    STORE_NAME,
+    compare,
+    finished_part,
+    run_plan,
+)
+
+__all__ = [
+    "STORE_NAME",
+    "Comparison",
+    "Plan",
+    "ProgressLines",
+    "Tally",
+    "compare",
+    "finished_part",
+    "make_plan",
+    "opening_lines",
+    "run_plan",
+    "runs_done",
+    "time_left",
+]

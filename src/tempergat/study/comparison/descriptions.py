@@ -1,0 +1,73 @@
+"""What a comparison is about to do, and what its scores depend on, in words."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from tempergat.base import counted
+from tempergat.data import Dataset, describe
+from tempergat.study.comparison.plan import Plan
+from tempergat.study.results import DatasetResult
+
+
+def opening_lines(
+    plan: Plan, graphs: Mapping[int, Dataset], device: torch.device
+) -> list[str]:
+    """The graph, the splits, and how many runs of what.
+
+    Args:
+        plan: What to compare.
+        graphs: The graph with each of its splits, by the splits' numbers.
+        device: Where to train.
+    """
+    lines = describe(next(iter(graphs.values()))).splitlines()
+    if len(graphs) > 1:
+        lines.append(_turns(len(plan.seeds), len(graphs)))
+    lines.append(
+        f"{counted(len(plan.methods), 'method')} x "
+        f"{counted(len(plan.seeds), 'run')} on {device}, recipe {plan.recipe}"
+    )
+    if plan.without_baseline:
+        lines.append(
+            f"nothing to compare {', '.join(plan.without_baseline)} with: add the "
+            "backbone to the methods, or choose a baseline"
+        )
+    return lines
+
+
+def notes_on_test_sets(
+    result: DatasetResult, graphs: Mapping[int, Dataset]
+) -> tuple[str, ...]:
+    """How far the scores depend on the choice of test nodes.
+
+    Args:
+        result: The scores.
+        graphs: The graph with each of its splits, by the splits' numbers.
+    """
+    means = [r.summary.mean for r in result.results if r.summary.mean is not None]
+    if not means:
+        return ()
+    if result.splits > 1:
+        return (
+            "Each split has other test nodes, so intervals and p include part of the "
+            "chance in the choice of test nodes.",
+        )
+    nodes = int(next(iter(graphs.values())).store.test_mask.sum())
+    share = max(means) / 100.0
+    error = 100.0 * math.sqrt(share * (1.0 - share) / nodes)
+    return (
+        f"Scores are on one test set of {nodes:,} nodes, whose own standard error is "
+        f"about {error:.1f} points; more seeds do not reduce it.",
+    )
+
+
+def _turns(runs: int, splits: int) -> str:
+    """How the runs take turns over the splits."""
+    alone = "choose split 0 for the first alone"
+    if runs <= splits:
+        return f"{runs} splits: run r is on split r; {alone}"
+    uneven = ""
+    if runs % splits:
+        uneven = f"; {runs - runs % splits} runs would give each as many"
+    return f"{splits} splits: run r is on split r mod {splits}; {alone}{uneven}"

@@ -1,0 +1,148 @@
+"""The comparison: train every method over many seeds, then compare."""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from tempergat.data import Dataset, GraphInput, load_splits
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.descriptions import (
+    notes_on_test_sets,
+    opening_lines,
+)
+from tempergat.study.comparison.plan import MethodsArgument, Plan, make_plan
+from tempergat.study.comparison.progress_lines import ProgressLines, Tally
+from tempergat.study.engine import OnProgress, Run, Store, finished_runs, sweep
+from tempergat.study.results import dataset_result
+from tempergat.training import Recipe, choose_device
+
+STORE_NAME = "store.sqlite"
+
+
+def compare(
+    graph: GraphInput = "demo",
+    methods: MethodsArgument = None,
+    runs: int | Literal["paper"] = 10,
+    recipe: str | Path | Recipe | None = None,
+    baseline: str | None = None,
+    device: str | torch.device = "auto",
+    out: str | Path | None = None,
+    progress: bool = True,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+) -> Comparison:
+    """Which method wins on a graph, and is it real?
+
+    Trains every method over many seeds and tests which differences stand out of the
+    noise. Where a graph has several splits, the seeds take turns over them.
+
+    Args:
+        graph: A name (`tempergat data list`), the path of a graph, a PyG `Data` or a
+            `Dataset`; a generated graph with noisy features when left out.
+        methods: Names of methods (`tempergat methods`); the paper's eleven methods
+            when left out.
+        runs: Seeds per method; `paper` for as many as the recipe says.
+        recipe: The settings: a recipe, its name or its YAML file; the recipe of the
+            dataset when left out.
+        baseline: The method all others are compared with; each variant is compared
+            with its backbone when left out.
+        device: `auto`, `cpu` or `cuda`.
+        out: A folder that keeps the runs, the tables and the figure: the same call
+            continues from there. Nothing is kept when left out.
+        progress: Whether to print the progress to standard error.
+        split: The number of an official split, or percentages like `60/20/20`.
+        split_seed: Seed of a split made here.
+
+    Raises:
+        UserError: An argument or the graph cannot be used.
+        OutOfMemory: A single run does not fit in memory.
+    """
+    plan = make_plan(graph, methods, runs, recipe, baseline)
+    where = choose_device(device)
+    say = _print_line if progress else _ignore
+    graphs = load_splits(
+        graph, split=split, split_seed=split_seed, max_splits=len(plan.seeds)
+    )
+    for line in opening_lines(plan, graphs, where):
+        say(line)
+    lines = ProgressLines(say, Tally(plan.methods, len(plan.seeds), plan.selection))
+    with _opened_store(out) as store:
+        comparison = run_plan(plan, graphs, store, where, lines)
+    if out is None:
+        return replace(comparison, store=None)
+    return comparison.written_to(Path(out))
+
+
+def run_plan(
+    plan: Plan,
+    graphs: Mapping[int, Dataset],
+    store: Store,
+    device: torch.device,
+    on_progress: OnProgress | None = None,
+) -> Comparison:
+    """Train what the store does not hold yet, and compare.
+
+    Args:
+        plan: What to compare.
+        graphs: The graph with each of its splits, by the splits' numbers.
+        store: Keeps the runs.
+        device: Where to train.
+        on_progress: Called after every epoch and every group of runs.
+
+    Raises:
+        UserError: The graph or the store cannot be used.
+        OutOfMemory: A single run does not fit in memory. All others are in the store.
+    """
+    runs = sweep(graphs, plan.configs, plan.seeds, store, device, on_progress)
+    return _comparison(plan, graphs, store, device, runs)
+
+
+def finished_part(
+    plan: Plan, graphs: Mapping[int, Dataset], store: Store, device: torch.device
+) -> Comparison | None:
+    """The comparison of the runs that are in the store; None without a run."""
+    runs = finished_runs(graphs, plan.configs, plan.seeds, store, device)
+    return _comparison(plan, graphs, store, device, runs) if runs else None
+
+
+def _comparison(
+    plan: Plan,
+    graphs: Mapping[int, Dataset],
+    store: Store,
+    device: torch.device,
+    runs: list[Run],
+) -> Comparison:
+    metric = next(iter(graphs.values())).metric
+    result = dataset_result(runs, plan.methods, plan.against, metric, plan.selection)
+    return Comparison(
+        result=result,
+        runs=runs,
+        baseline=plan.baseline,
+        recipe=plan.recipe,
+        device=str(device),
+        complete=len(runs) == plan.total_runs,
+        notes=notes_on_test_sets(result, graphs),
+        store=store.path,
+    )
+
+
+@contextmanager
+def _opened_store(out: str | Path | None) -> Iterator[Store]:
+    """A store in a folder, or in a temporary one that is removed afterwards."""
+    with ExitStack() as stack:
+        if out is None:
+            out = stack.enter_context(tempfile.TemporaryDirectory(prefix="tempergat-"))
+        yield stack.enter_context(Store(Path(out) / STORE_NAME))
+
+
+def _print_line(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _ignore(line: str) -> None: ...

@@ -1,0 +1,61 @@
+"""The sentence says no more than the tests support."""
+
+import re
+
+import pytest
+
+from tempergat.study.comparison.verdict import best_method, verdict
+from tempergat.study.results import dataset_result
+from tests.support.made_up_runs import METHODS, failed_run, study
+
+SEEDS = range(8)
+
+
+@pytest.mark.parametrize(
+    ("means", "std", "sentence"),
+    [
+        (
+            {"gat": 70.0, "gated": 74.0},
+            0.003,
+            r"gated is best on cora, 74\.00 ± .*, and beats gat by 4\.0 points "
+            r"\(p < 0\.001\)",
+        ),
+        (
+            {"gat": 70.0, "gated": 70.1},
+            0.01,
+            r"no method stands out of the noise on cora; the highest mean is 70\.10 ± "
+            r".*, of gated",
+        ),
+        (
+            {"gat": 74.0, "gated": 70.0, "temp_only": 69.0},
+            0.003,
+            "gat is best on cora, .*; every method compared with it is worse",
+        ),
+    ],
+)
+def test_the_verdict_follows_the_tests(
+    means: dict[str, float], std: float, sentence: str
+) -> None:
+    result = dataset_result(study("cora", means, SEEDS, std), METHODS, "gat")
+    assert re.fullmatch(sentence, verdict(result)), verdict(result)
+
+
+def test_a_variant_that_beats_its_backbone_is_named_below_a_higher_mean() -> None:
+    means = {"gcn": 80.0, "gat": 70.0, "gated": 74.0}
+    runs = study("cora", means, SEEDS, 0.003)
+    result = dataset_result(runs, METHODS, {"gated": "gat"})
+    assert best_method(result) == "gcn"
+    assert verdict(result).startswith("on cora the highest mean is 80.00")
+    assert "of gcn; gated beats gat by 4.0 points" in verdict(result)
+
+
+def test_one_run_supports_no_verdict() -> None:
+    runs = study("cora", {"gat": 70.0, "gated": 90.0}, range(1))
+    result = dataset_result(runs, METHODS, "gat")
+    assert verdict(result).startswith("too few runs to compare methods on cora")
+
+
+def test_without_a_finished_run_there_is_no_best() -> None:
+    result = dataset_result([failed_run("gat", 0)], METHODS, "gat")
+    assert best_method(result) is None
+    assert verdict(result) == "no run finished on cora"
