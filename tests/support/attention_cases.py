@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tempergat import ops
-from tempergat.ops import Graph, fused, reference
+from tempergat.ops import Graph, reference
 
 
 def _random_edges(sources: int, targets: int, edges: int) -> Tensor:
@@ -116,6 +116,24 @@ def results(
     return found
 
 
+def by_kernel(kind: str, weights: bool) -> Callable[..., Any]:
+    """The entry point as `results` calls a reference."""
+
+    def call(graph: Graph, *arguments: Any) -> Any:
+        *inputs, slope, dropout, seed = arguments
+        return ops.attend(
+            kind,
+            graph,
+            *inputs,
+            negative_slope=slope,
+            dropout=dropout,
+            dropout_seed=seed,
+            return_weights=weights,
+        )
+
+    return call
+
+
 def compare(
     kind: str,
     graph: Graph,
@@ -136,14 +154,10 @@ def compare(
     on = graph.to(where)
     inputs = {name: x.to(where) for name, x in inputs.items()}
     rest = (settings, seed.to(where), (incoming[0].to(where), incoming[1].to(where)))
-    first = inputs["z" if kind == "gat" else "z_src"]
-    assert ops.explain(on, first).backend == backend
-
-    def by_kernel(*arguments: Any) -> Any:
-        return getattr(fused, kind)(*arguments, settings.weights)
+    assert ops.explain(on, *inputs.values(), attention=kind).backend == backend
 
     by_torch = getattr(reference, kind)
-    fast = results(kind, by_kernel, on, inputs, *rest)
+    fast = results(kind, by_kernel(kind, settings.weights), on, inputs, *rest)
     same = results(kind, by_torch, on, inputs, *rest)
     exact_inputs = {name: x.double() for name, x in inputs.items()}
     exact = results(kind, by_torch, on, exact_inputs, *rest)

@@ -3,11 +3,13 @@
 What other packages may use. `ops/README.md` has the mathematics.
 """
 
-from tempergat.ops.attention import explain, gat, gatv2
+from tempergat.ops.attention import attend, explain, gat, gatv2, register_attention
 from tempergat.ops.cache import tensor_cache
+from tempergat.ops.calls import Input
 from tempergat.ops.dense import linear as dense_linear
 from tempergat.ops.dropout import dropout as seeded_dropout
 from tempergat.ops.gate import sigmoid_gate
+from tempergat.ops.gpu import launch_path
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.random import draw_seed, fold_in, keep_factor
 from tempergat.ops.sparse import SparseFeatures
@@ -28,9 +30,11 @@ from tempergat.ops.torch_internals import (
 
 __all__ = [
     "Graph",
+    "Input",
     "Rows",
     "SparseFeatures",
     "as_constant",
+    "attend",
     "dense_linear",
     "draw_seed",
     "explain",
@@ -45,7 +49,9 @@ __all__ = [
     "is_exporting",
     "is_tracing",
     "keep_factor",
+    "launch_path",
     "ordinary_tensors",
+    "register_attention",
     "seeded_dropout",
     "sigmoid_gate",
     "sparse_linear",

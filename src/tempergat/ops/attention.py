@@ -1,40 +1,122 @@
-"""The entry points of graph attention; they pick a backend and can say why.
+"""The entry points of graph attention, and the register of its kinds.
 
-Temperature enters through its arguments: LeakyReLU is positively homogeneous, so
+Temperature enters through the arguments: LeakyReLU is positively homogeneous, so
 dividing the logits by T > 0 equals dividing the attention vectors by T.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from tempergat.ops import fused, reference
+from tempergat.ops import attention_op, backend, cpu, reference
+from tempergat.ops.backend import Choice
+from tempergat.ops.calls import Attention, Call, Input
 from tempergat.ops.graph import Graph
 from tempergat.ops.torch_internals import is_tracing
 
-
-class Choice(NamedTuple):
-    """Which backend serves a call, and why each faster one refused."""
-
-    backend: Literal["gpu", "cpu", "reference"]
-    refused: dict[str, str]
+_attentions: dict[str, Attention] = {}
 
 
-def explain(graph: Graph, z: Tensor) -> Choice:
-    """Says which backend would serve attention over these features, and why.
+def register_attention(
+    name: str,
+    *,
+    inputs: Sequence[Input],
+    reference: Callable[..., tuple[Tensor, Tensor]],
+    settings: dict[str, float] | None = None,
+    backends: tuple[str, ...] = (),
+) -> Attention:
+    """Adds a kind of attention, which `attend` then serves by name.
+
+    Without kernels its reference serves every call. Kernels are modules called
+    ``ops/<backend>/<name>.py`` with ``forward`` and ``backward``; see ops/README.md.
+
+    Args:
+        name: Its name.
+        inputs: Its tensors, in order. The first is what is summed over the edges, of
+            shape "SHC".
+        reference: Called as ``reference(graph, *inputs, *settings, dropout,
+            dropout_seed)``; returns the output [T, H, C] and the weights [E, H].
+        settings: Its numbers by name, with their defaults.
+        backends: The names of the backends with kernels for it.
+
+    Raises:
+        ValueError: If the name is taken, or the inputs are not as described.
+    """
+    if name in _attentions:
+        raise ValueError(f"an attention called {name!r} is registered already")
+    made = Attention(name, tuple(inputs), reference, settings or {}, backends)
+    if backends:
+        attention_op.register_ops(made)
+    _attentions[name] = made
+    return made
+
+
+def registered(name: str) -> Attention:
+    """The attention of that name.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if name not in _attentions:
+        known = ", ".join(_attentions)
+        raise ValueError(f"there is no attention called {name!r}; there are {known}")
+    return _attentions[name]
+
+
+def explain(
+    graph: Graph, z: Tensor, *others: Tensor | None, attention: str = "gat"
+) -> Choice:
+    """Says which backend would serve an attention, and why each faster one would not.
+
+    The answer is that of the call itself when all of its tensors are given.
 
     Args:
         graph: The graph.
         z: The projected source features, [num_src, heads, channels].
+        others: The other tensors of the call.
+        attention: The name of the attention.
     """
-    refused: dict[str, str] = {}
-    for name in ("gpu", "cpu"):
-        reason = fused.refusal(name, graph, z)
-        if reason is None:
-            return Choice(name, refused)
-        refused[name] = reason
-    return Choice("reference", refused)
+    backends = registered(attention).backends
+    return backend.explain(Call(attention, backends, (z, *others), graph))
+
+
+def attend(
+    attention: str,
+    graph: Graph,
+    *inputs: Tensor | None,
+    dropout: float = 0.0,
+    dropout_seed: Tensor | None = None,
+    return_weights: bool = False,
+    **settings: float,
+) -> tuple[Tensor, Tensor | None]:
+    """Any registered attention, by name.
+
+    Args:
+        attention: Its name.
+        graph: The graph; its self-loops are edges like all others.
+        inputs: Its tensors, in the order of its registration.
+        dropout: Rate of dropout on the attention weights.
+        dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
+        return_weights: Also return the weights (after dropout), [edges, heads].
+        settings: Its numbers by name, such as ``negative_slope``.
+
+    Raises:
+        ValueError: If there is no such attention, or an argument does not fit it.
+    """
+    kind = registered(attention)
+    expected = [spec.name for spec in kind.inputs]
+    if len(inputs) > len(expected):
+        raise ValueError(f"{attention} takes {', '.join(expected)}, got {len(inputs)}")
+    unknown = settings.keys() - kind.settings.keys()
+    if unknown:
+        raise ValueError(
+            f"{attention} has no setting {', '.join(sorted(unknown))}; it has "
+            f"{', '.join(kind.settings) or 'none'}"
+        )
+    given = (*inputs, *[None] * (len(expected) - len(inputs)))
+    numbers = tuple((kind.settings | settings).values())
+    return _attend(kind, graph, given, numbers, dropout, dropout_seed, return_weights)
 
 
 def gat(
@@ -63,18 +145,9 @@ def gat(
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Also return the weights (after dropout), [edges, heads].
     """
-    _check_sources("z", z, graph)
-    heads = (z.size(1),)
-    _check_shape("score_src", score_src, graph.num_src, heads)
-    _check_shape("score_dst", score_dst, graph.num_dst, heads)
-    _check_shape("edge_score", edge_score, graph.src.size(0), heads)
-    _check_dropout(dropout, dropout_seed, z.size(1))
-    arguments = (graph, z, score_src, score_dst, edge_score)
-    settings = (negative_slope, dropout, dropout_seed)
-    if explain(graph, z).backend != "reference":
-        return fused.gat(*arguments, *settings, return_weights)
-    out, weights = reference.gat(*arguments, *settings)
-    return out, weights if return_weights else None
+    inputs = (z, score_src, score_dst, edge_score)
+    options = ((negative_slope,), dropout, dropout_seed, return_weights)
+    return _attend(GAT, graph, inputs, *options)
 
 
 def gatv2(
@@ -104,43 +177,72 @@ def gatv2(
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Also return the weights (after dropout), [edges, heads].
     """
-    _check_sources("z_src", z_src, graph)
-    row = z_src.shape[1:]
-    _check_shape("z_dst", z_dst, graph.num_dst, row)
-    _check_shape("att", att, row[0], row[1:])
-    _check_shape("edge", edge, graph.src.size(0), row)
-    _check_dropout(dropout, dropout_seed, row[0])
-    arguments = (graph, z_src, z_dst, att, edge)
-    settings = (negative_slope, dropout, dropout_seed)
-    if explain(graph, z_src).backend != "reference":
-        return fused.gatv2(*arguments, *settings, return_weights)
-    out, weights = reference.gatv2(*arguments, *settings)
+    inputs = (z_src, z_dst, att, edge)
+    options = ((negative_slope,), dropout, dropout_seed, return_weights)
+    return _attend(GATV2, graph, inputs, *options)
+
+
+def _attend(
+    attention: Attention,
+    graph: Graph,
+    inputs: tuple[Tensor | None, ...],
+    settings: tuple[float, ...],
+    dropout: float,
+    dropout_seed: Tensor | None,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    _check_inputs(attention, graph, inputs)
+    z = inputs[0]
+    assert z is not None
+    if dropout != 0.0:
+        _check_dropout(dropout, dropout_seed, z.size(1))
+    tensors = inputs if dropout == 0.0 else (*inputs, dropout_seed)
+    call = Call(attention.name, attention.backends, tensors, graph)
+    if backend.find(call) is not None:
+        rest = (settings, dropout, dropout_seed, return_weights)
+        return attention_op.run(attention, graph, inputs, *rest)
+    _check_devices(graph, tensors)
+    if cpu.NAME in attention.backends and z.device.type == "cpu":
+        cpu.warn_without_kernels()
+    out, weights = attention.reference(graph, *inputs, *settings, dropout, dropout_seed)
     return out, weights if return_weights else None
 
 
-def _check_sources(name: str, z: Tensor, graph: Graph) -> None:
-    if z.dim() != 3:
+def _check_inputs(
+    attention: Attention, graph: Graph, inputs: tuple[Tensor | None, ...]
+) -> None:
+    """Kernels trust the shapes: a wrong one would read outside of a tensor."""
+    z, name = inputs[0], attention.inputs[0].name
+    if z is None or z.dim() != 3:
         raise ValueError(
             f"{name} must have shape [{graph.num_src}, heads, channels], got "
-            f"{list(z.shape)}"
+            f"{None if z is None else list(z.shape)}"
         )
-    _check_shape(name, z, graph.num_src, z.shape[1:])
-
-
-def _check_shape(name: str, x: Tensor | None, rows: int, row: tuple[int, ...]) -> None:
-    """Kernels trust the shapes: what is not there would be read all the same."""
-    # A compiler is not to fix the sizes of what it traces.
-    if x is None or is_tracing() or x.shape == (rows, *row):
+    # A compiler would fix the sizes it is asked about.
+    if is_tracing():
         return
-    raise ValueError(
-        f"{name} must have shape {[rows, *row]}, as the graph and the features have, "
-        f"got {list(x.shape)}"
-    )
+    _, heads, channels = z.shape
+    sizes = {
+        "S": graph.num_src,
+        "T": graph.num_dst,
+        "E": graph.src.size(0),
+        "H": heads,
+        "C": channels,
+    }
+    for x, spec, shape_of in zip(
+        inputs, attention.inputs, attention.shape_of, strict=True
+    ):
+        if (x is None and spec.optional) or (
+            x is not None and x.shape == shape_of(sizes)
+        ):
+            continue
+        raise ValueError(
+            f"{spec.name} must have shape {list(shape_of(sizes))}, as the graph and "
+            f"the features have, got {None if x is None else list(x.shape)}"
+        )
 
 
 def _check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
-    if dropout == 0.0:
-        return
     if not 0.0 < dropout <= 1.0:
         raise ValueError(f"dropout must be between 0 and 1, got {dropout}")
     if seed is None or seed.dtype != torch.int64 or seed.numel() != heads:
@@ -149,3 +251,40 @@ def _check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
             f"dropout needs dropout_seed, one int64 for each of {heads} heads, got "
             f"{got}"
         )
+
+
+def _check_devices(graph: Graph, tensors: tuple[Tensor | None, ...]) -> None:
+    if is_tracing():
+        return
+    devices = {graph.device, *(t.device for t in tensors if t is not None)}
+    if len(devices) > 1:
+        raise ValueError(
+            "attention takes all its tensors from one device, got "
+            f"{sorted(map(str, devices))}; move them with .to()"
+        )
+
+
+GAT = register_attention(
+    "gat",
+    inputs=[
+        Input("z", "SHC"),
+        Input("score_src", "SH", working=True),
+        Input("score_dst", "TH", optional=True, working=True),
+        Input("edge_score", "EH", optional=True, working=True),
+    ],
+    reference=reference.gat,
+    settings={"negative_slope": 0.2},
+    backends=("cpu", "gpu"),
+)
+GATV2 = register_attention(
+    "gatv2",
+    inputs=[
+        Input("z_src", "SHC"),
+        Input("z_dst", "THC"),
+        Input("att", "HC", working=True),
+        Input("edge", "EHC", optional=True),
+    ],
+    reference=reference.gatv2,
+    settings={"negative_slope": 0.2},
+    backends=("cpu", "gpu"),
+)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import random
-from tempergat.ops.cpu import library as cpu
-from tempergat.ops.gpu import has_triton
+from tempergat.ops.backend import find
+from tempergat.ops.calls import Call
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 
 
@@ -28,22 +28,12 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
     return dropped.reshape(x.shape)
 
 
-def _on_cpu(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
-    if cpu.library.problem is not None or x_RXC.dtype not in cpu.DROPOUT_TYPES:
+def _run(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+    backend = find(Call("dropout", ("cpu", "gpu"), (x_RXC, seeds_B)))
+    if backend is None:
         return _plainly(x_RXC, seeds_B, rate)
-    out = _shape(x_RXC, seeds_B, rate)
-    cpu.library.dropout(x_RXC.contiguous(), seeds_B.contiguous(), rate, out)
-    return out
-
-
-def _on_gpu(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
-    # Numbers reach a Triton kernel in float32.
-    if not has_triton() or x_RXC.dtype == torch.float64:
-        return _plainly(x_RXC, seeds_B, rate)
-    # Triton takes long to import.
-    from tempergat.ops.gpu import dropout as gpu_dropout
-
-    return gpu_dropout.dropout(x_RXC, seeds_B, rate)
+    dropped: Tensor = backend.kernels("dropout").run(x_RXC, seeds_B, rate)
+    return dropped
 
 
 def _plainly(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
@@ -82,7 +72,7 @@ def _fold(info: Any, in_dims: Any, x: Tensor, seeds: Tensor, rate: float) -> Any
 
 register(
     "dropout(Tensor x, Tensor seeds, float rate) -> Tensor",
-    {"CPU": _on_cpu, "CUDA": _on_gpu, ELSEWHERE: _plainly},
+    {ELSEWHERE: _run},
     shapes=_shape,
     save=_save,
     gradient=_gradient,

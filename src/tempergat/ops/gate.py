@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.gpu import has_triton
-from tempergat.ops.torch_internals import in_forward_mode, in_transform, is_tracing
-
-_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+from tempergat.ops.backend import Backend, find
+from tempergat.ops.calls import Call
+from tempergat.ops.torch_internals import in_transform, is_tracing
 
 
 def sigmoid_gate(
@@ -24,13 +23,14 @@ def sigmoid_gate(
     """``x * sigmoid(logit)``, and the sum of the sigmoid in at least float32.
 
     Args:
-        logit: What the gate is the sigmoid of.
-        x: What is gated, of the same shape.
+        logit: The gate before its sigmoid.
+        x: The features, of the same shape.
         with_total: Whether the sum is wanted.
     """
-    if fused(logit, x):
+    backend = find_backend(logit, x)
+    if backend is not None:
         result: tuple[Tensor, Tensor] = _SigmoidGate.apply(  # type: ignore[no-untyped-call]
-            logit, x
+            logit, x, backend.kernels("gate")
         )
         return result
     gate = torch.sigmoid(logit)
@@ -40,35 +40,30 @@ def sigmoid_gate(
     return x * gate, gate.sum(dtype=dtype)
 
 
-def fused(logit: Tensor, x: Tensor) -> bool:
-    """Whether the kernels serve this gate."""
-    return (
-        x.is_cuda
-        # Subclasses, such as tensors without data, see the plain formula.
-        and type(x) is Tensor
-        and type(logit) is Tensor
-        and x.dtype == logit.dtype
-        and x.dtype in _DTYPES
-        and x.shape == logit.shape
-        and x.device == logit.device
-        and not is_tracing()
-        and not in_transform()
-        and not in_forward_mode()
-        and has_triton()
-    )
+def find_backend(logit: Tensor, x: Tensor) -> Backend | None:
+    """The backend whose kernels serve this gate; None for the plain formula."""
+    # The kernels are not registered with torch, so compilers, transforms and subclasses
+    # of tensors (such as tensors without data) need the plain formula.
+    if type(x) is not Tensor or type(logit) is not Tensor:
+        return None
+    if is_tracing() or in_transform():
+        return None
+    return find(Call("gate", ("gpu",), (x, logit)))
 
 
 class _SigmoidGate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        from tempergat.ops.gpu import gate as gpu_gate
-
+    def forward(
+        ctx: Any, logit: Tensor, x: Tensor, kernels: Any
+    ) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(logit, x)
         ctx.set_materialize_grads(False)
-        return gpu_gate.forward(logit, x)
+        ctx.kernels = kernels
+        result: tuple[Tensor, Tensor] = kernels.forward(logit, x)
+        return result
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor, None]:
         dout, dtotal = gradients
         logit, x = ctx.saved_tensors
         if dout is None:
@@ -77,7 +72,5 @@ class _SigmoidGate(torch.autograd.Function):
             # Someone will differentiate this once more.
             gate = torch.sigmoid(logit)
             dgate = dout * x if dtotal is None else dout * x + dtotal
-            return dgate.to(x.dtype) * gate * (1 - gate), dout * gate
-        from tempergat.ops.gpu import gate as gpu_gate
-
-        return gpu_gate.backward(dout, dtotal, logit, x)
+            return dgate.to(x.dtype) * gate * (1 - gate), dout * gate, None
+        return (*ctx.kernels.backward(dout, dtotal, logit, x), None)

@@ -1,4 +1,4 @@
-"""Graph attention in plain PyTorch: slow, obviously right, the specification.
+"""Graph attention in plain PyTorch: slow, easy to check, the specification.
 
 Shape suffixes: E edges (in the graph's order), S source nodes, T target nodes,
 H heads, C channels per head.
@@ -23,13 +23,13 @@ def gat(
     dropout_seed_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """GAT: ``e = leaky(score_src[j] + score_dst[i] + edge_score)``."""
-    u_EH = score_src_SH.index_select(0, graph.src)
+    u_EH = at_source(graph, score_src_SH)
     if score_dst_TH is not None:
-        u_EH = u_EH + _pad(score_dst_TH, graph).index_select(0, graph.dst)
+        u_EH = u_EH + at_target(graph, score_dst_TH)
     if edge_score_EH is not None:
         u_EH = u_EH + edge_score_EH
     logit_EH = F.leaky_relu(u_EH, negative_slope)
-    return _attend(graph, logit_EH, z_SHC, dropout, dropout_seed_H)
+    return attend_by_logits(graph, logit_EH, z_SHC, dropout, dropout_seed_H)
 
 
 def gatv2(
@@ -43,12 +43,25 @@ def gatv2(
     dropout_seed_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """GATv2: ``e = <att, leaky(z_src[j] + z_dst[i] + edge)>``."""
-    v_EHC = z_src_SHC.index_select(0, graph.src).to(att_HC.dtype)
-    v_EHC = v_EHC + _pad(z_dst_THC, graph).index_select(0, graph.dst)
+    v_EHC = at_source(graph, z_src_SHC).to(att_HC.dtype)
+    v_EHC = v_EHC + at_target(graph, z_dst_THC)
     if edge_EHC is not None:
         v_EHC = v_EHC + edge_EHC
     logit_EH = (F.leaky_relu(v_EHC, negative_slope) * att_HC).sum(-1)
-    return _attend(graph, logit_EH, z_src_SHC, dropout, dropout_seed_H)
+    return attend_by_logits(graph, logit_EH, z_src_SHC, dropout, dropout_seed_H)
+
+
+def at_source(graph: Graph, x_S: Tensor) -> Tensor:
+    """For each edge the row of its source."""
+    return x_S.index_select(0, graph.src)
+
+
+def at_target(graph: Graph, x_T: Tensor) -> Tensor:
+    """For each edge the row of its target."""
+    if graph.padded:
+        # The row of the edges that a traced graph has dropped.
+        x_T = F.pad(x_T, (0, 0) * (x_T.dim() - 1) + (0, 1))
+    return x_T.index_select(0, graph.dst)
 
 
 def softmax_by_target(graph: Graph, logit_EH: Tensor) -> Tensor:
@@ -56,21 +69,26 @@ def softmax_by_target(graph: Graph, logit_EH: Tensor) -> Tensor:
     rows = graph.num_dst + 1
     dst = graph.dst.long()
     with torch.no_grad():
-        top_TH = logit_EH.new_full((rows, *logit_EH.shape[1:]), -torch.inf)
+        max_TH = logit_EH.new_full((rows, *logit_EH.shape[1:]), -torch.inf)
         index = dst.view(-1, *[1] * (logit_EH.dim() - 1)).expand_as(logit_EH)
-        top_TH = top_TH.scatter_reduce(0, index, logit_EH, "amax")
-    weight_EH = (logit_EH - top_TH.index_select(0, dst)).exp()
-    total_TH = torch.zeros_like(top_TH).index_add(0, dst, weight_EH)
+        max_TH = max_TH.scatter_reduce(0, index, logit_EH, "amax")
+    weight_EH = (logit_EH - max_TH.index_select(0, dst)).exp()
+    total_TH = torch.zeros_like(max_TH).index_add(0, dst, weight_EH)
     return weight_EH / total_TH.index_select(0, dst)
 
 
-def _attend(
+def attend_by_logits(
     graph: Graph,
     logit_EH: Tensor,
     z_SHC: Tensor,
     dropout: float,
     dropout_seed_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
+    """What every attention does with its logits: softmax, dropout, weighted sum.
+
+    Returns:
+        The output [T, H, C] in the type of z, and the weights after dropout [E, H].
+    """
     weight_EH = softmax_by_target(graph, logit_EH)
     if dropout > 0.0:
         assert dropout_seed_H is not None
@@ -78,12 +96,7 @@ def _attend(
         weight_EH = weight_EH * keep_factor(
             dropout_seed_H, edge_id_E1, dropout, weight_EH.dtype
         )
-    message_EHC = weight_EH.unsqueeze(-1) * z_SHC.index_select(0, graph.src)
+    message_EHC = weight_EH.unsqueeze(-1) * at_source(graph, z_SHC)
     out_THC = message_EHC.new_zeros(graph.num_dst + 1, *message_EHC.shape[1:])
     out_THC = out_THC.index_add(0, graph.dst, message_EHC)[: graph.num_dst]
     return out_THC.to(z_SHC.dtype), weight_EH
-
-
-def _pad(x_T: Tensor, graph: Graph) -> Tensor:
-    """Room for the row that takes the edges a traced graph has dropped."""
-    return F.pad(x_T, (0, 0) * (x_T.dim() - 1) + (0, 1)) if graph.padded else x_T

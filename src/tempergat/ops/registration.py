@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from tempergat.ops.torch_internals import (
+    KEYS_BELOW_AUTOGRAD,
     SingleLevelFunction,
     any_requires_grad,
     below_autograd,
     in_forward_mode,
     in_transform,
-    keysets_below_autograd,
     single_level_functions,
 )
 
@@ -80,7 +80,7 @@ def _differentiable(
 
     def below(keyset: Any, arguments: Any) -> Any:
         with below_autograd():
-            return op.redispatch(keysets_below_autograd(keyset), *arguments)
+            return op.redispatch(keyset & KEYS_BELOW_AUTOGRAD, *arguments)
 
     def forward(ctx: Any, keyset: Any, *arguments: Any) -> Any:
         result = below(keyset, arguments)

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.cpu import library as cpu
+from tempergat.ops.backend import find
+from tempergat.ops.calls import Call, working_dtype
 from tempergat.ops.dropout import dropout
-from tempergat.ops.gpu import has_triton
 from tempergat.ops.graph import Rows
 from tempergat.ops.registration import (
     ELSEWHERE,
@@ -197,22 +197,17 @@ def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
     # One matrix for all models is one model that is as wide as all of them.
     shape = (models, channels) if sets == models else (1, models * channels)
     x = x_RBO.flatten(1).contiguous().view(others, *shape)
-    if x.device.type == "cpu" and x.dtype in cpu.STORAGE and not cpu.library.problem:
-        work = torch.float64 if x.dtype == torch.float64 else torch.float32
-        out = cpu.aggregate(rows, values_KV.to(work), x)
-    elif x.is_cuda and has_triton():
-        from tempergat.ops.gpu import sparse as gpu_sparse
-
-        out = gpu_sparse.aggregate(rows, values_KV, x)
-    else:
+    backend = find(Call("aggregate", ("cpu", "gpu"), (x, values_KV)))
+    if backend is None:
         out = aggregate_plainly(rows, values_KV, x)
+    else:
+        out = backend.kernels("aggregate").run(rows, values_KV, x)
     return out.view(-1, models, channels)
 
 
 def aggregate_plainly(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
-    """`cpu.aggregate` in plain PyTorch, one head after another."""
-    work = torch.float64 if x_RHC.dtype == torch.float64 else torch.float32
-    values = values_KH[rows.position.long()].to(work)
+    """The backends' "aggregate" in plain PyTorch, one head after another."""
+    values = values_KH[rows.position.long()].to(working_dtype(x_RHC.dtype))
     out = []
     for head in range(x_RHC.size(1)):
         message = values[:, head, None] * x_RHC[rows.other.long(), head]

@@ -22,6 +22,7 @@ from torch.autograd import forward_ad
 from torch.utils._pytree import GetAttrKey, register_pytree_node, tree_map
 
 __all__ = [
+    "KEYS_BELOW_AUTOGRAD",
     "GetAttrKey",
     "SingleLevelFunction",
     "any_requires_grad",
@@ -35,7 +36,6 @@ __all__ = [
     "is_compiled",
     "is_exporting",
     "is_tracing",
-    "keysets_below_autograd",
     "ordinary_tensors",
     "register_pytree_node",
     "single_level_functions",
@@ -48,6 +48,17 @@ __all__ = [
 SingleLevelFunction: Any = torch.autograd.function._SingleLevelFunction
 single_level_functions = enable_single_level_autograd_function
 
+# Whether a torch.func transform (vmap, grad) is active; there is no public question.
+in_transform: Callable[[], bool] = torch._C._are_functorch_transforms_active
+# Whether an argument needs a gradient; a loop in Python would cost time in every call.
+any_requires_grad: Callable[..., bool] = torch._C._any_requires_grad
+# A context in which ops run without autograd, and the dispatch keys that come after
+# autograd's: what `torch.library` uses for a registered formula, without its look at
+# the schema in every call.
+below_autograd: Callable[[], AbstractContextManager[None]] = (
+    torch._C._AutoDispatchBelowAutograd
+)
+KEYS_BELOW_AUTOGRAD: Any = torch._C._after_autograd_keyset
 # torch.jit.is_tracing asks this too, in more time than a small graph has.
 _tracing_state: Callable[[], Any] = torch._C._get_tracing_state
 
@@ -73,11 +84,6 @@ def in_forward_mode() -> bool:
     ops then refuse tensors that carry a tangent.
     """
     return bool(getattr(forward_ad, "_current_level", -1) >= 0)
-
-
-def in_transform() -> bool:
-    """Whether a torch.func transform (vmap, grad) is active; no public question."""
-    return bool(torch._C._are_functorch_transforms_active())
 
 
 def in_backward() -> bool:
@@ -152,22 +158,6 @@ def edit_count(tensor: Tensor) -> int:
     There is no public counter, and inference tensors have none at all.
     """
     return -1 if tensor.is_inference() else tensor._version
-
-
-def any_requires_grad(*arguments: Any) -> bool:
-    """Whether an argument needs a gradient, found without a loop in Python."""
-    return bool(torch._C._any_requires_grad(*arguments))
-
-
-def below_autograd() -> AbstractContextManager[None]:
-    """Calls ops without autograd, as `torch.library` does for a registered formula."""
-    context: AbstractContextManager[None] = torch._C._AutoDispatchBelowAutograd()
-    return context
-
-
-def keysets_below_autograd(keyset: Any) -> Any:
-    """The dispatch keys that come after autograd's."""
-    return keyset & torch._C._after_autograd_keyset
 
 
 def is_compiled(module: nn.Module) -> bool:

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from tempergat import ops
 from tempergat.base.errors import UserError
-from tempergat.ops import Graph, fused, reference
+from tempergat.ops import Graph, reference
 from tempergat.ops.cpu import build
 from tempergat.ops.cpu import library as cpu
 from tempergat.ops.random import keep_mask
 from tests.support.attention_cases import (
     GRAPHS,
     Settings,
+    by_kernel,
     compare,
     make_inputs,
     results,
@@ -152,9 +153,7 @@ def _big_call(kind: str) -> Callable[[], dict[str, torch.Tensor]]:
     incoming = (torch.randn(400, 4, 64), torch.randn(graph.src.numel(), 4))
     seed = torch.arange(4)
 
-    def call(*arguments: Any) -> Any:
-        return getattr(fused, kind)(*arguments, True)
-
+    call = by_kernel(kind, weights=True)
     return lambda: results(kind, call, graph, inputs, options, seed, incoming)
 
 
@@ -201,9 +200,7 @@ def test_a_hundred_repeats_are_bitwise_equal(kind: str) -> None:
     inputs = make_inputs(kind, graph, 3, 9, torch.float32, options)
     rest = (torch.arange(3), (torch.randn(40, 3, 9), torch.randn(600, 3)))
 
-    def call(*arguments: Any) -> Any:
-        return getattr(fused, kind)(*arguments, True)
-
+    call = by_kernel(kind, weights=True)
     first = results(kind, call, graph, inputs, options, *rest)
     for _ in range(99):
         again = results(kind, call, graph, inputs, options, *rest)

@@ -12,12 +12,13 @@ from torch.func import functional_call, grad, vmap
 from torch.utils.checkpoint import checkpoint
 
 from tempergat import ops
-from tempergat.ops import Graph, Rows, fused, reference
+from tempergat.ops import Graph, Rows, backend, reference
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tempergat.ops.random import keep_mask
 from tests.support.attention_cases import (
     GRAPHS,
     Settings,
+    by_kernel,
     compare,
     make_inputs,
     results,
@@ -46,8 +47,7 @@ def compare_in_precision(
     inputs = make_inputs(kind, graph, heads, channels, dtype, options)
     inputs = {name: x.to(where) for name, x in inputs.items()}
     graph = graph.to(where)
-    first = inputs["z" if kind == "gat" else "z_src"]
-    assert ops.explain(graph, first).backend == "gpu"
+    assert ops.explain(graph, *inputs.values(), attention=kind).backend == "gpu"
     seed = torch.randint(-(2**63), 2**63 - 1, (heads,), device=where)
     incoming = (
         torch.randn(graph.num_dst, heads, channels, device=where).to(dtype),
@@ -55,11 +55,8 @@ def compare_in_precision(
     )
     rest = (options, seed, incoming)
 
-    def by_kernel(*arguments: Any) -> Any:
-        return getattr(fused, kind)(*arguments, options.weights)
-
     by_torch = getattr(reference, kind)
-    fast = results(kind, by_kernel, graph, inputs, *rest)
+    fast = results(kind, by_kernel(kind, options.weights), graph, inputs, *rest)
     rounded = {name: x.to(dtype) for name, x in inputs.items()}
     same = results(kind, by_torch, graph, rounded, *rest)
     exact = {name: x.double() for name, x in inputs.items()}
@@ -89,7 +86,7 @@ def arguments_of(kind: str, graph: Graph, heads: int, channels: int) -> list[Ten
 
 
 def run(kind: str, graph: Graph, arguments: list[Tensor], **options: Any) -> Tensor:
-    assert ops.explain(graph, arguments[0]).backend == "gpu"
+    assert ops.explain(graph, *arguments, attention=kind).backend == "gpu"
     out: Tensor = getattr(ops, kind)(graph, *arguments, **options)[0]
     return out
 
@@ -363,9 +360,9 @@ def test_training_follows_the_reference(
     goal = torch.randn(300, 32, device="cuda")
     first = _Model(kind).cuda()
     curves = []
-    for backend in ("gpu", "reference"):
-        if backend == "reference":
-            monkeypatch.setattr(fused, "refusal", lambda *_: "compared with")
+    for name in ("gpu", "reference"):
+        if name == "reference":
+            monkeypatch.setattr(backend, "BACKENDS", ())
         model = _Model(kind).cuda()
         model.load_state_dict(first.state_dict())
         optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
@@ -377,7 +374,7 @@ def test_training_follows_the_reference(
             loss.backward()
             optimiser.step()
             curve.append(float(loss.detach()))
-        assert ops.explain(graph, x.view(300, 3, 4)).backend == backend
+        assert ops.explain(graph, x.view(300, 3, 4)).backend == name
         curves.append(torch.tensor(curve))
     assert curves[0][-1] < curves[0][0]
     torch.testing.assert_close(*curves, atol=1e-4, rtol=1e-4)
@@ -395,6 +392,22 @@ def test_what_cannot_be_served_is_refused_with_the_reason() -> None:
         choice = ops.explain(graph, wrong)
         assert choice.backend == "reference"
         assert reason in choice.refused["gpu"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wide", [0, 1, 2, 3])
+def test_one_float64_argument_is_served_by_the_reference(kind: str, wide: int) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, 2, 4, torch.float32, Settings(edge=True))
+    arguments = [x.cuda() for x in inputs.values()]
+    arguments[wide] = arguments[wide].double()
+    graph = graph.to("cuda")
+    choice = ops.explain(graph, *arguments, attention=kind)
+    assert choice.backend == "reference"
+    assert "float64" in choice.refused["gpu"]
+    out, _ = getattr(ops, kind)(graph, *arguments)
+    expected, _ = getattr(reference, kind)(graph, *arguments, 0.2, 0.0, None)
+    assert torch.equal(out, expected)
 
 
 def test_a_second_derivative_is_an_error_that_says_so() -> None:

@@ -27,6 +27,7 @@ def patch_index(tensor, scope):
 interpreter._patch_lang_tensor = patch_index
 
 from tempergat.ops import gpu, reference
+from tempergat.ops.calls import Backward, Forward, Saved
 from tempergat.ops.gpu import gatv2 as gpu_gatv2
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import GRAPHS, Settings, make_inputs, results
@@ -48,11 +49,13 @@ truth = results(kind, getattr(reference, kind), graph,
 names = ("z", "score_src", "score_dst", "edge_score")
 if kind == "gatv2":
     names = ("z_src", "z_dst", "att", "edge")
-arguments = [inputs.get(n) for n in names] + [seed]
-out, lse, weights = getattr(gpu, kind + "_forward")(
-    *arguments, graph.by_target, 0.2, 0.3, True)
-gradients = getattr(gpu, kind + "_backward")(
-    *incoming, *arguments, out, lse, graph.by_target, graph.by_source, 0.2, 0.3)
+arguments = tuple(inputs.get(n) for n in names)
+rows = (graph.by_target, graph.by_source)
+kernels = gpu.kernels(kind)
+out, lse, weights = kernels.forward(
+    Forward(arguments, seed, *rows, (0.2,), 0.3, True))
+saved = Saved(arguments, seed, out, lse, *rows)
+gradients = kernels.backward(Backward(*incoming, saved, (0.2,), 0.3))
 found = {"out": out, "weights": weights}
 found |= {"d" + n: g for n, g in zip(names, gradients) if n in inputs}
 assert found.keys() == truth.keys()

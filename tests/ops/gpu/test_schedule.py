@@ -1,13 +1,11 @@
 """How rows are shared out among GPU programs; needs no GPU."""
 
 import gc
-import importlib.util
 
-import pytest
 import torch
 from torch import Tensor
 
-from tempergat.ops import Graph, gpu
+from tempergat.ops import Graph
 from tempergat.ops.gpu import schedule as gpu_schedule
 
 
@@ -59,20 +57,3 @@ def test_slots_by_source_lead_from_each_edge_to_itself() -> None:
     position = graph.by_source.position[index.long()]
     assert torch.equal(position, graph.by_target.position)
     assert gpu_schedule.slots_by_source(graph.by_target, graph.by_source) is index
-
-
-def test_a_tensor_on_the_cpu_is_refused_with_the_reason() -> None:
-    graph = Graph(torch.zeros(2, 1, dtype=torch.long), 1)
-    reason = gpu.refusal(graph, torch.zeros(1, 1, 1))
-    assert reason == "z is on cpu, not on a CUDA device"
-
-
-@pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="triton is not installed"
-)
-def test_a_float64_argument_is_an_error_that_names_the_remedy() -> None:
-    graph = Graph(torch.zeros(2, 1, dtype=torch.long), 1)
-    z = torch.zeros(1, 1, 1, dtype=torch.float64)
-    arguments = (z, z[0], None, None, None, graph.by_target, 0.2, 0.0, False)
-    with pytest.raises(TypeError, match=r"float64; convert it with \.float\(\)"):
-        gpu.gat_forward(*arguments)

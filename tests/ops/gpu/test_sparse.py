@@ -18,16 +18,16 @@ def random_features(nodes: int, features: int) -> SparseFeatures:
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_aggregation_agrees_with_plain_torch(sets, channels, dtype):
-    from tempergat.ops.gpu import sparse as gpu_sparse
+    from tempergat.ops.gpu import aggregate as gpu_aggregate
 
     features = random_features(50, 30)
     for rows, others in ((features.by_node, 30), (features.by_feature, 50)):
         values = torch.randn(features.values.numel(), sets, device="cuda", dtype=dtype)
         x = torch.randn(others, sets, channels, device="cuda", dtype=dtype)
-        found = gpu_sparse.aggregate(rows, values, x)
+        found = gpu_aggregate.run(rows, values, x)
         expected = aggregate_plainly(rows, values, x)
         assert torch.allclose(found, expected, rtol=1e-5, atol=1e-5)
-        assert torch.equal(gpu_sparse.aggregate(rows, values, x), found)
+        assert torch.equal(gpu_aggregate.run(rows, values, x), found)
 
 
 def test_many_models_at_once_agree_with_one_by_one():

@@ -1,1 +1,53 @@
-"""The CPU backend: C++ kernels, called through ctypes."""
+"""The CPU backend: C++ kernels in `csrc/`, called through ctypes."""
+
+import functools
+import importlib
+import warnings
+from typing import Any
+
+import torch
+
+from tempergat.ops.calls import Call
+from tempergat.ops.cpu import library
+
+NAME = "cpu"
+DEVICE_TYPE = "cpu"
+DISPATCH_KEY = "CPU"
+
+_REMEDY = "with a C++ compiler, `python -m tempergat.ops.cpu.build` builds them"
+
+
+def refusal(call: Call) -> str | None:
+    """Why these kernels cannot run a call on the CPU; None when they can."""
+    x = call.tensors[0]
+    assert x is not None
+    if call.op == "dropout":
+        if x.dtype not in library.DROPOUT_TYPES:
+            return f"the CPU kernels drop float32 or float64 elements, not {x.dtype}"
+    elif x.dtype not in library.STORAGE:
+        return f"the CPU kernels store float32, float64 or bfloat16, not {x.dtype}"
+    if call.graph is not None and 0 in x.shape[-2:]:
+        return f"there is nothing to compute for features of shape {list(x.shape)}"
+    if library.library.problem is not None:
+        return f"{library.library.problem}; {_REMEDY}"
+    return None
+
+
+@functools.cache
+def kernels(op: str) -> Any:
+    """The module with an op's kernels."""
+    return importlib.import_module(f"{__name__}.{op}")
+
+
+def warn_without_kernels() -> None:
+    """Warns, once, that attention runs without the kernels because they are missing."""
+    found = library.library
+    if found.problem is None or found.warned or torch.compiler.is_compiling():
+        return
+    found.warned = True
+    warnings.warn(
+        f"tempergat has no CPU kernels ({found.problem}): attention runs in plain "
+        f"PyTorch, slower and with more memory; {_REMEDY}",
+        RuntimeWarning,
+        stacklevel=4,
+    )

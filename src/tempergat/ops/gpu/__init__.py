@@ -1,33 +1,95 @@
-"""Fused attention on CUDA devices, through Triton.
+"""The GPU backend: Triton kernels for CUDA devices.
 
-Triton is imported at the first call, not with the package: it is absent from CPU
+Triton is imported by the first call, not with the package: it is absent from CPU
 builds of torch and slow to load.
 """
 
 import functools
+import importlib
+import importlib.metadata
 import importlib.util
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from tempergat.ops.graph import Graph
+from tempergat.ops.calls import Call
 
-_DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+NAME = "gpu"
+DEVICE_TYPE = "cuda"
+DISPATCH_KEY = "CUDA"
+
+_SINGLE_OR_HALF = (torch.float32, torch.bfloat16, torch.float16)
+_DTYPES = {"aggregate": (*_SINGLE_OR_HALF, torch.float64)}
 _MOST_CHANNELS = 8192
+_OLDEST_CAPABILITY = (8, 0)
+# The kernels collect tuples, which older versions of Triton do not compile.
+_OLDEST_TRITON = (3, 3)
+# The versions whose compiled kernels take their arguments in the order that
+# `launch.py` hands them over.
+_FAST_LAUNCH = ((3, 3), (3, 6))
 
 
-def refusal(graph: Graph, z: Tensor) -> str | None:
-    """Why these kernels cannot serve a call; None when they can."""
-    if not z.is_cuda:
-        return f"z is on {z.device}, not on a CUDA device"
-    reason = _device_refusal(z.get_device())
+def _find_triton() -> str | None:
+    if importlib.util.find_spec("triton") is None:
+        return None
+    for distribution in ("triton", "pytorch-triton"):
+        try:
+            return importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return "of unknown version"
+
+
+def _parse(version: str) -> tuple[int, ...] | None:
+    parts = version.split(".")[:2]
+    return tuple(map(int, parts)) if all(p.isdecimal() for p in parts) else None
+
+
+# The installed version of Triton; None without it.
+TRITON = _find_triton()
+_TRITON_VERSION = None if TRITON is None else _parse(TRITON)
+HAS_FAST_LAUNCH = (
+    _TRITON_VERSION is not None
+    and _FAST_LAUNCH[0] <= _TRITON_VERSION <= _FAST_LAUNCH[1]
+)
+
+
+def refusal(call: Call) -> str | None:
+    """Why these kernels cannot run a call on a CUDA device; None when they can."""
+    x = call.tensors[0]
+    assert x is not None
+    reason = _device_refusal(x.get_device())
     if reason is not None:
         return reason
-    if z.dtype not in _DTYPES:
-        return f"{z.dtype} is not among float32, bfloat16 and float16"
-    if graph.device != z.device:
-        return f"the graph is on {graph.device}, z on {z.device}"
+    if x.dtype not in _DTYPES.get(call.op, _SINGLE_OR_HALF):
+        return f"{x.dtype} is not among float32, bfloat16 and float16"
+    if call.op == "gate":
+        return _gate_refusal(call)
+    return None if call.graph is None else _attention_refusal(call)
+
+
+@functools.cache
+def _device_refusal(device: int) -> str | None:
+    if TRITON is None:
+        return "triton is not installed; it comes with CUDA builds of torch"
+    if _TRITON_VERSION is not None and _TRITON_VERSION < _OLDEST_TRITON:
+        oldest = ".".join(map(str, _OLDEST_TRITON))
+        return f"triton {TRITON} is older than {oldest}"
+    if torch.cuda.get_device_capability(device) < _OLDEST_CAPABILITY:
+        name = torch.cuda.get_device_name(device)
+        return f"{name} is older than compute capability 8.0"
+    return None
+
+
+def _attention_refusal(call: Call) -> str | None:
+    z = call.tensors[0]
+    assert z is not None
+    for x in call.tensors:
+        if x is not None and x.dtype == torch.float64:
+            return (
+                "one of the tensors is float64, the GPU kernels compute in float32; "
+                "convert it with .float() to use them"
+            )
     if z.numel() == 0:
         return f"z is empty ({list(z.shape)})"
     if z.size(-1) > _MOST_CHANNELS:
@@ -35,56 +97,32 @@ def refusal(graph: Graph, z: Tensor) -> str | None:
     return None
 
 
-@functools.cache
-def has_triton() -> bool:
-    """Whether Triton is installed."""
-    return importlib.util.find_spec("triton") is not None
-
-
-@functools.cache
-def _device_refusal(device: int) -> str | None:
-    if not has_triton():
-        return "triton is not installed; it comes with CUDA builds of torch"
-    if torch.cuda.get_device_capability(device) < (8, 0):
-        name = torch.cuda.get_device_name(device)
-        return f"{name} is older than compute capability 8.0"
+def _gate_refusal(call: Call) -> str | None:
+    x, logit = call.tensors
+    assert x is not None
+    assert logit is not None
+    if x.dtype != logit.dtype or x.shape != logit.shape:
+        return (
+            f"the gate is {logit.dtype} {list(logit.shape)}, the features are "
+            f"{x.dtype} {list(x.shape)}"
+        )
     return None
 
 
-def _check_dtype(z: Tensor) -> None:
-    # Float32 features with one float64 argument arrive as float64.
-    if z.dtype not in _DTYPES:
-        raise TypeError(
-            f"the GPU kernels take float32, bfloat16 or float16, got {z.dtype}: one "
-            "argument of the attention is float64; convert it with .float()"
-        )
+@functools.cache
+def kernels(op: str) -> Any:
+    """The module with an op's kernels."""
+    return importlib.import_module(f"{__name__}.{op}")
 
 
-def gat_forward(z: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """GAT's output, the log-sum-exp of each row and, if asked for, the weights."""
-    from tempergat.ops.gpu import gat as gpu_gat
-
-    _check_dtype(z)
-    return gpu_gat.forward(z, *arguments)
-
-
-def gat_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of z, score_src, score_dst and edge_score (no rows: absent)."""
-    from tempergat.ops.gpu import gat as gpu_gat
-
-    return gpu_gat.backward(*arguments)
-
-
-def gatv2_forward(z_src: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """GATv2's output, the log-sum-exp of each row and, if asked for, the weights."""
-    from tempergat.ops.gpu import gatv2 as gpu_gatv2
-
-    _check_dtype(z_src)
-    return gpu_gatv2.forward(z_src, *arguments)
-
-
-def gatv2_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
-    from tempergat.ops.gpu import gatv2 as gpu_gatv2
-
-    return gpu_gatv2.backward(*arguments)
+def launch_path() -> str:
+    """How kernels are launched with the installed Triton, in words."""
+    if TRITON is None:
+        return "not at all: triton is not installed"
+    if HAS_FAST_LAUNCH:
+        return f"directly, as known for triton {TRITON}"
+    first, last = (".".join(map(str, version)) for version in _FAST_LAUNCH)
+    return (
+        f"through Triton's own launcher, with more work per call: the direct launch is "
+        f"known for versions {first} to {last}, this is {TRITON}"
+    )

@@ -40,7 +40,7 @@ def _dropout_kernel(  # type: ignore[no-untyped-def]
     tl.store(out_ptr + row * width + place, x.to(tl.float32) * factor, mask=inside)
 
 
-def dropout(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+def run(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     """The op of `ops/dropout.py`."""
     (rows, sets, columns), seeds = x_RXC.shape, seeds_B.numel()
     out = x_RXC.new_empty(rows, seeds, columns)

@@ -8,11 +8,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.gpu.kernels import (
     Tile,
+    again_with_weights,
     attend,
     cells_of_tile,
     choose_tile,
+    dense,
     dropout_of,
     keep_factor,
     load_item,
@@ -24,11 +27,6 @@ from tempergat.ops.gpu.kernels import (
 )
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule, slots_by_source
-from tempergat.ops.graph import Rows
-
-
-def _dense(x: Tensor | None) -> Tensor | None:
-    return None if x is None else x.contiguous()
 
 
 def _tile(z: Tensor) -> Tile:
@@ -116,23 +114,11 @@ def _forward_kernel(
     )  # fmt: skip
 
 
-def forward(
-    z: Tensor,
-    score_src: Tensor,
-    score_dst: Tensor | None,
-    edge_score: Tensor | None,
-    dropout_seed: Tensor | None,
-    by_target: Rows,
-    negative_slope: float,
-    dropout: float,
-    weights: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The output, the log-sum-exp of each row and, if asked for, the weights."""
-    inputs = [_dense(x) for x in (z, score_src, score_dst, edge_score)]
+def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
+    """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
+    z, _, score_dst, edge_score = call.inputs
     flags = (score_dst is not None, edge_score is not None)
-    dropped = dropout_of(dropout, dropout_seed)
-    settings = (by_target, negative_slope, dropped, weights)
-    return attend(_forward_kernel, _tile(z), inputs, flags, *settings)
+    return attend(_forward_kernel, _tile(z), call, flags)
 
 
 @triton.jit(do_not_specialize=["threshold"])
@@ -227,49 +213,35 @@ def _backward_kernel(
         tl.store(dscore_ptr + row * H + heads, dscore, mask=head_within)
 
 
-def backward(
-    dout: Tensor,
-    dweights: Tensor | None,
-    z: Tensor,
-    score_src: Tensor,
-    score_dst: Tensor | None,
-    edge_score: Tensor | None,
-    dropout_seed: Tensor | None,
-    out: Tensor,
-    lse: Tensor,
-    by_target: Rows,
-    by_source: Rows,
-    negative_slope: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of z, score_src, score_dst and edge_score (no rows: absent)."""
-    pointer, other, position, edge_id = by_source
-    dout, z, score_src = dout.contiguous(), z.contiguous(), score_src.contiguous()
-    score_dst, edge_score = _dense(score_dst), _dense(edge_score)
-    dweights = _dense(dweights)
+    saved, (negative_slope,) = call.saved, call.settings
+    by_target, by_source, out = saved.by_target, saved.by_source, saved.out
+    assert by_source is not None
+    dout, dweights = call.dout.contiguous(), dense(call.dweights)
+    z, score_src, score_dst, edge_score = map(dense, saved.inputs)
+    assert z is not None
+    assert score_src is not None
     _, heads, channels = z.shape
     dz = torch.empty_like(z)
     dscore_src = torch.empty_like(score_src)
     # The gradient of each edge's u: where edge_score needs it in the graph's order, in
     # that order; otherwise slot by slot, which the device writes much faster.
     if edge_score is None:
-        du = score_src.new_empty(other.size(0), heads)
+        du = score_src.new_empty(by_source.other.size(0), heads)
     else:
         du = torch.zeros_like(edge_score)
-    dropped = dropout_of(dropout, dropout_seed)
+    dropped = dropout_of(call.dropout, saved.dropout_seed)
     tile = _tile(z)
     with on_device(z):
-        target_plan, plan = schedule(by_target.pointer), schedule(pointer)
+        target_plan, plan = schedule(by_target.pointer), schedule(by_source.pointer)
         extra = None
         if dweights is not None:
-            _, _, weights = forward(
-                z, score_src, score_dst, edge_score, dropout_seed, by_target,
-                negative_slope, dropout, True,
-            )  # fmt: skip
+            _, _, weights = forward(again_with_weights(call))
             extra = segment_sum(
                 target_plan, out.size(0), by_target.position, weights, dweights
             )
-        table = statistics(dout, out, lse, extra, score_dst)
+        table = statistics(dout, out, saved.lse, extra, score_dst)
         part = score_src.new_empty(plan.num_partials, heads * channels)
         part_score = score_src.new_empty(plan.num_partials, heads)
         launch(
@@ -277,7 +249,7 @@ def backward(
             (plan.items.size(0), divide_up(heads, tile.heads)),
             (
                 dout, dweights, z, score_src, table, edge_score,
-                plan.items, other, position, edge_id,
+                plan.items, *by_source[1:],
                 dz, dscore_src, du, part, part_score, dropped.seed,
             ),
             (dropped.threshold, dropped.keep_scale, negative_slope),

@@ -15,11 +15,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.gpu.kernels import (
     Tile,
+    again_with_weights,
     attend,
     cells_of_tile,
     choose_tile,
+    dense,
     dropout_of,
     keep_factor,
     load_item,
@@ -31,7 +34,6 @@ from tempergat.ops.gpu.kernels import (
 )
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule
-from tempergat.ops.graph import Rows
 
 # Programs of the pass by target, each of which serves every n-th item and keeps a sum
 # for att's gradient: several times what a large device runs at once, and few enough
@@ -42,10 +44,6 @@ _TARGET_PROGRAMS = 16384
 @functools.cache
 def _cache_size(device: int) -> int:
     return int(torch.cuda.get_device_properties(device).L2_cache_size)
-
-
-def _dense(x: Tensor | None) -> Tensor | None:
-    return None if x is None else x.contiguous()
 
 
 def _tile(z: Tensor, lanes: int) -> Tile:
@@ -184,23 +182,11 @@ def _forward_kernel(
     )  # fmt: skip
 
 
-def forward(
-    z_src: Tensor,
-    z_dst: Tensor,
-    att: Tensor,
-    edge: Tensor | None,
-    dropout_seed: Tensor | None,
-    by_target: Rows,
-    negative_slope: float,
-    dropout: float,
-    weights: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The output, the log-sum-exp of each row and, if asked for, the weights."""
-    inputs = [_dense(x) for x in (z_src, z_dst, att, edge)]
+def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
+    """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
+    z_src, _, _, edge = call.inputs
     tile = _tile(z_src, lanes=512 // z_src.element_size())
-    dropped = dropout_of(dropout, dropout_seed)
-    settings = (by_target, negative_slope, dropped, weights)
-    return attend(_forward_kernel, tile, inputs, (edge is not None,), *settings)
+    return attend(_forward_kernel, tile, call, (edge is not None,))
 
 
 @triton.jit(do_not_specialize=["num_items", "threshold"])
@@ -357,25 +343,16 @@ def _source_kernel(
         tl.store(dz_src_ptr + own, dz.to(dz_src_ptr.dtype.element_ty), mask=within)
 
 
-def backward(
-    dout: Tensor,
-    dweights: Tensor | None,
-    z_src: Tensor,
-    z_dst: Tensor,
-    att: Tensor,
-    edge: Tensor | None,
-    dropout_seed: Tensor | None,
-    out: Tensor,
-    lse: Tensor,
-    by_target: Rows,
-    by_source: Rows,
-    negative_slope: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
-    dout, att = dout.contiguous(), att.contiguous()
-    z_src, z_dst = z_src.contiguous(), z_dst.contiguous()
-    edge, dweights = _dense(edge), _dense(dweights)
+    saved, (negative_slope,) = call.saved, call.settings
+    by_target, by_source, out = saved.by_target, saved.by_source, saved.out
+    assert by_source is not None
+    dout, dweights = call.dout.contiguous(), dense(call.dweights)
+    z_src, z_dst, att, edge = map(dense, saved.inputs)
+    assert z_src is not None
+    assert z_dst is not None
+    assert att is not None
     _, heads, channels = z_src.shape
     dz_src, dz_dst = torch.empty_like(z_src), torch.empty_like(z_dst)
     dedge = z_dst.new_empty(0, heads, channels)
@@ -383,7 +360,7 @@ def backward(
         dedge = torch.zeros_like(edge)
     tile, stages = _backward_tile(z_src)
     blocks = divide_up(heads, tile.heads)
-    dropped = dropout_of(dropout, dropout_seed)
+    dropped = dropout_of(call.dropout, saved.dropout_seed)
     numbers = (dropped.threshold, dropped.keep_scale, negative_slope)
     constants = (
         *tile.constants(heads, channels), edge is not None, dweights is not None,
@@ -393,14 +370,11 @@ def backward(
         target_plan = schedule(by_target.pointer)
         extra = None
         if dweights is not None:
-            _, _, weights = forward(
-                z_src, z_dst, att, edge, dropout_seed, by_target,
-                negative_slope, dropout, True,
-            )  # fmt: skip
+            _, _, weights = forward(again_with_weights(call))
             extra = segment_sum(
                 target_plan, out.size(0), by_target.position, weights, dweights
             )
-        table = statistics(dout, out, lse, extra, None)
+        table = statistics(dout, out, saved.lse, extra, None)
         tensors = (dout, dweights, z_src, z_dst, att, edge, table)
 
         items = target_plan.items.size(0)

@@ -7,7 +7,6 @@ partial results. Offsets into tables are 64 bits wide throughout.
 """
 
 import functools
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -16,8 +15,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import Schedule, schedule
+from tempergat.ops.graph import Rows
 from tempergat.ops.random import drop_threshold
 
 
@@ -78,6 +79,25 @@ def dropout_of(rate: float, seed: Tensor | None) -> Dropout:
     """The kernels' arguments for dropout at this rate."""
     scale = 1.0 / (1.0 - rate) if rate < 1.0 else float("nan")
     return Dropout(seed, drop_threshold(rate), scale, rate > 0.0)
+
+
+def dense(x: Tensor | None) -> Tensor | None:
+    """The tensor as one block of memory, as kernels address it; None stays None."""
+    return None if x is None else x.contiguous()
+
+
+def again_with_weights(call: Backward) -> Forward:
+    """The forward call of a backward call, this time with its weights."""
+    saved = call.saved
+    return Forward(
+        saved.inputs,
+        saved.dropout_seed,
+        saved.by_target,
+        saved.by_source,
+        call.settings,
+        call.dropout,
+        weights=True,
+    )
 
 
 def on_device(tensor: Tensor) -> AbstractContextManager[Any]:
@@ -369,7 +389,7 @@ def _normalise_kernel(
 
 def normalise(
     plan: Schedule,
-    rows: Sequence[Tensor],
+    rows: Rows,
     lse: Tensor,
     weights: Tensor,
     dropout: Dropout,
@@ -386,31 +406,24 @@ def normalise(
 
 
 def attend(
-    kernel: Any,
-    tile: Tile,
-    inputs: Sequence[Tensor | None],
-    flags: tuple[bool, ...],
-    by_target: Sequence[Tensor],
-    negative_slope: float,
-    dropout: Dropout,
-    weights: bool,
+    kernel: Any, tile: Tile, call: Forward, flags: tuple[bool, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Runs a forward pass.
 
-    Returns:
-        The output, the log-sum-exp of each row and, if asked for, the weights.
-
     Args:
-        kernel: The backbone's kernel.
+        kernel: The attention's kernel.
         tile: The part of a row its programs serve.
-        inputs: The four tensors that attention is made of, the features first.
+        call: The call.
         flags: The kernel's constants between the tile and LOGIT.
-        by_target: The edges by target.
-        negative_slope: LeakyReLU's slope below zero.
-        dropout: Dropout on the weights.
-        weights: Whether to return the weights.
+
+    Returns:
+        The output [T, H, C], the log-sum-exp of each row [T, H] and the weights [E, H]
+        (no rows if the call does not want them).
     """
-    pointer, other, position, edge_id = by_target
+    pointer, other, position, edge_id = call.by_target
+    (negative_slope,), weights = call.settings, call.weights
+    inputs = [dense(x) for x in call.inputs]
+    dropout = dropout_of(call.dropout, call.dropout_seed)
     z = inputs[0]
     assert z is not None
     rows, (_, heads, channels) = pointer.size(0) - 1, z.shape
@@ -435,5 +448,5 @@ def attend(
         )  # fmt: skip
         merge_softmax(plan, part, part_statistics, out, lse)
         if weights:
-            normalise(plan, by_target, lse, logit, dropout)
+            normalise(plan, call.by_target, lse, logit, dropout)
     return out, lse, logit

@@ -9,15 +9,13 @@ Triton's hooks for profilers of its own.
 from collections.abc import Sequence
 from typing import Any
 
-import triton
 from torch import Tensor
 from triton.compiler import CompiledKernel
 from triton.runtime import driver
 
+from tempergat.ops.gpu import HAS_FAST_LAUNCH
+
 _compiled: dict[Any, CompiledKernel] = {}
-# The versions whose compiled kernels take their arguments in the order used here.
-_VERSION = tuple(map(int, triton.__version__.split(".")[:2]))
-_ORDER_KNOWN = (3, 3) <= _VERSION <= (3, 6)
 # Up to here Triton passes a number as 32 bits.
 _WIDEST = 2**31
 
@@ -76,5 +74,5 @@ def launch(
         compiled.run(*place, *hooks, *addresses, *numbers, *constants)
         return
     compiled = kernel[grid](*tensors, *numbers, *constants, num_warps=warps)
-    if usual and _ORDER_KNOWN and isinstance(compiled, CompiledKernel):
+    if usual and HAS_FAST_LAUNCH and isinstance(compiled, CompiledKernel):
         _compiled[key] = compiled

@@ -66,7 +66,7 @@ def _aggregate_kernel(  # type: ignore[no-untyped-def]
         tl.store(out_ptr + row * WIDTH + column, result, mask=inside)
 
 
-def aggregate(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
+def run(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
     """`sparse.aggregate_plainly` by kernels."""
     heads, channels = x_RHC.shape[1:]
     width = heads * channels

@@ -1,0 +1,244 @@
+"""Attention by kernels, registered with torch once for all devices.
+
+An attention called ``gat`` has the torch ops ``tempergat::gat_forward`` and
+``tempergat::gat_backward``. They have shapes without data (`torch.compile`), gradients,
+and a `vmap` rule that folds the batch into the heads: many models on one graph are one
+call with more heads. The work is done by the backends' kernels.
+
+Letters of shapes: S source nodes, T target nodes, E edges, H heads, C channels. The
+gradient of an absent input is a tensor with no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tempergat.ops.backend import BACKENDS, Backend
+from tempergat.ops.calls import Attention, Backward, Forward, Input, working_dtype
+from tempergat.ops.graph import Graph, Rows
+from tempergat.ops.registration import (
+    call,
+    fold,
+    refuse_second_derivative,
+    register,
+    save_nothing,
+)
+
+_NO_ROWS = (None,) * len(Rows._fields)
+
+
+def run(
+    attention: Attention,
+    graph: Graph,
+    inputs: tuple[Tensor | None, ...],
+    settings: tuple[float, ...],
+    dropout: float,
+    dropout_seed: Tensor | None,
+    return_weights: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """The attention's reference, by kernels."""
+    first = inputs[0]
+    assert first is not None
+    # Only a backward pass needs the edges by source.
+    by_source = graph.by_source if torch.is_grad_enabled() else _NO_ROWS
+    out, _, weights = call(
+        attention.forward_name,
+        *_converted(attention, inputs),
+        dropout_seed if dropout > 0.0 else None,
+        *graph.by_target,
+        *by_source,
+        *settings,
+        dropout,
+        return_weights,
+    )
+    return out.to(first.dtype), weights if return_weights else None
+
+
+def _converted(
+    attention: Attention, inputs: tuple[Tensor | None, ...]
+) -> tuple[Tensor | None, ...]:
+    """The inputs in the types that kernels take.
+
+    Everything is float64 as soon as one input is.
+    """
+    stored, work = None, torch.float32
+    for x, spec in zip(inputs, attention.inputs, strict=True):
+        if x is None:
+            continue
+        if x.dtype == torch.float64:
+            stored = work = torch.float64
+            break
+        if not spec.working and x.dtype != stored:
+            stored = x.dtype if stored is None else torch.promote_types(stored, x.dtype)
+    types = [work if spec.working else stored for spec in attention.inputs]
+    return tuple(
+        x if x is None or x.dtype == dtype else x.to(dtype)
+        for x, dtype in zip(inputs, types, strict=True)
+    )
+
+
+def register_ops(attention: Attention) -> None:
+    """Registers the forward and the backward op of an attention."""
+    forward, backward = _schemas(attention)
+    heads_at = [spec.shape.index("H") for spec in attention.inputs]
+    served = [b for b in BACKENDS if b.NAME in attention.backends]
+    # A seed is one number per head; out, lse and the weights have heads second.
+    register(
+        forward,
+        {b.DISPATCH_KEY: _forward(b, attention) for b in served},
+        shapes=_forward_shapes(attention),
+        save=_save(attention),
+        gradient=_gradient(attention),
+        fold=_fold(attention.forward_name, [*heads_at, 0], [1, 1, 1]),
+    )
+    register(
+        backward,
+        {b.DISPATCH_KEY: _backward(b, attention) for b in served},
+        shapes=_backward_shapes(attention),
+        save=save_nothing,
+        gradient=refuse_second_derivative(
+            "call tempergat.ops.reference, or have the layer build its messages "
+            "(layer.register_message_forward_hook(lambda *_: None)): both can be "
+            "differentiated any number of times"
+        ),
+        fold=_fold(attention.backward_name, [1, 1, *heads_at, 0, 1, 1], heads_at),
+    )
+
+
+def _schemas(attention: Attention) -> tuple[str, str]:
+    inputs = ", ".join(_declared(spec) for spec in attention.inputs)
+    inputs += ", Tensor? dropout_seed"
+    edges = ", ".join(
+        f"Tensor{mark} {side}_{part}"
+        for side, mark in (("target", ""), ("source", "?"))
+        for part in Rows._fields
+    )
+    numbers = ", ".join(f"float {n}" for n in (*attention.settings, "dropout"))
+    gradients = ", ".join("Tensor" for _ in attention.inputs)
+    return (
+        f"{attention.forward_name}({inputs}, {edges}, {numbers}, bool weights)"
+        " -> (Tensor, Tensor, Tensor)",
+        f"{attention.backward_name}(Tensor dout, Tensor? dweights, {inputs}, "
+        f"Tensor out, Tensor lse, {edges}, {numbers}) -> ({gradients})",
+    )
+
+
+def _declared(spec: Input) -> str:
+    return f"Tensor{'?' if spec.optional else ''} {spec.name}"
+
+
+def _forward(backend: Backend, attention: Attention) -> Callable[..., Any]:
+    def run_forward(*arguments: Any) -> Any:
+        forward = Forward.of(attention, arguments)
+        return backend.kernels(attention.name).forward(forward)
+
+    return run_forward
+
+
+def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
+    def run_backward(*arguments: Any) -> Any:
+        backward = Backward.of(attention, arguments)
+        return backend.kernels(attention.name).backward(backward)
+
+    return run_backward
+
+
+def _forward_shapes(attention: Attention) -> Callable[..., Any]:
+    def shapes(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+        forward = Forward.of(attention, arguments)
+        z_SHC, (pointer, other, *_) = forward.inputs[0], forward.by_target
+        heads, channels = z_SHC.shape[1:]
+        targets, edges = pointer.size(0) - 1, other.size(0) if forward.weights else 0
+        work = working_dtype(z_SHC.dtype)
+        return (
+            z_SHC.new_empty(targets, heads, channels),
+            z_SHC.new_empty(targets, heads, dtype=work),
+            z_SHC.new_empty(edges, heads, dtype=work),
+        )
+
+    return shapes
+
+
+def _backward_shapes(attention: Attention) -> Callable[..., Any]:
+    def shapes(*arguments: Any) -> tuple[Tensor, ...]:
+        inputs = Backward.of(attention, arguments).saved.inputs
+        return tuple(
+            empty_gradient(x, spec, inputs[0])
+            for x, spec in zip(inputs, attention.inputs, strict=True)
+        )
+
+    return shapes
+
+
+def empty_gradient(x: Tensor | None, spec: Input, z_SHC: Tensor) -> Tensor:
+    """An uninitialised gradient of an input; without rows if the input is absent."""
+    if x is not None:
+        return x.new_empty(x.shape)
+    sizes = {"H": z_SHC.size(1), "C": z_SHC.size(2)}
+    dtype = working_dtype(z_SHC.dtype) if spec.working else z_SHC.dtype
+    return z_SHC.new_empty([sizes.get(letter, 0) for letter in spec.shape], dtype=dtype)
+
+
+def _save(attention: Attention) -> Callable[..., None]:
+    def save(ctx: Any, arguments: Any, output: Any) -> None:
+        inputs, seed, by_target, by_source, settings, dropout, _ = (
+            attention.forward_layout.split(arguments)
+        )
+        out, lse, _ = output
+        ctx.mark_non_differentiable(lse)
+        ctx.set_materialize_grads(False)
+        ctx.numbers = (*settings, dropout)
+        # In the order of attention.saved_layout.
+        ctx.save_for_backward(*inputs, seed, out, lse, *by_target, *by_source)
+
+    return save
+
+
+def _gradient(attention: Attention) -> Callable[..., Any]:
+    # The seed, the edges and the numbers have no gradient.
+    rest = [None] * (attention.forward_layout.length - len(attention.inputs))
+
+    def gradient(ctx: Any, dout: Any, _: Any, dweights: Any) -> Any:
+        saved = ctx.saved_tensors
+        inputs, _, out, *_ = attention.saved_layout.split(saved)
+        if dout is None:
+            dout = torch.zeros_like(out)
+        gradients = call(attention.backward_name, dout, dweights, *saved, *ctx.numbers)
+        wanted = [
+            gradient if x is not None else None
+            for gradient, x in zip(gradients, inputs, strict=True)
+        ]
+        return (*wanted, *rest)
+
+    return gradient
+
+
+def _fold(name: str, heads_at: list[int], results_at: list[int]) -> Callable[..., Any]:
+    """The vmap rule: a batch of calls is one call with that many times the heads.
+
+    Args:
+        name: The op.
+        heads_at: Which dimension of each leading tensor argument is the heads.
+        results_at: The same for the results.
+    """
+
+    def rule(info: Any, in_dims: Any, *arguments: Any) -> Any:
+        size, count = info.batch_size, len(heads_at)
+        folded = [
+            None if x is None else fold(x, dim, axis, size)
+            for x, dim, axis in zip(
+                arguments[:count], in_dims[:count], heads_at, strict=True
+            )
+        ]
+        results = call(name, *folded, *arguments[count:])
+        unfolded = tuple(
+            result.unflatten(axis, (size, -1))
+            for result, axis in zip(results, results_at, strict=True)
+        )
+        return unfolded, tuple(results_at)
+
+    return rule

@@ -1,0 +1,95 @@
+"""Which backend runs a call: the one decision that all ops ask.
+
+A backend is a sub-package with kernels for one kind of device. It answers the protocol
+below. Calls that no backend takes run in plain PyTorch: an attention by its reference,
+the other ops by the same formula in torch's ops.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from tempergat.ops import cpu, gpu
+from tempergat.ops.calls import Call
+from tempergat.ops.torch_internals import in_forward_mode, is_exporting
+
+
+class Backend(Protocol):
+    """What `ops/cpu` and `ops/gpu` offer.
+
+    Attributes:
+        NAME: Its name in `explain` and in an attention's ``backends``.
+        DEVICE_TYPE: The type of the devices it serves, such as "cuda".
+        DISPATCH_KEY: Torch's name of these devices, such as "CUDA".
+    """
+
+    NAME: str
+    DEVICE_TYPE: str
+    DISPATCH_KEY: str
+
+    def refusal(self, call: Call) -> str | None:
+        """Why it cannot run a call on its own device; None when it can.
+
+        It sees the types and shapes of all tensors. Asking changes nothing.
+        """
+
+    def kernels(self, op: str) -> Any:
+        """The module with an op's kernels, imported when first needed.
+
+        For an attention and for "gate": ``forward`` and ``backward``; for "dropout"
+        and "aggregate": ``run``.
+        """
+
+
+class Choice(NamedTuple):
+    """Which backend runs a call, and why each faster one does not."""
+
+    backend: str
+    refused: dict[str, str]
+
+
+# In the order in which they are asked.
+BACKENDS: tuple[Backend, ...] = (gpu, cpu)
+
+
+def refusal(backend: Backend, call: Call) -> str | None:
+    """Why a backend does not run a call; None when it does."""
+    if is_exporting():
+        return "an exported program holds plain PyTorch only"
+    if in_forward_mode():
+        return "forward-mode differentiation goes through the reference"
+    first = call.tensors[0]
+    assert first is not None
+    device = first.device
+    if device.type != backend.DEVICE_TYPE:
+        return f"the features are on {device}, not on a {backend.DISPATCH_KEY} device"
+    if call.graph is not None and call.graph.device != device:
+        return f"the features are on {device}, the graph on {call.graph.device}"
+    for tensor in call.tensors:
+        if tensor is not None and tensor.device != device:
+            return f"the features are on {device}, another tensor on {tensor.device}"
+    if backend.NAME not in call.backends:
+        return f"there are no {backend.NAME} kernels for {call.op}"
+    return backend.refusal(call)
+
+
+def find(call: Call) -> Backend | None:
+    """The backend that runs a call; None for plain PyTorch."""
+    first = call.tensors[0]
+    assert first is not None
+    for backend in BACKENDS:
+        # Asked first, because the refusal's words take time to make.
+        if first.device.type == backend.DEVICE_TYPE and refusal(backend, call) is None:
+            return backend
+    return None
+
+
+def explain(call: Call) -> Choice:
+    """The same decision in words."""
+    refused: dict[str, str] = {}
+    for backend in BACKENDS:
+        reason = refusal(backend, call)
+        if reason is None:
+            return Choice(backend.NAME, refused)
+        refused[backend.NAME] = reason
+    return Choice("reference", refused)

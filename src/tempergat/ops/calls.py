@@ -1,0 +1,203 @@
+"""The records that pass between attention's entry, torch's dispatcher and the kernels.
+
+Letters of shapes: S source nodes, T target nodes, E edges in the graph's order,
+H heads, C channels per head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tempergat.ops.graph import Graph, Rows
+
+
+class Call(NamedTuple):
+    """One call as a backend judges it before running it.
+
+    Attributes:
+        op: The name of the op: an attention's, or "gate", "dropout", "aggregate".
+        backends: The names of the backends that have kernels for the op.
+        tensors: All tensors of the call, the features first.
+        graph: The graph of an attention; None for the other ops.
+    """
+
+    op: str
+    backends: tuple[str, ...]
+    tensors: tuple[Tensor | None, ...]
+    graph: Graph | None = None
+
+
+class Input(NamedTuple):
+    """A tensor that an attention takes.
+
+    Attributes:
+        name: Its name in messages and in the op's schema.
+        shape: A letter per dimension, such as "SHC".
+        optional: Whether it may be None.
+        working: Whether it is held in the working type, float32 or float64, in which
+            logits and sums are computed; otherwise in the type the features have.
+    """
+
+    name: str
+    shape: str
+    optional: bool = False
+    working: bool = False
+
+
+class Attention:
+    """One kind of attention: what it takes, its reference, and who has kernels for it.
+
+    Args:
+        name: Its name.
+        inputs: Its tensors. The first is what is summed over the edges, of shape "SHC".
+        reference: Called as ``reference(graph, *inputs, *settings, dropout,
+            dropout_seed)``; returns the output [T, H, C] and the weights [E, H].
+        settings: Its numbers, with their defaults.
+        backends: The names of the backends with kernels for it: the modules
+            ``tempergat.ops.<backend>.<name>``, with ``forward`` and ``backward``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: tuple[Input, ...],
+        reference: Callable[..., tuple[Tensor, Tensor]],
+        settings: dict[str, float],
+        backends: tuple[str, ...],
+    ) -> None:
+        if not inputs or inputs[0].shape != "SHC" or inputs[0].optional:
+            raise ValueError(
+                f"the first input of attention {name!r} is what is summed over the "
+                f"edges and has shape 'SHC'; got {inputs[:1]}"
+            )
+        for spec in inputs:
+            if not set(spec.shape) <= set("STEHC") or "H" not in spec.shape:
+                raise ValueError(
+                    f"the shape of {spec.name!r} is {spec.shape!r}; write one letter "
+                    "per dimension (S, T, E, H, C), H among them"
+                )
+        self.name = name
+        # The torch ops, if there are kernels.
+        self.forward_name, self.backward_name = f"{name}_forward", f"{name}_backward"
+        self.inputs = inputs
+        self.reference = reference
+        self.settings = settings
+        self.backends = backends
+        # For each input, its shape from a dictionary of sizes by letter.
+        self.shape_of = tuple(itemgetter(*spec.shape) for spec in inputs)
+        count, numbers, rows = len(inputs), len(settings), len(Rows._fields)
+        edges = {"by_target": rows, "by_source": rows}
+        self.forward_layout = Layout(
+            inputs=count,
+            dropout_seed=None,
+            **edges,
+            settings=numbers,
+            dropout=None,
+            weights=None,
+        )
+        self.saved_layout = Layout(
+            inputs=count, dropout_seed=None, out=None, lse=None, **edges
+        )
+        self.backward_layout = Layout(
+            dout=None,
+            dweights=None,
+            saved=self.saved_layout.length,
+            settings=numbers,
+            dropout=None,
+        )
+
+
+class Layout:
+    """Where the parts of a flat list of arguments stand: an index or a slice each.
+
+    Args:
+        **widths: The parts in order, with their lengths; None for a single argument.
+    """
+
+    def __init__(self, **widths: int | None) -> None:
+        parts: list[Any] = []
+        self.length = 0
+        for width in widths.values():
+            single = width is None
+            end = self.length + (1 if width is None else width)
+            parts.append(self.length if single else slice(self.length, end))
+            self.length = end
+        # The parts of a flat list.
+        self.split = itemgetter(*parts)
+
+
+class Forward(NamedTuple):
+    """A forward call as kernels take it.
+
+    ``by_source`` is None where no gradient is wanted.
+    """
+
+    inputs: tuple[Any, ...]
+    dropout_seed: Tensor | None
+    by_target: Rows
+    by_source: Rows | None
+    settings: tuple[float, ...]
+    dropout: float
+    weights: bool
+
+    @classmethod
+    def of(cls, attention: Attention, arguments: Any) -> Forward:
+        """From the flat arguments of the torch op."""
+        inputs, seed, by_target, by_source, *rest = attention.forward_layout.split(
+            arguments
+        )
+        return cls(inputs, seed, Rows(*by_target), _rows(by_source), *rest)
+
+
+class Saved(NamedTuple):
+    """The tensors that a forward call saves for its backward call."""
+
+    inputs: tuple[Any, ...]
+    dropout_seed: Tensor | None
+    out: Tensor
+    lse: Tensor
+    by_target: Rows
+    by_source: Rows | None
+
+    @classmethod
+    def of(cls, attention: Attention, tensors: Any) -> Saved:
+        """From the flat tensors that autograd has saved."""
+        inputs, seed, out, lse, by_target, by_source = attention.saved_layout.split(
+            tensors
+        )
+        return cls(inputs, seed, out, lse, Rows(*by_target), _rows(by_source))
+
+
+class Backward(NamedTuple):
+    """A backward call as kernels take it.
+
+    ``dout`` is the gradient of the output, ``dweights`` that of the weights, if any.
+    """
+
+    dout: Tensor
+    dweights: Tensor | None
+    saved: Saved
+    settings: tuple[float, ...]
+    dropout: float
+
+    @classmethod
+    def of(cls, attention: Attention, arguments: Any) -> Backward:
+        """From the flat arguments of the torch op."""
+        dout, dweights, saved, settings, dropout = attention.backward_layout.split(
+            arguments
+        )
+        return cls(dout, dweights, Saved.of(attention, saved), settings, dropout)
+
+
+def _rows(tensors: Any) -> Rows | None:
+    return None if tensors[0] is None else Rows(*tensors)
+
+
+def working_dtype(stored: torch.dtype) -> torch.dtype:
+    """The type of logits and sums for features of a type."""
+    return torch.float64 if stored == torch.float64 else torch.float32

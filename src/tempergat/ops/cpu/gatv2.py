@@ -1,0 +1,43 @@
+"""GATv2's attention by the C++ kernels; the mathematics is in ops/README.md."""
+
+from torch import Tensor
+
+from tempergat.ops.calls import Backward, Forward
+from tempergat.ops.cpu.call import KernelCall
+
+
+def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
+    """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
+    z_src, z_dst, att, edge = call.inputs
+    (slope,) = call.settings
+    kernel = KernelCall(z_src, slope, call.dropout, call.dropout_seed)
+    kernel.add_features(z_src=z_src, z_dst=z_dst, edge=edge)
+    kernel.add_dense(att=att)
+    return kernel.run_forward("gatv2_forward", call)
+
+
+def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
+    saved = call.saved
+    z_src, z_dst, att, edge = saved.inputs
+    assert saved.by_source is not None
+    (slope,) = call.settings
+    kernel = KernelCall(z_src, slope, call.dropout, saved.dropout_seed)
+    kernel.add_edges("by_target", saved.by_target)
+    kernel.add_edges("by_source", saved.by_source)
+    kernel.add_features(z_src=z_src, z_dst=z_dst, edge=edge, dout=call.dout)
+    kernel.add_dense(att=att, lse=saved.lse, dweights=call.dweights)
+    heads, channels = att.shape
+    dz_src, dz_dst = z_src.new_empty(z_src.shape), z_dst.new_empty(z_dst.shape)
+    datt, dedge = att.new_empty(att.shape), z_dst.new_empty(0, heads, channels)
+    kernel.add_features(dz_src=dz_src, dz_dst=dz_dst)
+    kernel.add_dense(datt=datt)
+    if edge is not None:
+        # A padded edge has gradient 0.
+        dedge = edge.new_zeros(edge.shape)
+        kernel.add_features(dedge=dedge)
+    # Two numbers per head, one bit per channel.
+    size = heads * (2 * att.element_size() + (channels + 7) // 8)
+    kernel.add_records(saved.by_target, size)
+    kernel.run("gatv2_backward")
+    return dz_src, dz_dst, datt, dedge

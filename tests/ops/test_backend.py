@@ -1,0 +1,139 @@
+"""Which backend runs a call: one decision, the same for every op."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from tempergat import ops
+from tempergat.ops import Graph, backend, gpu
+from tempergat.ops.backend import find, refusal
+from tempergat.ops.calls import Call
+from tempergat.ops.cpu import library as cpu
+
+ALL = ("cpu", "gpu")
+GRAPH = Graph(torch.tensor([[0, 1], [1, 0]]), 2)
+
+
+@pytest.fixture(name="cuda")
+def pretend_a_modern_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """CUDA tensors without data, on a device that is not there."""
+    monkeypatch.setattr(gpu, "TRITON", "3.6.0")
+    monkeypatch.setattr(gpu, "_TRITON_VERSION", (3, 6))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Tesla T4")
+    gpu._device_refusal.cache_clear()
+    with FakeTensorMode():
+        yield
+    gpu._device_refusal.cache_clear()
+
+
+def _calls() -> list[Call]:
+    """One call of each op, in float32 on the GPU."""
+
+    def x(*shape: int) -> Tensor:
+        return torch.empty(shape, device="cuda")
+
+    graph = Graph(torch.zeros(2, 3, dtype=torch.long, device="cuda"), 2, check=False)
+    seeds = torch.zeros(1, dtype=torch.long, device="cuda")
+    return [
+        Call("gat", ALL, (x(2, 4, 8), x(2, 4), x(2, 4), None), graph),
+        Call("gatv2", ALL, (x(2, 4, 8), x(2, 4, 8), x(4, 8), None), graph),
+        Call("gate", ("gpu",), (x(2, 32), x(2, 32))),
+        Call("dropout", ALL, (x(2, 1, 32), seeds)),
+        Call("aggregate", ALL, (x(2, 1, 32), x(5, 1))),
+    ]
+
+
+@pytest.mark.usefixtures("cuda")
+def test_a_modern_gpu_serves_every_op() -> None:
+    assert [find(call) for call in _calls()] == [gpu] * 5
+
+
+@pytest.mark.usefixtures("cuda")
+def test_an_old_gpu_is_refused_by_every_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
+    for call in _calls():
+        assert find(call) is None, call.op
+        reason = backend.explain(call).refused["gpu"]
+        assert reason == "Tesla T4 is older than compute capability 8.0"
+
+
+@pytest.mark.usefixtures("cuda")
+def test_an_old_triton_is_refused_by_every_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "TRITON", "3.2.0")
+    monkeypatch.setattr(gpu, "_TRITON_VERSION", (3, 2))
+    for call in _calls():
+        assert refusal(gpu, call) == "triton 3.2.0 is older than 3.3", call.op
+
+
+@pytest.mark.usefixtures("cuda")
+def test_without_triton_every_op_runs_in_plain_pytorch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu, "TRITON", None)
+    for call in _calls():
+        assert "triton is not installed" in str(refusal(gpu, call)), call.op
+
+
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_one_float64_argument_among_float32_is_refused(place: int) -> None:
+    for call in _calls()[:2]:
+        tensors = list(call.tensors)
+        tensors[place] = tensors[place].double()
+        assert "float64" in str(refusal(gpu, call._replace(tensors=tuple(tensors))))
+
+
+@pytest.mark.usefixtures("cuda")
+def test_a_tensor_on_another_device_is_refused() -> None:
+    for call in _calls():
+        first, second, *rest = call.tensors
+        moved = torch.empty(second.shape, dtype=second.dtype)
+        wrong = call._replace(tensors=(first, moved, *rest))
+        assert refusal(gpu, wrong) == (
+            "the features are on cuda:0, another tensor on cpu"
+        )
+
+
+def test_features_on_the_cpu_are_not_for_the_gpu() -> None:
+    call = Call("gat", ALL, (torch.zeros(2, 1, 1),), GRAPH)
+    assert refusal(gpu, call) == "the features are on cpu, not on a CUDA device"
+
+
+def test_tensors_of_several_devices_are_an_error_in_words() -> None:
+    z, score = torch.zeros(2, 1, 4), torch.zeros(2, 1, device="meta")
+    with pytest.raises(ValueError, match=r"from one device, got \['cpu', 'meta'\]"):
+        ops.gat(GRAPH, z, score)
+
+
+def test_asking_warns_of_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "library", cpu.Library(tmp_path / "_cpu.so"))
+    z, score = torch.zeros(2, 1, 4), torch.zeros(2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ops.explain(GRAPH, z).backend == "reference"
+    with pytest.warns(RuntimeWarning, match="has no CPU kernels"):
+        ops.gat(GRAPH, z, score)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("3.6.0", "directly, as known for triton 3.6.0"),
+        ("3.9.1", "known for versions 3.3 to 3.6, this is 3.9.1"),
+        (None, "triton is not installed"),
+    ],
+)
+def test_the_launch_path_is_said_in_words(
+    version: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "TRITON", version)
+    monkeypatch.setattr(gpu, "HAS_FAST_LAUNCH", version == "3.6.0")
+    assert words in ops.launch_path()
