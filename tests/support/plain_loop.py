@@ -19,21 +19,9 @@ def train_plainly(dataset: Dataset, config: RunConfig, seed: int) -> dict[str, T
         x = SparseFeatures.from_torch(x)
     torch.manual_seed(seed)
     model = build_model(
-        config.method,
-        x.size(1),
-        config.hidden_channels,
-        dataset.num_classes,
-        config.num_layers,
-        config.heads,
-        out_heads=config.out_heads,
-        dropout=config.feature_dropout,
-        attention_dropout=config.attention_dropout,
-        act=config.act,
-        norm=config.norm,
-        jk=config.jk,
-        residual=config.residual,
-        init_temp=config.init_temp,
-        gate_bias_init=config.gate_bias_init,
+        in_channels=x.size(1),
+        out_channels=dataset.num_classes,
+        **config.model_arguments(),
     )
     optimizer = torch.optim.Adam(
         model.parameters(),

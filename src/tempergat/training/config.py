@@ -153,6 +153,24 @@ class RunConfig(MethodSettings):
             )
         return self
 
+    def model_arguments(self) -> dict[str, Any]:
+        """Arguments of `build_model`, except the numbers of features and classes."""
+        return {
+            "method": self.method,
+            "hidden_channels": self.hidden_channels,
+            "num_layers": self.num_layers,
+            "heads": self.heads,
+            "out_heads": self.out_heads,
+            "dropout": self.feature_dropout,
+            "attention_dropout": self.attention_dropout,
+            "act": self.act,
+            "norm": self.norm,
+            "jk": self.jk,
+            "residual": self.residual,
+            "init_temp": self.init_temp,
+            "gate_bias_init": self.gate_bias_init,
+        }
+
     @model_serializer(mode="wrap")
     def _without_absent_source(
         self, serialize: SerializerFunctionWrapHandler

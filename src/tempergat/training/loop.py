@@ -17,27 +17,29 @@ from tempergat.training.config import RunConfig
 from tempergat.training.optimizer import make_adam
 from tempergat.training.seeds import SeedGroup, State
 from tempergat.training.task import SPLITS
+from tempergat.training.user_modules import ModuleGroup
 
 # The columns of `Training.history`.
 COLUMNS = ("loss", "val_loss", *SPLITS)
 
 
 class Training:
-    """A group of runs under way.
+    """The training of a group of runs.
 
     Args:
         group: The models.
-        config: Their settings.
+        config: Settings of the runs.
 
     Attributes:
         epoch: How many epochs are done, 0-d.
         history: Training loss, validation loss and scores after each epoch,
-            float64, [epochs, seeds, columns].
-        failed_epoch: The epoch at which a seed's loss stopped being a number, or 0.
-        best: Parameters and buffers of each seed at its epoch selected so far.
+            float64, [epochs, runs, columns].
+        failed_epoch: For each run, the first epoch whose loss was not a finite number,
+            or 0.
+        best: Parameters and buffers of each run at its best epoch so far.
     """
 
-    def __init__(self, group: SeedGroup, config: RunConfig) -> None:
+    def __init__(self, group: SeedGroup | ModuleGroup, config: RunConfig) -> None:
         device, seeds = group.task.device, len(group.seeds)
         self.group = group
         self.config = config
@@ -60,11 +62,11 @@ class Training:
     @property
     def current(self) -> State:
         """Parameters and buffers as they are now."""
-        return {**self.group.parameters, **self.group.buffers}
+        return self.group.state
 
     @property
     def all_failed(self) -> bool:
-        """Whether no seed has a loss to go on with; waits for the device."""
+        """Whether every run has failed. Waits for the device."""
         return bool(self.failed_epoch.all())
 
     def run(
@@ -72,20 +74,21 @@ class Training:
         until: int | None = None,
         on_epoch: Callable[[int], None] | None = None,
     ) -> None:
-        """Trains on.
+        """Trains until an epoch is done.
 
         Args:
-            until: The epoch to stop after; the last one when left out.
-            on_epoch: Called with each epoch's number, from 1. On a GPU the epoch may
-                still be under way.
+            until: The epoch to stop after; None for the last one.
+            on_epoch: Called with each epoch's number, from 1. On a GPU the work of the
+                epoch may not have finished yet.
         """
         last = self.config.epochs if until is None else min(until, self.config.epochs)
         left = last - self.epochs_done
         device = self.group.task.device
         if self._advance is None:
-            self._advance = replayed(
-                self._one_epoch, device, times=self.config.epochs - self.epochs_done
-            )
+            self._advance = self._one_epoch
+            if self.group.can_be_captured:
+                times = self.config.epochs - self.epochs_done
+                self._advance = replayed(self._one_epoch, device, times)
         for _ in range(left):
             # On a GPU this question would make the host wait.
             if device.type == "cpu" and self.all_failed:
@@ -95,23 +98,23 @@ class Training:
             if on_epoch is not None:
                 on_epoch(self.epochs_done)
         if self.epochs_done == self.config.epochs:
-            # A recording keeps an epoch's memory for as long as it lives.
+            # A CUDA graph keeps the memory of an epoch for as long as it exists.
             self._advance = None
 
     def _one_epoch(self) -> None:
         self.optimizer.zero_grad()
-        losses = self.group.losses(self.epoch)
-        losses.sum().backward()  # type: ignore[no-untyped-call]
+        losses = self.group.backward(self.epoch)
         self.optimizer.step()
         val_loss, scores = self.group.scores()
-        self._record(losses.detach(), val_loss, scores)
+        self._record(losses, val_loss, scores)
 
     @torch.no_grad()
     def _record(self, losses: Tensor, val_loss: Tensor, scores: Tensor) -> None:
         row = torch.cat([torch.stack([losses, val_loss], dim=1), scores], dim=1)
         self.history.index_copy_(0, self.epoch.view(1), row.unsqueeze(0))
         self.epoch += 1
-        # The validation loss tells of the step just made, the last one included.
+        # The training loss is of the weights before the step. Weights that the last
+        # step has spoilt show in the validation loss alone.
         finite = losses.isfinite() & val_loss.isfinite()
         fails = ~finite & (self.failed_epoch == 0)
         self.failed_epoch += fails * self.epoch
@@ -120,7 +123,7 @@ class Training:
             "best_val_loss": -val_loss,
             "last_epoch": self.epoch.double().expand_as(val_loss),
         }[self.config.selection]
-        # Strictly better, so that the first of equal epochs is kept.
+        # Strictly better, so that the first of several equal epochs is chosen.
         better = (merit > self.best_merit) & (self.failed_epoch == 0)
         self.best_merit.copy_(torch.where(better, merit, self.best_merit))
         for name, value in self.current.items():
@@ -128,7 +131,7 @@ class Training:
             self.best[name].copy_(torch.where(mask, value, self.best[name]))
 
     def state(self) -> State:
-        """Every tensor that determines how the training goes on."""
+        """Every tensor that is needed to continue the training later."""
         adam = {
             f"adam.{name}.{key}": value
             for name, parameter in self.group.parameters.items()
@@ -138,6 +141,12 @@ class Training:
             **{f"current.{name}": t.detach() for name, t in self.current.items()},
             **{f"best.{name}": value for name, value in self.best.items()},
             **adam,
+            **self._progress,
+        }
+
+    @property
+    def _progress(self) -> State:
+        return {
             "epoch": self.epoch,
             "history": self.history,
             "failed_epoch": self.failed_epoch,
@@ -146,7 +155,7 @@ class Training:
 
     @torch.no_grad()
     def load_state(self, state: State) -> None:
-        """Goes back to where `state` was taken."""
+        """Continues from a `state`."""
         for name, parameter in self.group.parameters.items():
             moments = {
                 key: state[f"adam.{name}.{key}"].to(parameter.device, copy=True)
@@ -155,12 +164,22 @@ class Training:
             }
             if moments:
                 self.optimizer.state[parameter] = moments
-        for name, value in self.state().items():
-            if not name.startswith("adam."):
-                value.copy_(state[name])
+        self.group.load_state(_with_prefix("current.", state))
+        for name, value in _with_prefix("best.", state).items():
+            self.best[name].copy_(value)
+        for name, value in self._progress.items():
+            value.copy_(state[name])
         self.epochs_done = int(self.epoch)
-        # What was recorded works on the optimiser's former state.
+        # A captured graph works on the optimizer's former state.
         self._advance = None
+
+
+def _with_prefix(prefix: str, state: State) -> State:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in state.items()
+        if name.startswith(prefix)
+    }
 
 
 def chosen_epochs(history: np.ndarray) -> dict[str, int]:

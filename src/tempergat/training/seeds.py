@@ -8,7 +8,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -49,29 +49,17 @@ class LayerValues:
 def single_model(
     config: RunConfig, in_channels: int, num_classes: int, seed: int
 ) -> NodeClassifier:
-    """The model of one run before its first step; torch's generator is left alone.
+    """The model of one run before its first step, on the CPU.
 
     Raises:
-        UserError: The seed or a setting is one that no model can be made with.
+        UserError: No model can be built with this seed or these settings.
     """
     with seeded_weights(seed):
         try:
             return build_model(
-                config.method,
-                in_channels,
-                config.hidden_channels,
-                num_classes,
-                config.num_layers,
-                config.heads,
-                out_heads=config.out_heads,
-                dropout=config.feature_dropout,
-                attention_dropout=config.attention_dropout,
-                act=config.act,
-                norm=config.norm,
-                jk=config.jk,
-                residual=config.residual,
-                init_temp=config.init_temp,
-                gate_bias_init=config.gate_bias_init,
+                in_channels=in_channels,
+                out_channels=num_classes,
+                **config.model_arguments(),
             )
         except ValueError as error:
             raise UserError(f"settings of {config.method}: {error}") from error
@@ -99,9 +87,10 @@ def seeded_weights(seed: int) -> Iterator[None]:
 
 
 def _initial_states(model: NodeClassifier, seeds: Sequence[int]) -> State:
-    """What `single_model` gives each of the seeds, stacked.
+    """The initial parameters and buffers of all seeds' models, stacked.
 
-    Making a layer draws nothing that counts and takes long; one is made and drawn anew.
+    Building a model takes long and drawing its parameters does not, so one model is
+    built and its parameters are drawn once per seed.
     """
     states = []
     for seed in seeds:
@@ -111,23 +100,53 @@ def _initial_states(model: NodeClassifier, seeds: Sequence[int]) -> State:
     return {name: torch.stack([s[name] for s in states]) for name in states[0]}
 
 
+def repeated_seeds(
+    task: Task, seeds: Sequence[int], features: Tensor | None
+) -> tuple[int, ...]:
+    """The seed of each run: every seed once per variant of its features.
+
+    Args:
+        task: The features that `features` replace.
+        seeds: The seeds.
+        features: None, or [seeds, variants, nodes, in_channels].
+
+    Raises:
+        UserError: There are no seeds.
+        ValueError: The features have another shape.
+    """
+    if not seeds:
+        raise UserError("no seeds were given; give at least one")
+    if features is None:
+        return tuple(seeds)
+    expected = (len(seeds), features.size(1), *task.x.shape)
+    if features.shape != expected:
+        raise ValueError(
+            f"features have shape {list(features.shape)}; give "
+            f"[seeds, variants, nodes, in_channels], {list(expected)}"
+        )
+    return tuple(seed for seed in seeds for _ in range(features.size(1)))
+
+
 class SeedGroup:
     """The models of several seeds, stacked.
 
     Args:
-        task: What they learn.
-        config: Their settings.
+        task: The features, graph and labels.
+        config: Settings of the runs.
         seeds: The seeds, one model each.
-        features: Features of each seed's own, in place of the task's, in one or more
-            variants: [seeds, variants, nodes, in_channels]. A seed then has one run
-            per variant, from the same weights and with the same dropout masks.
+        features: Different features for each seed, in place of the task's, in one or
+            more variants: [seeds, variants, nodes, in_channels]. A seed then has one
+            run per variant, from the same weights and with the same dropout masks.
 
     Attributes:
-        seeds: The seed of each run; a seed's variants follow each other.
+        seeds: The seed of each run; the variants of a seed are adjacent.
         model: The model whose layers every run goes through.
         parameters: The models' parameters by name, [runs, ...] each.
         buffers: Their buffers, likewise.
     """
+
+    # Every step does the same work on the same tensors and reads no value back.
+    can_be_captured = True
 
     def __init__(
         self,
@@ -136,26 +155,16 @@ class SeedGroup:
         seeds: Sequence[int],
         features: Tensor | None = None,
     ) -> None:
-        if not seeds:
-            raise UserError("no seeds were given; give at least one")
-        variants = 1
-        if features is not None:
-            variants = features.size(1)
-            expected = (len(seeds), variants, *task.x.shape)
-            if features.shape != expected:
-                raise ValueError(
-                    f"features have shape {list(features.shape)}; give "
-                    f"[seeds, variants, nodes, in_channels], {list(expected)}"
-                )
+        self.seeds = repeated_seeds(task, seeds, features)
+        variants = len(self.seeds) // len(seeds)
         self.model = single_model(config, task.in_channels, task.num_classes, seeds[0])
         self.task = task
         self.config = config
-        self.seeds = tuple(seed for seed in seeds for _ in range(variants))
         state = {
             name: value.repeat_interleave(variants, 0).to(task.device)
             for name, value in _initial_states(self.model, seeds).items()
         }
-        # From here on the values in it are not used: every call brings its own.
+        # Its own parameters are not used from here on: every call replaces them.
         self.model.to(task.device)
         names = {name for name, _ in self.model.named_parameters()}
         self.parameters: State = {
@@ -167,6 +176,27 @@ class SeedGroup:
         self._features = features
         self._seed_tensor = torch.tensor(list(seeds), device=task.device)
         self._gated = METHODS[config.method].gate is not None
+
+    @property
+    def state(self) -> State:
+        """Parameters and buffers of all runs, [runs, ...] each."""
+        return {**self.parameters, **self.buffers}
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Sets parameters and buffers of all runs to those of a `state`."""
+        for name, value in self.state.items():
+            value.copy_(state[name])
+
+    def backward(self, step: Tensor) -> Tensor:
+        """Adds the gradients of each run's training loss; returns the losses, [runs].
+
+        Args:
+            step: 0-d int64; with a run's seed, it fixes the run's dropout masks.
+        """
+        losses = self.losses(step)
+        losses.sum().backward()  # type: ignore[no-untyped-call]
+        return losses.detach()
 
     def losses(self, step: Tensor) -> Tensor:
         """Each seed's training loss, with gradients, [seeds].
@@ -186,7 +216,7 @@ class SeedGroup:
             return total
 
         self.model.train()
-        return self._over_runs(loss, {**self.parameters, **self.buffers})
+        return self._over_runs(loss, self.state)
 
     @torch.no_grad()
     def scores(self) -> tuple[Tensor, Tensor]:
@@ -207,7 +237,7 @@ class SeedGroup:
             return val_loss.double(), torch.stack(found)
 
         self.model.eval()
-        return self._over_runs(evaluate, {**self.parameters, **self.buffers})
+        return self._over_runs(evaluate, self.state)
 
     def layer_values(self, state: State) -> LayerValues:
         """Temperatures and mean gates of all seeds at given parameters and buffers."""
@@ -230,19 +260,19 @@ class SeedGroup:
         )
 
     def observe(self, state: State, look: Callable[[NodeClassifier], Result]) -> Result:
-        """What each run's layers have left behind after a pass in evaluation.
+        """Values that the layers of each run record in a forward pass in evaluation.
 
         Args:
             state: Parameters and buffers, like `Training.best`.
-            look: Takes the model and returns what its layers, or forward hooks on
-                them, have kept of the pass.
+            look: Takes the model after the pass and returns what its layers, or
+                forward hooks on them, have recorded.
 
         Returns:
             What `look` returned, for all runs: [runs, ...].
         """
 
         def passed(state: State, seed: Tensor, x: Features) -> Result:
-            # Layers note their mean gates only where a gradient could come of it.
+            # Layers record their mean gates only where gradients are computed.
             with torch.enable_grad():
                 self._logits(state, x)
             return look(self.model)
@@ -268,8 +298,8 @@ class SeedGroup:
             result: Result = mapped(state, self._seed_tensor)
             return result
         shape = self._features.shape[:2]
-        # Variants inside seeds: what depends on the seed alone, the dropout masks, is
-        # computed once for all of a seed's variants.
+        # Variants inside seeds: the dropout masks, which depend on the seed alone, are
+        # computed once for all variants of a seed.
         variants = vmap(function, in_dims=(0, None, 0), randomness="error")
         found = vmap(variants, randomness="error")(
             {k: v.reshape(*shape, *v.shape[1:]) for k, v in state.items()},

@@ -1,4 +1,4 @@
-"""A dataset made ready for training: checked, and on its device."""
+"""A dataset prepared for training: checked, and moved to the device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tempergat.base import UserError
 from tempergat.data import Dataset, normalize_rows
-from tempergat.data.features import density
+from tempergat.data.features import density, to_dense
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
 from tempergat.nn.projection import Features
 from tempergat.ops import Graph, SparseFeatures
@@ -17,8 +17,8 @@ from tempergat.training.config import RunConfig
 
 SPLITS = ("train", "val", "test")
 _SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
-# Features with a smaller share of non-zeros are used as sparse, however they are kept:
-# dropout, above all, then has so much less to do.
+# Features with a smaller share of non-zeros are trained on as sparse, whatever their
+# layout in the dataset. It saves time, in dropout above all.
 _SPARSE_DENSITY = 0.2
 
 
@@ -27,18 +27,20 @@ class Task:
     """What every epoch reads.
 
     Attributes:
-        x: Features of all nodes.
-        graph: The edges.
+        x: Features of all nodes; dense for a user's own module.
+        graph: The edges, sorted.
+        edge_index: The edges as a plain tensor; for a user's own module only.
         nodes: The nodes of each split.
         labels: The classes of the nodes of each split.
         in_channels: Features per node.
         num_classes: Number of classes.
         metric: Which of ``METRICS`` is reported.
-        device: Where all of this is.
+        device: The device of all tensors.
     """
 
     x: Features
     graph: Graph
+    edge_index: Tensor | None
     nodes: dict[str, Tensor]
     labels: dict[str, Tensor]
     in_channels: int
@@ -51,15 +53,19 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
     """Prepares a dataset for runs with these settings.
 
     Raises:
-        UserError: The dataset or the settings are of a kind that is not trained here,
-            or nothing could be learned or chosen from the split.
+        UserError: Full-batch training on one type of nodes is not possible with the
+            dataset or the settings, or a part of the split has no labelled nodes.
     """
     refuse_other_training(dataset, config)
     x = features_of(dataset, config, device)
     nodes, labels = _splits(dataset)
+    edge_index = None
+    if config.source_hash is not None:
+        edge_index = dataset.data.edge_index.long().to(device)
     return Task(
         x=x,
         graph=graph_of(dataset, device),
+        edge_index=edge_index,
         nodes={split: found.to(device) for split, found in nodes.items()},
         labels={split: found.to(device) for split, found in labels.items()},
         in_channels=x.size(1),
@@ -70,10 +76,11 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
 
 
 def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
-    """Raises unless the run is full-batch on a homogeneous graph with features.
+    """Refuses all but full-batch training on a homogeneous graph with features.
 
     Raises:
-        UserError: It is not.
+        UserError: The graph has several node types or no features, or the settings
+            ask for sampled training.
     """
     if dataset.is_heterogeneous:
         raise UserError(
@@ -92,10 +99,15 @@ def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
 
 
 def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Features:
-    """The features of all nodes, as the settings want them; sparse where that pays."""
+    """The features of all nodes, normalised if the settings say so.
+
+    They are sparse where that is faster, and always dense for a user's own module.
+    """
     x: Tensor = dataset.data.x
     if config.normalize_features:
         x = normalize_rows(x)
+    if config.source_hash is not None:
+        return to_dense(x).float().to(device)
     if x.layout == torch.strided:
         x = x.float()
         if density(x) >= _SPARSE_DENSITY:

@@ -1,0 +1,280 @@
+"""Runs of a user's own module, trained one after the other without vectorising.
+
+The module is any `nn.Module` that is called as ``module(x, edge_index)`` with dense
+features and a plain ``edge_index`` tensor, and returns one row of class scores for
+each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tempergat.base import UserError
+from tempergat.ops.random import fold_in
+from tempergat.training.config import RunConfig
+from tempergat.training.evaluate import METRICS, cross_entropy
+from tempergat.training.seeds import (
+    LayerValues,
+    SeedGroup,
+    State,
+    repeated_seeds,
+    seeded_weights,
+)
+from tempergat.training.task import SPLITS, Task
+
+BuildModule = Callable[[int, int], nn.Module]
+# What a scoring pass adds to the seed, in place of the number of a training step.
+_SCORING = -1
+
+
+class ModuleGroup:
+    """Several runs of a user's own module, one module per run.
+
+    Args:
+        task: The features, edges and labels.
+        config: Settings of the runs; those of the model itself have no effect.
+        seeds: One run each.
+        build: Called with the number of features and of classes, returns the module.
+        features: As in `SeedGroup`.
+
+    Attributes:
+        seeds: The seed of each run.
+        model: The module of the first run.
+        parameters: All parameters that are trained, by run and name.
+
+    Raises:
+        UserError: The module cannot be built or called, or returns something else
+            than class scores.
+    """
+
+    # A user's code may read values back or branch on them.
+    can_be_captured = False
+
+    def __init__(
+        self,
+        task: Task,
+        config: RunConfig,
+        seeds: Sequence[int],
+        build: BuildModule,
+        features: Tensor | None = None,
+    ) -> None:
+        self.task = task
+        self.config = config
+        self.seeds = repeated_seeds(task, seeds, features)
+        self._features = features
+        self._modules = [
+            self._initial_module(run, build) for run in range(len(self.seeds))
+        ]
+        self.model = self._modules[0]
+        self.parameters: State = {
+            f"{run}.{name}": parameter
+            for run, module in enumerate(self._modules)
+            for name, parameter in module.named_parameters()
+            if parameter.requires_grad
+        }
+        if not self.parameters:
+            raise UserError(
+                f"{config.method} has no parameters to train; give a module with some"
+            )
+
+    @property
+    def state(self) -> State:
+        """Parameters and buffers of all runs, stacked: [runs, ...] each."""
+        states = [tensors_of(module) for module in self._modules]
+        return {name: torch.stack([s[name] for s in states]) for name in states[0]}
+
+    @torch.no_grad()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Sets parameters and buffers of all runs to those of a `state`."""
+        for run, module in enumerate(self._modules):
+            for name, value in tensors_of(module).items():
+                value.copy_(state[name][run])
+
+    def backward(self, step: Tensor) -> Tensor:
+        """Adds the gradients of each run's training loss; returns the losses, [runs].
+
+        Args:
+            step: 0-d int64; with a run's seed, it seeds the module's random numbers.
+        """
+        nodes, labels = self.task.nodes["train"], self.task.labels["train"]
+        losses = []
+        for run, module in enumerate(self._modules):
+            module.train()
+            with self._user_code(run, int(step)):
+                logits = self._logits(run, module)
+                loss = cross_entropy(logits.index_select(0, nodes), labels)
+                loss.backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach().float())
+        return torch.stack(losses)
+
+    @torch.no_grad()
+    def scores(self) -> tuple[Tensor, Tensor]:
+        """Each run's validation loss, [runs], and its scores, [runs, splits]."""
+        task, metric = self.task, METRICS[self.task.metric]
+        val_losses, scores = [], []
+        for run, module in enumerate(self._modules):
+            module.eval()
+            with self._user_code(run, _SCORING):
+                logits = self._logits(run, module)
+            loss = cross_entropy(
+                logits.index_select(0, task.nodes["val"]), task.labels["val"]
+            )
+            predicted = logits.argmax(dim=-1)
+            val_losses.append(loss.double())
+            scores.append(
+                torch.stack(
+                    [
+                        metric(predicted[task.nodes[split]], task.labels[split])
+                        for split in SPLITS
+                    ]
+                )
+            )
+        return torch.stack(val_losses), torch.stack(scores)
+
+    def layer_values(self, state: State) -> LayerValues:
+        """No temperatures and gates: which layers a module has is not known."""
+        nothing = torch.empty(len(self.seeds), 0, device=self.task.device)
+        return LayerValues(nothing, nothing)
+
+    def _initial_module(self, run: int, build: BuildModule) -> nn.Module:
+        task = self.task
+        module = build_user_module(
+            build,
+            self.config.method,
+            task.in_channels,
+            task.num_classes,
+            self.seeds[run],
+        ).to(task.device)
+        module.eval()
+        # Layers without a number of inputs draw their weights at the first call.
+        with torch.no_grad(), self._user_code(run, _SCORING):
+            self._logits(run, module)
+        return module
+
+    def _logits(self, run: int, module: nn.Module) -> Tensor:
+        x = self.task.x
+        if self._features is not None:
+            x = self._features.flatten(0, 1)[run]
+        expected = [x.size(0), self.task.num_classes]
+        logits = module(x, self.task.edge_index)
+        return require_logits(self.config.method, logits, expected)
+
+    @contextmanager
+    def _user_code(self, run: int, step: int) -> Iterator[None]:
+        seed = int(fold_in(torch.tensor(self.seeds[run]), step))
+        with (
+            seeded_generators(seed, self.task.device),
+            explain_errors(self.config.method),
+        ):
+            yield
+
+
+def make_group(
+    task: Task,
+    config: RunConfig,
+    seeds: Sequence[int],
+    *,
+    features: Tensor | None = None,
+    build: BuildModule | None = None,
+) -> SeedGroup | ModuleGroup:
+    """The runs of several seeds: stacked for a built-in method, or of a user's module.
+
+    Args:
+        task: The features, edges and labels.
+        config: Settings of the runs.
+        seeds: One run each.
+        features: As in `SeedGroup`.
+        build: Builds a user's own module; None for the built-in methods.
+    """
+    if build is None:
+        return SeedGroup(task, config, seeds, features)
+    return ModuleGroup(task, config, seeds, build, features)
+
+
+def build_user_module(
+    build: BuildModule, method: str, in_channels: int, num_classes: int, seed: int
+) -> nn.Module:
+    """A user's module with its initial weights, on the CPU.
+
+    Raises:
+        UserError: The callable fails or returns no module.
+    """
+    with seeded_weights(seed), explain_errors(method):
+        module: Any = build(in_channels, num_classes)
+    if not isinstance(module, nn.Module):
+        raise UserError(
+            f"{method}({in_channels}, {num_classes}) returned {_describe(module)}; "
+            "return a torch.nn.Module"
+        )
+    return module
+
+
+def tensors_of(module: nn.Module) -> State:
+    """Parameters and buffers by name, detached; changing one changes the module."""
+    named = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return {name: value.detach() for name, value in named.items()}
+
+
+def require_logits(method: str, logits: Any, expected: list[int]) -> Tensor:
+    """Returns a module's output if it is one row of class scores per node.
+
+    Raises:
+        UserError: It is not a floating-point tensor of the expected shape.
+    """
+    right = isinstance(logits, Tensor) and logits.is_floating_point()
+    if right and list(logits.shape) == expected:
+        return logits  # type: ignore[no-any-return]
+    raise UserError(
+        f"the module of {method} returned {_describe(logits)}; return a "
+        f"floating-point tensor {expected}: one row per node, one score per class"
+    )
+
+
+@contextmanager
+def explain_errors(method: str) -> Iterator[None]:
+    """Turns an error in a user's code into one line; the traceback stays chained.
+
+    Raises:
+        UserError: The code raised an exception, except for lack of memory.
+    """
+    from tempergat.training.run import _is_out_of_memory as is_out_of_memory
+
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"the module of {method} failed with {type(error).__name__}: {reason}"
+        ) from error
+
+
+@contextmanager
+def seeded_generators(seed: int, device: torch.device) -> Iterator[None]:
+    """Seeds torch's generators of the CPU and of one device, and sets them back."""
+    generators = [torch.default_generator]
+    if device.type == "cuda":
+        number = torch.cuda.current_device() if device.index is None else device.index
+        generators.append(torch.cuda.default_generators[number])
+    states = [generator.get_state() for generator in generators]
+    try:
+        for generator in generators:
+            generator.manual_seed(seed)
+        yield
+    finally:
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a {value.dtype} tensor {list(value.shape)}"
+    return f"an object of type {type(value).__name__}"

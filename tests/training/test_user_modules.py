@@ -1,0 +1,198 @@
+"""A user's own module trains with the same loop, and its mistakes are named."""
+
+import functools
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GCNConv
+
+from tempergat.base import UserError
+from tempergat.training.loop import Training
+from tempergat.training.task import task_of
+from tempergat.training.user_modules import BuildModule, ModuleGroup, make_group
+from tests.support.run_settings import config, small_graph
+
+CPU = torch.device("cpu")
+
+
+class TwoLayerGAT(nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.first = GATConv(in_channels, 4, heads=2, dropout=0.4)
+        self.norm = nn.BatchNorm1d(8)
+        self.second = GATConv(-1, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = nn.functional.dropout(x, 0.5, self.training)
+        return self.second(self.norm(self.first(h, edge_index)).relu(), edge_index)
+
+
+def train(build: BuildModule, seeds: list[int], epochs: int = 12) -> Training:
+    settings = config("own", source_hash="abc", epochs=epochs, learning_rate=0.02)
+    task = task_of(small_graph(), settings, CPU)
+    training = Training(make_group(task, settings, seeds, build=build), settings)
+    training.run()
+    return training
+
+
+def test_a_plain_pyg_module_trains_and_repeats_bit_for_bit() -> None:
+    torch.manual_seed(1)
+    first = train(TwoLayerGAT, [3, 4])
+    torch.manual_seed(2)
+    again = train(TwoLayerGAT, [3, 4])
+    assert torch.equal(first.history, again.history)
+    for name, value in first.best.items():
+        assert torch.equal(value, again.best[name]), name
+    losses = first.history[:, :, 0]
+    assert (losses[-1] < losses[0]).all()
+    assert not torch.equal(losses[:, 0], losses[:, 1])
+
+
+def test_a_run_does_not_depend_on_the_other_seeds() -> None:
+    both, alone = train(TwoLayerGAT, [3, 4]), train(TwoLayerGAT, [4])
+    assert torch.equal(both.history[:, 1], alone.history[:, 0])
+
+
+def test_the_callers_random_numbers_are_left_alone() -> None:
+    before = torch.get_rng_state()
+    train(TwoLayerGAT, [0], epochs=2)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_run_that_continues_ends_with_the_same_weights() -> None:
+    settings = config("own", source_hash="abc", epochs=9)
+    task = task_of(small_graph(), settings, CPU)
+
+    def training() -> Training:
+        return Training(ModuleGroup(task, settings, [5], TwoLayerGAT), settings)
+
+    whole, stopped, continued = training(), training(), training()
+    whole.run()
+    stopped.run(until=4)
+    state = {name: value.clone() for name, value in stopped.state().items()}
+    continued.load_state(state)
+    continued.run()
+    for name, value in whole.state().items():
+        assert torch.equal(value, continued.state()[name]), name
+
+
+def test_the_best_weights_are_those_of_the_selected_epoch() -> None:
+    settings = config("own", source_hash="abc", epochs=10)
+    task = task_of(small_graph(), settings, CPU)
+    training = Training(make_group(task, settings, [0], build=TwoLayerGAT), settings)
+    seen = []
+    for epoch in range(1, 11):
+        training.run(until=epoch)
+        seen.append({k: v.clone() for k, v in training.current.items()})
+    best = int(training.history[:, 0, 3].argmax())
+    for name, value in training.best.items():
+        assert torch.equal(value, seen[best][name]), name
+
+
+def test_modules_are_given_dense_features_and_a_plain_edge_index() -> None:
+    given: list[Any] = []
+
+    class Spy(nn.Module):
+        def __init__(self, in_channels: int, out_channels: int) -> None:
+            super().__init__()
+            self.linear = nn.Linear(in_channels, out_channels)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            given.append((type(x), x.layout, x.dtype, type(edge_index), edge_index))
+            out: Tensor = self.linear(x)
+            return out
+
+    graph = small_graph()
+    graph.data.x = (graph.data.x * (graph.data.x > 1.5)).to_sparse_csr()
+    settings = config("own", source_hash="abc", epochs=1)
+    make_group(task_of(graph, settings, CPU), settings, [0], build=Spy)
+    kind, layout, dtype, edges_kind, edge_index = given[0]
+    assert (kind, layout, dtype) == (Tensor, torch.strided, torch.float32)
+    assert edges_kind is Tensor
+    assert torch.equal(edge_index, graph.data.edge_index)
+
+
+def test_biases_are_decayed_only_if_the_settings_say_so() -> None:
+    for decay_bias in (True, False):
+        settings = config("own", source_hash="abc", decay_bias=decay_bias)
+        task = task_of(small_graph(), settings, CPU)
+        group = make_group(task, settings, [0], build=TwoLayerGAT)
+        optimizer = Training(group, settings).optimizer
+        decays = {
+            id(parameter): part["weight_decay"]
+            for part in optimizer.param_groups
+            for parameter in part["params"]
+        }
+        expected = settings.weight_decay if decay_bias else 0.0
+        assert decays[id(group.model.first.bias)] == expected
+
+
+class WrongShape(TwoLayerGAT):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(x, edge_index)[:, :1]
+
+
+class Pair(TwoLayerGAT):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return x, edge_index
+
+
+class Failing(TwoLayerGAT):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        raise KeyError("no such\nedge")
+
+
+class FailingBackward(TwoLayerGAT):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = super().forward(x, edge_index).exp()
+        return h + h.add_(1.0)
+
+
+class WithoutParameters(nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.out_channels = out_channels
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return x[:, : self.out_channels]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            WrongShape,
+            r"module of own returned a torch.float32 tensor \[60, 1\]; .*"
+            r"tensor \[60, 3\]: one row per node",
+        ),
+        (
+            Pair,
+            "module of own returned an object of type tuple; return a floating",
+        ),
+        (Failing, r"the module of own failed with KeyError: 'no such\\nedge'"),
+        (FailingBackward, "the module of own failed with RuntimeError: .*inplace"),
+        (WithoutParameters, "own has no parameters to train"),
+        (
+            lambda inputs, outputs: 3,
+            r"own\(12, 3\) returned an object of type int; return a torch.nn",
+        ),
+        (lambda inputs: 3, "the module of own failed with TypeError"),
+    ],
+)
+def test_mistakes_in_a_module_are_one_line(build: BuildModule, message: str) -> None:
+    with pytest.raises(UserError, match=message) as found:
+        train(build, [0], epochs=1)
+    assert "\n" not in str(found.value)
+
+
+def test_the_traceback_of_a_users_error_is_chained() -> None:
+    with pytest.raises(UserError) as found:
+        train(Failing, [0], epochs=1)
+    assert isinstance(found.value.__cause__, KeyError)
+
+
+def test_a_module_can_be_given_as_a_partial() -> None:
+    build = functools.partial(GCNConv, improved=True)
+    assert train(build, [0], epochs=1).group.seeds == (0,)
