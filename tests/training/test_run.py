@@ -13,12 +13,18 @@ from torch_geometric.data import HeteroData
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.nn import build_model
-from tempergat.training import LayerRecord, group_size, train_group
+from tempergat.training import (
+    LayerRecord,
+    OutOfMemory,
+    explain_out_of_memory,
+    group_size,
+    train_group,
+)
 from tempergat.training.evaluate import accuracy, micro_f1
-from tempergat.training.grouping import bytes_per_seed, even_groups
+from tempergat.training.hardware.grouping import bytes_per_seed, even_groups
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
 from tempergat.training.optimizer import is_decayed, make_adam
-from tempergat.training.run import OutOfMemory, explain_out_of_memory, finished_runs
+from tempergat.training.run import finished_runs
 from tempergat.training.seeds import SeedGroup, single_model
 from tempergat.training.task import task_of
 from tests.support.run_settings import config, small_graph

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.training.capture import replayed
 from tempergat.training.config import RunConfig
+from tempergat.training.hardware import replayed
 from tempergat.training.optimizer import make_adam
 from tempergat.training.seeds import SeedGroup, State
 from tempergat.training.task import SPLITS

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,27 +13,14 @@ import torch
 import torch_geometric
 
 import tempergat
-from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
+from tempergat.training.hardware import device_name, explain_out_of_memory
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
 from tempergat.training.record import LayerRecord, Run, Scores
-from tempergat.training.seeds import LayerValues, SeedGroup
+from tempergat.training.seeds import LayerValues
 from tempergat.training.task import SPLITS, task_of
-
-# The last one comes from sizes that overflow a 64-bit integer.
-_OUT_OF_MEMORY_WORDS = (
-    "can't allocate memory",
-    "std::bad_alloc",
-    "calculation overflowed",
-)
-
-
-class OutOfMemory(UserError):
-    """A device has too little memory to train some runs at once."""
-
-    # Not a mistake of the user: the command exits as it does with failed runs.
-    exit_status = 1
+from tempergat.training.user_modules import BuildModule, make_group
 
 
 def train_group(
@@ -44,8 +29,12 @@ def train_group(
     seeds: Sequence[int],
     device: torch.device,
     on_epoch: Callable[[int], None] | None = None,
+    build: BuildModule | None = None,
 ) -> list[Run]:
-    """Trains all seeds of one method at once, full-batch.
+    """Trains all seeds of one method, full-batch.
+
+    Seeds of a built-in method are trained at once, those of a user's own module one
+    after the other.
 
     Args:
         dataset: The graph, homogeneous.
@@ -53,6 +42,8 @@ def train_group(
         seeds: One run each.
         device: Where to train.
         on_epoch: Called with each epoch's number, from 1.
+        build: Builds a user's own module from the numbers of features and classes;
+            None for the built-in methods.
 
     Returns:
         One run per seed, in their order.
@@ -66,7 +57,8 @@ def train_group(
     with explain_out_of_memory(config, len(seeds), device):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        group = SeedGroup(task_of(dataset, config, device), config, seeds)
+        task = task_of(dataset, config, device)
+        group = make_group(task, config, seeds, build=build)
         training = Training(group, config)
         training.run(on_epoch=on_epoch)
         return finished_runs(training, dataset, start)
@@ -149,58 +141,6 @@ def _layer_records(values: LayerValues) -> list[LayerRecord]:
             values.temperatures.tolist(), values.gate_means.tolist(), strict=True
         )
     ]
-
-
-@contextmanager
-def explain_out_of_memory(
-    config: RunConfig, runs: int, device: torch.device
-) -> Iterator[None]:
-    """Turns running out of memory into a sentence that says what to do.
-
-    Raises:
-        OutOfMemory: Memory ran out.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not _is_out_of_memory(error):
-            raise
-        what = f"one run of {config.method}"
-        if runs > 1:
-            what = f"{runs} runs of {config.method} at once"
-        raise OutOfMemory(
-            f"{device} has too little memory to train {what} with hidden_channels "
-            f"{config.hidden_channels}; use a machine with more, or a --recipe with "
-            "fewer hidden_channels"
-        ) from error
-
-
-def free_memory(device: torch.device) -> None:
-    """Releases the memory of a training that failed.
-
-    Call it after the except clause: inside it the error still refers to the tensors.
-    """
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-
-
-def _is_out_of_memory(error: BaseException | None) -> bool:
-    # An error while a CUDA graph is captured causes a second one.
-    while error is not None:
-        if isinstance(error, MemoryError | torch.OutOfMemoryError):
-            return True
-        if any(words in str(error) for words in _OUT_OF_MEMORY_WORDS):
-            return True
-        error = error.__context__
-    return False
-
-
-def device_name(device: torch.device) -> str:
-    """`cpu`, or a GPU's kind and name: `cuda (NVIDIA H200)`."""
-    if device.type == "cuda":
-        return f"cuda ({torch.cuda.get_device_name(device)})"
-    return str(device)
 
 
 def versions() -> dict[str, str]:

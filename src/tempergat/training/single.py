@@ -15,9 +15,10 @@ from tempergat.base import UserError, first_validation_error
 from tempergat.data import Dataset
 from tempergat.training import checkpoint
 from tempergat.training.config import Count, RunConfig
+from tempergat.training.hardware import explain_out_of_memory
 from tempergat.training.loop import COLUMNS, Training
 from tempergat.training.record import Run
-from tempergat.training.run import explain_out_of_memory, finished_runs
+from tempergat.training.run import finished_runs
 from tempergat.training.seeds import SeedGroup, single_model
 from tempergat.training.task import (
     features_of,

@@ -18,6 +18,7 @@ from tempergat.base import UserError
 from tempergat.ops.random import fold_in
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import METRICS, cross_entropy
+from tempergat.training.hardware import is_out_of_memory
 from tempergat.training.seeds import (
     LayerValues,
     SeedGroup,
@@ -242,8 +243,6 @@ def explain_errors(method: str) -> Iterator[None]:
     Raises:
         UserError: The code raised an exception, except for lack of memory.
     """
-    from tempergat.training.run import _is_out_of_memory as is_out_of_memory
-
     try:
         yield
     except UserError:

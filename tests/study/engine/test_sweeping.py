@@ -13,8 +13,7 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm
 from tempergat.study.engine import Progress, Run, Store, config_hash, sweep
-from tempergat.training import RunConfig, load_recipe
-from tempergat.training.run import OutOfMemory
+from tempergat.training import OutOfMemory, RunConfig, load_recipe
 from tests.support.tiny_graph import write_recipe
 
 CPU = torch.device("cpu")

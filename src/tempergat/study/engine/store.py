@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from tempergat.base.errors import UserError
 from tempergat.study.engine.encoding import decode, encode
 from tempergat.training import Run
-from tempergat.training.grouping import even_groups
+from tempergat.training.hardware.grouping import even_groups
 from tempergat.training.record import canonical_json
 
 SCHEMA_VERSION = 1

@@ -15,10 +15,10 @@ from tempergat.training import (
     Run,
     RunConfig,
     config_hash,
+    free_memory,
     group_size,
     train_group,
 )
-from tempergat.training.run import free_memory
 from tempergat.training.task import refuse_other_training
 
 

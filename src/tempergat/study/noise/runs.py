@@ -24,11 +24,18 @@ from tempergat.nn.methods import METHODS
 from tempergat.study.noise.plan import Condition, NoisePlan
 from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
 from tempergat.study.noise.sharpness import group_sharpness
-from tempergat.training import OutOfMemory, Recipe, Run, RunConfig
-from tempergat.training.grouping import bytes_per_seed
+from tempergat.training import (
+    OutOfMemory,
+    Recipe,
+    Run,
+    RunConfig,
+    explain_out_of_memory,
+    free_memory,
+)
+from tempergat.training.hardware.grouping import bytes_per_seed
 from tempergat.training.loop import Training
 from tempergat.training.record import canonical_json
-from tempergat.training.run import explain_out_of_memory, finished_runs, free_memory
+from tempergat.training.run import finished_runs
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import refuse_other_training, task_of
 

@@ -27,8 +27,11 @@ _PARAMETER_TENSORS = 6
 def group_size(dataset: Dataset, config: RunConfig, device: torch.device) -> int:
     """How many seeds of one method are trained at once, at least 1.
 
-    A fixed function of the graph, the settings and the kind of device.
+    A fixed function of the graph, the settings and the kind of device. Seeds of a
+    user's own module are trained one by one.
     """
+    if config.source_hash is not None:
+        return 1
     if torch.device(device).type == "cuda":
         size = _CUDA_BUDGET_BYTES // bytes_per_seed(dataset, config)
     else:

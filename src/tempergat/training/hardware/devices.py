@@ -1,4 +1,4 @@
-"""The choice of the device to train on."""
+"""The device to train on: its choice and its name."""
 
 import torch
 
@@ -31,3 +31,10 @@ def choose_device(name: str | torch.device, argument: str = "device") -> torch.d
             "`tempergat doctor`"
         )
     return device
+
+
+def device_name(device: torch.device) -> str:
+    """`cpu`, or a GPU's kind and name: `cuda (NVIDIA H200)`."""
+    if device.type == "cuda":
+        return f"cuda ({torch.cuda.get_device_name(device)})"
+    return str(device)

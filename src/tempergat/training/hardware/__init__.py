@@ -1,0 +1,28 @@
+"""Devices, their memory, and how many runs they train at once."""
+
+from tempergat.training.hardware.capture import replayed
+from tempergat.training.hardware.devices import choose_device, device_name
+from tempergat.training.hardware.grouping import (
+    bytes_per_seed,
+    even_groups,
+    group_size,
+)
+from tempergat.training.hardware.memory import (
+    OutOfMemory,
+    explain_out_of_memory,
+    free_memory,
+    is_out_of_memory,
+)
+
+__all__ = [
+    "OutOfMemory",
+    "bytes_per_seed",
+    "choose_device",
+    "device_name",
+    "even_groups",
+    "explain_out_of_memory",
+    "free_memory",
+    "group_size",
+    "is_out_of_memory",
+    "replayed",
+]

@@ -1,0 +1,72 @@
+"""Too little memory: how it is recognised and reported."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from tempergat.base import UserError
+from tempergat.training.config import RunConfig
+
+# The last one comes from sizes that overflow a 64-bit integer.
+_OUT_OF_MEMORY_WORDS = (
+    "can't allocate memory",
+    "std::bad_alloc",
+    "calculation overflowed",
+)
+
+
+class OutOfMemory(UserError):
+    """A device has too little memory to train some runs at once."""
+
+    # Not a mistake of the user: the command exits as it does with failed runs.
+    exit_status = 1
+
+
+@contextmanager
+def explain_out_of_memory(
+    config: RunConfig, runs: int, device: torch.device
+) -> Iterator[None]:
+    """Turns running out of memory into a sentence that says what to do.
+
+    Raises:
+        OutOfMemory: Memory ran out.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        what = f"one run of {config.method}"
+        if runs > 1:
+            what = f"{runs} runs of {config.method} at once"
+        raise OutOfMemory(
+            f"{device} has too little memory to train {what} with hidden_channels "
+            f"{config.hidden_channels}; use a machine with more, or a --recipe with "
+            "fewer hidden_channels"
+        ) from error
+
+
+def free_memory(device: torch.device) -> None:
+    """Releases the memory of a training that failed.
+
+    Call it after the except clause: inside it the error still refers to the tensors.
+    """
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came from, is about too little memory."""
+    # An error while a CUDA graph is captured causes a second one.
+    while error is not None:
+        if isinstance(error, MemoryError | torch.OutOfMemoryError):
+            return True
+        if any(words in str(error) for words in _OUT_OF_MEMORY_WORDS):
+            return True
+        error = error.__context__
+    return False
