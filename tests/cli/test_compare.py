@@ -18,6 +18,7 @@ import yaml
 from tempergat.data import load, load_splits
 from tempergat.study.engine import Store
 from tests.cli.conftest import Command
+from tests.support.processes import restore_signals
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 
 MIRRORS = os.environ.get("TEMPERGAT_MIRROR", "").split(os.pathsep)
@@ -444,6 +445,7 @@ def test_being_stopped_prints_the_table_so_far_and_how_to_go_on(
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=restore_signals,
     )
     assert process.stderr is not None
     seen = ""

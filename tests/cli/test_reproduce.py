@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tempergat.base.errors import UserError
-from tempergat.cli import app
+from tempergat.cli.application import app
 from tempergat.study.engine import Store
 from tempergat.study.paper.numbers import read_paper
 from tests.support.made_up_runs import study

@@ -29,7 +29,7 @@ def analysed():
 
 @pytest.fixture
 def run(monkeypatch):
-    from tempergat.cli import app
+    from tempergat.cli.application import app
 
     monkeypatch.setattr(theory, "analyse", lambda effort, progress: analysed())
     return lambda *words: CliRunner().invoke(app, ["theory", "--quick", *words])

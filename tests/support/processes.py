@@ -7,11 +7,20 @@ answers with the process's number and, when that has ended, with its exit status
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+
+def restore_signals() -> None:
+    """For `preexec_fn`: Ctrl-C works in the child also where the parent ignores it.
+
+    A background shell and nohup ignore it, and children inherit that.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Nursery:

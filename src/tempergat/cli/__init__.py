@@ -1,126 +1,17 @@
-"""The `tempergat` command: parse, call, print.
+"""The `tempergat` command: parse, call, print."""
 
-Commands import torch and what stands on it inside themselves, so that help and usage
-errors come at once. A mistake of the user's ends in one line and status 2, too little
-memory in one line and status 1.
-"""
-
-import logging
-import os
 import sys
-from typing import Annotated, NoReturn
 
-import typer
-
-from tempergat import __version__
-from tempergat.base.errors import UserError
-from tempergat.cli import (
-    calibrate,
-    compare,
-    data,
-    diagnose,
-    doctor,
-    methods,
-    noise,
-    reproduce,
-    theory,
-    train,
-    tune,
-)
-from tempergat.cli.ui.allocation import keep_freed_memory
-from tempergat.cli.ui.stopping import raise_on_sigterm
-
-_FAILED = 1
-_BAD_INPUT = 2
-
-app = typer.Typer(
-    name="tempergat",
-    help="Graph attention with a learnable softmax temperature and feature gates: "
-    "which method wins on a graph, and is it real?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"tempergat {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            help="Print the version and leave.",
-            is_eager=True,
-            callback=_print_version,
-        ),
-    ] = False,
-) -> None: ...
-
-
-for _family in (
-    compare,
-    train,
-    methods,
-    data,
-    noise,
-    diagnose,
-    tune,
-    calibrate,
-    theory,
-    reproduce,
-    doctor,
-):
-    _family.register(app)
+from tempergat.cli.ui.stopping import raise_on_sigterm, stopped
 
 
 def main() -> None:
-    """Run the command; every ending a user can cause is one line."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal without ± prints a question mark rather than dying of it.
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    # Read when torch is loaded. Threads that spin while they wait take the processor
-    # from every other process, and from each other: a sweep beside other work was
-    # seen to take ten times as long.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    keep_freed_memory()
-    # Where the home folder is read-only, it would tell of its cache at length.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    raise_on_sigterm()
+    """Run the command; every ending that a user can cause is one line."""
     try:
-        app()
-    except UserError as error:
-        _fail(str(error), getattr(error, "exit_status", _BAD_INPUT))
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _fail(f"{where}{error.strerror or error}")
-    except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
-            raise
-        _fail(
-            "out of memory; free some, or choose a smaller graph or narrower layers",
-            _FAILED,
-        )
+        # First of all: importing the commands takes a while.
+        raise_on_sigterm()
+        from tempergat.cli.application import run
 
-
-def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
-    # By name, as torch need not have been imported.
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-        or "std::bad_alloc" in str(error)
-    )
-
-
-def _fail(message: str, status: int = _BAD_INPUT) -> NoReturn:
-    typer.echo(f"tempergat: {message}", err=True)
-    sys.exit(status)
+        run()
+    except KeyboardInterrupt as stop:
+        sys.exit(stopped(stop))

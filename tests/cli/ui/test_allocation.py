@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-import tempergat.cli
+from tempergat.cli import application, main
 from tempergat.training import train_group
 from tests.support.run_settings import config, small_graph
 
@@ -45,10 +45,10 @@ def test_every_command_keeps_freed_memory(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[bool] = []
-    monkeypatch.setattr(tempergat.cli, "keep_freed_memory", lambda: calls.append(True))
+    monkeypatch.setattr(application, "keep_freed_memory", lambda: calls.append(True))
     monkeypatch.setattr(sys, "argv", ["tempergat", "--version"])
     with pytest.raises(SystemExit):
-        tempergat.cli.main()
+        main()
     assert calls == [True]
 
 

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from tempergat.base.errors import UserError
-from tempergat.cli import app
+from tempergat.cli.application import app
 from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
 from tempergat.study.diagnose.measure import Separability, measure, separability

@@ -12,7 +12,7 @@ from torch_geometric.data import HeteroData
 from typer.testing import CliRunner
 
 from tempergat.base.errors import UserError
-from tempergat.cli import app
+from tempergat.cli.application import app
 from tempergat.data import Dataset, csbm
 from tempergat.ops.graph import Graph
 from tempergat.study.noise import runs as noise_study

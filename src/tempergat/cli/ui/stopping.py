@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-import typer
-
 # Shells report a process that died of signal n as 128 + n.
 _SIGNAL_BASE = 128
 
@@ -37,11 +35,19 @@ def stoppable(kept: str = "finished runs are kept") -> Iterator[None]:
     Args:
         kept: What a stopped command does not lose.
     """
+    import typer
+
     try:
         yield
     except KeyboardInterrupt as stop:
         typer.echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
         raise typer.Exit(exit_status(stop)) from stop
+
+
+def stopped(stop: KeyboardInterrupt) -> int:
+    """Say that a command was stopped that has nothing to keep; the exit status."""
+    print("tempergat: stopped", file=sys.stderr)
+    return exit_status(stop)
 
 
 def resume_command() -> str:

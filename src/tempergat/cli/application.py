@@ -1,0 +1,140 @@
+"""The application: all commands, and how their errors are printed.
+
+Commands import torch inside themselves, so that help and usage errors come at once. A
+mistake of the user ends in one line and status 2, too little memory in one line and
+status 1.
+"""
+
+import logging
+import os
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from tempergat import __version__
+from tempergat.base.errors import UserError
+from tempergat.cli import (
+    calibrate,
+    compare,
+    data,
+    diagnose,
+    doctor,
+    methods,
+    noise,
+    reproduce,
+    theory,
+    train,
+    tune,
+)
+from tempergat.cli.ui.allocation import keep_freed_memory
+from tempergat.cli.ui.stopping import stopped
+
+_FAILED = 1
+_BAD_INPUT = 2
+
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            # Typer would exit with 130 whatever the signal, and say nothing.
+            raise typer.Exit(stopped(stop)) from stop
+
+
+app = typer.Typer(
+    name="tempergat",
+    cls=_Commands,
+    help="Graph attention with a learnable softmax temperature and feature gates: "
+    "which method wins on a graph, and is it real?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tempergat {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and leave.",
+            is_eager=True,
+            callback=_print_version,
+        ),
+    ] = False,
+) -> None: ...
+
+
+for _family in (
+    compare,
+    train,
+    methods,
+    data,
+    noise,
+    diagnose,
+    tune,
+    calibrate,
+    theory,
+    reproduce,
+    doctor,
+):
+    _family.register(app)
+
+
+def run() -> None:
+    """Run the command of `sys.argv`.
+
+    Raises:
+        SystemExit: The command has ended, in whatever way a user can cause.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal without ± prints a question mark; the default is to raise.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    # Read when torch is loaded. By default waiting threads spin, which slows other
+    # processes and each other: a sweep beside other work took ten times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    keep_freed_memory()
+    # It warns at length where the home folder is read-only.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
+    try:
+        app()
+    except UserError as error:
+        _fail(str(error), getattr(error, "exit_status", _BAD_INPUT))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}")
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        _fail(
+            "out of memory; free some, or choose a smaller graph or narrower layers",
+            _FAILED,
+        )
+
+
+def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
+    # By name, as torch need not have been imported.
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+        or "std::bad_alloc" in str(error)
+    )
+
+
+def _fail(message: str, status: int = _BAD_INPUT) -> NoReturn:
+    typer.echo(f"tempergat: {message}", err=True)
+    sys.exit(status)

@@ -1,0 +1,46 @@
+"""Ctrl-C and SIGTERM end a command in one line, at whatever moment they come."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import restore_signals
+
+# Stops itself when a module is imported: typer before the command has started, torch
+# inside a command that has nothing to keep yet.
+PROGRAM = """
+import builtins, os, signal, sys
+
+imported = builtins.__import__
+
+def stopping_import(name, *arguments, **options):
+    if name == {module!r}:
+        os.kill(os.getpid(), {number})
+    return imported(name, *arguments, **options)
+
+builtins.__import__ = stopping_import
+sys.argv = ["tempergat", "compare", "--quiet"]
+from tempergat.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("module", ["typer", "torch"])
+def test_a_stop_during_imports_is_one_line(
+    tmp_path: Path, module: str, number: signal.Signals
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(module=module, number=int(number))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=restore_signals,
+    )
+    assert ended.stderr == "tempergat: stopped\n"
+    assert ended.returncode == 128 + number
+    assert ended.stdout == ""
