@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tempergat.base.errors import UserError
 from tempergat.cli.application import app
 from tempergat.study.engine import Store
-from tempergat.study.paper.numbers import read_paper
+from tempergat.study.paper import read_paper
 from tests.support.made_up_runs import study
 
 FACTS = Path(__file__).parents[2] / "results"

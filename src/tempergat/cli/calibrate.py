@@ -51,19 +51,14 @@ def calibrate(
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.progress import progress_lines
         from tempergat.cli.ui.tables import error_console, output_console, print_table
+        from tempergat.study import tuning
         from tempergat.study.engine import Store, export_runs
-        from tempergat.study.paper.numbers import read_paper
-        from tempergat.study.tuning import calibrate as study
-        from tempergat.study.tuning.calibration_page import (
-            CALIBRATION_CSV,
-            calibration_table,
-        )
-        from tempergat.study.tuning.plans import load_calibration
+        from tempergat.study.paper import read_paper
 
-        plan, paper = load_calibration(), read_paper(results)
+        plan, paper = tuning.load_calibration(), read_paper(results)
         names = datasets or list(plan.datasets)
         for name in names:
-            study.grid_of(plan, name)
+            tuning.grid_of(plan, name)
         where = parse_device(device)
         require_writable(out)
     console = error_console()
@@ -72,11 +67,13 @@ def calibrate(
         for name in names:
             graph = load_graph(name, None, None, None if quiet else console)
             show = None if quiet else progress_lines(console, name)
-            found.append(study.calibrate(graph, plan, paper[name], store, where, show))
-        merged = export_runs(store, results / CALIBRATION_CSV, names)
+            found.append(tuning.calibrate(graph, plan, paper[name], store, where, show))
+        merged = export_runs(store, results / tuning.CALIBRATION_CSV, names)
     if as_json:
-        typer.echo(json.dumps(study.calibration_json(found), indent=1, allow_nan=False))
+        typer.echo(
+            json.dumps(tuning.calibration_json(found), indent=1, allow_nan=False)
+        )
         return
     for one in found:
-        print_table(output_console(), calibration_table(one, paper[one.dataset]))
+        print_table(output_console(), tuning.calibration_table(one, paper[one.dataset]))
     typer.echo(merged.sentence)

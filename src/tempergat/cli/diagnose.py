@@ -25,7 +25,7 @@ from tempergat.cli.ui.stopping import stoppable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.study.diagnose.screening import Diagnosis, Screened
+    from tempergat.study.diagnose import Diagnosis, Screened
 
 STORE_NAME = "diagnose.sqlite"
 
@@ -62,7 +62,7 @@ def diagnose(
     """
     from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
-    from tempergat.study.diagnose import screening as study
+    from tempergat.study import diagnose as study
     from tempergat.study.engine import Progress, Store
     from tempergat.training import recipe_for
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.cli.ui.options import (
     DeviceName,
     OutFolder,

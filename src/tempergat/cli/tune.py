@@ -24,7 +24,7 @@ from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
     from tempergat.nn import BackboneName
-    from tempergat.study.tuning.search import Trial
+    from tempergat.study.tuning import Trial
 
 STORE_NAME = "store.sqlite"
 
@@ -58,10 +58,9 @@ def tune(
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
         from tempergat.study.engine import Store
-        from tempergat.study.paper.numbers import PLAIN_METHODS
-        from tempergat.study.tuning.plans import load_search
-        from tempergat.study.tuning.search import require_optuna, write_tuned
-        from tempergat.study.tuning.search import search as search_backbone
+        from tempergat.study.paper import PLAIN_METHODS
+        from tempergat.study.tuning import load_search, require_optuna, write_tuned
+        from tempergat.study.tuning import search as search_backbone
 
         plan = load_search(search or dataset)
         require_optuna()
@@ -103,8 +102,8 @@ def tune(
 
 
 def _best(trials: list["Trial"]) -> dict["BackboneName", "Trial"]:
-    from tempergat.study.paper.numbers import PLAIN_METHODS
-    from tempergat.study.tuning.search import best_trial
+    from tempergat.study.paper import PLAIN_METHODS
+    from tempergat.study.tuning import best_trial
 
     return {
         backbone: best_trial([t for t in trials if t.backbone == backbone])

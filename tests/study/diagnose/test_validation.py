@@ -11,8 +11,8 @@ from tempergat.study.diagnose.validation import (
     generate,
     generated_graphs,
     picked_method,
-    read_rows,
-    write_rows,
+    read_validation,
+    write_validation,
 )
 
 ROOT = Path(__file__).parents[3]
@@ -39,10 +39,10 @@ def test_the_rows_of_one_graph_replace_only_its_own(tmp_path: Path) -> None:
     committed = ROOT / "results" / VALIDATION_CSV
     path = tmp_path / "validation.csv"
     path.write_bytes(committed.read_bytes())
-    of_cora = [row for row in read_rows(committed) if row["graph"] == "cora"]
-    write_rows(path, of_cora)
+    of_cora = [row for row in read_validation(committed) if row["graph"] == "cora"]
+    write_validation(path, of_cora)
     assert path.read_bytes() == committed.read_bytes()
-    write_rows(path, [of_cora[0] | {"below_best": "77"}])
+    write_validation(path, [of_cora[0] | {"below_best": "77"}])
     changed = path.read_text().splitlines()
     gone = set(committed.read_text().splitlines()) - set(changed)
     assert len(gone) == len(of_cora)
@@ -50,7 +50,9 @@ def test_the_rows_of_one_graph_replace_only_its_own(tmp_path: Path) -> None:
 
 
 def test_the_generated_graphs_are_those_of_the_table() -> None:
-    rows = {row["graph"]: row for row in read_rows(ROOT / "results" / VALIDATION_CSV)}
+    rows = {
+        row["graph"]: row for row in read_validation(ROOT / "results" / VALIDATION_CSV)
+    }
     for name, parameters in generated_graphs().items():
         assert {k: rows[name][k] for k in parameters} == {
             key: str(value) for key, value in parameters.items()

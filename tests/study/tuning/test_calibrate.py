@@ -12,8 +12,8 @@ import yaml
 from tempergat.base.errors import UserError
 from tempergat.data import csbm
 from tempergat.study.engine import Run, Store, export_runs
-from tempergat.study.paper.numbers import PaperCell, read_paper
-from tempergat.study.tuning.calibrate import calibrate, judge
+from tempergat.study.paper import PaperCell, read_paper
+from tempergat.study.tuning.calibration import calibrate, judge
 from tempergat.study.tuning.calibration_page import reproduce_calibration
 from tempergat.study.tuning.plans import (
     CalibrationPlan,
@@ -204,8 +204,8 @@ def test_the_page_shows_every_cell_and_says_it_looked_at_test_scores(
     text = page.read_text()
     assert [one.dataset for one in found] == ["citeseer"]
     assert found[0].chosen.settings == tried[7]
-    assert "looks at test accuracy" in text
-    assert "No variant was looked at" in text.replace("\n", " ")
+    assert "The criterion uses test accuracy" in text
+    assert "No variant took part" in text.replace("\n", " ")
     chosen = [line for line in text.splitlines() if line.endswith("| chosen |")]
     assert chosen[0].startswith("| rows sum to one | 0.0005 | 0.5 |")
     assert len(chosen) == 1

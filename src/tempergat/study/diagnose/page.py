@@ -18,7 +18,7 @@ from tempergat.study.diagnose.validation import (
     SCREENING_RUNS,
     VALIDATION_CSV,
     is_generated,
-    read_rows,
+    read_validation,
 )
 from tempergat.study.report import filled, markdown_rows, p_value
 
@@ -69,7 +69,7 @@ def reproduce_diagnose(results: Path, docs: Path) -> ValidationReport:
     Raises:
         UserError: The table is missing.
     """
-    rows = read_rows(results / VALIDATION_CSV)
+    rows = read_validation(results / VALIDATION_CSV)
     choices = choices_of(rows)
     page = docs / "diagnose.md"
     files.write_text(page, page_text(rows))

@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.stats import Comparison, Summary, compare_to_baseline, summarise
 from tempergat.study.diagnose.measure import Measurements, measure
 from tempergat.study.engine import OnProgress, Run, Store, sweep
-from tempergat.study.paper.numbers import PAPER_METHODS, PLAIN_METHODS
+from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
 from tempergat.training import Recipe
 
 SCREENING_EPOCHS = 100

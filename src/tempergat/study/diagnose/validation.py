@@ -15,14 +15,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from tempergat.base import files
-from tempergat.base.csv_files import csv_text
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, csv_text, write_text
 from tempergat.data import Dataset, csbm
 from tempergat.stats import compare_to_baseline
 from tempergat.study.diagnose.screening import SCREENED, Screening, diagnose
 from tempergat.study.engine import OnProgress, Store, sweep
-from tempergat.training import Recipe
+from tempergat.training import Recipe, RunConfig, load_recipe, recipe_for
 
 VALIDATION_CSV = "diagnose/validation.csv"
 GENERATED_GRAPHS = 44
@@ -85,10 +83,23 @@ def picked_method(screening: Screening) -> str:
     return screening.best if shown else screening.best_plain
 
 
+def runs_needed(name: str) -> list[tuple[RunConfig, int]]:
+    """The configurations that `validate` trains on a graph, and how many runs of each.
+
+    Args:
+        name: Name of a dataset or of a generated graph.
+    """
+    needed = []
+    for method in SCREENED:
+        config = _full_config(name, _recipe(name), method)
+        short = config.with_changes(epochs=min(SCREENING_EPOCHS, config.epochs))
+        needed += [(short, SCREENING_RUNS), (config, len(REFERENCE_SEEDS))]
+    return needed
+
+
 def validate(
     name: str,
     dataset: Dataset,
-    recipe: Recipe,
     store: Store,
     device: torch.device,
     on_progress: OnProgress | None = None,
@@ -98,7 +109,6 @@ def validate(
     Args:
         name: The graph's name in the table.
         dataset: The graph.
-        recipe: Its settings.
         store: Where the runs are stored.
         device: Where to train.
         on_progress: As for `sweep`.
@@ -106,6 +116,7 @@ def validate(
     Returns:
         One row per method.
     """
+    recipe = _recipe(name)
     found = diagnose(
         dataset,
         recipe,
@@ -115,9 +126,7 @@ def validate(
         epochs=SCREENING_EPOCHS,
         on_progress=on_progress,
     )
-    configs = [recipe.config_for(method) for method in SCREENED]
-    if is_generated(name):
-        configs = [config.with_changes(epochs=REFERENCE_EPOCHS) for config in configs]
+    configs = [_full_config(name, recipe, method) for method in SCREENED]
     scores: dict[str, dict[int, float | None]] = {}
     for run in sweep(dataset, configs, REFERENCE_SEEDS, store, device, on_progress):
         score = None
@@ -154,7 +163,7 @@ def validate(
     ]
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
+def read_validation(path: Path) -> list[dict[str, str]]:
     """The rows of a table of validation.
 
     Raises:
@@ -170,10 +179,21 @@ def read_rows(path: Path) -> list[dict[str, str]]:
         ) from error
 
 
-def write_rows(path: Path, rows: Sequence[Row]) -> None:
+def write_validation(path: Path, rows: Sequence[Row]) -> None:
     """Put the rows of some graphs into a table; other graphs keep theirs."""
     new = {row["graph"] for row in rows}
-    old = read_rows(path) if path.exists() else []
+    old = read_validation(path) if path.exists() else []
     kept: list[Row] = [row for row in old if row["graph"] not in new]
     lines = sorted([*kept, *rows], key=lambda row: str(row["graph"]))
-    files.write_text(path, csv_text([dict(line) for line in lines]))
+    write_text(path, csv_text([dict(line) for line in lines]))
+
+
+def _recipe(name: str) -> Recipe:
+    return load_recipe("demo") if is_generated(name) else recipe_for(name)[1]
+
+
+def _full_config(name: str, recipe: Recipe, method: str) -> RunConfig:
+    config = recipe.config_for(method)
+    if is_generated(name):
+        return config.with_changes(epochs=REFERENCE_EPOCHS)
+    return config

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import files
+from tempergat.base import UserError, files
 from tempergat.base.csv_files import csv_text
-from tempergat.base.errors import UserError
 
 Configs = Mapping[str, Mapping[str, Any]]
 

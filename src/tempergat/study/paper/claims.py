@@ -18,8 +18,9 @@ class Cell:
     """Our runs of one method on one dataset beside the paper's.
 
     Attributes:
-        test: Welch's, ours minus the paper's; None with fewer than two runs.
-        p_holm: Its p, Holm-corrected over the dataset's methods.
+        test: Welch's test of our mean minus the paper's; None with fewer than two
+            runs.
+        p_holm: The p of that test, Holm-corrected over the dataset's methods.
     """
 
     paper: PaperCell
@@ -30,12 +31,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper's table and our runs say of a variant and its backbone.
+    """A variant against its backbone, in the paper's table and in our runs.
 
     Attributes:
         paper_difference: Variant minus backbone in the paper, in percent.
         ours: Our paired comparison, Holm-corrected over the dataset's variants.
-        outcome: Of the gain the paper's table shows; None where it shows none.
+        outcome: Whether the paper's gain holds in our runs; None where the paper's
+            table shows no gain.
     """
 
     dataset: str
@@ -52,10 +54,10 @@ class DatasetReproduction:
 
     Attributes:
         rules: Our result under each selection rule, best validation accuracy first.
-        cells: Ours beside the paper's, method by method.
+        cells: Our results beside the paper's, one per method.
         claims: One per variant with a backbone.
-        device: What the runs ran on.
-        versions: What they ran with.
+        device: The devices of the runs.
+        versions: The versions of the packages they were trained with.
     """
 
     rules: tuple[DatasetResult, ...]
@@ -73,7 +75,7 @@ class DatasetReproduction:
 def reproduce_dataset(
     runs: Sequence[Run], paper: Mapping[str, PaperCell]
 ) -> DatasetReproduction:
-    """Set the runs on one dataset beside the paper's cells.
+    """Compare the runs on one dataset with the paper's cells.
 
     Args:
         runs: Runs on one dataset, one configuration per method.

@@ -1,10 +1,10 @@
-"""The paper's published numbers, kept as facts in results/paper/results.csv."""
+"""The paper's published numbers, as results/paper/results.csv holds them."""
 
 import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.nn.methods import METHODS
 
 HOMOGENEOUS = ("cora", "citeseer", "pubmed", "ogbn-arxiv", "ogbn-products", "reddit")
@@ -37,7 +37,7 @@ def read_paper(results: Path) -> dict[str, dict[str, PaperCell]]:
         results: The project's folder of results.
 
     Raises:
-        UserError: The file is missing or not as it should be.
+        UserError: The file is missing or is not a table of results.
     """
     path = results / "paper" / "results.csv"
     try:

@@ -1,12 +1,10 @@
-"""The paper's average-rank figures, with the bar that says what they show."""
+"""Average ranks with their critical difference, and variants below their backbone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tempergat.base import figures as base_figures
-from tempergat.base import files as atomic
 from tempergat.stats import RankTable, average_ranks, welch
 from tempergat.study.engine import read_runs
 from tempergat.study.paper.numbers import (
@@ -15,37 +13,22 @@ from tempergat.study.paper.numbers import (
     HOMOGENEOUS,
     PAPER_METHODS,
     PaperCell,
-    read_paper,
 )
 from tempergat.study.report import figures as plots
-from tempergat.study.report import markdown_rows, p_value, percent, signed
 from tempergat.study.results import dataset_result
 
 _TABLES = {"homogeneous": HOMOGENEOUS, "heterogeneous": HETEROGENEOUS}
 
-_PAPER_SENTENCES = (
-    (
-        "Abstract",
-        "the proposed variants consistently improve the corresponding graph "
-        "attention backbones",
-    ),
-    (
-        "Introduction",
-        "stronger empirical performance than the corresponding GAT and "
-        "GATv2 backbones across the evaluated benchmarks",
-    ),
-)
-
 
 @dataclass(frozen=True)
 class BelowBackbone:
-    """A cell of the paper's tables where a variant's mean is under its backbone's.
+    """A cell of the paper's tables where a variant's mean is below its backbone's.
 
     Attributes:
         difference: Variant minus backbone, in percent.
-        in_standard_errors: The same over its standard error (runs taken as unpaired,
-            the paper giving means and standard deviations only).
-        p: Welch's, two-sided and uncorrected.
+        in_standard_errors: The difference over its standard error. Runs count as
+            unpaired, because the paper gives only means and standard deviations.
+        p: p of Welch's test, two-sided and uncorrected.
     """
 
     dataset: str
@@ -66,21 +49,10 @@ class RankFigure:
     paths: tuple[Path, Path]
 
 
-@dataclass(frozen=True)
-class RanksReport:
-    """What `reproduce_ranks` found and wrote."""
-
-    figures: tuple[RankFigure, ...]
-    below: tuple[BelowBackbone, ...]
-    compared: int
-    not_drawn: tuple[str, ...]
-    page: Path
-
-
 def below_backbone(
     paper: Mapping[str, Mapping[str, PaperCell]],
 ) -> list[BelowBackbone]:
-    """Every cell of the paper's where a variant stands below its backbone."""
+    """Every cell of the paper's tables where a variant is below its backbone."""
     found = []
     for dataset in (*HOMOGENEOUS, *HETEROGENEOUS):
         cells = paper.get(dataset, {})
@@ -101,14 +73,19 @@ def below_backbone(
     return found
 
 
-def reproduce_ranks(results: Path, docs: Path) -> RanksReport:
-    """Draw the average-rank figures and write docs/ranks.md.
+def rank_figures(
+    paper: Mapping[str, Mapping[str, PaperCell]], results: Path, docs: Path
+) -> tuple[list[RankFigure], list[str]]:
+    """Draw the average ranks of the paper's tables and of our runs.
 
     Args:
+        paper: The paper's cells by dataset and method.
         results: The project's folder of results.
-        docs: Where the page goes, its figures into `figures/` below it.
+        docs: The figures go into `figures/` below it.
+
+    Returns:
+        The figures, and why others could not be drawn.
     """
-    paper = read_paper(results)
     figures: list[RankFigure] = []
     not_drawn: list[str] = []
     for kind, datasets in _TABLES.items():
@@ -123,36 +100,7 @@ def reproduce_ranks(results: Path, docs: Path) -> RanksReport:
             not_drawn.append(f"Ours, {kind}: {reason}.")
         else:
             figures.append(_draw(f"ranks-ours-{kind}", f"Ours, {kind}", ours, docs))
-    below = tuple(below_backbone(paper))
-    compared = sum(
-        method in paper.get(dataset, {})
-        for dataset in (*HOMOGENEOUS, *HETEROGENEOUS)
-        for method in BACKBONE_OF
-    )
-    report = RanksReport(
-        tuple(figures), below, compared, tuple(not_drawn), docs / "ranks.md"
-    )
-    atomic.write_text(report.page, _page(report))
-    return report
-
-
-def ranks_json(report: RanksReport) -> dict[str, Any]:
-    """The report as plain JSON values."""
-    return {
-        "figures": [
-            {
-                "name": figure.name,
-                "title": figure.title,
-                **asdict(figure.table),
-                "paths": [str(path) for path in figure.paths],
-            }
-            for figure in report.figures
-        ],
-        "below_backbone": [asdict(cell) for cell in report.below],
-        "compared_cells": report.compared,
-        "not_drawn": list(report.not_drawn),
-        "page": str(report.page),
-    }
+    return figures, not_drawn
 
 
 def _moments(cell: PaperCell) -> tuple[float, float, int]:
@@ -194,82 +142,4 @@ def _draw(
         full_title,
         table,
         base_figures.save_figure(figure, docs / "figures" / name),
-    )
-
-
-def _page(report: RanksReport) -> str:
-    parts = [
-        "# Average ranks\n\n"
-        "Made by `tempergat reproduce ranks` from results/; edit that, not this page.\n"
-        "Rank 1 is best. Two methods whose average ranks are closer than the critical\n"
-        "difference (Nemenyi, 5 %) are not told apart by their ranks.\n"
-    ]
-    parts += [_figure_section(figure) for figure in report.figures]
-    if report.not_drawn:
-        parts.append(
-            "## Not drawn\n\n" + "".join(f"- {line}\n" for line in report.not_drawn)
-        )
-    parts.append(_below_section(report))
-    return "\n".join(parts)
-
-
-def _figure_section(figure: RankFigure) -> str:
-    table = figure.table
-    datasets = ", ".join(table.datasets)
-    best = next(iter(table.average))
-    apart = [
-        method
-        for method, rank in table.average.items()
-        if rank - table.average[best] > table.critical_difference
-    ]
-    verdict = (
-        f"Told apart from the best, {best}: {', '.join(apart)}."
-        if apart
-        else f"No method is told apart from the best, {best}."
-    )
-    rows = [
-        [
-            method,
-            f"{rank:.2f}",
-            *(f"{table.ranks[dataset][method]:g}" for dataset in table.datasets),
-        ]
-        for method, rank in table.average.items()
-    ]
-    return (
-        f"## {figure.title}\n\n"
-        f"![{figure.title}](figures/{figure.paths[0].name})\n\n"
-        f"Datasets: {datasets}. Friedman p {p_value(table.friedman_p)}; critical "
-        f"difference {table.critical_difference:.2f}. {verdict}\n\n"
-        + markdown_rows(["method", "average", *table.datasets], rows)
-    )
-
-
-def _below_section(report: RanksReport) -> str:
-    clear = sum(cell.p is not None and cell.p < 0.05 for cell in report.below)
-    sentences = "".join(
-        f"- {place}: “{sentence}”\n" for place, sentence in _PAPER_SENTENCES
-    )
-    rows = [
-        [
-            cell.dataset,
-            cell.method,
-            cell.backbone,
-            signed(cell.difference),
-            signed(cell.in_standard_errors, 1),
-            p_value(cell.p),
-        ]
-        for cell in report.below
-    ]
-    share = percent(100 * len(report.below) / report.compared, 0)
-    return (
-        "## Where a variant stands below its backbone in the paper's own tables\n\n"
-        f"The paper says:\n\n{sentences}\n"
-        f"Its tables have {report.compared} cells of a variant beside its backbone.\n"
-        f"In {len(report.below)} of them ({share} %) the variant's mean is the lower "
-        f"one; in {clear} of these\nthe two are told apart (Welch's test on the "
-        "printed means and\ndeviations, uncorrected p below 0.05).\n\n"
-        + markdown_rows(
-            ["dataset", "variant", "backbone", "difference", "standard errors", "p"],
-            rows,
-        )
     )

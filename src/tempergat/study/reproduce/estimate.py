@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data.catalog.entries import find_entry
 from tempergat.study.engine import Run
 from tempergat.study.reproduce.jobs import Batch, Job, Workspace

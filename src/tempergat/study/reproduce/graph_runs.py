@@ -5,24 +5,20 @@ from dataclasses import dataclass
 
 from tempergat.data import Dataset
 from tempergat.nn import METHODS
-from tempergat.study.diagnose.screening import SCREENED
-from tempergat.study.diagnose.validation import (
-    REFERENCE_EPOCHS,
-    REFERENCE_SEEDS,
-    SCREENING_EPOCHS,
-    SCREENING_RUNS,
+from tempergat.study.diagnose import (
     VALIDATION_CSV,
     generate,
     is_generated,
-    read_rows,
+    read_validation,
+    runs_needed,
     validate,
-    write_rows,
+    write_validation,
 )
 from tempergat.study.noise.plan import NoisePlan
 from tempergat.study.noise.rows import read_rows as read_noise_rows
 from tempergat.study.noise.runs import run_noise
 from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
-from tempergat.training import Recipe, RunConfig, load_recipe, recipe_for
+from tempergat.training import recipe_for
 
 
 @dataclass(frozen=True)
@@ -74,18 +70,14 @@ class ValidationRuns(Job):
     def stock(self, workspace: Workspace) -> Stock:
         """What is there, and what is missing."""
         missing = self._missing(workspace)
-        per_graph = len(SCREENED) * (SCREENING_RUNS + len(REFERENCE_SEEDS))
-        batches: list[Batch] = []
-        if missing:
-            for method in SCREENED:
-                full = _reference_config(missing[0], method)
-                short = full.with_changes(epochs=min(SCREENING_EPOCHS, full.epochs))
-                batches.append(Batch(short, SCREENING_RUNS * len(missing)))
-                batches.append(Batch(full, len(REFERENCE_SEEDS) * len(missing)))
+        # Graphs of one job have the same settings.
+        per_graph = runs_needed(self.graphs[0])
+        runs = sum(count for _, count in per_graph)
+        batches = (Batch(config, count * len(missing)) for config, count in per_graph)
         return Stock(
-            per_graph * len(self.graphs),
-            per_graph * (len(self.graphs) - len(missing)),
-            tuple(batches),
+            runs * len(self.graphs),
+            runs * (len(self.graphs) - len(missing)),
+            tuple(batches) if missing else (),
         )
 
     def run(self, workspace: Workspace) -> str:
@@ -97,12 +89,11 @@ class ValidationRuns(Job):
                 rows = validate(
                     name,
                     _graph(name, workspace),
-                    _recipe(name),
                     store,
                     workspace.device,
                     workspace.watch(name),
                 )
-                write_rows(path, rows)
+                write_validation(path, rows)
         return f"wrote {len(missing)} graphs to {path}"
 
     def example_graph(self, workspace: Workspace) -> Dataset:
@@ -111,20 +102,11 @@ class ValidationRuns(Job):
 
     def _missing(self, workspace: Workspace) -> list[str]:
         path = workspace.results / self.file
-        done = {row["graph"] for row in read_rows(path)} if path.exists() else set()
+        done = (
+            {row["graph"] for row in read_validation(path)} if path.exists() else set()
+        )
         return [name for name in self.graphs if name not in done]
 
 
 def _graph(name: str, workspace: Workspace) -> Dataset:
     return generate(name) if is_generated(name) else workspace.load(name)
-
-
-def _recipe(name: str) -> Recipe:
-    return load_recipe("demo") if is_generated(name) else recipe_for(name)[1]
-
-
-def _reference_config(name: str, method: str) -> RunConfig:
-    config = _recipe(name).config_for(method)
-    if is_generated(name):
-        return config.with_changes(epochs=REFERENCE_EPOCHS)
-    return config

@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tempergat.study.engine import Run, config_hash, sweep, write_runs
-from tempergat.study.paper.numbers import PAPER_METHODS, PLAIN_METHODS
+from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
 from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
-from tempergat.study.tuning.calibrate import grid_configs
-from tempergat.study.tuning.plans import CalibrationPlan, SearchPlan
-from tempergat.study.tuning.search import Trial, read_trials, search, write_tuned
+from tempergat.study.tuning import (
+    CalibrationPlan,
+    SearchPlan,
+    Trial,
+    grid_configs,
+    read_trials,
+    search,
+    write_tuned,
+)
 from tempergat.training import (
     NUMERICS,
     Recipe,

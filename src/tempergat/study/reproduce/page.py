@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.study.reproduce.jobs import Job, Workspace
 
 

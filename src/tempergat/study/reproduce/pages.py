@@ -4,19 +4,20 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tempergat.study.diagnose.page import reproduce_diagnose
-from tempergat.study.diagnose.validation import (
+from tempergat.study.diagnose import (
     VALIDATION_CSV,
     VALIDATION_DATASETS,
     generated_graphs,
+    reproduce_diagnose,
 )
 from tempergat.study.noise.analysis import as_json as noise_json
 from tempergat.study.noise.page import write_page
 from tempergat.study.noise.plan import load_plan
-from tempergat.study.paper.numbers import HOMOGENEOUS
-from tempergat.study.paper.ranks import ranks_json, reproduce_ranks
-from tempergat.study.paper.reproduction import (
+from tempergat.study.paper import (
+    HOMOGENEOUS,
+    ranks_json,
     reproduce_homogeneous,
+    reproduce_ranks,
     reproduction_json,
 )
 from tempergat.study.report import as_json as result_json
@@ -29,16 +30,16 @@ from tempergat.study.reproduce.method_runs import (
     tuned_recipes,
 )
 from tempergat.study.reproduce.page import Page, Written
-from tempergat.study.tuning.calibrate import calibration_json
-from tempergat.study.tuning.calibration_page import (
+from tempergat.study.tuning import (
     CALIBRATION_CSV,
-    reproduce_calibration,
-)
-from tempergat.study.tuning.plans import load_calibration, load_search, search_names
-from tempergat.study.tuning.tuned_page import (
     TRIALS_FOLDER,
     TUNED_CSV,
+    calibration_json,
+    load_calibration,
+    load_search,
+    reproduce_calibration,
     reproduce_tuned,
+    search_names,
 )
 from tempergat.training import load_recipe
 

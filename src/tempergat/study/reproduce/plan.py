@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data.catalog.entries import find_entry
 from tempergat.data.fetch.locate import data_root, where_at_hand
 from tempergat.study.reproduce.estimate import Speeds, memory_bytes

@@ -1,13 +1,13 @@
-"""docs/calibration.md, made from results/: every cell tried on the baselines."""
+"""docs/calibration.md: every cell of the grid that was tried on the baselines."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from tempergat.base import files as atomic
+from tempergat.base import write_text
 from tempergat.study.engine import read_runs
-from tempergat.study.paper.numbers import PLAIN_METHODS, PaperCell, read_paper
-from tempergat.study.report import Table, markdown_rows, mean_and_std, signed
-from tempergat.study.tuning.calibrate import Cell, DatasetCalibration, judge
+from tempergat.study.paper import PLAIN_METHODS, PaperCell, read_paper
+from tempergat.study.report import Table, filled, markdown_rows, mean_and_std, signed
+from tempergat.study.tuning.calibration import Cell, DatasetCalibration, judge
 from tempergat.study.tuning.plans import CalibrationPlan, load_calibration
 
 CALIBRATION_CSV = "calibration.csv"
@@ -43,7 +43,7 @@ def reproduce_calibration(
         table = calibration_table(calibration, paper[calibration.dataset])
         rows = markdown_rows(table.columns, table.rows)
         text.append(f"## {calibration.dataset}\n\n{rows}\n{table.notes[0]}\n")
-    atomic.write_text(page, "\n".join(text))
+    write_text(page, filled("\n".join(text)))
     return found, page
 
 
@@ -71,7 +71,10 @@ def calibration_table(
             "",
         ),
         tuple(rows),
-        (f"The chosen cell's means lie {distances} standard errors from the paper's.",),
+        (
+            f"The chosen cell's means differ from the paper's by {distances} "
+            "standard errors.",
+        ),
     )
 
 
@@ -93,18 +96,18 @@ def _row(cell: Cell, mark: str) -> tuple[str, ...]:
 def _introduction(plan: CalibrationPlan, devices: Sequence[str]) -> str:
     seeds = plan.run_seeds
     return (
-        "# What the paper leaves unstated, found on its baselines\n\n"
-        "Made by `tempergat reproduce calibration` from results/calibration.csv; edit "
-        "that, not this\npage. The paper does not state how features are normalised, "
-        "the weight decay of the attention\nmethods, or dropout on attention. These "
-        "were tried on gcn, gat and gatv2 alone, with seeds\n"
+        "# Settings that the paper does not state, found on its baselines\n\n"
+        "This page is made by `tempergat reproduce calibration` from "
+        "results/calibration.csv; do not edit it by hand. The paper does not state how "
+        "features are normalised, the weight decay of the attention methods, or the "
+        "dropout on attention. These were tried on gcn, gat and gatv2 only, with seeds "
         f"{seeds.start} to {seeds.stop - 1}, none of which is reported elsewhere, on "
-        f"{', '.join(devices)}. The grid and\nthe criterion were fixed beforehand in "
+        f"{', '.join(devices)}. The grid and the criterion were fixed beforehand in "
         "src/tempergat/searches/calibration.yaml.\n\n"
-        "The criterion looks at test accuracy. Its purpose is to find the settings "
-        "the paper used, not\na good model: the misfit is the sum over the three "
-        "baselines of the squared difference of our\nmean from the paper's, each in "
-        "standard errors of that difference, and the least misfit is\ntaken. No "
-        "variant was looked at, so nothing here favours one. A misfit far above 3 "
-        "says that no\ncell matches the paper's baselines within noise.\n"
+        "The criterion uses test accuracy. Its purpose is to find the settings that "
+        "the paper used, not a good model. The misfit is the sum over the three "
+        "baselines of the squared difference of our mean from the paper's, each in "
+        "standard errors of that difference, and the cell with the least misfit is "
+        "chosen. No variant took part, so nothing here favours one. A misfit far above "
+        "3 says that no cell matches the paper's baselines within noise.\n"
     )

@@ -1,22 +1,21 @@
-"""docs/tuned.md, made from results/: the searched settings and their test scores."""
+"""docs/tuned.md: the searched settings and their test scores."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tempergat.base import files as atomic
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, write_text
 from tempergat.study.engine import Run, read_runs
-from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PLAIN_METHODS
-from tempergat.study.report import as_markdown, markdown_rows, result_table
+from tempergat.study.paper import BACKBONE_OF, PAPER_METHODS, PLAIN_METHODS
+from tempergat.study.report import as_markdown, filled, markdown_rows, result_table
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.study.tuning.plans import (
     SearchPlan,
     load_search,
     search_names,
 )
-from tempergat.study.tuning.search import read_trials
+from tempergat.study.tuning.searching import read_trials
 
 TUNED_CSV = "tuned.csv"
 TRIALS_FOLDER = "tuning"
@@ -24,14 +23,14 @@ TRIALS_FOLDER = "tuning"
 
 @dataclass(frozen=True)
 class TunedResult:
-    """What came of a search on one dataset.
+    """The result of a search on one dataset.
 
     Attributes:
         plan: The search.
         trials: The best trial of each backbone, as a line of its table.
         result: Test scores of all methods with the settings found.
-        collapsed: Runs by method that end with less than half of the training nodes
-            right.
+        collapsed: How many runs of each method end with less than half of the
+            training nodes classified correctly.
     """
 
     plan: SearchPlan
@@ -41,15 +40,15 @@ class TunedResult:
 
     @property
     def verdict(self) -> str:
-        """The best method beside what was expected, in a sentence."""
+        """The best method and the score that was expected, in a sentence."""
         best = max(self.result.results, key=lambda r: r.summary.mean or 0.0)
         mean = best.summary.mean or 0.0
         sentence = f"Best mean: {best.method}, {mean:.2f}"
         if self.plan.expected is None:
             return f"{sentence}."
         short = self.plan.expected - mean
-        told = f"{short:.2f} short of it" if short > 0 else "reached"
-        return f"{sentence}; about {self.plan.expected:g} was expected: {told}."
+        outcome = f"{short:.2f} below that" if short > 0 else "reached"
+        return f"{sentence}; about {self.plan.expected:g} was expected: {outcome}."
 
     @property
     def warning(self) -> str:
@@ -58,11 +57,11 @@ class TunedResult:
             return ""
         counts = ", ".join(f"{m} {n}" for m, n in self.collapsed.items())
         return (
-            "\nRuns that end with less than half of the training nodes right: "
-            f"{counts}. These are not fits that\ngeneralise badly but collapses: with "
-            "the backbone's settings the loss stays near that of guessing\nand decay "
-            "takes the weights away. What a search of the variant's own would find is "
-            "another question.\n"
+            "\nRuns that end with less than half of the training nodes classified "
+            f"correctly: {counts}. These runs do not overfit; they collapse. With the "
+            "backbone's settings the loss stays near that of guessing, and weight "
+            "decay drives the weights to zero. The variants were not tuned "
+            "separately.\n"
         )
 
 
@@ -88,13 +87,13 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
             found.append(_tuned(load_search(name), of_one, read_trials(table)))
     if not found:
         raise UserError(
-            f"{results / TUNED_CSV} has no run on {', '.join(search_names())}; export "
-            "runs of `tempergat compare --recipe tuned/...`"
+            f"{results / TUNED_CSV} has no run on {', '.join(search_names())}; train "
+            "some with `tempergat reproduce tuned --run`"
         )
     page = docs / "tuned.md"
     devices = ", ".join(sorted({run.device for run in runs}))
     text = [_introduction(devices), *(_section(one) for one in found)]
-    atomic.write_text(page, "\n".join(text))
+    write_text(page, filled("\n".join(text)))
     return tuple(found), page
 
 
@@ -115,7 +114,7 @@ def _tuned(
             )
         best[backbone] = max(scored, key=lambda line: float(line["val_mean"]))
         _refuse_other_settings(plan, best[backbone], runs)
-    # One metric throughout: these searches are on accuracy.
+    # All searched datasets are scored by accuracy.
     result = dataset_result(runs, PAPER_METHODS, BACKBONE_OF)
     collapsed = Counter(
         run.method
@@ -144,13 +143,13 @@ def _refuse_other_settings(
 def _introduction(devices: str) -> str:
     return (
         "# Tuned recipes\n\n"
-        "Made by `tempergat reproduce tuned` from results/tuning/ and "
-        "results/tuned.csv; edit those, not\nthis page. Settings were searched for "
-        "each backbone by mean validation accuracy (Optuna's TPE\nwith a fixed "
-        "seed), with search space, budget and seeds fixed beforehand in\n"
-        "src/tempergat/searches/; the variants of a backbone take its settings "
-        "unchanged. The seeds of\nthe search are none of those reported. Test scores "
-        "were computed once, afterwards, over seeds\nfrom 0 on, on "
+        "This page is made by `tempergat reproduce tuned` from results/tuning/ and "
+        "results/tuned.csv; do not edit it by hand. Settings were searched for each "
+        "backbone by mean validation accuracy (Optuna's TPE with a fixed seed). The "
+        "search space, the number of trials and the seeds were fixed beforehand in "
+        "src/tempergat/searches/. The variants of a backbone use its settings "
+        "unchanged. The search used other seeds than those reported. Test scores were "
+        "computed once, afterwards, over seeds from 0 on, on "
         f"{devices}.\n"
     )
 

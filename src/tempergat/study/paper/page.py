@@ -1,18 +1,18 @@
-"""docs/reproduction.md, made from results/: the paper's first table, claim by claim."""
+"""docs/reproduction.md: our runs beside the paper's first table, claim by claim."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import files as atomic
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, write_text
 from tempergat.stats import ALPHA
 from tempergat.study.engine import read_runs
 from tempergat.study.paper.claims import Claim, DatasetReproduction, reproduce_dataset
 from tempergat.study.paper.numbers import HOMOGENEOUS, read_paper
 from tempergat.study.report import (
     as_json,
+    filled,
     markdown_rows,
     mean_and_std,
     p_value,
@@ -27,9 +27,9 @@ class Reproduction:
     """What `reproduce_homogeneous` found and wrote.
 
     Attributes:
-        datasets: Those of the paper's first table that were run.
-        not_run: The others.
-        page: Where it was written.
+        datasets: The datasets of the paper's first table that have runs.
+        not_run: The datasets without runs.
+        page: The page.
     """
 
     datasets: tuple[DatasetReproduction, ...]
@@ -66,7 +66,8 @@ def reproduce_homogeneous(results: Path, docs: Path) -> Reproduction:
     )
     if not found:
         raise UserError(
-            f"{source} has no run on {', '.join(HOMOGENEOUS)}; export runs on one"
+            f"{source} has no run on {', '.join(HOMOGENEOUS)}; train some with "
+            "`tempergat reproduce homogeneous --run`"
         )
     for dataset in found:
         stem = docs / "figures" / f"scores-{dataset.result.dataset}"
@@ -76,7 +77,7 @@ def reproduce_homogeneous(results: Path, docs: Path) -> Reproduction:
         tuple(dataset for dataset, of_one in by_dataset.items() if not of_one),
         docs / "reproduction.md",
     )
-    atomic.write_text(report.page, _page(report))
+    write_text(report.page, _page(report))
     return report
 
 
@@ -123,22 +124,22 @@ def reproduction_json(report: Reproduction) -> dict[str, Any]:
 def _page(report: Reproduction) -> str:
     parts = [
         "# The paper's first table, run again\n\n"
-        "Made by `tempergat reproduce homogeneous` from results/; edit that, not this "
-        "page.\nScores are test scores in percent at the first epoch of best "
-        "validation accuracy, mean ±\nstandard deviation over runs with seeds fixed "
-        "beforehand. Settings are those of\nsrc/tempergat/recipes/paper/, where each "
-        "value the paper leaves unstated is marked; those\nwere chosen on the "
-        "baselines alone.\n",
+        "This page is made by `tempergat reproduce homogeneous` from results/; do not "
+        "edit it by hand. Scores are test scores in percent at the first epoch of best "
+        "validation accuracy: mean ± standard deviation over runs whose seeds were "
+        "fixed beforehand. The settings are those of src/tempergat/recipes/paper/. "
+        "Values that the paper does not state are marked there; they were chosen on "
+        "the baselines only.\n",
         _summary(report),
         _what_does_not_hold(report),
         *(_dataset_section(dataset) for dataset in report.datasets),
     ]
     if report.not_run:
         parts.append(
-            "## Not run here\n\n"
-            f"{', '.join(report.not_run)}: no runs in results/homogeneous.csv yet.\n"
+            "## Not run yet\n\n"
+            f"{', '.join(report.not_run)}: no runs in results/homogeneous.csv.\n"
         )
-    return "\n".join(parts)
+    return filled("\n".join(parts))
 
 
 def _summary(report: Reproduction) -> str:
@@ -175,11 +176,11 @@ def _summary(report: Reproduction) -> str:
             ],
             rows,
         )
-        + "\nA cell agrees when Welch's test does not tell our mean from the paper's "
-        "(Holm-corrected\nover the dataset's methods, 5 %). A gain is a variant whose "
-        "mean is above its backbone's\nin the paper; it holds when our paired seeds "
-        "show it too (paired t-test, Holm-corrected\nover the dataset's variants, "
-        "5 %).\n"
+        + "\nA cell agrees when Welch's test shows no difference between our mean and "
+        "the paper's (5 %, Holm-corrected over the dataset's methods). A gain is a "
+        "variant whose mean is above its backbone's in the paper. It holds when our "
+        "paired seeds show it too (paired t-test, 5 %, Holm-corrected over the "
+        "dataset's variants).\n"
     )
 
 
@@ -192,8 +193,11 @@ def _what_does_not_hold(report: Reproduction) -> str:
             f"{signed(claim.paper_difference)}, ours {ours}"
         )
         if claim.outcome in ("within noise", "reversed", "too few runs"):
-            told = {"reversed": "worse, not better"}.get(claim.outcome, claim.outcome)
-            lines.append(f"{beginning}: {told} (p {p_value(claim.ours.t_p_holm)}).\n")
+            is_reversed = claim.outcome == "reversed"
+            outcome = "worse, not better" if is_reversed else claim.outcome
+            lines.append(
+                f"{beginning}: {outcome} (p {p_value(claim.ours.t_p_holm)}).\n"
+            )
         elif claim.outcome is None and claim.ours.verdict == "better":
             lines.append(
                 f"{beginning}: better here, where the paper shows no gain "
@@ -208,7 +212,7 @@ def _what_does_not_hold(report: Reproduction) -> str:
             if cell.test is not None and cell.p_holm is not None and cell.p_holm < ALPHA
         ]
     body = "".join(lines) or "Nothing: every gain holds and every cell agrees.\n"
-    return f"## What does not come out as in the paper\n\n{body}"
+    return f"## What differs from the paper\n\n{body}"
 
 
 def _dataset_section(dataset: DatasetReproduction) -> str:
@@ -223,8 +227,8 @@ def _dataset_section(dataset: DatasetReproduction) -> str:
     return "\n".join(
         [
             f"## {result.dataset}\n\n"
-            f"Ran on {dataset.device} with {dataset.versions}; {time_s:.0f} s of "
-            "computing in all.\n",
+            f"Trained on {dataset.device} with {dataset.versions}; {time_s:.0f} s of "
+            "computing in total.\n",
             f"![Scores on {result.dataset}](figures/scores-{result.dataset}.svg)\n",
             "### Beside the paper\n\n" + _cells_table(dataset) + "".join(notes),
             "### Variants against their backbones\n\n" + _claims_table(dataset.claims),
@@ -238,7 +242,7 @@ def _cells_table(dataset: DatasetReproduction) -> str:
     rows = []
     for cell in dataset.cells:
         summary = cell.ours.summary
-        told_apart = cell.p_holm is not None and cell.p_holm < ALPHA
+        differs = cell.p_holm is not None and cell.p_holm < ALPHA
         rows.append(
             [
                 cell.paper.method,
@@ -247,7 +251,7 @@ def _cells_table(dataset: DatasetReproduction) -> str:
                 f"{summary.runs}",
                 signed(None if cell.test is None else cell.test.difference),
                 signed(None if cell.test is None else cell.test.in_standard_errors, 1),
-                "-" if cell.p_holm is None else "no" if told_apart else "yes",
+                "-" if cell.p_holm is None else "no" if differs else "yes",
             ]
         )
     columns = ["method", "paper", "ours", "runs", "difference", "standard errors"]
@@ -320,6 +324,6 @@ def _learned_table(dataset: DatasetReproduction) -> str:
     ]
     columns = ["temperatures, selected epoch", "last epoch"]
     columns += ["mean gates, selected epoch", "last epoch"]
-    return "Means over runs, layer by layer.\n\n" + markdown_rows(
+    return "Means over runs, one value per layer.\n\n" + markdown_rows(
         ["method", *columns], rows
     )

@@ -1,8 +1,8 @@
-"""Finding what the paper leaves unstated, on its baselines alone.
+"""A search for settings that the paper does not state, on its baselines only.
 
-Every cell of a grid is trained with the three baselines, and the cell whose mean test
-accuracies lie nearest the paper's is taken. That looks at test scores because its aim
-is to find the paper's settings, not a good model; no variant is ever looked at.
+The three baselines are trained in every cell of a grid of settings, and the cell whose
+mean test accuracies are nearest to the paper's is chosen. This uses test scores because
+its aim is to find the paper's settings, not a good model. No variant takes part.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES
 from tempergat.stats import Summary, summarise, welch
 from tempergat.study.engine import OnProgress, Run, Store, config_hash, sweep
-from tempergat.study.paper.numbers import PLAIN_METHODS, PaperCell
+from tempergat.study.paper import PLAIN_METHODS, PaperCell
 from tempergat.study.tuning.plans import (
     CalibrationPlan,
     Grid,
@@ -27,12 +27,12 @@ from tempergat.training import RunConfig, load_recipe
 
 @dataclass(frozen=True)
 class Cell:
-    """One combination of settings, and what the baselines made of it.
+    """One combination of settings, and the baselines' scores with it.
 
     Attributes:
         settings: The values tried.
         baselines: Test scores in percent, by baseline.
-        distances: How far each mean lies from the paper's, in standard errors of the
+        distances: Distance of each mean from the paper's, in standard errors of the
             difference; None where a run failed.
     """
 
@@ -58,7 +58,7 @@ class DatasetCalibration:
 
     @property
     def chosen(self) -> Cell:
-        """The cell of least misfit, the first of equal ones."""
+        """The cell with the least misfit; the first one of several equal ones."""
         return min(self.cells, key=lambda cell: cell.misfit)
 
 
@@ -70,13 +70,13 @@ def calibrate(
     device: torch.device,
     on_progress: OnProgress | None = None,
 ) -> DatasetCalibration:
-    """Train the baselines in every cell and judge the cells.
+    """Train the baselines in every cell and compare the cells with the paper.
 
     Args:
         dataset: One of the plan's.
-        plan: What is tried.
+        plan: The settings to try.
         paper: The paper's cells of the dataset by method.
-        store: Where runs are kept; those in it are not trained again.
+        store: Where runs are stored; runs in it are not trained again.
         device: Where to train.
         on_progress: As for `sweep`.
 
@@ -94,12 +94,12 @@ def judge(
     plan: CalibrationPlan,
     paper: Mapping[str, PaperCell],
 ) -> DatasetCalibration:
-    """Set finished runs beside the paper's baselines, cell by cell.
+    """Compare finished runs with the paper's baselines, cell by cell.
 
     Args:
         dataset: Name of the dataset.
-        runs: Its runs; others among them are passed over.
-        plan: What was tried.
+        runs: Its runs; runs on other datasets are ignored.
+        plan: The settings that were tried.
         paper: The paper's cells of the dataset by method.
 
     Raises:
@@ -143,14 +143,14 @@ def grid_configs(plan: CalibrationPlan, dataset: str) -> list[RunConfig]:
 
 
 def grid_of(plan: CalibrationPlan, dataset: str) -> Grid:
-    """What is tried on one dataset.
+    """The grid of settings for one dataset.
 
     Raises:
-        UserError: Nothing is.
+        UserError: The plan has no grid for it.
     """
     if dataset not in plan.datasets:
         raise UserError(
-            f"there is nothing to calibrate on {dataset}; choose from "
+            f"there is no calibration of {dataset}; choose from "
             f"{', '.join(plan.datasets)}"
         )
     return plan.datasets[dataset]

@@ -1,8 +1,9 @@
-"""The search for good settings, for each backbone, on validation accuracy.
+"""A search for good settings of each backbone by validation accuracy.
 
-A trial trains the search seeds through the store. The sampler's seed is fixed, so the
-same search asks for the same trials in the same order, and what the store holds is not
-trained again: a stopped search goes on where it was. Test scores take no part in it.
+Each trial trains the seeds of the search through the store. The sampler has a fixed
+seed, so the same search proposes the same trials in the same order. Runs that are in
+the store are not trained again: a stopped search continues when it is run again. Test
+scores are not used.
 """
 
 import csv
@@ -14,25 +15,24 @@ from typing import Any
 import torch
 import yaml
 
-from tempergat.base import files as atomic
+from tempergat.base import UserError, file_stem, write_text
 from tempergat.base.csv_files import csv_text
-from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, BackboneName
 from tempergat.stats import Summary, summarise
 from tempergat.study.engine import OnProgress, Run, Store, sweep
-from tempergat.study.paper.numbers import PLAIN_METHODS
+from tempergat.study.paper import PLAIN_METHODS
 from tempergat.study.tuning.plans import SearchPlan, Setting
 from tempergat.training import AttentionBlock, GcnBlock, Recipe, RunConfig, load_recipe
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One proposal for one backbone, and what came of it.
+    """Settings that were tried for one backbone, and their scores.
 
     Attributes:
-        backbone: Whose settings they are.
-        number: Its place in the backbone's search, from 0.
+        backbone: The backbone that was trained.
+        number: Number of the trial in the backbone's search, from 0.
         settings: The values tried.
         validation: Validation scores in percent at the selected epochs.
     """
@@ -44,7 +44,7 @@ class Trial:
 
     @property
     def score(self) -> float | None:
-        """Mean validation score; None where a run failed, which rules it out."""
+        """Mean validation score; None where a run failed, so it is not chosen."""
         return None if self.validation.failed else self.validation.mean
 
 
@@ -64,9 +64,9 @@ def search(
 
     Args:
         dataset: The graph.
-        plan: What may be tried, how often and with which seeds.
+        plan: The values to try, the number of trials and the seeds.
         backbone: The method that is trained.
-        store: Where runs are kept; those in it are not trained again.
+        store: Where runs are stored; runs in it are not trained again.
         device: Where to train.
         on_trial: Called with each trial as it ends.
         on_progress: As for `sweep`, within a trial.
@@ -88,7 +88,7 @@ def search(
     for number in range(plan.trials):
         asked = study.ask()
         settings = {
-            # By place, so that the sampler knows which values are neighbours.
+            # By index, so that the sampler knows which values are neighbours.
             name: choices[asked.suggest_int(name, 0, len(choices) - 1)]
             for name, choices in values.items()
         }
@@ -109,7 +109,7 @@ def best_trial(trials: Sequence[Trial]) -> Trial:
     """The trial of best mean validation score, the first of equal ones.
 
     Raises:
-        UserError: In every trial some run failed.
+        UserError: A run failed in every trial.
     """
     scored = [trial for trial in trials if trial.score is not None]
     if not scored:
@@ -198,11 +198,11 @@ def write_tuned(
     Raises:
         UserError: A backbone has no usable trial, or a file cannot be written.
     """
-    stem = atomic.file_stem(name)
+    stem = file_stem(name)
     recipe, table = recipes / f"{stem}.yaml", tables / f"{stem}_trials.csv"
     text = tuned_recipe(plan, trials)
-    atomic.write_text(table, trials_csv(name, trials))
-    atomic.write_text(recipe, text)
+    write_text(table, trials_csv(name, trials))
+    write_text(recipe, text)
     return recipe, table
 
 
@@ -222,7 +222,7 @@ def read_trials(path: Path) -> list[dict[str, str]]:
 
 
 def require_optuna() -> Any:
-    """The module that proposes settings.
+    """The module optuna, which proposes settings.
 
     Raises:
         UserError: It is not installed.
@@ -247,11 +247,11 @@ def _validation(runs: Sequence[Run], config: RunConfig) -> Summary:
 
 
 def _block(name: str, base: Recipe, plan: SearchPlan, trial: Trial) -> str:
-    """A block of the recipe: the base's settings with the trial's in their place."""
+    """A block of the recipe: the base recipe's settings with those of the trial."""
     config = base.config_for(trial.backbone).with_changes(**trial.settings)
     has_attention = BACKBONES[trial.backbone].has_attention
     fields = (AttentionBlock if has_attention else GcnBlock).model_fields
-    # One of the two ways to state the width is enough, and sampling is not searched.
+    # A recipe states the width in one of two ways; sampling is not searched.
     settings = {
         key: value
         for key, value in config.model_dump(mode="json").items()
