@@ -122,6 +122,17 @@ def test_weighted_l1_logit_of_the_theory_is_a_gatv2_layer():
     assert torch.allclose(alpha.squeeze(-1), expected, rtol=1e-12, atol=1e-14)
 
 
+class Constant(torch.nn.Module):
+    """A map that gives the same values whatever its input."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        super().__init__()
+        self.values = values
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.values
+
+
 def test_oracle_gate_on_the_projected_channels_gives_the_oracle_gated_logit():
     weights = torch.rand(4, dtype=torch.double) + 0.1
     observed = (torch.rand(8, 4) < 0.6).double()
@@ -132,8 +143,7 @@ def test_oracle_gate_on_the_projected_channels_gives_the_oracle_gated_logit():
         conv.theta.fill_(0.4)
     # The oracle knows the mask, which no function of h does: put it in its place.
     gate = torch.cat([observed, observed], dim=-1)
-    logit = torch.logit(gate)
-    conv._first_logits = lambda x_src, x_dst: (logit, logit)
+    conv.lin_gate = Constant(torch.logit(gate))
     _, (_, alpha) = conv(h, edge_index, return_attention_weights=True)
     expected = l1_attention(h * observed, edge_index, weights, conv.temperature)
     assert torch.allclose(alpha.squeeze(-1), expected, rtol=1e-12, atol=1e-14)

@@ -1,7 +1,9 @@
 """The penalty is the sum over layers of the mean gate, whatever runs the layers."""
 
 import copy
+import gc
 import pickle
+import weakref
 
 import pytest
 import torch
@@ -121,11 +123,97 @@ def test_forgotten_penalties_do_not_pile_up():
     conv = TemperGATConv(5, 5)
     for _ in range(400):
         conv(X, EDGES)
-    assert len(conv.gate_means._calls) <= 256
+    assert len(conv.gate_means) <= 256
     conv.eval()
     for _ in range(30):
         conv(X, EDGES)
-    assert len(conv.gate_means._calls) <= 4
+    assert len(conv.gate_means) <= 4
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("gate", ["post", "first"])
+@pytest.mark.parametrize("layer", [TemperGATConv, TemperGATv2Conv])
+def test_passes_without_a_penalty_do_not_keep_their_activations(layer, gate, training):
+    conv = layer(5, 5, gate=gate, dropout=0.5).train(training)
+    inputs = []
+    for _ in range(300):
+        # Autograd saves the input of the linear maps, as long as it keeps the graph.
+        x = X.clone().requires_grad_()
+        conv(x, EDGES)
+        inputs.append(weakref.ref(x))
+    del x
+    gc.collect()
+    assert sum(reference() is not None for reference in inputs) <= 4
+
+
+def test_every_pass_counts_whose_output_is_in_use():
+    conv = TemperGATConv(5, 5)
+    expected, loss = 0.0, 0.0
+    for scale in range(1, 21):
+        loss = loss + conv(scale * X, EDGES).sum()
+        expected = expected + conv.gate_values(scale * X).mean() / 20
+    assert len(conv.gate_means) == 20
+    penalty = gate_penalty(conv)
+    assert torch.allclose(penalty, expected)
+    (0.0 * loss + penalty).backward()
+    found = conv.lin_gate.weight.grad.clone()
+    conv.zero_grad()
+    expected.backward()
+    assert torch.allclose(found, conv.lin_gate.weight.grad, atol=1e-6)
+
+
+def test_a_layer_in_a_long_loop_counts_with_its_average():
+    conv = TemperGATConv(5, 5)
+    hidden, gates = X, []
+    for _ in range(12):
+        gates.append(conv.gate_values(hidden).mean())
+        hidden = conv(hidden, EDGES)
+    assert torch.allclose(gate_penalty(conv), torch.stack(gates).mean())
+
+
+def test_of_passes_whose_output_was_dropped_the_last_four_count():
+    conv = TemperGATConv(5, 5)
+    for scale in range(1, 11):
+        conv(scale * X, EDGES)
+    expected = [conv.gate_values(scale * X).mean() for scale in range(7, 11)]
+    assert torch.allclose(gate_penalty(conv), torch.stack(expected).mean())
+
+
+class OneNode(torch.autograd.Function):
+    """Gated features and the gate's sum from one autograd node, as a kernel does it."""
+
+    @staticmethod
+    def forward(ctx, logit, x):
+        ctx.save_for_backward(logit, x)
+        gate = torch.sigmoid(logit)
+        return x * gate, gate.sum()
+
+    @staticmethod
+    def backward(ctx, dout, dtotal):
+        logit, x = ctx.saved_tensors
+        gate = torch.sigmoid(logit)
+        return (dout * x + dtotal) * gate * (1 - gate), dout * gate
+
+
+@pytest.mark.parametrize("gate", ["post", "first"])
+def test_nothing_leaks_where_one_kernel_gives_output_and_sum(gate, monkeypatch):
+    conv = TemperGATConv(5, 5, gate=gate)
+    conv(X, EDGES)
+    expected = gate_penalty(conv)
+    monkeypatch.setattr(
+        "tempergat.nn.gate.sigmoid_gate",
+        lambda logit, x, with_total: OneNode.apply(logit, x),
+    )
+    x = X.clone().requires_grad_()
+    freed = weakref.ref(x)
+    out = conv(x, EDGES)
+    penalty = gate_penalty(conv)
+    assert torch.allclose(penalty, expected)
+    (out.sum() + penalty).backward()
+    assert conv.lin_gate.weight.grad is not None
+    del x, out, penalty
+    gc.collect()
+    assert freed() is None
 
 
 def test_calls_in_evaluation_count_with_their_average_when_there_are_no_others():
@@ -232,6 +320,38 @@ def test_inside_vmap_of_grad_each_model_has_its_own_penalty(method):
         for name, parameter in model.named_parameters():
             expected = parameter.grad
             assert torch.allclose(gradients[name][i], expected, atol=1e-6), name
+
+
+def test_transforms_without_a_penalty_do_not_pile_up():
+    conv = TemperGATConv(5, 5)
+    values = {name: p.detach() for name, p in conv.named_parameters()}
+
+    def loss(values):
+        for _ in range(6):
+            out = functional_call(conv, values, (X, EDGES))
+        return out.sum()
+
+    for _ in range(5):
+        grad(loss)(values)
+        assert len(conv.gate_means) <= 6
+    conv(X, EDGES)
+    assert len(conv.gate_means) == 1
+
+
+def test_a_layer_used_often_inside_a_transform_counts_with_its_average():
+    conv = TemperGATConv(5, 5)
+    values = {name: p.detach() for name, p in conv.named_parameters()}
+
+    def penalty(values):
+        for scale in range(1, 11):
+            functional_call(conv, values, (scale * X, EDGES))
+        return gate_penalty(conv)
+
+    gates = [conv.gate_values(scale * X).mean() for scale in range(1, 11)]
+    assert torch.allclose(penalty(values), torch.stack(gates[-4:]).mean())
+    expected = torch.autograd.grad(torch.stack(gates).mean(), conv.lin_gate.weight)[0]
+    found = grad(penalty)(values)["lin_gate.weight"]
+    assert torch.allclose(found, expected, atol=1e-6)
 
 
 def test_a_transform_that_never_asked_leaves_nothing_behind():

@@ -101,6 +101,21 @@ def test_same_outputs_and_gradients(
 
 
 @pytest.mark.parametrize("backbone", PAIRS)
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_same_where_a_hook_needs_the_messages(backbone, flow):
+    theirs, ours = twins(backbone, 6, 5, heads=3, flow=flow)
+    messages = []
+    for layer in (theirs, ours):
+        layer.register_message_forward_hook(
+            lambda _, inputs, out: messages.append(out.detach())
+        )
+    edge_index = torch.randint(0, 12, (2, 50))
+    assert_same_function(theirs, ours, torch.randn(12, 6), edge_index)
+    expected, _, found = messages
+    assert_close(found, expected)
+
+
+@pytest.mark.parametrize("backbone", PAIRS)
 @pytest.mark.parametrize("temperature", [None, "layer"])
 @pytest.mark.parametrize("num_dst", [4, 8])
 @pytest.mark.parametrize("self_loops", [True, False])

@@ -1,22 +1,32 @@
-"""Layers, models and the upgrade of existing ones."""
+"""Attention layers with temperature and gate, the methods built on them, `upgrade`."""
 
 from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
-from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
-from tempergat.nn.gate import gate_penalty
+from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
+from tempergat.nn.gate import FeatureGate
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.models import NodeClassifier, build_model
+from tempergat.nn.penalty import gate_penalty
+from tempergat.nn.projection import Features
+from tempergat.nn.sides import Sides
+from tempergat.nn.temperature import Temperature, temperature_of
 from tempergat.nn.upgrade import upgrade
 
 __all__ = [
     "BACKBONES",
     "METHODS",
+    "AttentionLayer",
     "Backbone",
     "BackboneName",
+    "FeatureGate",
+    "Features",
     "Method",
     "NodeClassifier",
+    "Sides",
     "TemperGATConv",
     "TemperGATv2Conv",
+    "Temperature",
     "build_model",
     "gate_penalty",
+    "temperature_of",
     "upgrade",
 ]

@@ -4,8 +4,12 @@ from typing import Literal, NamedTuple
 
 from torch import nn
 
-from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
-from tempergat.nn.gcn import GCNLayer, LinearLayer
+from tempergat.nn.conv import (
+    GCNLayer,
+    LinearLayer,
+    TemperGATConv,
+    TemperGATv2Conv,
+)
 
 BackboneName = Literal["gcn", "gat", "gatv2", "mlp"]
 

@@ -1,37 +1,176 @@
-"""Feature gates and the penalty on their mean."""
+"""The feature gate of an attention layer."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
-from tempergat.ops import (
-    in_backward,
-    is_alive,
-    is_exporting,
-    is_tracing,
-    transform_level,
-)
+from tempergat.nn.penalty import GateMeans
+from tempergat.nn.projection import Projectable, project
+from tempergat.nn.sides import Sides
+from tempergat.ops import is_tracing, sigmoid_gate
 
-# How many calls a layer remembers when no one asks for the penalty: fewer in
-# evaluation, where no backward frees what they hold on to, and in compiled code, where
-# each number of calls so far is a graph of its own.
-_CALLS_KEPT = 256
-_FEW_CALLS_KEPT = 4
+GateKind = Literal["post", "first"] | None
+
+_MAPS = ("lin_gate", "lin_gate_src", "lin_gate_dst")
 
 
-def check_gate(gate: str | None) -> None:
-    """Raises unless the word names a gate."""
-    if gate not in ("post", "first", None):
-        raise ValueError(f"gate must be 'post', 'first' or None, got {gate!r}")
+class FeatureGate:
+    r"""A gate :math:`g = \sigma(W_g h + b_g)` that any attention layer can have.
+
+    It multiplies the aggregated output (``"post"``) or the projected features before
+    attention sees them (``"first"``), element by element.
+
+    This object holds the settings; what changes is on the layer itself: the linear map
+    ``lin_gate`` (``lin_gate_src`` and ``lin_gate_dst`` for a gate before attention on
+    a bipartite graph) and ``gate_means``, which `gate_penalty` reads. So they move,
+    copy and save with the layer. Every method takes the layer::
+
+        self.feature_gate = FeatureGate("post")
+        self.feature_gate.add_to(self, in_channels, heads * out_channels)
+        ...
+        logit = self.feature_gate.output_logit(self, x)
+        out = self.feature_gate.gate_output(self, out, logit)
+
+    Args:
+        kind: ``"post"``, ``"first"`` or None for no gate.
+        bias_init: Initial value of the gate's bias.
+
+    Raises:
+        ValueError: The word names no gate.
+    """
+
+    def __init__(self, kind: GateKind, bias_init: float = 0.0) -> None:
+        if kind not in ("post", "first", None):
+            raise ValueError(f"gate must be 'post', 'first' or None, got {kind!r}")
+        self.kind = kind
+        self.bias_init = bias_init
+
+    def add_to(
+        self,
+        layer: Any,
+        in_channels: int | tuple[int, int],
+        width: int,
+        share_sides: bool = False,
+    ) -> None:
+        """Registers the gate's linear maps on the layer, not yet initialised.
+
+        Args:
+            layer: The layer.
+            in_channels: Input features per node, or a pair for sources and targets.
+            width: Features that are gated, heads * channels.
+            share_sides: Gate sources and targets of a bipartite graph by one map.
+        """
+        layer.gate_means = GateMeans()
+        if self.kind is None:
+            return
+        if isinstance(in_channels, int):
+            layer.lin_gate = GateLinear(in_channels, width, self.bias_init)
+        elif self.kind == "post":
+            layer.lin_gate = GateLinear(in_channels[1], width, self.bias_init)
+        else:
+            layer.lin_gate_src = GateLinear(in_channels[0], width, self.bias_init)
+            layer.lin_gate_dst = (
+                layer.lin_gate_src
+                if share_sides
+                else GateLinear(in_channels[1], width, self.bias_init)
+            )
+
+    def reset(self, layer: Any) -> None:
+        """Draws the gate's parameters."""
+        for name in _MAPS:
+            lin = getattr(layer, name, None)
+            if lin is not None:
+                lin.reset_parameters()
+
+    def maps(self, layer: Any) -> list[Linear]:
+        """The gate's linear maps."""
+        if self.kind is None:
+            return []
+        maps = [getattr(layer, name, None) for name in _MAPS]
+        return [lin for lin in maps if lin is not None]
+
+    def output_logit(self, layer: Any, x_dst: Projectable | None) -> Tensor:
+        """What the gate on the output is the sigmoid of, [num_dst, width].
+
+        Raises:
+            ValueError: The target nodes have no features.
+        """
+        if x_dst is None:
+            raise ValueError(
+                "gate='post' gates by the target nodes' features, but x is "
+                "(x_src, None); pass them, or use gate='first' or gate=None"
+            )
+        lin: Linear = layer.lin_gate
+        return project(lin, x_dst)
+
+    def gate_output(self, layer: Any, out: Tensor, logit: Tensor) -> Tensor:
+        """Gates the aggregated features and records the mean gate.
+
+        Args:
+            layer: The layer.
+            out: The aggregated features, [num_dst, heads, channels].
+            logit: From `output_logit`.
+        """
+        return self._gated(layer, Sides(logit.view_as(out), None), Sides(out, None)).src
+
+    def gate_features(
+        self, layer: Any, z: Sides[Tensor], x: Sides[Projectable]
+    ) -> Sides[Tensor]:
+        """Gates the projected features and records the mean gate.
+
+        Args:
+            layer: The layer.
+            z: The projected features, [num_nodes, width].
+            x: The layer's inputs, which the gate is computed from.
+        """
+        return self._gated(layer, self.feature_logits(layer, x), z)
+
+    def feature_logits(self, layer: Any, x: Sides[Projectable]) -> Sides[Tensor]:
+        """What the gate on the features is the sigmoid of, [num_nodes, width]."""
+        lin = getattr(layer, "lin_gate", None)
+        if lin is not None:
+            return Sides(lin, lin).map(project, x)
+        return Sides(layer.lin_gate_src, layer.lin_gate_dst).map(project, x)
+
+    def _gated(
+        self, layer: Any, logit: Sides[Tensor], z: Sides[Tensor]
+    ) -> Sides[Tensor]:
+        means: GateMeans = layer.gate_means
+        sums: list[Tensor | None] = []
+        count = 0
+
+        def gate_side(logit_side: Tensor, z_side: Tensor) -> Tensor:
+            nonlocal count
+            # A gate that both sides share counts once in the mean.
+            counts = not (sums and logit.is_shared)
+            wanted = counts and means.are_recorded()
+            out, total = sigmoid_gate(logit_side, z_side, wanted)
+            if counts:
+                sums.append(total)
+                count += logit_side.numel()
+            return _behind(out, total)
+
+        gated = logit.map(gate_side, z)
+        means.record(sums, count, layer.training, gated.src)
+        return gated
+
+
+def _behind(out: Tensor, total: Tensor | None) -> Tensor:
+    """The output under an autograd node that the gate's sum does not depend on.
+
+    `GateMeans` needs it. The fused kernel gives both results one node.
+    """
+    if total is None or is_tracing():
+        return out
+    one_node = out.grad_fn is not None and out.grad_fn is total.grad_fn
+    return out.view_as(out) if one_node else out
 
 
 class GateLinear(Linear):  # type: ignore[misc]
-    """The projection before a gate's sigmoid, with a chosen initial bias."""
+    """The linear map inside a gate's sigmoid, with a chosen initial bias."""
 
     def __init__(self, in_channels: int, out_channels: int, bias_init: float) -> None:
         self.bias_init = bias_init
@@ -40,117 +179,3 @@ class GateLinear(Linear):  # type: ignore[misc]
     def reset_parameters(self) -> None:
         super().reset_parameters()
         nn.init.constant_(self.bias, self.bias_init)
-
-
-class _Kept:
-    """A mean that compiled code passes on without looking at it.
-
-    A bare tensor left by an earlier step would become an input of the compiled
-    graph, and backward would run on into that step's graph.
-    """
-
-    def __init__(self, mean: Tensor, training: bool) -> None:
-        self.mean = mean
-        self.training = training
-
-
-class GateMeans:
-    """The means of a layer's gate since they were last taken.
-
-    They carry gradients, so they belong to the running computation: copies and
-    pickles of a layer start without any.
-    """
-
-    def __init__(self) -> None:
-        self._calls: list[tuple[int | None, _Kept]] = []
-        self._compiled: tuple[_Kept, ...] = ()
-        self._trained_without_gradients = False
-
-    def wanted(self) -> bool:
-        """Whether gradients can come of a mean."""
-        return torch.is_grad_enabled() and not is_exporting()
-
-    def record(self, totals: list[Tensor | None], count: int, training: bool) -> None:
-        """Keeps one mean over a call's gates, unless none is wanted.
-
-        Args:
-            totals: The sum of each gate.
-            count: How many values they have together.
-            training: Whether the layer is in training mode.
-        """
-        sums = [total for total in totals if total is not None]
-        if not self.wanted() or not sums:
-            if training and not is_tracing():
-                self._trained_without_gradients = True
-            return
-        if torch.compiler.is_compiling():
-            earlier = self._compiled[1 - _FEW_CALLS_KEPT :]
-            self._compiled = (*earlier, _Kept(_joint_mean(sums, count), training))
-            return
-        # Checkpointing runs a layer again during backward: the same call, twice.
-        if in_backward():
-            return
-        kept = _Kept(_joint_mean(sums, count), training)
-        self._calls.append((transform_level(), kept))
-        del self._calls[: -(_CALLS_KEPT if training else _FEW_CALLS_KEPT)]
-
-    def take(self) -> Tensor | None:
-        """The average over the calls so far, which are then forgotten.
-
-        Calls in evaluation count only where there were none in training.
-        """
-        kept: list[_Kept] = []
-        if self._calls:
-            # A tensor of a torch.func transform that has ended is dead.
-            level = transform_level()
-            kept = [k for made_at, k in self._calls if made_at == level]
-            kept = [k for k in kept if is_alive(k.mean)]
-            self._calls.clear()
-        kept += self._compiled
-        self._compiled = ()
-        trained = [k for k in kept if k.training]
-        means = [k.mean for k in trained or kept]
-        if self._trained_without_gradients and not means and torch.is_grad_enabled():
-            warnings.warn(
-                "a gate is missing from gate_penalty: its layer ran without gradients, "
-                "under torch.no_grad or reentrant checkpointing; for the latter use "
-                "checkpoint(..., use_reentrant=False)",
-                stacklevel=3,
-            )
-        self._trained_without_gradients = False
-        return torch.stack(means).mean() if means else None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> GateMeans:
-        return GateMeans()
-
-    def __reduce__(self) -> tuple[type[GateMeans], tuple[()]]:
-        return GateMeans, ()
-
-
-def gate_penalty(model: nn.Module) -> Tensor:
-    r"""The sum over layers of the mean gate value, :math:`\sum_l mean(g^{(l)})`.
-
-    Call it once per step, after the forward pass and before ``backward``; a layer
-    called several times since the last call counts with its average (in compiled code,
-    of its last four calls). The result is differentiable, and 0 for a model without
-    gates.
-
-    Args:
-        model: Any module that contains tempergat layers.
-    """
-    means = []
-    for module in model.modules():
-        holder = getattr(module, "gate_means", None)
-        if isinstance(holder, GateMeans):
-            mean = holder.take()
-            if mean is not None:
-                means.append(mean)
-    if means:
-        return torch.stack([m.to(means[0].device) for m in means]).sum()
-    parameter = next(model.parameters(), None)
-    return torch.zeros((), device=None if parameter is None else parameter.device)
-
-
-def _joint_mean(sums: list[Tensor], count: int) -> Tensor:
-    # An empty graph has no gate values to average.
-    return torch.stack(sums).sum() / max(count, 1)

@@ -2,8 +2,8 @@
 
 from typing import Literal, NamedTuple
 
-from tempergat.nn.attention_layer import Gate
 from tempergat.nn.backbones import BackboneName
+from tempergat.nn.gate import GateKind
 
 
 class Method(NamedTuple):
@@ -19,7 +19,7 @@ class Method(NamedTuple):
 
     backbone: BackboneName
     temperature: Literal["layer", "head"] | None
-    gate: Gate
+    gate: GateKind
     in_paper: bool = True
 
 

@@ -14,8 +14,9 @@ from torch_geometric.nn.resolver import activation_resolver, normalization_resol
 from torch_geometric.utils import trim_to_layer
 
 from tempergat.base import did_you_mean
-from tempergat.nn.attention_layer import AttentionLayer, check_count
 from tempergat.nn.backbones import BACKBONES
+from tempergat.nn.conv import AttentionLayer
+from tempergat.nn.conv._inputs import check_count, check_rate
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features
 from tempergat.ops import draw_seed, fold_in
@@ -74,8 +75,7 @@ def build_model(
     counts = {"num_layers": num_layers, "heads": heads, "out_heads": out_heads}
     for name, value in counts.items():
         check_count(name, value)
-    if not 0.0 <= dropout <= 1.0:
-        raise ValueError(f"dropout must be between 0 and 1, got {dropout!r}")
+    check_rate("dropout", dropout)
     if jk not in (None, "last", "cat", "max", "lstm"):
         raise ValueError(f"jk must be None, 'last', 'cat', 'max' or 'lstm', got {jk!r}")
     backbone = BACKBONES[facts.backbone]

@@ -1,4 +1,6 @@
-"""The linear maps of a layer and the inputs they take."""
+"""The linear maps of a layer and the node features they take."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 
@@ -27,7 +29,7 @@ def make_projection(in_channels: int, out_channels: int, bias: bool) -> Linear:
 
 
 def as_features(x: Features) -> Features:
-    """Torch's own sparse matrices as sparse features, sorted once per tensor."""
+    """Converts torch's sparse matrices to sparse features, once per tensor."""
     if isinstance(x, Tensor) and x.layout != torch.strided:
         features: SparseFeatures = tensor_cache.get(
             x, "features", lambda: SparseFeatures.from_torch(x)
@@ -36,20 +38,77 @@ def as_features(x: Features) -> Features:
     return x
 
 
-def many_models() -> bool:
-    """Whether a torch.func transform runs a layer, for many models at once."""
+def drop_features(x: Features, rate: float, seed: Tensor) -> Features:
+    """Dropout on a layer's input; the seed and an element's place decide its fate."""
+    if isinstance(x, SparseFeatures):
+        return x.dropout(rate, seed)
+    return seeded_dropout(x, rate, seed)
+
+
+class BatchedProjection:
+    """Several linear maps of the same node features, computed as one product.
+
+    Worthwhile where many models run at once (`models_are_batched`): the features are
+    read once for all maps of all models.
+
+    Args:
+        x: The features.
+        lins: The maps. `project` calls those that are more than a product one by one.
+    """
+
+    def __init__(self, x: Tensor, lins: Sequence[Linear]) -> None:
+        self._x = x
+        self._products: dict[Linear, Tensor] = {}
+        plain = [lin for lin in lins if is_plain(lin)]
+        if plain:
+            out = dense_linear(x, torch.cat([lin.weight for lin in plain]))
+            parts = torch.split(out, [lin.out_channels for lin in plain], dim=-1)
+            self._products = dict(zip(plain, parts, strict=True))
+
+    def project(self, lin: Linear) -> Tensor:
+        """The result of one of the maps."""
+        if lin not in self._products:
+            return project(lin, self._x)
+        return _add_bias(self._products[lin], lin)
+
+
+Projectable = Features | BatchedProjection
+
+
+def project(lin: Linear, x: Projectable) -> Tensor:
+    """Applies a linear map to node features in any form."""
+    if isinstance(x, BatchedProjection):
+        return x.project(lin)
+    is_sparse = isinstance(x, SparseFeatures)
+    if getattr(lin, "in_channels", 1) <= 0 and (is_sparse or _in_transform()):
+        # A lazy map takes its width from the first tensor it is called with.
+        with ordinary_tensors(lin.weight):
+            lin(torch.empty(0, x.size(-1), device=x.device, dtype=x.dtype))
+    if isinstance(x, SparseFeatures):
+        if is_plain(lin):
+            return sparse_linear(x, lin.weight, lin.bias)
+        x = x.to_dense()
+    elif models_are_batched() and is_plain(lin):
+        return _add_bias(dense_linear(x, lin.weight), lin)
+    out: Tensor = lin(x)
+    return out
+
+
+def multiply(x: Tensor, weight: Tensor) -> Tensor:
+    """``x @ weight.T`` for one model, or for many models at once."""
+    return dense_linear(x, weight) if models_are_batched() else linear(x, weight)
+
+
+def models_are_batched() -> bool:
+    """Whether torch.func runs the layer, perhaps with a stack of many models."""
     return _in_transform() and not in_forward_mode()
 
 
-def _in_transform() -> bool:
-    return not torch.compiler.is_compiling() and in_transform()
+def is_plain(lin: nn.Module) -> bool:
+    """Whether calling a map only multiplies by its weight and adds its bias.
 
-
-def is_product(lin: nn.Module) -> bool:
-    """Whether calling a map is no more than a product with its weight, and its bias.
-
-    Not so for one that has hooks, that a user has replaced by a module of another kind
-    or that does not know its width yet.
+    False for a map that has hooks, that does not know its input width yet, or that a
+    user has replaced by another kind of module.
     """
     hooks = (
         lin._forward_pre_hooks,
@@ -64,64 +123,10 @@ def is_product(lin: nn.Module) -> bool:
     )
 
 
-def multiply(x: Tensor, weight: Tensor) -> Tensor:
-    """`torch.nn.functional.linear`, fit for many models at once."""
-    return dense_linear(x, weight) if many_models() else linear(x, weight)
-
-
-def _with_bias(product: Tensor, lin: Linear) -> Tensor:
-    # Autocast may have lowered the product; the bias must not raise it again.
+def _add_bias(product: Tensor, lin: Linear) -> Tensor:
+    # Autocast may have lowered the product's precision. The bias must not raise it.
     return product if lin.bias is None else product + lin.bias.to(product.dtype)
 
 
-class Together:
-    """Node features and all linear maps of them, by one product that reads them once.
-
-    Args:
-        x: The features.
-        lins: The maps. Those that are more than a product are called one by one.
-    """
-
-    def __init__(self, x: Tensor, lins: Sequence[Linear]) -> None:
-        self._x = x
-        self._parts: dict[Linear, Tensor] = {}
-        products = [lin for lin in lins if is_product(lin)]
-        if products:
-            out = dense_linear(x, torch.cat([lin.weight for lin in products]))
-            parts = torch.split(out, [lin.out_channels for lin in products], dim=-1)
-            self._parts = dict(zip(products, parts, strict=True))
-
-    def project(self, lin: Linear) -> Tensor:
-        """What one of the maps makes of them."""
-        if lin not in self._parts:
-            return project(lin, self._x)
-        return _with_bias(self._parts[lin], lin)
-
-
-Projectable = Features | Together
-
-
-def project(lin: Linear, x: Projectable) -> Tensor:
-    """A linear map of node features."""
-    if isinstance(x, Together):
-        return x.project(lin)
-    is_sparse = isinstance(x, SparseFeatures)
-    if getattr(lin, "in_channels", 1) <= 0 and (is_sparse or _in_transform()):
-        # A lazy layer takes its width from the first tensor it is called with.
-        with ordinary_tensors(lin.weight):
-            lin(torch.empty(0, x.size(-1), device=x.device, dtype=x.dtype))
-    if isinstance(x, SparseFeatures):
-        if is_product(lin):
-            return sparse_linear(x, lin.weight, lin.bias)
-        x = x.to_dense()
-    elif many_models() and is_product(lin):
-        return _with_bias(dense_linear(x, lin.weight), lin)
-    out: Tensor = lin(x)
-    return out
-
-
-def drop_features(x: Features, rate: float, seed: Tensor) -> Features:
-    """Dropout on a layer's input, keyed by seed and (stored) element."""
-    if isinstance(x, SparseFeatures):
-        return x.dropout(rate, seed)
-    return seeded_dropout(x, rate, seed)
+def _in_transform() -> bool:
+    return not torch.compiler.is_compiling() and in_transform()

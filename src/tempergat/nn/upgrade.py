@@ -12,8 +12,9 @@ from torch import nn
 from torch_geometric.nn import GATConv, GATv2Conv
 from torch_geometric.nn.dense.linear import is_uninitialized_parameter
 
-from tempergat.nn.attention_layer import AttentionLayer, Gate, Temperature
-from tempergat.nn.conv import TemperGATConv, TemperGATv2Conv
+from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
+from tempergat.nn.gate import GateKind
+from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import is_compiled
 
 # A new gate starts at sigmoid(2): open enough to pass the signal, far enough from
@@ -24,8 +25,8 @@ _GATE_OPEN = 1.0 / (1.0 + math.exp(-_GATE_BIAS))
 
 def upgrade(
     model: nn.Module,
-    temperature: Temperature = "layer",
-    gate: Gate = None,
+    temperature: TemperatureKind = "layer",
+    gate: GateKind = None,
     *,
     init_temp: float = 1.0,
 ) -> list[nn.Parameter]:
@@ -128,7 +129,7 @@ def _refuse_lazy(layer: nn.Module) -> None:
 
 
 def _replace(
-    old: Any, temperature: Temperature, gate: Gate, init_temp: float
+    old: Any, temperature: TemperatureKind, gate: GateKind, init_temp: float
 ) -> AttentionLayer:
     arguments: dict[str, Any] = {
         "in_channels": _channels(old),
@@ -221,7 +222,9 @@ _MESSAGE_HOOK_DICTS = tuple(
 _HOMOGENEOUS = {"add", "sum", "mean", "max", "min"}
 
 
-def _refuse_what_cannot_be_rescaled(layer: Any, gate: Gate, model: nn.Module) -> None:
+def _refuse_what_cannot_be_rescaled(
+    layer: Any, gate: GateKind, model: nn.Module
+) -> None:
     aggregations = layer.aggr if isinstance(layer.aggr, list) else [layer.aggr]
     if not set(aggregations) <= _HOMOGENEOUS:
         raise ValueError(
@@ -243,7 +246,7 @@ def _refuse_what_cannot_be_rescaled(layer: Any, gate: Gate, model: nn.Module) ->
             )
 
 
-def _rescaled(layer: Any, gate: Gate) -> Iterator[tuple[nn.Module, str, float]]:
+def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, float]]:
     """What to multiply by what, so that a gate at its start changes nothing."""
     v2 = isinstance(layer, GATv2Conv | TemperGATv2Conv)
     names = ["lin_l", "lin_r"] if v2 else ["lin", "lin_src", "lin_dst"]

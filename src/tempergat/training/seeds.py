@@ -18,11 +18,14 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from tempergat.base import UserError
-from tempergat.nn.gate import gate_penalty
-from tempergat.nn.methods import METHODS
-from tempergat.nn.models import NodeClassifier, build_model
-from tempergat.nn.projection import Features
-from tempergat.nn.temperature import temperature_of
+from tempergat.nn import (
+    METHODS,
+    Features,
+    NodeClassifier,
+    build_model,
+    gate_penalty,
+    temperature_of,
+)
 from tempergat.ops import fold_in, tree_map
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import METRICS, cross_entropy

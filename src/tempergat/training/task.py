@@ -11,7 +11,7 @@ from tempergat.base import UserError
 from tempergat.data import Dataset, normalize_rows
 from tempergat.data.features import density, to_dense
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
-from tempergat.nn.projection import Features
+from tempergat.nn import Features
 from tempergat.ops import Graph, SparseFeatures
 from tempergat.training.config import RunConfig
 

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.nn.attention_layer import AttentionLayer
-from tempergat.nn.models import NodeClassifier
+from tempergat.nn import AttentionLayer, NodeClassifier
 from tempergat.ops import Graph
 from tempergat.training.seeds import SeedGroup, State
 

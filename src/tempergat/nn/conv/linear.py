@@ -1,4 +1,4 @@
-"""The layers without attention: a linear layer and graph convolution."""
+"""A linear layer that ignores the graph: the backbone of the method ``mlp``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import zeros
 
-from tempergat import ops
-from tempergat.nn.adjacency import resolve
 from tempergat.nn.projection import Features, as_features, make_projection, project
-from tempergat.ops import Graph
 
 
 class LinearLayer(nn.Module):
@@ -68,36 +65,3 @@ class LinearLayer(nn.Module):
     def _aggregate(self, z: Tensor, edge_index: Any) -> Tensor:
         """Combines the projected features of neighbours; here, does not."""
         return z
-
-
-class GCNLayer(LinearLayer):
-    r"""Graph convolution, :math:`D^{-1/2} (A + I) D^{-1/2} X W^\top + b`.
-
-    Its parameters have the names and the initial values of PyG's ``GCNConv``. The
-    aggregation is attention with equal logits: a mean over each target's edges.
-
-    Args:
-        in_channels: Features per node; -1 to take it from the first input.
-        out_channels: Features per node of the output.
-        residual: Whether to add a linear map of the input.
-    """
-
-    def _aggregate(self, z: Tensor, edge_index: Any) -> Tensor:
-        size = (z.size(0), z.size(0))
-        graph = resolve(
-            edge_index, size, self_loops=True, reverse=False, static_shapes=True
-        ).graph
-        degree = _degree(graph).to(z.dtype).unsqueeze(-1)
-        scaled = (z * degree.rsqrt()).unsqueeze(1)
-        logits = torch.zeros(
-            scaled.shape[:2],
-            device=z.device,
-            dtype=torch.promote_types(z.dtype, torch.float32),
-        )
-        mean, _ = ops.gat(graph, scaled, logits)
-        return mean.squeeze(1) * degree.sqrt()
-
-
-def _degree(graph: Graph) -> Tensor:
-    """Edges per target, the self-loop included."""
-    return graph.by_target.pointer.diff()

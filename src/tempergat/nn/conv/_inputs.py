@@ -1,0 +1,148 @@
+"""Checks of what an attention layer is called with, and edge features of self-loops."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.utils import scatter
+
+from tempergat.nn.adjacency import num_targets
+from tempergat.nn.projection import Features, as_features
+from tempergat.nn.sides import Sides
+from tempergat.ops import Graph
+
+
+def check_count(name: str, value: object) -> None:
+    """Raises ValueError unless the value is a positive whole number."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def check_rate(name: str, value: float) -> None:
+    """Raises ValueError unless the value is a dropout rate."""
+    if not 0.0 <= value <= 1.0:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}")
+
+
+def check_features(
+    x: Features | tuple[Features, Features | None], projections: Sides[Any]
+) -> Sides[Features]:
+    """Node features by side.
+
+    Args:
+        x: The layer's input.
+        projections: The linear maps that will take them.
+
+    Raises:
+        TypeError: They are no tensors.
+        ValueError: They have another shape than the maps take.
+    """
+    x_src, x_dst = x if isinstance(x, tuple | list) else (x, x)
+    if x_src is None:
+        raise ValueError("x must hold the source nodes' features, got None")
+    sides = Sides(x_src, x_dst).map(as_features)
+    _check_features("source", sides.src, projections.src)
+    if sides.dst is not None:
+        _check_features("target", sides.dst, projections.dst)
+    return sides
+
+
+def _check_features(side: str, x: Features, projection: Any) -> None:
+    if not isinstance(x, Features):
+        raise TypeError(
+            f"x must be a tensor, got {type(x).__name__} for the {side} nodes; "
+            f"convert it with torch.as_tensor(x)"
+        )
+    if len(x.shape) != 2:
+        raise ValueError(
+            f"x must have shape [num_nodes, channels], got {list(x.shape)} for the "
+            f"{side} nodes"
+        )
+    # A module that a user put in the place of a linear map checks for itself.
+    expected = getattr(projection, "in_channels", -1)
+    if expected > 0 and x.size(-1) != expected:
+        raise ValueError(
+            f"x has {x.size(-1)} {side} features per node, but the layer was made for "
+            f"in_channels={expected}"
+        )
+
+
+def count_nodes(
+    x: Sides[Features],
+    size: tuple[int | None, int | None] | None,
+    edge_index: Any,
+) -> tuple[int, int]:
+    """The number of source and target nodes.
+
+    Raises:
+        ValueError: ``size`` contradicts the features.
+    """
+    num_src = x.src.size(0)
+    given_src, given_dst = (None, None) if size is None else size
+    if x.dst is not None:
+        num_dst = x.dst.size(0)
+    elif given_dst is not None:
+        num_dst = given_dst
+    else:
+        num_dst = num_targets(edge_index) or num_src
+    if given_src not in (None, num_src) or given_dst not in (None, num_dst):
+        raise ValueError(
+            f"size is {(given_src, given_dst)}, but x has {num_src} source and "
+            f"{num_dst} target rows"
+        )
+    return num_src, num_dst
+
+
+def check_device(edge_index: Any, x: Features) -> None:
+    """Raises ValueError unless edges and features are on one device."""
+    device = getattr(edge_index, "device", None)
+    if isinstance(device, torch.device) and device != x.device:
+        raise ValueError(
+            f"edge_index is on {device}, but x is on {x.device}; move one of them with "
+            f".to()"
+        )
+
+
+def add_loop_features(
+    graph: Graph, edge_attr: Tensor, fill_value: float | Tensor | str, reverse: bool
+) -> Tensor:
+    """The features of all edges of the graph, those of added self-loops included.
+
+    Args:
+        graph: The graph.
+        edge_attr: The features of the edges that were given, [E, D].
+        fill_value: The self-loops' features: a number, a tensor, or how to reduce
+            those of the other edges at the node.
+        reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
+
+    Raises:
+        ValueError: There is not one row per edge.
+    """
+    if edge_attr.size(0) != graph.num_edges:
+        raise ValueError(
+            f"edge_attr has {edge_attr.size(0)} rows, but edge_index has "
+            f"{graph.num_edges} edges"
+        )
+    if not graph.self_loops:
+        return edge_attr
+    num_given = graph.edge_id.size(0) - graph.num_loops
+    if num_given != graph.num_edges:
+        edge_attr = edge_attr[graph.edge_id[:num_given]]
+    if isinstance(fill_value, str):
+        # PyG reduces over row 1 of edge_index, whatever the flow.
+        rows = max(graph.num_src, graph.num_dst) + 1
+        ends = (graph.src if reverse else graph.dst)[:num_given]
+        if graph.padded:
+            given = graph.dst[:num_given]
+            ends = torch.where(given == graph.num_dst, rows - 1, ends)
+        loops = scatter(edge_attr, ends.long(), 0, rows, fill_value)
+        loops = loops[: graph.num_loops]
+    else:
+        filled = torch.as_tensor(
+            fill_value, dtype=edge_attr.dtype, device=edge_attr.device
+        )
+        loops = filled.expand(graph.num_loops, edge_attr.size(-1))
+    return torch.cat([edge_attr, loops])

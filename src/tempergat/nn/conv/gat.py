@@ -1,0 +1,292 @@
+"""GAT with temperature and gate, a drop-in for PyG's ``GATConv``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.inits import glorot, zeros
+from torch_geometric.utils import softmax
+
+from tempergat import ops
+from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.gate import GateKind
+from tempergat.nn.projection import (
+    Features,
+    Projectable,
+    is_plain,
+    make_projection,
+    multiply,
+    project,
+)
+from tempergat.nn.sides import Sides
+from tempergat.nn.temperature import TemperatureKind, at_least_float32
+from tempergat.ops import Graph
+
+
+class TemperGATConv(AttentionLayer):
+    r"""GAT with a learnable softmax temperature and a feature gate.
+
+    .. math::
+        e_{ij} = \mathrm{LeakyReLU}(a^\top [W h_i \Vert W h_j]), \qquad
+        \alpha_{ij} = \frac{\exp(e_{ij} / T)}{\sum_r \exp(e_{ir} / T)}, \qquad
+        h'_i = \Big( \sum_j \alpha_{ij} W h_j \Big) \odot g_i
+
+    with :math:`T = \mathrm{softplus}(\theta) + 10^{-6}` and
+    :math:`g_i = \sigma(W_g h_i + b_g)`. With ``gate="first"`` the gated features
+    :math:`W h_j \odot g_j` take the place of :math:`W h_j` in the logits and in the
+    messages instead. With ``temperature=None, gate=None`` it is PyG's ``GATConv``,
+    whose ``state_dict`` it loads.
+
+    Args:
+        in_channels: Features per node; -1 to take it from the first input; a pair
+            for source and target nodes of a bipartite graph.
+        out_channels: Features per head.
+        heads: Number of attention heads.
+        concat: Concatenate the heads; otherwise average them.
+        negative_slope: LeakyReLU's slope below zero.
+        dropout: Dropout rate on the attention weights.
+        add_self_loops: Give every node exactly one self-loop.
+        edge_dim: Features per edge, if there are any.
+        fill_value: The self-loops' edge features: a number, a tensor, or how to
+            reduce those of the incoming edges.
+        bias: Whether to add a bias.
+        residual: Whether to add a linear map of the target's input.
+        temperature: ``"layer"`` (one learnable scalar), ``"head"`` (one per head), a
+            number (fixed) or None (plain attention).
+        init_temp: Where a learnable temperature starts.
+        gate: ``"post"`` (on the aggregated output), ``"first"`` (on the projected
+            features) or None.
+        gate_bias_init: Where the gate's bias starts.
+        **kwargs: Arguments of PyG's ``MessagePassing``.
+
+    Shapes:
+        - **input:** node features [N, F] or ([N_s, F_s], [N_t, F_t]), edges [2, E],
+          edge features [E, D]
+        - **output:** [N_t, heads * out_channels], or [N_t, out_channels] without
+          ``concat``; with ``return_attention_weights`` also ([2, E'], [E', heads])
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: float | Tensor | str = "mean",
+        bias: bool = True,
+        residual: bool = False,
+        *,
+        temperature: TemperatureKind = "layer",
+        init_temp: float = 1.0,
+        gate: GateKind = "post",
+        gate_bias_init: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("aggr", "add")
+        super().__init__(
+            in_channels=in_channels,
+            out_channels=out_channels,
+            heads=heads,
+            concat=concat,
+            negative_slope=negative_slope,
+            dropout=dropout,
+            add_self_loops=add_self_loops,
+            edge_dim=edge_dim,
+            fill_value=fill_value,
+            residual=residual,
+            temperature=temperature,
+            init_temp=init_temp,
+            gate=gate,
+            gate_bias_init=gate_bias_init,
+            **kwargs,
+        )
+        width = heads * out_channels
+        self.lin = self.lin_src = self.lin_dst = None
+        if isinstance(in_channels, int):
+            self.lin = make_projection(in_channels, width, bias=False)
+        else:
+            self.lin_src = make_projection(in_channels[0], width, bias=False)
+            self.lin_dst = make_projection(in_channels[1], width, bias=False)
+        self.att_src = nn.Parameter(torch.empty(1, heads, out_channels))
+        self.att_dst = nn.Parameter(torch.empty(1, heads, out_channels))
+        if edge_dim is not None:
+            self.lin_edge = make_projection(edge_dim, width, bias=False)
+            self.att_edge = nn.Parameter(torch.empty(1, heads, out_channels))
+        else:
+            self.lin_edge = None
+            self.register_parameter("att_edge", None)
+        self._make_residual_and_bias(bias)
+        self._initialize(share_gate=False)
+
+    def reset_shared_parameters(self) -> None:
+        super().reset_shared_parameters()
+        for lin in (self.lin, self.lin_src, self.lin_dst, self.lin_edge, self.res):
+            if lin is not None:
+                lin.reset_parameters()
+        glorot(self.att_src)
+        glorot(self.att_dst)
+        glorot(self.att_edge)
+        zeros(self.bias)
+
+    def forward(
+        self,
+        x: Features | tuple[Features, Features | None],
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        size: tuple[int | None, int | None] | None = None,
+        return_attention_weights: bool | None = None,
+        *,
+        dropout_seed: Tensor | None = None,
+    ) -> Any:
+        """Runs the layer.
+
+        Args:
+            x: Node features, or a pair for source and target nodes.
+            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. A
+                tensor is sorted once and the result is used again until the tensor
+                changes. Changes that torch cannot see (through ``.data`` or a NumPy
+                view) go unnoticed.
+            edge_attr: Edge features.
+            size: Number of source and target nodes; None for one that x tells.
+            return_attention_weights: If true, also return the edges and their
+                attention weights, as PyG does.
+            dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
+                torch's generator when absent.
+        """
+        return self._run(
+            self._check_features(x),
+            size,
+            edge_index,
+            edge_attr,
+            return_attention_weights,
+            dropout_seed,
+        )
+
+    def _projections(self) -> Sides[Linear]:
+        if self.lin is not None:
+            return Sides(self.lin, self.lin)
+        return Sides(self.lin_src, self.lin_dst)
+
+    def _project(self, x: Sides[Projectable]) -> Sides[Tensor]:
+        return self._projections().map(project, x)
+
+    def _scores(self, z: Sides[Tensor]) -> Sides[Tensor]:
+        """The nodes' parts of the logits over T, [num_nodes, heads] on each side."""
+        # Autocast would round the logits to half precision.
+        with torch.autocast(z.src.device.type, enabled=False):
+            flat = z.map(_flat)
+            if not flat.is_shared:
+                matrices = Sides(self.att_src, self.att_dst).map(self._score_matrix)
+                return flat.map(multiply, matrices)
+            both = torch.cat([self.att_src, self.att_dst])
+            scores = multiply(flat.src, self._score_matrix(both))
+            score_src, score_dst = scores.view(-1, 2, self.heads).unbind(1)
+            return Sides(score_src, score_dst)
+
+    def _score(self, z: Tensor, att: Tensor) -> Tensor:
+        """One side's part of the logits, in PyG's order of operations."""
+        with torch.autocast(z.device.type, enabled=False):
+            return (
+                at_least_float32(z) * self.softmax_temperature.divide(self, att)
+            ).sum(-1)
+
+    def _score_matrix(self, att: Tensor) -> Tensor:
+        """Attention vectors [A, heads, channels] over T as a block-diagonal matrix.
+
+        Returns:
+            The weight, [A * heads, heads * channels], of a linear map that gives the
+            scores of the first vector, then those of the second.
+        """
+        same_head = torch.eye(self.heads, dtype=torch.bool, device=att.device)
+        att_AHHC = self.softmax_temperature.divide(self, att).unsqueeze(1)
+        return (
+            torch.where(same_head.unsqueeze(-1), att_AHHC, 0.0).flatten(2).flatten(0, 1)
+        )
+
+    def _edge_score(self, edge_attr: Tensor) -> Tensor:
+        """The edges' part of the logits over T, [E, heads].
+
+        No projected vector per edge is built: ``lin_edge`` is multiplied by the
+        attention vector first.
+        """
+        if not is_plain(self.lin_edge):
+            edge = self._split_heads(self.lin_edge(edge_attr))
+            return self._score(edge, self.att_edge)
+        # A lazy lin_edge gets its weight in the first call.
+        unit = torch.eye(
+            edge_attr.size(-1), dtype=edge_attr.dtype, device=edge_attr.device
+        )
+        weight = self.lin_edge(unit)
+        with torch.autocast(edge_attr.device.type, enabled=False):
+            folded = self._score_matrix(self.att_edge) @ at_least_float32(weight).t()
+            return multiply(at_least_float32(edge_attr), folded)
+
+    def _attend(
+        self,
+        graph: Graph,
+        z: Sides[Tensor],
+        edge_attr: Tensor | None,
+        **settings: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        scores = self._scores(z)
+        edge_score = None if edge_attr is None else self._edge_score(edge_attr)
+        return ops.gat(graph, z.src, scores.src, scores.dst, edge_score, **settings)
+
+    def _attend_by_messages(
+        self,
+        graph: Graph,
+        z: Sides[Tensor],
+        edge_attr: Tensor | None,
+        head_seeds: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        edge_index = self._message_edges(graph)
+        size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
+        scores = z.map(self._score, Sides(self.att_src, self.att_dst))
+        # edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        alpha = self.edge_updater(
+            edge_index,
+            alpha=self._pair(scores, self.edge_updater),
+            edge_attr=edge_attr,
+            edge_id=graph.edge_id,
+            head_seeds=head_seeds,
+            size=size,
+        )
+        alpha = alpha.to(z.src.dtype)
+        # propagate_type: (x: OptPairTensor, alpha: Tensor)
+        x = self._pair(z, self.propagate)
+        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
+        return out, alpha
+
+    def edge_update(
+        self,
+        alpha_j: Tensor,
+        alpha_i: Tensor | None,
+        edge_attr: Tensor | None,
+        edge_id: Tensor,
+        head_seeds: Tensor | None,
+        index: Tensor,
+        ptr: Tensor | None,
+        dim_size: int | None,
+    ) -> Tensor:
+        alpha = alpha_j if alpha_i is None else alpha_j + alpha_i
+        if edge_attr is not None:
+            alpha = alpha + self._edge_score(edge_attr)
+        alpha = F.leaky_relu(alpha, self.negative_slope)
+        alpha = softmax(alpha, index, ptr, dim_size)
+        return self._drop(alpha, edge_id, head_seeds)
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        return alpha.unsqueeze(-1) * x_j
+
+
+def _flat(z: Tensor) -> Tensor:
+    """Features of all heads side by side, in at least float32."""
+    return at_least_float32(z.flatten(1))

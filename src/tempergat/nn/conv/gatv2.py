@@ -1,0 +1,228 @@
+"""GATv2 with temperature and gate, a drop-in for PyG's ``GATv2Conv``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn.dense.linear import Linear
+from torch_geometric.nn.inits import glorot, zeros
+from torch_geometric.utils import softmax
+
+from tempergat import ops
+from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.gate import GateKind
+from tempergat.nn.projection import Features, Projectable, make_projection, project
+from tempergat.nn.sides import Sides
+from tempergat.nn.temperature import TemperatureKind, at_least_float32
+from tempergat.ops import Graph
+
+
+class TemperGATv2Conv(AttentionLayer):
+    r"""GATv2 with a learnable softmax temperature and a feature gate.
+
+    .. math::
+        e_{ij} = a^\top \mathrm{LeakyReLU}(W_r h_i + W_l h_j), \qquad
+        \alpha_{ij} = \frac{\exp(e_{ij} / T)}{\sum_r \exp(e_{ir} / T)}, \qquad
+        h'_i = \Big( \sum_j \alpha_{ij} W_l h_j \Big) \odot g_i
+
+    with :math:`T = \mathrm{softplus}(\theta) + 10^{-6}` and
+    :math:`g_i = \sigma(W_g h_i + b_g)`. With ``gate="first"`` both projections are
+    gated before they serve in the logits and the messages instead. With
+    ``temperature=None, gate=None`` it is PyG's ``GATv2Conv``, whose ``state_dict`` it
+    loads.
+
+    Args:
+        in_channels: Features per node; -1 to take it from the first input; a pair
+            for source and target nodes of a bipartite graph.
+        out_channels: Features per head.
+        heads: Number of attention heads.
+        concat: Concatenate the heads; otherwise average them.
+        negative_slope: LeakyReLU's slope below zero.
+        dropout: Dropout rate on the attention weights.
+        add_self_loops: Give every node exactly one self-loop.
+        edge_dim: Features per edge, if there are any.
+        fill_value: The self-loops' edge features: a number, a tensor, or how to
+            reduce those of the incoming edges.
+        bias: Whether to add biases.
+        share_weights: Project sources and targets by the same matrix.
+        residual: Whether to add a linear map of the target's input.
+        temperature: ``"layer"`` (one learnable scalar), ``"head"`` (one per head), a
+            number (fixed) or None (plain attention).
+        init_temp: Where a learnable temperature starts.
+        gate: ``"post"`` (on the aggregated output), ``"first"`` (on the projected
+            features) or None.
+        gate_bias_init: Where the gate's bias starts.
+        **kwargs: Arguments of PyG's ``MessagePassing``.
+
+    Shapes:
+        - **input:** node features [N, F] or ([N_s, F_s], [N_t, F_t]), edges [2, E],
+          edge features [E, D]
+        - **output:** [N_t, heads * out_channels], or [N_t, out_channels] without
+          ``concat``; with ``return_attention_weights`` also ([2, E'], [E', heads])
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: float | Tensor | str = "mean",
+        bias: bool = True,
+        share_weights: bool = False,
+        residual: bool = False,
+        *,
+        temperature: TemperatureKind = "layer",
+        init_temp: float = 1.0,
+        gate: GateKind = "post",
+        gate_bias_init: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            in_channels=in_channels,
+            out_channels=out_channels,
+            heads=heads,
+            concat=concat,
+            negative_slope=negative_slope,
+            dropout=dropout,
+            add_self_loops=add_self_loops,
+            edge_dim=edge_dim,
+            fill_value=fill_value,
+            residual=residual,
+            temperature=temperature,
+            init_temp=init_temp,
+            gate=gate,
+            gate_bias_init=gate_bias_init,
+            **kwargs,
+        )
+        self.share_weights = share_weights
+        width = heads * out_channels
+        self.lin_l = make_projection(self._side_channels(0), width, bias=bias)
+        if share_weights:
+            self.lin_r = self.lin_l
+        else:
+            self.lin_r = make_projection(self._side_channels(1), width, bias=bias)
+        self.att = nn.Parameter(torch.empty(1, heads, out_channels))
+        if edge_dim is not None:
+            self.lin_edge = make_projection(edge_dim, width, bias=False)
+        else:
+            self.lin_edge = None
+        self._make_residual_and_bias(bias)
+        self._initialize(share_gate=share_weights)
+
+    def reset_shared_parameters(self) -> None:
+        super().reset_shared_parameters()
+        for lin in (self.lin_l, self.lin_r, self.lin_edge, self.res):
+            if lin is not None:
+                lin.reset_parameters()
+        glorot(self.att)
+        zeros(self.bias)
+
+    def forward(
+        self,
+        x: Features | tuple[Features, Features],
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
+        *,
+        dropout_seed: Tensor | None = None,
+    ) -> Any:
+        """Runs the layer.
+
+        Args:
+            x: Node features, or a pair for source and target nodes.
+            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. A
+                tensor is sorted once and the result is used again until the tensor
+                changes. Changes that torch cannot see (through ``.data`` or a NumPy
+                view) go unnoticed.
+            edge_attr: Edge features.
+            return_attention_weights: If true, also return the edges and their
+                attention weights, as PyG does.
+            dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
+                torch's generator when absent.
+        """
+        sides = self._check_features(x)
+        if sides.dst is None:
+            raise ValueError(
+                "GATv2's logits need the target nodes' features, but x is "
+                "(x_src, None); pass both"
+            )
+        return self._run(
+            sides, None, edge_index, edge_attr, return_attention_weights, dropout_seed
+        )
+
+    def _projections(self) -> Sides[Linear]:
+        return Sides(self.lin_l, self.lin_r)
+
+    def _project(self, x: Sides[Projectable]) -> Sides[Tensor]:
+        if x.is_shared and self.share_weights:
+            z = project(self.lin_l, x.src)
+            return Sides(z, z)
+        return self._projections().map(project, x)
+
+    def _attend(
+        self,
+        graph: Graph,
+        z: Sides[Tensor],
+        edge_attr: Tensor | None,
+        **settings: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        assert z.dst is not None
+        edge = None
+        if edge_attr is not None:
+            edge = self._split_heads(self.lin_edge(edge_attr))
+        att = self.softmax_temperature.divide(self, self.att).squeeze(0)
+        return ops.gatv2(graph, z.src, z.dst, att, edge, **settings)
+
+    def _attend_by_messages(
+        self,
+        graph: Graph,
+        z: Sides[Tensor],
+        edge_attr: Tensor | None,
+        head_seeds: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        edge_index = self._message_edges(graph)
+        size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
+        # edge_updater_type: (x: PairTensor, edge_attr: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
+        alpha = self.edge_updater(
+            edge_index,
+            x=self._pair(z, self.edge_updater),
+            edge_attr=edge_attr,
+            edge_id=graph.edge_id,
+            head_seeds=head_seeds,
+            size=size,
+        )
+        alpha = alpha.to(z.src.dtype)
+        # propagate_type: (x: PairTensor, alpha: Tensor)
+        x = self._pair(z, self.propagate)
+        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
+        return out, alpha
+
+    def edge_update(
+        self,
+        x_j: Tensor,
+        x_i: Tensor,
+        edge_attr: Tensor | None,
+        edge_id: Tensor,
+        head_seeds: Tensor | None,
+        index: Tensor,
+        ptr: Tensor | None,
+        dim_size: int | None,
+    ) -> Tensor:
+        x = x_i + x_j
+        if edge_attr is not None:
+            x = x + self._split_heads(self.lin_edge(edge_attr))
+        x = F.leaky_relu(at_least_float32(x), self.negative_slope)
+        alpha = (x * self.softmax_temperature.divide(self, self.att)).sum(dim=-1)
+        alpha = softmax(alpha, index, ptr, dim_size)
+        return self._drop(alpha, edge_id, head_seeds)
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        return x_j * alpha.unsqueeze(-1)

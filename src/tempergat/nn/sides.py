@@ -1,0 +1,47 @@
+"""A value for the source nodes of the edges and one for the target nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T", covariant=True)
+Result = TypeVar("Result")
+
+
+class Sides(Generic[T]):
+    """What a layer has for source nodes and for target nodes.
+
+    Attributes:
+        src: The sources' value.
+        dst: The targets' value: the same object as ``src`` where both sides share
+            one value, None where the targets have none.
+    """
+
+    __slots__ = ("dst", "src")
+
+    def __init__(self, src: T, dst: T | None) -> None:
+        self.src = src
+        self.dst = dst
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both sides share one value."""
+        return self.dst is self.src
+
+    def map(
+        self, function: Callable[..., Result], *others: Sides[Any]
+    ) -> Sides[Result]:
+        """Applies a function to each side, once where the sides share everything.
+
+        Args:
+            function: Takes one side's value, then those of ``others`` on that side.
+            *others: More values by side. The result has no targets where one of these
+                has none.
+        """
+        src = function(self.src, *[other.src for other in others])
+        if self.dst is None or any(other.dst is None for other in others):
+            return Sides(src, None)
+        if self.is_shared and all(other.is_shared for other in others):
+            return Sides(src, src)
+        return Sides(src, function(self.dst, *[other.dst for other in others]))

@@ -1,0 +1,91 @@
+"""The fused kernels, PyG's message path and the reference compute the same sum."""
+
+import itertools
+
+import pytest
+import torch
+
+from tempergat import ops
+from tempergat.nn import TemperGATConv, TemperGATv2Conv
+from tempergat.ops import reference
+
+LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
+COMBINATIONS = list(
+    itertools.product(LAYERS, [None, "layer", "head"], [None, "post", "first"])
+)
+OPTIONS = {
+    "plain": {},
+    "dropout": {"dropout": 0.4},
+    "edge features": {"edge_dim": 3},
+    "no self-loops": {"add_self_loops": False},
+    "reversed": {"flow": "target_to_source"},
+}
+X = torch.randn(12, 5, generator=torch.Generator().manual_seed(0))
+EDGES = torch.randint(0, 12, (2, 50), generator=torch.Generator().manual_seed(1))
+EDGE_ATTR = torch.randn(50, 3, generator=torch.Generator().manual_seed(2))
+
+
+def use_reference(monkeypatch):
+    """Makes the layers call the reference, and counts the calls."""
+    calls = []
+
+    def replaced(name):
+        def attention(
+            graph,
+            *tensors,
+            negative_slope=0.2,
+            dropout=0.0,
+            dropout_seed=None,
+            return_weights=False,
+        ):
+            calls.append(name)
+            function = getattr(reference, name)
+            return function(graph, *tensors, negative_slope, dropout, dropout_seed)
+
+        return attention
+
+    for name in LAYERS:
+        monkeypatch.setattr(ops, name, replaced(name))
+    return calls
+
+
+def step(conv, edge_attr):
+    """Output, attention weights and every gradient, by name."""
+    conv.zero_grad()
+    x = X.double().requires_grad_()
+    seed = torch.tensor(4)
+    out, (_, alpha) = conv(
+        x, EDGES, edge_attr, return_attention_weights=True, dropout_seed=seed
+    )
+    # A direction that keeps the gradients of all terms apart.
+    (
+        out * torch.arange(out.numel(), dtype=out.dtype).view_as(out).sin()
+    ).sum().backward()
+    gradients = {name: p.grad.clone() for name, p in conv.named_parameters()}
+    return {"out": out.detach(), "alpha": alpha.detach(), "x": x.grad, **gradients}
+
+
+@pytest.mark.parametrize(("backbone", "temperature", "gate"), COMBINATIONS)
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_three_ways_agree(backbone, temperature, gate, options, monkeypatch):
+    torch.manual_seed(3)
+    conv = LAYERS[backbone](
+        5, 4, heads=3, temperature=temperature, gate=gate, **OPTIONS[options]
+    ).double()
+    edge_attr = EDGE_ATTR.double() if options == "edge features" else None
+    found = {"fused": step(conv, edge_attr)}
+    hook = conv.register_message_forward_hook(lambda *_: None)
+    assert conv.slow_path_reason() is not None
+    found["messages"] = step(conv, edge_attr)
+    hook.remove()
+    calls = use_reference(monkeypatch)
+    found["reference"] = step(conv, edge_attr)
+    assert calls == [backbone]
+    for way in ("messages", "reference"):
+        for name, expected in found["fused"].items():
+            assert torch.allclose(found[way][name], expected, atol=1e-10), (way, name)
+
+
+def test_the_kernels_serve_where_nothing_forbids_it():
+    graph = ops.Graph(EDGES, 12)
+    assert ops.explain(graph, torch.randn(12, 3, 4)).backend == "cpu"
