@@ -1,14 +1,22 @@
-"""How much memory is left inside a control group."""
+"""Errors about memory, disk space and files."""
 
+import errno
 from pathlib import Path
 
 import pytest
+import torch
 
-from tempergat.base import system_errors as resources
-from tempergat.base.errors import UserError
+from tempergat.base import (
+    UserError,
+    explain_full_disk,
+    explain_unreadable,
+    is_out_of_memory,
+    is_system_error,
+    system_errors,
+)
 
 
-def limited(group: Path, limit: str, used: int, files: int) -> None:
+def write_limits(group: Path, limit: str, used: int, files: int) -> None:
     (group / "memory.max").write_text(f"{limit}\n")
     (group / "memory.current").write_text(f"{used}\n")
     (group / "memory.stat").write_text(
@@ -16,21 +24,59 @@ def limited(group: Path, limit: str, used: int, files: int) -> None:
     )
 
 
-def test_files_kept_in_memory_do_not_count_as_used(
+def test_the_file_cache_does_not_count_as_used_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "_CONTROL_GROUP", tmp_path)
-    limited(tmp_path, "1000", used=990, files=900)
-    assert resources.available_bytes() == 910
-    resources.require_memory(900, "a matrix", "use less")
-    limited(tmp_path, "1000", used=990, files=0)
+    monkeypatch.setattr(system_errors, "_CONTROL_GROUP", tmp_path)
+    write_limits(tmp_path, "1000", used=990, files=900)
+    assert system_errors.available_bytes() == 910
+    system_errors.require_memory(900, "a matrix", "use less")
+    write_limits(tmp_path, "1000", used=990, files=0)
     with pytest.raises(UserError, match="a matrix needs"):
-        resources.require_memory(900, "a matrix", "use less")
+        system_errors.require_memory(900, "a matrix", "use less")
 
 
-def test_group_without_a_limit_leaves_what_the_machine_has(
+def test_without_a_limit_the_memory_of_the_machine_is_available(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resources, "_CONTROL_GROUP", tmp_path)
-    limited(tmp_path, "max", used=990, files=0)
-    assert resources.available_bytes() > 1000
+    monkeypatch.setattr(system_errors, "_CONTROL_GROUP", tmp_path)
+    write_limits(tmp_path, "max", used=990, files=0)
+    assert system_errors.available_bytes() > 1000
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: 8 bytes"),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError("Storage size calculation overflowed with sizes=[9]"),
+    ],
+)
+def test_out_of_memory_is_recognised_also_as_the_cause_of_another_error(
+    error: Exception,
+) -> None:
+    assert is_out_of_memory(error)
+    second = RuntimeError("capture failed")
+    assert not is_out_of_memory(second)
+    second.__context__ = error
+    assert is_out_of_memory(second)
+
+
+def test_a_full_disk_is_explained_and_other_errors_pass(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is full"), explain_full_disk(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(PermissionError), explain_full_disk(tmp_path):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+
+def test_only_the_systems_refusal_makes_a_file_unreadable(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UserError, match="Permission denied"),
+        explain_unreadable(tmp_path),
+    ):
+        raise PermissionError(errno.EACCES, "Permission denied")
+    with pytest.raises(OSError, match="no such member"), explain_unreadable(tmp_path):
+        raise OSError("no such member")
+    assert not is_system_error(OSError(errno.EINVAL, "Invalid argument"))

@@ -8,34 +8,37 @@ from tempergat.base.csv_files import csv_text
 from tempergat.base.errors import UserError
 from tempergat.base.files import file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
-from tempergat.base.locks import GroupLocks
+from tempergat.base.locks import FileLock, GroupLocks
 from tempergat.base.suggest import did_you_mean, suggest_one_of
 from tempergat.base.system_errors import (
-    is_of_system,
+    explain_full_disk,
+    explain_unreadable,
+    is_out_of_memory,
+    is_system_error,
     require_memory,
-    telling_full_disk,
-    telling_unreadable,
 )
 from tempergat.base.validation import first_validation_error, validated
 from tempergat.base.words import counted, duration
 from tempergat.base.yaml_files import read_yaml
 
 __all__ = [
+    "FileLock",
     "GroupLocks",
     "UserError",
     "counted",
     "csv_text",
     "did_you_mean",
     "duration",
+    "explain_full_disk",
+    "explain_unreadable",
     "file_stem",
     "first_validation_error",
-    "is_of_system",
+    "is_out_of_memory",
+    "is_system_error",
     "read_yaml",
     "replace_non_finite",
     "require_memory",
     "suggest_one_of",
-    "telling_full_disk",
-    "telling_unreadable",
     "validated",
     "write_bytes",
     "write_text",

@@ -1,8 +1,7 @@
-"""Which process trains which group, where several share a store.
+"""Locks that processes hold on files.
 
-A lock is one byte of a file beside the store, held by the operating system for the
-process: it is free again the moment the process ends, however it ends. Locks only
-spare work; that no run is kept twice is the store's doing.
+The operating system releases a lock when the process that holds it ends, however it
+ends, so that no lock is left behind by a killed process.
 """
 
 import os
@@ -17,24 +16,16 @@ if sys.platform != "win32":
     import fcntl
 
 
-class GroupLocks:
-    """Locks on groups, by number.
+class _LockFile:
+    """An open file that locks are taken on, closed at the end of a `with` block."""
 
-    Args:
-        store: The store's file.
-
-    Raises:
-        UserError: The file beside it cannot be written to.
-    """
-
-    def __init__(self, store: Path) -> None:
-        path = store.with_name(f"{store.name}.lock")
+    def __init__(self, path: Path, remedy: str) -> None:
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise UserError(
-                f"cannot use {path}: {error.strerror}; make it writable or choose "
-                "another folder with --out"
+                f"cannot write to {path} ({error.strerror}); {remedy}"
             ) from error
 
     def __enter__(self) -> Self:
@@ -48,22 +39,57 @@ class GroupLocks:
     ) -> None:
         os.close(self._file)
 
-    def take(self, group: int, *, wait: bool) -> bool:
-        """Take a group's lock.
+
+class FileLock(_LockFile):
+    """A lock that one process holds inside a `with` block while the others wait.
+
+    Args:
+        path: The lock file, which is created where it is missing and never deleted.
+        remedy: What a user should do where the file cannot be written.
+
+    Raises:
+        UserError: The file cannot be written.
+    """
+
+    def __enter__(self) -> Self:
+        if sys.platform != "win32":
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        return self
+
+
+class GroupLocks(_LockFile):
+    """Locks on the groups of runs in a store, so that no two processes train the same.
+
+    A lock is one byte of a file beside the store. Locks only save work: that no run is
+    stored twice is ensured by the store. They do not hold between threads.
+
+    Args:
+        store: The store's file.
+
+    Raises:
+        UserError: The lock file beside the store cannot be written.
+    """
+
+    def __init__(self, store: Path) -> None:
+        path = store.with_name(f"{store.name}.lock")
+        super().__init__(path, "make it writable or choose another folder with --out")
+
+    def acquire(self, group: int, *, wait: bool) -> bool:
+        """Acquires the lock of a group.
 
         Args:
             group: The group's number.
-            wait: Whether to wait for another process to leave it.
+            wait: Whether to wait for another process to release it.
 
         Returns:
-            Whether it is ours now; where the system has no such locks it always is.
+            Whether this process now holds it; always True where the system has no such
+            locks.
         """
         if sys.platform == "win32":
             return True
+        flags = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
         try:
-            fcntl.lockf(
-                self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, group
-            )
+            fcntl.lockf(self._file, flags, 1, group)
         except (BlockingIOError, PermissionError):
             return False
         except OSError:
@@ -71,11 +97,11 @@ class GroupLocks:
             return True
         return True
 
-    def leave(self, group: int) -> None:
-        """Give a group's lock back."""
+    def release(self, group: int) -> None:
+        """Releases the lock of a group."""
         if sys.platform != "win32":
             try:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, group)
             except OSError:
-                # None was given out either.
+                # The file system has no locks, so none was acquired.
                 return

@@ -1,4 +1,4 @@
-"""Memory, disk and files: what cannot be had of them, said in words."""
+"""Errors about memory, disk space and files that cannot be read."""
 
 import errno
 import os
@@ -9,10 +9,16 @@ from pathlib import Path
 from tempergat.base.errors import UserError
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
+# What torch's messages say. The last one comes from sizes that overflow 64 bits.
+_OUT_OF_MEMORY_WORDS = (
+    "can't allocate memory",
+    "std::bad_alloc",
+    "calculation overflowed",
+)
 
 
 def available_bytes() -> int:
-    """Memory this process may still take, the control group's limit included."""
+    """Memory that this process may still allocate, within its control group's limit."""
     found = [_meminfo_available(), _control_group_left()]
     return min(value for value in found if value is not None)
 
@@ -33,7 +39,7 @@ def _control_group_left() -> int | None:
         used = int((_CONTROL_GROUP / "memory.current").read_text())
         lines = (_CONTROL_GROUP / "memory.stat").read_text().splitlines()
         counts = dict(line.split() for line in lines)
-        # Files the kernel keeps in memory count as used, and make room when asked.
+        # The kernel's file cache counts as used, but is freed when memory is needed.
         used -= int(counts["active_file"]) + int(counts["inactive_file"])
     except (OSError, ValueError, KeyError):
         return None
@@ -41,7 +47,12 @@ def _control_group_left() -> int | None:
 
 
 def require_memory(needed: int, what: str, remedy: str) -> None:
-    """Refuses work whose result does not fit.
+    """Refuses work whose result does not fit in memory.
+
+    Args:
+        needed: Bytes the result takes.
+        what: What needs them, for the error.
+        remedy: What the user should do.
 
     Raises:
         UserError: Less than `needed` bytes are available.
@@ -55,11 +66,11 @@ def require_memory(needed: int, what: str, remedy: str) -> None:
 
 
 @contextmanager
-def telling_full_disk(folder: Path) -> Iterator[None]:
-    """Turns a full disk under a folder into a mistake the user can mend.
+def explain_full_disk(folder: Path) -> Iterator[None]:
+    """Turns a full disk under a folder into an error that says what to do.
 
     Raises:
-        UserError: The disk, the quota or the largest allowed file is full.
+        UserError: The disk is full, or the quota or the size limit of files is reached.
     """
     try:
         yield
@@ -73,8 +84,8 @@ def telling_full_disk(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def telling_unreadable(path: Path) -> Iterator[None]:
-    """Turns a file the system does not give out into a mistake the user can mend.
+def explain_unreadable(path: Path) -> Iterator[None]:
+    """Turns the system's refusal to open or read a file into an error for the user.
 
     Raises:
         UserError: The file cannot be opened or read.
@@ -82,7 +93,7 @@ def telling_unreadable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None or not is_of_system(error):
+        if error.errno is None or not is_system_error(error):
             raise
         raise UserError(
             f"{path} cannot be read ({os.strerror(error.errno)}); make it readable, or "
@@ -90,8 +101,21 @@ def telling_unreadable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def is_of_system(error: BaseException) -> bool:
-    """Whether the system refused, rather than a reader gave up on a damaged file."""
-    # Damage has a reader seek to a place before the beginning, which is invalid.
-    given_up = (None, errno.EINVAL)
-    return isinstance(error, OSError) and error.errno not in given_up
+def is_system_error(error: BaseException) -> bool:
+    """Whether the operating system refused, rather than a reader of a damaged file."""
+    # A damaged file makes readers seek before its beginning, which is EINVAL.
+    by_readers = (None, errno.EINVAL)
+    return isinstance(error, OSError) and error.errno not in by_readers
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or the one it was raised from, means that memory ran out."""
+    # An error while a CUDA graph is captured causes a second one.
+    while error is not None:
+        # torch's class is recognised by its name, because torch may not be imported.
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            return True
+        if any(words in str(error) for words in _OUT_OF_MEMORY_WORDS):
+            return True
+        error = error.__context__
+    return False

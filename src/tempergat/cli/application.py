@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from tempergat import __version__
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, is_out_of_memory
 from tempergat.cli import (
     calibrate,
     compare,
@@ -117,22 +117,12 @@ def run() -> None:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         _fail(
             "out of memory; free some, or choose a smaller graph or narrower layers",
             _FAILED,
         )
-
-
-def _is_out_of_memory(error: MemoryError | RuntimeError) -> bool:
-    # By name, as torch need not have been imported.
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-        or "std::bad_alloc" in str(error)
-    )
 
 
 def _fail(message: str, status: int = _BAD_INPUT) -> NoReturn:

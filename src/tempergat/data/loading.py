@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from tempergat.base.errors import UserError
-from tempergat.base.system_errors import telling_full_disk
+from tempergat.base.system_errors import explain_full_disk
 from tempergat.data.catalog.entries import Entry, find_entry
 from tempergat.data.csbm import sample_demo, sample_graph
 from tempergat.data.dataset import Dataset, hash_tensors
 from tempergat.data.features import as_layout
 from tempergat.data.fetch.download import Progress
-from tempergat.data.fetch.locate import as_path, data_root, locked, obtain
+from tempergat.data.fetch.locate import as_path, data_root, lock_data, obtain
 from tempergat.data.formats.raw_graph import Graph, official_masks, to_pyg
 from tempergat.data.processed import open_processed, write_processed
 from tempergat.data.readers import homogeneous, oag, ogb, planetoid, pokec
@@ -229,12 +229,12 @@ def _read_graph(
     graph = open_processed(folder)
     if graph is not None:
         return graph, source
-    with locked(root / entry.name / ".processed.lock"):
+    with lock_data(root / entry.name / ".processed.lock"):
         # Another process may have written it while this one waited.
         graph = open_processed(folder)
         if graph is None:
             graph, _ = _read_raw(entry, root, progress, options)
-            with telling_full_disk(folder):
+            with explain_full_disk(folder):
                 write_processed(folder, graph)
             graph = open_processed(folder)
     if graph is None:

@@ -14,11 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tempergat.base import UserError
+from tempergat.base import UserError, is_out_of_memory
 from tempergat.ops.random import fold_in
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import METRICS, cross_entropy
-from tempergat.training.hardware import is_out_of_memory
 from tempergat.training.seeds import (
     LayerValues,
     SeedGroup,

@@ -167,7 +167,7 @@ def test_locks_that_cannot_be_had_are_told_with_a_remedy(tmp_path: Path) -> None
     (tmp_path / "store.lock").mkdir()
     with (
         Store(tmp_path / "store") as store,
-        pytest.raises(UserError, match=r"store\.lock: .*another folder with --out"),
+        pytest.raises(UserError, match=r"store\.lock .*another folder with --out"),
     ):
         sweep(graph(), configs(tmp_path), [0], store, CPU)
 

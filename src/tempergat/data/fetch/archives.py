@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from tempergat.base.errors import UserError
-from tempergat.base.system_errors import is_of_system, telling_full_disk
+from tempergat.base.system_errors import explain_full_disk, is_system_error
 
 _BLOCK = 1 << 20
 
@@ -32,7 +32,7 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
     staging.mkdir(parents=True)
     try:
         try:
-            with telling_full_disk(folder), zipfile.ZipFile(archive) as opened:
+            with explain_full_disk(folder), zipfile.ZipFile(archive) as opened:
                 found = _by_member_name(archive, opened)
                 for member in members:
                     if member not in found:
@@ -45,7 +45,7 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
             raise
         except Exception as error:
             # A damaged archive may fail in any way zipfile and its codecs can.
-            if is_of_system(error):
+            if is_system_error(error):
                 raise
             raise UserError(
                 f"{archive} is a damaged archive ({error}); delete it, so that it is "

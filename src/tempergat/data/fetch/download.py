@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from tempergat.base.errors import UserError
-from tempergat.base.system_errors import telling_full_disk
+from tempergat.base.system_errors import explain_full_disk
 from tempergat.data.catalog.files import RemoteFile
 
 Progress = Callable[[str, int, int | None], None]
@@ -56,7 +56,7 @@ def download(file: RemoteFile, path: Path, progress: Progress | None = None) -> 
     while True:
         before = _length(part)
         try:
-            with telling_full_disk(path.parent):
+            with explain_full_disk(path.parent):
                 whole = _transfer(file, part, progress)
             if whole:
                 break

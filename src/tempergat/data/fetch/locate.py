@@ -6,15 +6,13 @@ anything is downloaded. A mirror may hold a dataset's files in its own layout
 may lie there packed or unpacked. `TEMPERGAT_DATA` moves the data root.
 """
 
-import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tempergat.base.errors import UserError
-from tempergat.base.system_errors import telling_unreadable
+from tempergat.base.locks import FileLock
+from tempergat.base.system_errors import explain_unreadable
 from tempergat.data.catalog.entries import Entry
 from tempergat.data.catalog.files import RemoteFile
 from tempergat.data.fetch.archives import unpack
@@ -36,6 +34,11 @@ def data_root(root: str | os.PathLike[str] | None = None) -> Path:
         return as_path(os.environ["TEMPERGAT_DATA"])
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "tempergat"
+
+
+def lock_data(path: Path) -> FileLock:
+    """A lock on files under the data root."""
+    return FileLock(path, "choose a writable data root with TEMPERGAT_DATA")
 
 
 def mirror_folders() -> list[Path]:
@@ -114,14 +117,14 @@ def _obtain_file(
 ) -> dict[str, Path]:
     found = find_local(entry, file, root)
     if found is None:
-        with locked((root / entry.raw_folder).parent / ".raw.lock"):
+        with lock_data((root / entry.raw_folder).parent / ".raw.lock"):
             # Another process may have fetched it while this one waited.
             found = find_local(entry, file, root)
             if found is None:
                 found = _fetch(entry, file, root, progress)
     for path in found.values():
         # Readers take what they cannot read for damaged.
-        with telling_unreadable(path), open(path, "rb"):
+        with explain_unreadable(path), open(path, "rb"):
             pass
     if not file.members:
         verify(found[file.name], file)
@@ -193,21 +196,3 @@ def sha256_of(path: Path) -> str:
         while block := stream.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest()
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Holds a lock file against other processes; waits while one of them has it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {path.parent} ({error.strerror}); choose a writable data "
-            "root with TEMPERGAT_DATA"
-        ) from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

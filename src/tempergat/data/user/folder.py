@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base.errors import UserError
-from tempergat.base.system_errors import telling_unreadable
+from tempergat.base.system_errors import explain_unreadable
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.user.tables import (
     Table,
@@ -106,7 +106,7 @@ def read_folder(
 def _require_table(folder: Path, name: str) -> Path:
     path = find_table(folder, name)
     if path is None:
-        with telling_unreadable(folder):
+        with explain_unreadable(folder):
             found = sorted(entry.name for entry in folder.iterdir())
         listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
         raise UserError(

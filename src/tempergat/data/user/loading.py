@@ -33,7 +33,7 @@ from torch_geometric.data.storage import (
 )
 
 from tempergat.base.errors import UserError
-from tempergat.base.system_errors import telling_unreadable
+from tempergat.base.system_errors import explain_unreadable
 from tempergat.data.dataset import MASKS, Dataset, hash_tensors
 from tempergat.data.features import without_beta_warning
 from tempergat.data.splits import GraphWithSplits
@@ -148,7 +148,7 @@ def read_user_graph(
     Raises:
         UserError: They cannot be read.
     """
-    with telling_unreadable(path):
+    with explain_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
     if is_folder:
         return read_folder(path, require_finite, labelled)
@@ -167,7 +167,7 @@ def read_user_graph(
 def _read_npz(path: Path, labelled: bool) -> Data:
     try:
         # Opened here, since numpy leaves a damaged file open.
-        with telling_unreadable(path), open(path, "rb") as stream:
+        with explain_unreadable(path), open(path, "rb") as stream:
             opened = np.load(stream, allow_pickle=False)
             arrays = {name: opened[name] for name in opened.files}
     except UserError:
@@ -212,7 +212,7 @@ def _native(array: np.ndarray) -> np.ndarray:
 
 def _read_pt(path: Path) -> Data | HeteroData:
     try:
-        with telling_unreadable(path), without_beta_warning(), _loadable_graphs():
+        with explain_unreadable(path), without_beta_warning(), _loadable_graphs():
             value = torch.load(path, map_location="cpu", weights_only=True)
     except UserError:
         raise

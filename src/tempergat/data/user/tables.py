@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base.errors import UserError
-from tempergat.base.system_errors import telling_unreadable
+from tempergat.base.system_errors import explain_unreadable
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 # Values in a piece of a table; as text they take about 15 MiB.
@@ -70,7 +70,7 @@ def find_table(folder: Path, name: str) -> Path | None:
         UserError: It exists in both formats.
     """
     found = [folder / f"{name}{suffix}" for suffix in TABLE_SUFFIXES]
-    with telling_unreadable(folder):
+    with explain_unreadable(folder):
         found = [path for path in found if path.is_file()]
     if len(found) > 1:
         raise UserError(
@@ -109,7 +109,7 @@ def _iter_csv(path: Path) -> Iterator[Table]:
     line = 1
     try:
         with (
-            telling_unreadable(path),
+            explain_unreadable(path),
             open(path, newline="", encoding="utf-8-sig") as stream,
         ):
             reader = csv.reader(stream, strict=True)
@@ -199,7 +199,7 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
         ) from error
     first_row = 1
     try:
-        with telling_unreadable(path), pyarrow.parquet.ParquetFile(path) as opened:
+        with explain_unreadable(path), pyarrow.parquet.ParquetFile(path) as opened:
             names = opened.schema_arrow.names
             if not names:
                 raise UserError(f"{path} has no columns; save the table again")

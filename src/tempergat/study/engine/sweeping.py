@@ -173,13 +173,13 @@ class _Sweep:
                     group = queue.popleft()
                     if wait:
                         self._report(group, waiting=True)
-                    if not locks.take(group.id, wait=wait):
+                    if not locks.acquire(group.id, wait=wait):
                         in_other_hands.append(group)
                         continue
                     try:
                         queue.extendleft(reversed(self._finish(group)))
                     finally:
-                        locks.leave(group.id)
+                        locks.release(group.id)
                     self._report(group)
                 pending = in_other_hands
         if self._too_large:

@@ -103,7 +103,7 @@ def run_noise(
     for config in plan.configs(recipe):
         refuse_other_training(dataset, config)
     with GroupLocks(_lock_of(path)) as locks:
-        if not locks.take(0, wait=False):
+        if not locks.acquire(0, wait=False):
             raise UserError(
                 f"another process writes {path}; wait for it, or choose another folder "
                 "with --out"

@@ -11,7 +11,6 @@ from tempergat.training.hardware.memory import (
     OutOfMemory,
     explain_out_of_memory,
     free_memory,
-    is_out_of_memory,
 )
 
 __all__ = [
@@ -23,6 +22,5 @@ __all__ = [
     "explain_out_of_memory",
     "free_memory",
     "group_size",
-    "is_out_of_memory",
     "replayed",
 ]

@@ -1,4 +1,4 @@
-"""Too little memory: how it is recognised and reported."""
+"""Too little memory: how it is reported, and how it is released."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from contextlib import contextmanager
 
 import torch
 
-from tempergat.base import UserError
+from tempergat.base import UserError, is_out_of_memory
 from tempergat.training.config import RunConfig
-
-# The last one comes from sizes that overflow a 64-bit integer.
-_OUT_OF_MEMORY_WORDS = (
-    "can't allocate memory",
-    "std::bad_alloc",
-    "calculation overflowed",
-)
 
 
 class OutOfMemory(UserError):
@@ -58,15 +51,3 @@ def free_memory(device: torch.device) -> None:
     gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
-
-
-def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one that it came from, is about too little memory."""
-    # An error while a CUDA graph is captured causes a second one.
-    while error is not None:
-        if isinstance(error, MemoryError | torch.OutOfMemoryError):
-            return True
-        if any(words in str(error) for words in _OUT_OF_MEMORY_WORDS):
-            return True
-        error = error.__context__
-    return False
