@@ -1,6 +1,5 @@
 """`tempergat calibrate`: settings that the paper does not state."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from tempergat.cli.graphs import load_graph
 from tempergat.cli.reproduce import RESULTS
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
     Json,
@@ -70,9 +70,7 @@ def calibrate(
             found.append(tuning.calibrate(graph, plan, paper[name], store, where, show))
         merged = export_runs(store, results / tuning.CALIBRATION_CSV, names)
     if as_json:
-        typer.echo(
-            json.dumps(tuning.calibration_json(found), indent=1, allow_nan=False)
-        )
+        print_json(tuning.calibration_json(found))
         return
     for one in found:
         print_table(output_console(), tuning.calibration_table(one, paper[one.dataset]))

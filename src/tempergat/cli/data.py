@@ -1,16 +1,17 @@
 """`tempergat data`: what datasets there are, and what a graph of one's own holds."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tempergat.cli.ui.json_output import print_json
+from tempergat.cli.ui.options import Json
+
 if TYPE_CHECKING:
     from tempergat.data.catalog.entries import Entry
 
-_AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Root = Annotated[
     Path | None,
     typer.Option(help="Data root; TEMPERGAT_DATA or the user's cache when left out."),
@@ -26,14 +27,14 @@ def register(app: typer.Typer) -> None:
     app.add_typer(family, name="data", help="Datasets, and graphs of your own.")
 
 
-def list_datasets(root: _Root = None, as_json: _AsJson = False) -> None:
+def list_datasets(root: _Root = None, as_json: Json = False) -> None:
     """List every dataset with its size, metric and whether it is at hand."""
     from tempergat.data.catalog.entries import CATALOG
     from tempergat.data.fetch.locate import data_root
 
     facts = [_facts(entry, data_root(root)) for entry in CATALOG.values()]
     if as_json:
-        _print_json(facts)
+        print_json(facts)
         return
     from tempergat.cli.ui.tables import layout, output_console
 
@@ -47,7 +48,7 @@ def list_datasets(root: _Root = None, as_json: _AsJson = False) -> None:
 def show_info(
     name: Annotated[str, typer.Argument(help="A name from `tempergat data list`.")],
     root: _Root = None,
-    as_json: _AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Print all that is known of a dataset."""
     from tempergat.data.catalog.entries import find_entry
@@ -55,7 +56,7 @@ def show_info(
 
     facts = _facts(find_entry(name), data_root(root))
     if as_json:
-        _print_json(facts)
+        print_json(facts)
         return
     files = facts.pop("files")
     _print_pairs({key.replace("_", " "): value for key, value in facts.items()})
@@ -72,14 +73,14 @@ def check(
     target: Annotated[
         str | None, typer.Option(help="Node type to classify, where several could be.")
     ] = None,
-    as_json: _AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Report what a graph of your own holds, and what loading will do about it."""
     from tempergat.data.user.report import check_graph
 
     findings = check_graph(path, target)
     if as_json:
-        _print_json([dataclasses.asdict(finding) for finding in findings])
+        print_json([dataclasses.asdict(finding) for finding in findings])
         return
     width = max(len(finding.subject) for finding in findings)
     for finding in findings:
@@ -146,7 +147,3 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_text(part)}" for key, part in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, allow_nan=False))

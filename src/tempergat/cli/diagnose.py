@@ -1,12 +1,12 @@
 """`tempergat diagnose`: measure a graph and screen methods on validation nodes."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tempergat.cli.graphs import load_graph
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
@@ -94,7 +94,7 @@ def diagnose(
                 on_progress=say,
             )
     if as_json:
-        typer.echo(json.dumps(study.as_json(found), indent=1, allow_nan=False))
+        print_json(study.as_json(found))
         return
     _print_diagnosis(output_console(), found)
 

@@ -2,14 +2,15 @@
 
 import importlib.metadata
 import importlib.util
-import json
 import os
 import platform
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tempergat.base import counted
+from tempergat.cli.ui.json_output import print_json
+from tempergat.cli.ui.options import Json
 
 if TYPE_CHECKING:
     import torch
@@ -42,12 +43,12 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Versions, devices and attention kernels."""
     findings = examine()
     if as_json:
-        typer.echo(json.dumps(findings, indent=1))
+        print_json(findings)
         return
     for name, version in findings["versions"].items():
         typer.echo(f"{name:16} {version or 'not installed'}")

@@ -1,10 +1,11 @@
 """`tempergat methods`: the table of methods."""
 
-import json
-from typing import Annotated
-
 import typer
 
+from tempergat.cli.ui.json_output import print_json
+from tempergat.cli.ui.options import Json
+
+_TEMPERATURES = {None: "-", "layer": "one per layer", "head": "one per head"}
 _GATES = {None: "-", "post": "after aggregation", "first": "before attention"}
 
 
@@ -13,23 +14,21 @@ def register(app: typer.Typer) -> None:
     app.command()(methods)
 
 
-def methods(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def methods(as_json: Json = False) -> None:
     """The methods and what they are made of."""
     from tempergat.cli.ui.tables import output_console, print_table
-    from tempergat.nn.methods import METHODS
+    from tempergat.nn import METHODS
     from tempergat.study.report import Table
 
     if as_json:
         listed = [{"method": name, **row._asdict()} for name, row in METHODS.items()]
-        typer.echo(json.dumps({"methods": listed}, indent=1))
+        print_json({"methods": listed})
         return
     rows = tuple(
         (
             name,
             row.backbone,
-            "one per layer" if row.temperature else "-",
+            _TEMPERATURES[row.temperature],
             _GATES[row.gate],
             "yes" if row.in_paper else "no",
         )
@@ -39,6 +38,6 @@ def methods(
         "Methods",
         ("method", "backbone", "temperature", "gate", "in the paper"),
         rows,
-        ("`tempergat compare` takes those in the paper unless told otherwise.",),
+        ("`tempergat compare` compares those in the paper; --methods names others.",),
     )
     print_table(output_console(), table)

@@ -1,6 +1,5 @@
 """`tempergat noise`: every method trained under controlled noise."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +7,7 @@ import typer
 
 from tempergat.base.errors import UserError
 from tempergat.cli.graphs import load_graph
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
     Json,
@@ -103,7 +103,7 @@ def _tell_trained(kept: dict[str, "list[NoiseRow]"], out: Path, as_json: bool) -
         for name, rows in kept.items()
     ]
     if as_json:
-        typer.echo(json.dumps({"datasets": found}, indent=1))
+        print_json({"datasets": found})
     else:
         for facts in found:
             typer.echo(
@@ -121,7 +121,7 @@ def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
     failed = sum(not row.scores for dataset in found for row in dataset.rows)
     if as_json:
         content = {"datasets": to_json(found), "page": str(docs / "noise.md")}
-        typer.echo(json.dumps(content, indent=1, allow_nan=False))
+        print_json(content)
     else:
         for dataset in found:
             typer.echo(dataset.sentence)

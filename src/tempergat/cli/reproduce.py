@@ -1,15 +1,16 @@
 """`tempergat reproduce`: pages made from results/, and the runs that results/ lacks."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tempergat.base import UserError
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
+    Json,
     OutFolder,
     Quiet,
     parse_device,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 RESULTS = Annotated[Path, typer.Option(help="The project's folder of results.")]
 DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
-JSON = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
 
 # The names are those of `study.reproduce.PAGES`, which takes a second to import.
 PAGE_HELP = {
@@ -72,7 +72,7 @@ def _command_for(name: str) -> Callable[..., None]:
         docs: DOCS = Path("docs"),
         device: DeviceName = "auto",
         out: OutFolder = Path("tempergat-out/reproduce"),
-        as_json: JSON = False,
+        as_json: Json = False,
         quiet: Quiet = False,
     ) -> None:
         if plan and run:
@@ -100,7 +100,7 @@ def export(
     to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
         "results/homogeneous.csv"
     ),
-    as_json: JSON = False,
+    as_json: Json = False,
 ) -> None:
     """Write the runs of one or more stores as CSV, one row per run.
 
@@ -110,7 +110,7 @@ def export(
 
     merged = export_stores(stores, to)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "runs": sum(merged.written.values()),
                 "replaced": dict(merged.replaced),
@@ -176,7 +176,7 @@ def _write(
                 "made": list(outcome.done),
                 "not_made": dict(outcome.not_done),
             }
-        _print_json(facts)
+        print_json(facts)
     else:
         for line in (*(outcome.done if outcome else ()), *written.lines):
             typer.echo(line)
@@ -189,7 +189,7 @@ def _write(
 
 def _print_plan(plan: "PagePlan", as_json: bool) -> None:
     if as_json:
-        _print_json(plan.as_json())
+        print_json(plan.as_json())
         return
     typer.echo(f"reproduce {plan.page} --run, on {plan.device}:")
     for job in plan.jobs:
@@ -224,7 +224,3 @@ def _job_lines(job: "JobPlan", device: str) -> list[str]:
         memory = f"about {job.memory_bytes / 2**30:.2f} GiB (estimate)"
     lines.append(f"memory: {memory}")
     return lines
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, indent=1, allow_nan=False))

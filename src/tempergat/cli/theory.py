@@ -1,12 +1,12 @@
 """`tempergat theory`: the paper's two theorems, closed forms and simulation."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.ui.options import require_writable
+from tempergat.cli.ui.json_output import print_json
+from tempergat.cli.ui.options import Json, require_writable
 from tempergat.cli.ui.stopping import exit_status
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def theory(
     out: Annotated[
         Path, typer.Option(help="Folder for the tables, and figures/ inside it.")
     ] = Path("results/theory"),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print tables and verdicts as JSON.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Check both theorems: closed forms, simulation, and other settings."""
     require_writable(out)
@@ -55,7 +53,7 @@ def theory(
             "tables": report.tables,
             "files": [str(file) for file in files],
         }
-        typer.echo(json.dumps(replace_non_finite(content, str), indent=2))
+        print_json(replace_non_finite(content, str))
         return
     console = output_console()
     _print_best(console, report)

@@ -1,6 +1,5 @@
 """`tempergat tune`: a search for settings."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.cli.graphs import load_graph
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
@@ -82,17 +82,13 @@ def tune(
     recipe, table = write_tuned(graph.name, plan, trials, out, out)
     best = _best(trials)
     if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "dataset": graph.name,
-                    "best": {name: asdict(trial) for name, trial in best.items()},
-                    "recipe": str(recipe),
-                    "trials": str(table),
-                },
-                indent=1,
-                allow_nan=False,
-            )
+        print_json(
+            {
+                "dataset": graph.name,
+                "best": {name: asdict(trial) for name, trial in best.items()},
+                "recipe": str(recipe),
+                "trials": str(table),
+            }
         )
         return
     for trial in best.values():
