@@ -11,7 +11,9 @@ from tempergat.base.errors import UserError
 from tempergat.cli.application import app
 from tempergat.study.engine import Store
 from tempergat.study.paper import read_paper
+from tests.cli.conftest import Command
 from tests.support.made_up_runs import study
+from tests.support.small_study import make_small, tiny_cora
 
 FACTS = Path(__file__).parents[2] / "results"
 
@@ -55,3 +57,112 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["reproduce", "export", str(tmp_path / "none")])
     assert isinstance(done.exception, UserError)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture
+def small(
+    monkeypatch: pytest.MonkeyPatch, results: Path, tmp_path: Path
+) -> dict[str, list[object]]:
+    """Short runs on tiny graphs, and the options that name their folders."""
+    from tempergat.cli import graphs
+
+    make_small(monkeypatch, tmp_path)
+    monkeypatch.setattr(graphs, "load_graph", lambda name, *rest: tiny_cora(name))
+    places: list[object] = ["--results", results, "--docs", tmp_path / "docs"]
+    return {
+        "page": places,
+        "run": [*places, "--out", tmp_path / "o", "--device", "cpu"],
+    }
+
+
+def test_plan_then_run_then_the_page(
+    command: Command, small: dict[str, list[object]], results: Path, tmp_path: Path
+) -> None:
+    planned = command("reproduce", "homogeneous", "--plan", *small["run"])
+    assert planned.status == 0, planned.err
+    assert "cora: 0 of 44 runs in homogeneous.csv" in planned.out
+    assert "time: unknown (no finished runs on cpu" in planned.out
+    assert "memory: about " in planned.out
+    assert str(tmp_path / "docs" / "reproduction.md") in planned.out
+    assert not (results / "homogeneous.csv").exists()
+    assert not (tmp_path / "o").exists()
+    words = ("reproduce", "homogeneous", "--run", "--datasets", "cora", *small["run"])
+    ran = command(*words)
+    assert ran.status == 0, ran.err
+    assert f"wrote 44 runs to {results / 'homogeneous.csv'}" in ran.out
+    assert "8 gains in the paper's table" in ran.out
+    assert "cora: 44 of 44 runs" in ran.err
+    again = command(*words, "--json", "--quiet")
+    assert again.err == ""
+    facts = json.loads(again.out)
+    assert facts["made"] == []
+    assert facts["page"] == str(tmp_path / "docs" / "reproduction.md")
+    plan = json.loads(
+        command("reproduce", "ranks", "--plan", *small["run"], "--json").out
+    )
+    assert [(job["dataset"], job["present"]) for job in plan["jobs"]] == [
+        ("cora", 44),
+        ("pubmed", 0),
+    ]
+    assert plan["jobs"][1]["time_s"] > 0
+
+
+def test_results_that_stay_incomplete_end_in_status_1(
+    command: Command,
+    small: dict[str, list[object]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    from tempergat.cli import graphs
+
+    words = ("reproduce", "homogeneous", "--run", *small["run"], "--quiet")
+    command(*words, "--datasets", "cora")
+
+    def no_network(name: str, *rest: object) -> None:
+        raise UserError(f"cannot download {name}")
+
+    monkeypatch.setattr(graphs, "load_graph", no_network)
+    ending = command(*words)
+    assert ending.status == 1
+    assert ending.err == "pubmed: not complete: cannot download pubmed\n"
+    assert f"wrote {tmp_path / 'docs' / 'reproduction.md'}" in ending.out
+
+
+def test_options_that_contradict_each_other_end_in_one_line(command: Command) -> None:
+    for words, message in (
+        (("--plan", "--run"), "--plan and --run were both given"),
+        (("--datasets", "cora"), "--datasets needs --run or --plan"),
+        (("--plan", "--datasets", ","), "--datasets is ','"),
+        (("--plan", "--datasets", "nowhere"), "no dataset 'nowhere'"),
+    ):
+        ending = command("reproduce", "calibration", *words, "--device", "cpu")
+        assert ending.status == 2
+        assert message in ending.err
+        assert ending.err.count("\n") == 1
+
+
+def test_calibrating_one_dataset_keeps_the_rows_of_the_others(
+    command: Command, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tempergat.cli import calibrate
+    from tempergat.study import tuning
+    from tests.study.tuning.test_calibrate import write_plan
+
+    for file in ("calibration.csv", "calibration.configs.json"):
+        shutil.copy(FACTS / file, results)
+    text = write_plan(tmp_path, [0.002], seeds=2).read_text()
+    (tmp_path / "plan.yaml").write_text(text.replace("csbm:", "cora:"))
+    plan = tuning.load_calibration(tmp_path / "plan.yaml")
+    monkeypatch.setattr(tuning, "load_calibration", lambda: plan)
+    monkeypatch.setattr(calibrate, "load_graph", lambda name, *rest: tiny_cora(name))
+    others = [
+        line
+        for line in (FACTS / "calibration.csv").read_text().splitlines()
+        if not line.startswith("cora,")
+    ]
+    ending = command("calibrate", "cora", "--results", results, "--device", "cpu")
+    assert ending.status == 0, ending.err
+    assert "replaced 520 of cora; kept 520 of citeseer, 520 of pubmed" in ending.out
+    left = (results / "calibration.csv").read_text().splitlines()
+    assert [line for line in left if not line.startswith("cora,")] == others
+    assert sum(line.startswith("cora,") for line in left) == 20

@@ -82,6 +82,17 @@ def test_a_row_with_line_breaks_stays_byte_for_byte(tmp_path: Path) -> None:
     assert len(read_runs(path)) == 2
 
 
+def test_further_columns_of_new_runs_do_not_change_the_rows_that_stay(
+    published: Path,
+) -> None:
+    before = lines_of(published, "pubmed")
+    write_runs([run(parameter_count=7)], published)
+    assert lines_of(published, "pubmed") == before
+    write_runs([run(numerics=2)], published)
+    (again,) = (r for r in read_runs(published) if r.dataset == "cora")
+    assert again.numerics == 2
+
+
 def test_datasets_that_were_not_asked_for_are_not_exported(
     published: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,8 @@ from tempergat.base import UserError, files
 from tempergat.base.csv_files import csv_text
 
 Configs = Mapping[str, Mapping[str, Any]]
+# Optional columns that are part of a run's identity.
+_IDENTIFYING = ("condition", "matmul_precision", "numerics")
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ def merge_rows(
         rows: The cells of the new rows by column, by dataset.
         columns: The columns of every such CSV.
         optional: Further columns; each is there only where some row has such a cell.
+            A CSV that keeps rows of other datasets gets only those of them that tell
+            which run it is.
         configs: The configurations of the new rows by hash.
 
     Raises:
@@ -84,6 +88,10 @@ def merge_rows(
     _write_configs(path, known)
     lines = [row for dataset in sorted(merged) for row in merged[dataset]]
     filled = [name for name in optional if any(row.get(name) for row in lines)]
+    if kept:
+        # A new column would change every row of the datasets that are left alone.
+        there = {name for found in old.values() for row in found for name in row}
+        filled = [name for name in filled if name in there or name in _IDENTIFYING]
     header = (*columns, *filled)
     files.write_text(path, csv_text([{c: row.get(c) for c in header} for row in lines]))
     if used != set(known):
