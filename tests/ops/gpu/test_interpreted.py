@@ -28,13 +28,13 @@ interpreter._patch_lang_tensor = patch_index
 
 from tempergat.ops import gpu, reference
 from tempergat.ops.calls import Backward, Forward, Saved
-from tempergat.ops.gpu import gatv2 as gpu_gatv2
+from tempergat.ops.gpu import gatv2_backward as gpu_gatv2_backward
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import GRAPHS, Settings, make_inputs, results
 
 # Rows are cut, and programs serve several items, even on graphs this small.
 gpu_schedule.LONGEST = gpu_schedule._LONGEST_OF_SMALL = 8
-gpu_gatv2._TARGET_PROGRAMS = 3
+gpu_gatv2_backward._TARGET_PROGRAMS = 3
 torch.manual_seed(0)
 kind, name = sys.argv[1:]
 graph = GRAPHS[name]()

@@ -30,6 +30,19 @@ def test_aggregation_agrees_with_plain_torch(sets, channels, dtype):
         assert torch.equal(gpu_aggregate.run(rows, values, x), found)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_agrees_with_plain_torch(dtype):
+    from tempergat.ops.gpu import aggregate as gpu_aggregate
+
+    features = random_features(50, 30)
+    values = torch.randn(features.values.numel(), 2, device="cuda", dtype=dtype)
+    x = torch.randn(30, 2, 7, device="cuda", dtype=dtype)
+    found = gpu_aggregate.run(features.by_node, values, x)
+    expected = aggregate_plainly(features.by_node, values, x)
+    assert found.dtype == dtype
+    assert torch.allclose(found, expected, rtol=0.02, atol=0.02)
+
+
 def test_many_models_at_once_agree_with_one_by_one():
     features = random_features(60, 40)
     weight = torch.randn(5, 8, 40, device="cuda", requires_grad=True)

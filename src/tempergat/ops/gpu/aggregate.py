@@ -10,13 +10,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.kernels import load_item, merge_sum, on_device
+from tempergat.ops.gpu.common import load_item, on_device
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import schedule
+from tempergat.ops.gpu.sums import merge_sum
 from tempergat.ops.graph import Rows
 
-# How many elements a program adds up side by side, and of how many channels: so few
-# that this slice of some hundred features' weights stays in a multiprocessor's cache.
+# Elements that a program adds side by side, and channels of a program: so few that this
+# slice of a few hundred features' weights stays in a multiprocessor's cache.
 _ELEMENTS = 8
 _CHANNELS = 64
 
@@ -39,14 +40,14 @@ def _aggregate_kernel(  # type: ignore[no-untyped-def]
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     column = tl.program_id(1) * BLOCK_W + tl.arange(0, BLOCK_W)
     inside = column < WIDTH
-    total = tl.zeros([BLOCK_E, BLOCK_W], part_ptr.dtype.element_ty)
+    total = tl.zeros([BLOCK_E, BLOCK_W], part_ptr.dtype.element_ty)  # [E, W]
     for first in range(start, end, BLOCK_E):
-        slots = first + tl.arange(0, BLOCK_E)
+        slots = first + tl.arange(0, BLOCK_E)  # [E]
         here = slots < end
         source = tl.load(other_ptr + slots, mask=here, other=0).to(tl.int64)
         element = tl.load(position_ptr + slots, mask=here, other=0).to(tl.int64)
         mask = here[:, None] & inside[None, :]
-        # Which of the sets of values belongs to a channel: one for the whole slice,
+        # Which set of values belongs to a channel: one for the whole slice,
         # or one for each of its columns.
         if CHANNELS % BLOCK_W == 0:
             chosen = tl.program_id(1) // (CHANNELS // BLOCK_W)
@@ -56,18 +57,18 @@ def _aggregate_kernel(  # type: ignore[no-untyped-def]
             place = element[:, None] * SETS + (column // CHANNELS)[None, :]
             value = tl.load(values_ptr + place, mask=mask, other=0.0)
         place = source[:, None] * WIDTH + column[None, :]
-        x = tl.load(x_ptr + place, mask=mask, other=0.0)
+        x = tl.load(x_ptr + place, mask=mask, other=0.0)  # [E, W]
         total += value.to(total.dtype) * x.to(total.dtype)
     result = tl.sum(total, axis=0)
     if partial >= 0:
         tl.store(part_ptr + partial * WIDTH + column, result, mask=inside)
     else:
-        result = result.to(out_ptr.dtype.element_ty)
+        # Stored in the type of out; a name must not change its type in a branch.
         tl.store(out_ptr + row * WIDTH + column, result, mask=inside)
 
 
 def run(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
-    """`sparse.aggregate_plainly` by kernels."""
+    """`sparse.aggregate_plainly` by a kernel."""
     heads, channels = x_RHC.shape[1:]
     width = heads * channels
     out = x_RHC.new_empty(rows.pointer.numel() - 1, heads, channels)

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.kernels import mix32, on_device
+from tempergat.ops.gpu.common import mix32, on_device
 from tempergat.ops.random import drop_threshold, keep_scale
 
 _TILE = 1024

@@ -9,24 +9,20 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward
-from tempergat.ops.gpu.kernels import (
-    Tile,
+from tempergat.ops.gpu.common import (
     again_with_weights,
-    attend,
     cells_of_tile,
-    choose_tile,
     dense,
     dropout_of,
     keep_factor,
     load_item,
-    merge_sum,
     on_device,
-    segment_sum,
-    statistics,
-    store_softmax,
 )
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule, slots_by_source
+from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
+from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
+from tempergat.ops.gpu.tiles import Tile, choose_tile
 
 
 def _tile(z: Tensor) -> Tile:
@@ -47,70 +43,66 @@ def _forward_kernel(
     UNROLL: tl.constexpr, EXACT: tl.constexpr, SCORE_DST: tl.constexpr,
     EDGE: tl.constexpr, LOGIT: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
-    head_within = heads < H
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)  # [H]
+    # both [H, C]
+    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
+    in_heads = heads < H
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     if SCORE_DST:
-        score_i = tl.load(score_dst_ptr + row * H + heads, mask=head_within, other=0.0)
-    top = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
-    total = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
-    summed = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+        # [H]
+        score_i = tl.load(score_dst_ptr + row * H + heads, mask=in_heads, other=0.0)
+    max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
+    denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
     for s in range(start, end, BLOCK_E * UNROLL):
         rows_j = ()
         logits = ()
         factors = ()
-        higher = top
+        new_max = max_logit
         for k in tl.static_range(UNROLL):
-            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-            live = slots < end
-            j = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
-            z = tl.load(
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
+            valid = slots < end
+            j = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
+            z = tl.load(  # [E, H, C]
                 z_ptr + j[:, None, None] * (H * C) + cell[None],
-                mask=live[:, None, None] & within[None], other=0.0,
+                mask=valid[:, None, None] & in_row[None], other=0.0,
             )  # fmt: skip
             rows_j = rows_j + (z,)
-            live_head = live[:, None] & head_within[None, :]
-            u = tl.load(
+            valid_head = valid[:, None] & in_heads[None, :]
+            u = tl.load(  # [E, H]
                 score_src_ptr + j[:, None] * H + heads[None, :],
-                mask=live_head, other=-float("inf"),
+                mask=valid_head, other=-float("inf"),
             )  # fmt: skip
             if SCORE_DST:
                 u += score_i[None, :]
             if EDGE or LOGIT:
-                place = tl.load(position_ptr + slots, mask=live, other=0).to(tl.int64)
-                edge_cell = place[:, None] * H + heads[None, :]
+                position = tl.load(position_ptr + slots, mask=valid, other=0).to(
+                    tl.int64
+                )
+                edge_cell = position[:, None] * H + heads[None, :]
             if EDGE:
-                u += tl.load(edge_score_ptr + edge_cell, mask=live_head, other=0.0)
-            logit = tl.where(u > 0, u, u * slope)
+                u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
+            logit = tl.where(u > 0, u, u * slope)  # e_ij, [E, H]
             if LOGIT:
-                tl.store(logit_ptr + edge_cell, logit, mask=live_head)
-            logit = tl.where(live[:, None], logit, -float("inf"))
+                tl.store(logit_ptr + edge_cell, logit, mask=valid_head)
+            logit = tl.where(valid[:, None], logit, -float("inf"))
             logits = logits + (logit,)
-            higher = tl.maximum(higher, logit)
+            new_max = tl.maximum(new_max, logit)
             if DROPOUT:
-                ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
+                edge_ids = tl.load(edge_id_ptr + slots, mask=valid, other=0)
                 factors = factors + (
                     keep_factor(
-                        seed_ptr, heads, head_within, ids, threshold, keep_scale
+                        seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
                     ),
                 )
-        # A logit of minus infinity weighs nothing, even when it comes first.
-        safe = tl.where(higher == -float("inf"), 0.0, higher)
-        shrink = tl.exp(top - safe)
-        top = higher
-        total *= shrink
-        summed *= shrink[:, :, None]
-        for k in tl.static_range(UNROLL):
-            weight = tl.exp(logits[k] - safe)
-            total += weight
-            if DROPOUT:
-                weight *= factors[k]
-            summed += weight[:, :, None] * rows_j[k].to(tl.float32)
+        max_logit, denominator, weighted_sum = add_edges(
+            max_logit, denominator, weighted_sum, new_max, logits, rows_j, factors,
+            UNROLL, DROPOUT,
+        )  # fmt: skip
 
     store_softmax(
-        top, total, summed, end > start, row, partial, heads, cell, within,
-        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+        max_logit, denominator, weighted_sum, end > start, row, partial,
+        heads, cell, in_row, out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
     )  # fmt: skip
 
 
@@ -133,84 +125,86 @@ def _backward_kernel(
     EDGE: tl.constexpr, DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    cell, within = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
-    head_within = heads < H
+    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
+    in_heads = heads < H
     COLUMNS: tl.constexpr = 3 if SCORE_DST else 2
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
-    z = tl.load(z_ptr + row * (H * C) + cell, mask=within, other=0.0).to(tl.float32)
-    score_j = tl.load(score_src_ptr + row * H + heads, mask=head_within, other=0.0)
+    # z_j, [H, C]
+    z = tl.load(z_ptr + row * (H * C) + cell, mask=in_row, other=0.0).to(tl.float32)
+    score_j = tl.load(score_src_ptr + row * H + heads, mask=in_heads, other=0.0)  # [H]
+    # sum over i of beta_ij dout_i, [E, H, C]
     dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
-    dscore = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    dscore = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)  # sum over i of du_ij, [E, H]
     for s in range(start, end, BLOCK_E * UNROLL):
         targets = ()
         rows_i = ()
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-            live = slots < end
-            i = tl.load(other_ptr + slots, mask=live, other=0).to(tl.int64)
-            dout = tl.load(
+            valid = slots < end
+            i = tl.load(other_ptr + slots, mask=valid, other=0).to(tl.int64)
+            dout = tl.load(  # dout_i, [E, H, C]
                 dout_ptr + i[:, None, None] * (H * C) + cell[None],
-                mask=live[:, None, None] & within[None], other=0.0,
+                mask=valid[:, None, None] & in_row[None], other=0.0,
             )  # fmt: skip
             targets = targets + (i,)
             rows_i = rows_i + (dout,)
-        # Stored after the last load, which could not overtake a store.
-        places = ()
-        gradients = ()
+        # Stored after the last load: a load cannot be moved before a store.
+        du_cells = ()
+        dus = ()
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
-            live = slots < end
+            valid = slots < end
             i = targets[k]
             dout = rows_i[k].to(tl.float32)
-            live_head = live[:, None] & head_within[None, :]
+            valid_head = valid[:, None] & in_heads[None, :]
             if EDGE or DWEIGHT:
-                place = tl.load(position_ptr + slots, mask=live, other=0)
-                edge_cell = place.to(tl.int64)[:, None] * H + heads[None, :]
+                position = tl.load(position_ptr + slots, mask=valid, other=0)
+                edge_cell = position.to(tl.int64)[:, None] * H + heads[None, :]
             column = statistics_ptr + i[:, None] * (COLUMNS * H) + heads[None, :]
-            # A weight of an edge that is not there is exp(-inf).
-            lse = tl.load(column, mask=live_head, other=float("inf"))
-            delta = tl.load(column + H, mask=live_head, other=0.0)
+            # Past the end of the row the weight is exp(-inf) = 0.
+            lse = tl.load(column, mask=valid_head, other=float("inf"))
+            delta = tl.load(column + H, mask=valid_head, other=0.0)
             u = tl.zeros([BLOCK_E, BLOCK_H], tl.float32) + score_j[None, :]
             if SCORE_DST:
-                u += tl.load(column + 2 * H, mask=live_head, other=0.0)
+                u += tl.load(column + 2 * H, mask=valid_head, other=0.0)
             if EDGE:
-                u += tl.load(edge_score_ptr + edge_cell, mask=live_head, other=0.0)
+                u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
             logit = tl.where(u > 0, u, u * slope)
-            alpha = tl.exp(logit - lse)
+            alpha = tl.exp(logit - lse)  # [E, H]
             weight = alpha
-            dalpha = tl.sum(dout * z[None], axis=2)
+            dalpha = tl.sum(dout * z[None], axis=2)  # [E, H]
             if DWEIGHT:
-                dalpha += tl.load(dweight_ptr + edge_cell, mask=live_head, other=0.0)
+                dalpha += tl.load(dweight_ptr + edge_cell, mask=valid_head, other=0.0)
             if DROPOUT:
-                ids = tl.load(edge_id_ptr + slots, mask=live, other=0)
+                edge_ids = tl.load(edge_id_ptr + slots, mask=valid, other=0)
                 factor = keep_factor(
-                    seed_ptr, heads, head_within, ids, threshold, keep_scale
+                    seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
                 )
                 weight *= factor
                 dalpha *= factor
-            dlogit = alpha * (dalpha - delta)
+            dlogit = alpha * (dalpha - delta)  # [E, H]
             du = tl.where(u > 0, dlogit, dlogit * slope)
             if EDGE:
-                places = places + (edge_cell,)
+                du_cells = du_cells + (edge_cell,)
             else:
-                places = places + (slots.to(tl.int64)[:, None] * H + heads[None],)
-            gradients = gradients + (du,)
+                du_cells = du_cells + (slots.to(tl.int64)[:, None] * H + heads[None],)
+            dus = dus + (du,)
             dscore += du
             dz += weight[:, :, None] * dout
         for k in tl.static_range(UNROLL):
-            live = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
-            live_head = live[:, None] & head_within[None, :]
-            tl.store(du_ptr + places[k], gradients[k], mask=live_head)
+            valid = s + k * BLOCK_E + tl.arange(0, BLOCK_E) < end
+            valid_head = valid[:, None] & in_heads[None, :]
+            tl.store(du_ptr + du_cells[k], dus[k], mask=valid_head)
 
     dz = tl.sum(dz, axis=0)
     dscore = tl.sum(dscore, axis=0)
     if partial >= 0:
-        tl.store(part_ptr + partial * (H * C) + cell, dz, mask=within)
-        tl.store(part_score_ptr + partial * H + heads, dscore, mask=head_within)
+        tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
+        tl.store(part_score_ptr + partial * H + heads, dscore, mask=in_heads)
     else:
         result = dz.to(dz_ptr.dtype.element_ty)
-        tl.store(dz_ptr + row * (H * C) + cell, result, mask=within)
-        tl.store(dscore_ptr + row * H + heads, dscore, mask=head_within)
+        tl.store(dz_ptr + row * (H * C) + cell, result, mask=in_row)
+        tl.store(dscore_ptr + row * H + heads, dscore, mask=in_heads)
 
 
 def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -225,23 +219,23 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     _, heads, channels = z.shape
     dz = torch.empty_like(z)
     dscore_src = torch.empty_like(score_src)
-    # The gradient of each edge's u: where edge_score needs it in the graph's order, in
-    # that order; otherwise slot by slot, which the device writes much faster.
+    # du_ij of each edge, [E, H]: in the graph's order where edge_score needs it;
+    # otherwise slot by slot, which the device writes much faster.
     if edge_score is None:
         du = score_src.new_empty(by_source.other.size(0), heads)
     else:
         du = torch.zeros_like(edge_score)
-    dropped = dropout_of(call.dropout, saved.dropout_seed)
+    dropout = dropout_of(call.dropout, saved.dropout_seed)
     tile = _tile(z)
     with on_device(z):
         target_plan, plan = schedule(by_target.pointer), schedule(by_source.pointer)
-        extra = None
+        weight_term = None
         if dweights is not None:
             _, _, weights = forward(again_with_weights(call))
-            extra = segment_sum(
+            weight_term = segment_sum(
                 target_plan, out.size(0), by_target.position, weights, dweights
             )
-        table = statistics(dout, out, saved.lse, extra, score_dst)
+        table = statistics(dout, out, saved.lse, weight_term, score_dst)
         part = score_src.new_empty(plan.num_partials, heads * channels)
         part_score = score_src.new_empty(plan.num_partials, heads)
         launch(
@@ -250,12 +244,12 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             (
                 dout, dweights, z, score_src, table, edge_score,
                 plan.items, *by_source[1:],
-                dz, dscore_src, du, part, part_score, dropped.seed,
+                dz, dscore_src, du, part, part_score, dropout.seed,
             ),
-            (dropped.threshold, dropped.keep_scale, negative_slope),
+            (dropout.threshold, dropout.keep_scale, negative_slope),
             (
                 *tile.constants(heads, channels), score_dst is not None,
-                edge_score is not None, dweights is not None, dropped.on,
+                edge_score is not None, dweights is not None, dropout.on,
             ),
             tile.warps,
         )  # fmt: skip

@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.kernels import on_device
+from tempergat.ops.gpu.common import on_device
 from tempergat.ops.gpu.launch import divide_up, launch
 
 _BLOCK = 2048
@@ -20,7 +20,7 @@ def _forward_kernel(
     program = tl.program_id(0).to(tl.int64)
     offset = program * BLOCK + tl.arange(0, BLOCK)
     inside = offset < count
-    # What lies outside has a gate of zero.
+    # Past the end the gate is sigmoid(-inf) = 0.
     logit = tl.load(logit_ptr + offset, mask=inside, other=-float("inf"))
     x = tl.load(x_ptr + offset, mask=inside, other=0.0)
     gate = tl.sigmoid(logit.to(tl.float32))

@@ -1,0 +1,283 @@
+# mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
+# ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
+"""GATv2's backward pass in Triton.
+
+The logits are recomputed twice: by target (one feature row per edge; gives the
+gradients of z_dst, att and edge) and by source (two rows per edge; gives the
+gradient of z_src).
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempergat.ops.calls import Backward
+from tempergat.ops.gpu.common import (
+    again_with_weights,
+    cells_of_tile,
+    dense,
+    dropout_of,
+    keep_factor,
+    load_item,
+    on_device,
+)
+from tempergat.ops.gpu.gatv2_forward import forward, tile_of, widen
+from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.schedule import schedule
+from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
+from tempergat.ops.gpu.tiles import Tile
+
+# The most programs of the pass by target. Each serves every n-th item and keeps its own
+# sum for att's gradient: several times what a large device runs at once, and few enough
+# that their sums are small compared with the node features.
+_TARGET_PROGRAMS = 16384
+
+
+def _backward_tile(z: Tensor) -> tuple[Tile, int]:
+    """The tile of both backward passes, and how many steps are loaded in advance."""
+    if z.element_size() > 2:
+        return tile_of(z, lanes=128), 1
+    tile = tile_of(z, lanes=256)._replace(unroll=2)
+    # Rows loaded in advance lie in shared memory, which is too small for wide ones.
+    return tile, 3 if tile.edges * tile.heads * tile.channels <= 1024 else 1
+
+
+@triton.jit
+def _load_end(other_ptr, first, end, BLOCK_E: tl.constexpr):
+    """The nodes at the other end of a group of edges; the last is repeated, [E]."""
+    slots = tl.minimum(first + tl.arange(0, BLOCK_E), end - 1)
+    return tl.load(other_ptr + slots).to(tl.int64)
+
+
+@triton.jit(do_not_specialize=["num_items", "threshold"])
+def _target_kernel(
+    dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
+    items_ptr, other_ptr, position_ptr, edge_id_ptr,
+    dz_dst_ptr, datt_ptr, dedge_ptr, part_ptr,
+    seed_ptr, num_items, threshold, keep_scale, slope,
+    H: tl.constexpr, C: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
+    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
+    in_heads = heads < H
+    att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
+    # sum of dlogit leaky(v), [E, H, C]
+    datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    z_cells = (z_src_ptr + cell)[None]
+    program = tl.program_id(0).to(tl.int64)
+    for number in range(program, num_items, tl.num_programs(0)):
+        # Not loaded one item early: Triton 3.6 loses `start` between iterations then.
+        row, start, end, partial = load_item(items_ptr, number)
+        row_cell = row * (H * C) + cell
+        # [H, C]
+        z_i = tl.load(z_dst_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
+        dout = tl.load(dout_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
+        column = statistics_ptr + row * (2 * H) + heads
+        lse = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
+        delta = tl.load(column + H, mask=in_heads, other=0.0)
+        # sum over j of dlogit leaky'(v), [E, H, C]
+        dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+        for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
+            rows_j = ()
+            for k in tl.static_range(UNROLL):
+                j = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
+                other_row = j[:, None, None] * (H * C)
+                # [E, H, C]
+                z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
+                rows_j = rows_j + (z,)
+            for k in tl.static_range(UNROLL):
+                slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
+                valid = slots < end
+                inside = valid[:, None, None] & in_row[None]
+                z = widen(rows_j[k])
+                v = z + z_i[None]
+                if EDGE or DWEIGHT:
+                    position = tl.load(position_ptr + slots, mask=valid, other=0)
+                    position = position.to(tl.int64)
+                if EDGE:
+                    edge_cell = position[:, None, None] * (H * C) + cell[None]
+                    edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
+                    v += edge.to(tl.float32)
+                slope_v = tl.where(v > 0, 1.0, slope)  # leaky'(v), [E, H, C]
+                leaky_v = v * slope_v
+                logit = tl.sum(leaky_v * att[None], axis=2)  # [E, H]
+                alpha = tl.where(valid[:, None], tl.exp(logit - lse[None, :]), 0.0)
+                dalpha = tl.sum(z * dout[None], axis=2)
+                if DWEIGHT:
+                    dalpha += tl.load(
+                        dweight_ptr + position[:, None] * H + heads[None, :],
+                        mask=valid[:, None] & in_heads[None, :], other=0.0,
+                    )  # fmt: skip
+                if DROPOUT:
+                    edge_ids = tl.load(edge_id_ptr + slots, mask=valid, other=0)
+                    dalpha *= keep_factor(
+                        seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
+                    )
+                dlogit = alpha * (dalpha - delta[None, :])  # [E, H]
+                dlogit_wide = dlogit[:, :, None]
+                if EDGE:
+                    dedge = (dlogit_wide * slope_v * att[None]).to(
+                        dedge_ptr.dtype.element_ty
+                    )
+                    tl.store(dedge_ptr + edge_cell, dedge, mask=inside)
+                dv += dlogit_wide * slope_v
+                datt += dlogit_wide * leaky_v
+        dz = tl.sum(dv, axis=0) * att
+        if partial >= 0:
+            tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
+        else:
+            tl.store(
+                dz_dst_ptr + row_cell, dz.to(dz_dst_ptr.dtype.element_ty), mask=in_row
+            )
+    target = datt_ptr + program * (H * C) + cell
+    tl.store(target, tl.sum(datt, axis=0), mask=in_row)
+
+
+@triton.jit(do_not_specialize=["threshold"])
+def _source_kernel(
+    dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
+    items_ptr, other_ptr, position_ptr, edge_id_ptr,
+    dz_src_ptr, part_ptr,
+    seed_ptr, threshold, keep_scale, slope,
+    H: tl.constexpr, C: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
+    DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
+    in_heads = heads < H
+
+    att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
+    att_below = att * slope
+    row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
+    row_cell = row * (H * C) + cell
+    z_j = tl.load(z_src_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)  # [H, C]
+    dz = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)  # [E, H, C]
+    z_cells, dout_cells = (z_dst_ptr + cell)[None], (dout_ptr + cell)[None]
+    lse_cells = (statistics_ptr + heads)[None]
+    for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
+        rows_i = ()
+        for k in tl.static_range(UNROLL):
+            i = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
+            column = lse_cells + i[:, None] * (2 * H)
+            lse = tl.load(column, mask=in_heads[None], other=float("inf"))  # [E, H]
+            delta = tl.load(column + H, mask=in_heads[None], other=0.0)
+            other_row = i[:, None, None] * (H * C)
+            # z_i, [E, H, C]
+            z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
+            # dout_i, [E, H, C]
+            dout = tl.load(dout_cells + other_row, mask=in_row[None], other=0.0)
+            rows_i = rows_i + ((z, dout, lse, delta),)
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
+            valid = slots < end
+            inside = valid[:, None, None] & in_row[None]
+            valid_head = valid[:, None] & in_heads[None, :]
+            v = widen(rows_i[k][0]) + z_j[None]
+            dout = widen(rows_i[k][1])
+            # Past the end of the row the weight is exp(-inf) = 0.
+            lse = tl.where(valid[:, None], rows_i[k][2], float("inf"))
+            delta = rows_i[k][3]
+            if EDGE or DWEIGHT:
+                position = tl.load(position_ptr + slots, mask=valid, other=0).to(
+                    tl.int64
+                )
+            if EDGE:
+                edge_cell = position[:, None, None] * (H * C) + cell[None]
+                edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
+                v += edge.to(tl.float32)
+            # leaky'(v) att, [E, H, C]
+            slope_att = tl.where(v > 0, att[None], att_below[None])
+            alpha = tl.exp(tl.sum(v * slope_att, axis=2) - lse)  # [E, H]
+            dalpha = tl.sum(dout * z_j[None], axis=2)  # [E, H]
+            weight = alpha
+            if DWEIGHT:
+                edge_head = position[:, None] * H + heads[None, :]
+                dalpha += tl.load(dweight_ptr + edge_head, mask=valid_head, other=0.0)
+            if DROPOUT:
+                edge_ids = tl.load(edge_id_ptr + slots, mask=valid, other=0)
+                factor = keep_factor(
+                    seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
+                )
+                weight *= factor
+                dalpha *= factor
+            dlogit = alpha * (dalpha - delta)
+            dz += weight[:, :, None] * dout
+            dz += dlogit[:, :, None] * slope_att
+
+    dz = tl.sum(dz, axis=0)
+    if partial >= 0:
+        tl.store(part_ptr + partial * (H * C) + cell, dz, mask=in_row)
+    else:
+        tl.store(dz_src_ptr + row_cell, dz.to(dz_src_ptr.dtype.element_ty), mask=in_row)
+
+
+def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
+    saved, (negative_slope,) = call.saved, call.settings
+    by_target, by_source, out = saved.by_target, saved.by_source, saved.out
+    assert by_source is not None
+    dout, dweights = call.dout.contiguous(), dense(call.dweights)
+    z_src, z_dst, att, edge = map(dense, saved.inputs)
+    assert z_src is not None
+    assert z_dst is not None
+    assert att is not None
+    _, heads, channels = z_src.shape
+    dz_src, dz_dst = torch.empty_like(z_src), torch.empty_like(z_dst)
+    dedge = z_dst.new_empty(0, heads, channels)
+    if edge is not None:
+        dedge = torch.zeros_like(edge)
+    tile, stages = _backward_tile(z_src)
+    blocks = divide_up(heads, tile.heads)
+    dropout = dropout_of(call.dropout, saved.dropout_seed)
+    numbers = (dropout.threshold, dropout.keep_scale, negative_slope)
+    constants = (
+        *tile.constants(heads, channels), edge is not None, dweights is not None,
+        dropout.on, stages,
+    )  # fmt: skip
+    with on_device(z_src):
+        target_plan = schedule(by_target.pointer)
+        weight_term = None
+        if dweights is not None:
+            _, _, weights = forward(again_with_weights(call))
+            weight_term = segment_sum(
+                target_plan, out.size(0), by_target.position, weights, dweights
+            )
+        table = statistics(dout, out, saved.lse, weight_term, None)
+        tensors = (dout, dweights, z_src, z_dst, att, edge, table)
+
+        items = target_plan.items.size(0)
+        programs = min(items, _TARGET_PROGRAMS)
+        part = att.new_empty(target_plan.num_partials, heads * channels)
+        datt = att.new_empty(programs, heads, channels)
+        launch(
+            _target_kernel,
+            (programs, blocks),
+            (
+                *tensors, target_plan.items, *by_target[1:],
+                dz_dst, datt, dedge, part, dropout.seed,
+            ),
+            (items, *numbers),
+            constants,
+            tile.warps,
+        )  # fmt: skip
+        merge_sum(target_plan, part, dz_dst)
+
+        plan = schedule(by_source.pointer)
+        part = att.new_empty(plan.num_partials, heads * channels)
+        launch(
+            _source_kernel,
+            (plan.items.size(0), blocks),
+            (*tensors, plan.items, *by_source[1:], dz_src, part, dropout.seed),
+            numbers,
+            constants,
+            tile.warps,
+        )
+        merge_sum(plan, part, dz_src)
+    return dz_src, dz_dst, datt.sum(0), dedge

@@ -1,0 +1,146 @@
+# mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
+# ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
+"""GATv2's forward pass in Triton: one feature row per edge is read."""
+
+import functools
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempergat.ops.calls import Forward
+from tempergat.ops.gpu.common import cells_of_tile, keep_factor, load_item
+from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
+from tempergat.ops.gpu.tiles import Tile, choose_tile
+
+
+@functools.cache
+def _cache_size(device: int) -> int:
+    return int(torch.cuda.get_device_properties(device).L2_cache_size)
+
+
+def tile_of(z: Tensor, lanes: int) -> Tile:
+    """The part of a row that one program serves."""
+    rows, heads, channels = z.shape
+    size, width = z.element_size(), lanes
+    if size == 2:
+        # Half precision is bound by instructions: whole rows take the fewest per edge.
+        # Registers limit how many such rows can be in flight.
+        tile = choose_tile(heads, channels, size, 256, lanes)
+        wide = tile.heads * tile.channels >= 256
+        return tile._replace(unroll=2) if wide else tile
+    if z.is_cuda:
+        # A table slightly larger than the cache is read in slices of heads that fit.
+        cache = _cache_size(z.get_device())
+        slice_width = cache // 2 // (rows * size)
+        if z.numel() * size > cache and slice_width >= max(channels, 32):
+            width = min(lanes, slice_width)
+    return choose_tile(heads, channels, size, width, lanes)
+
+
+@triton.jit
+def _load_ends(other_ptr, first, end, BLOCK_E: tl.constexpr, UNROLL: tl.constexpr):
+    """The nodes at the other end of a step's edges, UNROLL times [E]."""
+    nodes = ()
+    for k in tl.static_range(UNROLL):
+        slots = first + k * BLOCK_E + tl.arange(0, BLOCK_E)
+        nodes = nodes + (tl.load(other_ptr + slots, mask=slots < end, other=0),)
+    return nodes
+
+
+@triton.jit
+def widen(x):
+    """Half precision as float32; two of bfloat16 at a time."""
+    if x.dtype == tl.bfloat16:
+        return tl.inline_asm_elementwise(
+            "shl.b32 $0, $2, 16; and.b32 $1, $2, 0xffff0000;",
+            "=r,=r,r", [x], dtype=tl.float32, is_pure=True, pack=2,
+        )  # fmt: skip
+    return x.to(tl.float32)
+
+
+@triton.jit(do_not_specialize=["threshold"])
+def _forward_kernel(
+    z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
+    items_ptr, other_ptr, position_ptr, edge_id_ptr,
+    out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr,
+    seed_ptr, threshold, keep_scale, slope,
+    H: tl.constexpr, C: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr, LOGIT: tl.constexpr,
+    DROPOUT: tl.constexpr,
+):  # fmt: skip
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)  # [H]
+    # both [H, C]
+    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
+    in_heads = heads < H
+
+    att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
+    att_below = att * slope
+    row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
+    z_i = tl.load(z_dst_ptr + row * (H * C) + cell, mask=in_row, other=0.0)  # [H, C]
+    z_i = z_i.to(tl.float32)
+    max_logit = tl.full([BLOCK_E, BLOCK_H], -float("inf"), tl.float32)
+    denominator = tl.zeros([BLOCK_E, BLOCK_H], tl.float32)
+    weighted_sum = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    z_cells = (z_src_ptr + cell)[None]
+    next_sources = _load_ends(other_ptr, start, end, BLOCK_E, UNROLL)
+    for s in range(start, end, BLOCK_E * UNROLL):
+        sources = next_sources
+        next_sources = _load_ends(other_ptr, s + BLOCK_E * UNROLL, end, BLOCK_E, UNROLL)
+        rows_j = ()
+        logits = ()
+        factors = ()
+        new_max = max_logit
+        for k in tl.static_range(UNROLL):
+            slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)  # [E]
+            valid = slots < end
+            inside = valid[:, None, None] & in_row[None]
+            j = sources[k].to(tl.int64)
+            # z_j, [E, H, C]
+            z = tl.load(z_cells + j[:, None, None] * (H * C), mask=inside, other=0.0)
+            z = widen(z)
+            rows_j = rows_j + (z,)
+            v = z + z_i[None]  # [E, H, C]
+            if EDGE or LOGIT:
+                position = tl.load(position_ptr + slots, mask=valid, other=0).to(
+                    tl.int64
+                )
+            if EDGE:
+                edge_cell = position[:, None, None] * (H * C) + cell[None]
+                edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
+                v += edge.to(tl.float32)
+            # leaky'(v) att, [E, H, C]
+            slope_att = tl.where(v > 0, att[None], att_below[None])
+            logit = tl.sum(v * slope_att, axis=2)  # e_ij, [E, H]
+            if LOGIT:
+                target = logit_ptr + position[:, None] * H + heads[None, :]
+                tl.store(target, logit, mask=valid[:, None] & in_heads[None, :])
+            logit = tl.where(valid[:, None], logit, -float("inf"))
+            logits = logits + (logit,)
+            new_max = tl.maximum(new_max, logit)
+            if DROPOUT:
+                edge_ids = tl.load(edge_id_ptr + slots, mask=valid, other=0)
+                factors = factors + (
+                    keep_factor(
+                        seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
+                    ),
+                )
+        max_logit, denominator, weighted_sum = add_edges(
+            max_logit, denominator, weighted_sum, new_max, logits, rows_j, factors,
+            UNROLL, DROPOUT,
+        )  # fmt: skip
+
+    store_softmax(
+        max_logit, denominator, weighted_sum, end > start, row, partial,
+        heads, cell, in_row, out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+    )  # fmt: skip
+
+
+def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
+    """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
+    z_src, _, _, edge = call.inputs
+    tile = tile_of(z_src, lanes=512 // z_src.element_size())
+    return attend(_forward_kernel, tile, call, (edge is not None,))
