@@ -25,11 +25,11 @@ import torch.nn.functional as F
 import torch_geometric
 from torch_geometric.nn.models import GAT
 
+from tempergat.base import even_groups
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
 from tempergat.training import (
     RunConfig,
-    even_groups,
     group_size,
     load_recipe,
     train_group,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch_geometric.data import HeteroData
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, even_groups
 from tempergat.data import Dataset
 from tempergat.nn import build_model
 from tempergat.training import (
@@ -21,7 +21,7 @@ from tempergat.training import (
     train_group,
 )
 from tempergat.training.evaluate import accuracy, micro_f1
-from tempergat.training.hardware.grouping import bytes_per_seed, even_groups
+from tempergat.training.hardware.grouping import bytes_per_seed
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
 from tempergat.training.optimizer import is_decayed, make_adam
 from tempergat.training.run import finished_runs

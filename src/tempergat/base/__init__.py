@@ -5,6 +5,7 @@ it loads matplotlib.
 """
 
 from tempergat.base.csv_files import csv_text
+from tempergat.base.cutting import even_groups
 from tempergat.base.errors import UserError
 from tempergat.base.files import file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
@@ -29,6 +30,7 @@ __all__ = [
     "csv_text",
     "did_you_mean",
     "duration",
+    "even_groups",
     "explain_full_disk",
     "explain_unreadable",
     "file_stem",

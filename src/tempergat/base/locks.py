@@ -5,6 +5,7 @@ ends, so that no lock is left behind by a killed process.
 """
 
 import os
+import struct
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,9 @@ from tempergat.base.errors import UserError
 
 if sys.platform != "win32":
     import fcntl
+
+# Lock files in use by sweeps, where locks belong to the process.
+_used_by_this_process: set[Path] = set()
 
 
 class _LockFile:
@@ -61,18 +65,39 @@ class GroupLocks(_LockFile):
     """Locks on the groups of runs in a store, so that no two processes train the same.
 
     A lock is one byte of a file beside the store. Locks only save work: that no run is
-    stored twice is ensured by the store. They do not hold between threads.
+    stored twice is ensured by the store.
+
+    On Linux a lock belongs to the opened file, so sweeps in threads of one process
+    exclude each other as processes do. Elsewhere it belongs to the process; there a
+    second sweep of the process on the same store is refused.
 
     Args:
         store: The store's file.
 
     Raises:
-        UserError: The lock file beside the store cannot be written.
+        UserError: The lock file beside the store cannot be written, or another sweep
+            of this process uses it and the system does not tell the two apart.
     """
 
     def __init__(self, store: Path) -> None:
         path = store.with_name(f"{store.name}.lock")
+        self._path = path.resolve()
+        if not _locks_belong_to_files() and self._path in _used_by_this_process:
+            raise UserError(
+                f"another sweep of this process uses {store}; wait for it to end, or "
+                "choose another folder with --out"
+            )
         super().__init__(path, "make it writable or choose another folder with --out")
+        _used_by_this_process.add(self._path)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _used_by_this_process.discard(self._path)
+        super().__exit__(kind, error, trace)
 
     def acquire(self, group: int, *, wait: bool) -> bool:
         """Acquires the lock of a group.
@@ -87,9 +112,13 @@ class GroupLocks(_LockFile):
         """
         if sys.platform == "win32":
             return True
-        flags = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
         try:
-            fcntl.lockf(self._file, flags, 1, group)
+            if _locks_belong_to_files():
+                command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
+                fcntl.fcntl(self._file, command, _byte(fcntl.F_WRLCK, group))
+            else:
+                flags = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+                fcntl.lockf(self._file, flags, 1, group)
         except (BlockingIOError, PermissionError):
             return False
         except OSError:
@@ -99,9 +128,22 @@ class GroupLocks(_LockFile):
 
     def release(self, group: int) -> None:
         """Releases the lock of a group."""
-        if sys.platform != "win32":
-            try:
+        if sys.platform == "win32":
+            return
+        try:
+            if _locks_belong_to_files():
+                fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _byte(fcntl.F_UNLCK, group))
+            else:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, group)
-            except OSError:
-                # The file system has no locks, so none was acquired.
-                return
+        except OSError:
+            # The file system has no locks, so none was acquired.
+            return
+
+
+def _locks_belong_to_files() -> bool:
+    return sys.platform == "linux" and sys.maxsize > 2**32
+
+
+def _byte(kind: int, number: int) -> bytes:
+    """The C struct flock of one byte on 64-bit Linux."""
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, number, 1, 0)

@@ -6,7 +6,6 @@ from tempergat.training.hardware import (
     bytes_per_seed,
     choose_device,
     device_name,
-    even_groups,
     explain_out_of_memory,
     free_memory,
     group_size,
@@ -23,14 +22,18 @@ from tempergat.training.record import (
     NUMERICS,
     Condition,
     LayerRecord,
+    MatmulPrecision,
+    NoiseKind,
     Run,
     Scores,
+    canonical_json,
     config_hash,
 )
-from tempergat.training.run import train_group
-from tempergat.training.seeds import seeded_weights
+from tempergat.training.run import FeatureNoise, train_group
+from tempergat.training.seeds import SeedGroup, State, seeded_weights
 from tempergat.training.single import predict, train_single
 from tempergat.training.source import callable_name, source_hash
+from tempergat.training.task import refuse_other_training
 from tempergat.training.trackers import TensorBoardTracker, Tracker, WandbTracker
 from tempergat.training.user_modules import BuildModule
 
@@ -40,22 +43,27 @@ __all__ = [
     "AttentionBlock",
     "BuildModule",
     "Condition",
+    "FeatureNoise",
     "GcnBlock",
     "LayerRecord",
+    "MatmulPrecision",
+    "NoiseKind",
     "OutOfMemory",
     "Recipe",
     "Run",
     "RunConfig",
     "Scores",
+    "SeedGroup",
+    "State",
     "TensorBoardTracker",
     "Tracker",
     "WandbTracker",
     "bytes_per_seed",
     "callable_name",
+    "canonical_json",
     "choose_device",
     "config_hash",
     "device_name",
-    "even_groups",
     "explain_out_of_memory",
     "free_memory",
     "group_size",
@@ -63,6 +71,7 @@ __all__ = [
     "predict",
     "recipe_for",
     "recipe_names",
+    "refuse_other_training",
     "seeded_weights",
     "source_hash",
     "train_group",

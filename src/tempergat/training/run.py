@@ -5,22 +5,50 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 import torch_geometric
+from torch import Tensor
 
 import tempergat
 from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
 from tempergat.training.hardware import device_name, explain_out_of_memory
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
-from tempergat.training.record import LayerRecord, Run, Scores
-from tempergat.training.seeds import LayerValues
+from tempergat.training.record import (
+    Condition,
+    LayerRecord,
+    MatmulPrecision,
+    Run,
+    Scores,
+)
+from tempergat.training.seeds import LayerValues, SeedGroup, State
 from tempergat.training.task import SPLITS, task_of
 from tempergat.training.user_modules import BuildModule, make_group
+
+
+@dataclass(frozen=True)
+class FeatureNoise:
+    """Noise on the features of a group's runs: each seed runs under each condition.
+
+    Attributes:
+        conditions: The conditions; None stands for clean features.
+        features: Takes the settings, conditions and seeds and returns the features of
+            each run, [seeds, conditions, nodes, in_channels].
+        measure: Takes the group and its parameters and buffers at the selected epochs
+            and returns for each run further attributes of its `LayerRecord`.
+        matmul_precision: torch's precision of float32 matrix products on a GPU.
+    """
+
+    conditions: tuple[Condition | None, ...]
+    features: Callable[[RunConfig, Sequence[Condition | None], Sequence[int]], Tensor]
+    measure: Callable[[SeedGroup, State], list[dict[str, tuple[float, ...]]]]
+    matmul_precision: MatmulPrecision = "highest"
 
 
 def train_group(
@@ -30,6 +58,7 @@ def train_group(
     device: torch.device,
     on_epoch: Callable[[int], None] | None = None,
     build: BuildModule | None = None,
+    noise: FeatureNoise | None = None,
 ) -> list[Run]:
     """Trains all seeds of one method, full-batch.
 
@@ -39,29 +68,68 @@ def train_group(
     Args:
         dataset: The graph, homogeneous.
         config: The settings.
-        seeds: One run each.
+        seeds: The seeds, one run each; with noise, one run per condition.
         device: Where to train.
         on_epoch: Called with each epoch's number, from 1.
         build: Builds a user's own module from the numbers of features and classes;
             None for the built-in methods.
+        noise: Noise on the features; None for the graph's own features.
 
     Returns:
-        One run per seed, in their order.
+        The runs in the order of the seeds; a seed's conditions follow each other.
 
     Raises:
         UserError: Nothing can be trained with these arguments.
-        OutOfMemory: The device has too little memory for so many seeds at once.
+        OutOfMemory: The device has too little memory for so many runs at once.
     """
     device = torch.device(device)
     start = time.perf_counter()
-    with explain_out_of_memory(config, len(seeds), device):
+    count = len(seeds) * (1 if noise is None else len(noise.conditions))
+    with explain_out_of_memory(config, count, device), _precision(noise, device):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         task = task_of(dataset, config, device)
-        group = make_group(task, config, seeds, build=build)
+        features = None
+        if noise is not None:
+            features = noise.features(config, noise.conditions, seeds)
+        group = make_group(task, config, seeds, features=features, build=build)
         training = Training(group, config)
         training.run(on_epoch=on_epoch)
-        return finished_runs(training, dataset, start)
+        runs = finished_runs(training, dataset, start)
+        return runs if noise is None else _noisy_runs(training, runs, noise)
+
+
+def _noisy_runs(
+    training: Training, runs: Sequence[Run], noise: FeatureNoise
+) -> list[Run]:
+    if not isinstance(training.group, SeedGroup):
+        raise TypeError("noise on the features is for built-in methods")
+    measured = noise.measure(training.group, training.best)
+    found = []
+    for number, (run, values) in enumerate(zip(runs, measured, strict=True)):
+        done = run.status == "done"
+        found.append(
+            replace(
+                run,
+                condition=noise.conditions[number % len(noise.conditions)],
+                matmul_precision=noise.matmul_precision,
+                selected=replace(run.selected, **values) if done else run.selected,
+            )
+        )
+    return found
+
+
+@contextmanager
+def _precision(noise: FeatureNoise | None, device: torch.device) -> Iterator[None]:
+    if noise is None or device.type != "cuda":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(noise.matmul_precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Run]:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from tempergat.base.errors import UserError
 from tempergat.study.engine import Condition, LayerRecord, Run, Scores, config_hash
-from tempergat.study.engine.store import SCHEMA_VERSION, Store
+from tempergat.study.engine.schema import SCHEMA_VERSION
+from tempergat.study.engine.store import Store
 from tests.support.made_up_runs import failed_run, run
 from tests.support.store_users import cut_groups, write_seeds
 

@@ -1,6 +1,7 @@
 """A sweep trains what is missing, once, whoever asks and however it was stopped."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import metadata
 from multiprocessing import get_context
@@ -12,7 +13,15 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm
-from tempergat.study.engine import Progress, Run, Store, config_hash, sweep
+from tempergat.study.engine import (
+    Progress,
+    Run,
+    Store,
+    config_hash,
+    elsewhere_note,
+    finished_runs,
+    sweep,
+)
 from tempergat.training import OutOfMemory, RunConfig, load_recipe
 from tests.support.tiny_graph import write_recipe
 
@@ -344,3 +353,78 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
     assert [(run.method, run.seed) for run in runs] == [
         (method, seed) for method in METHODS for seed in range(3)
     ]
+
+
+def test_runs_made_elsewhere_are_counted_and_not_returned(tmp_path: Path) -> None:
+    events: list[Progress] = []
+    with Store(tmp_path / "store") as store:
+        here = sweep(graph(), configs(tmp_path), range(2), store, CPU)
+        foreign = [replace(run, device="cuda (NVIDIA H200)") for run in here[:4]]
+        later = [replace(run, numerics=7) for run in here[:1]]
+        store.put_group([*foreign, *later])
+        again = sweep(graph(), configs(tmp_path), range(2), store, CPU, collect(events))
+        assert len(store.runs()) == 6 + 5
+    assert again == here
+    assert not any(progress.epoch for progress in events)
+    for progress in events:
+        assert progress.elsewhere == {("cuda (NVIDIA H200)", 1): 4, ("cpu", 7): 1}
+    assert elsewhere_note(events[0].elsewhere) == (
+        "1 run made on cpu with numerics 7 and 4 runs made on cuda (NVIDIA H200) are "
+        "in the store and are not compared with these."
+    )
+    assert elsewhere_note({}) is None
+
+
+def test_runs_of_another_device_alone_are_trained_here(tmp_path: Path) -> None:
+    events: list[Progress] = []
+    with Store(tmp_path / "there") as store:
+        runs = sweep(graph(), configs(tmp_path), range(2), store, CPU)
+    with Store(tmp_path / "store") as store:
+        store.put_group([replace(r, device="cuda (A)", group_id=None) for r in runs])
+        found = sweep(graph(), configs(tmp_path), range(2), store, CPU, collect(events))
+    assert timeless(found) == timeless(runs)
+    assert {progress.method for progress in events if progress.epoch} == {*METHODS}
+
+
+def test_finished_runs_are_those_done_before_a_stop(tmp_path: Path) -> None:
+    settings = configs(tmp_path)
+    with Store(tmp_path / "store") as store:
+        assert finished_runs(graph(), settings, range(2), store, CPU) == []
+        stop = collect([], lambda progress: progress.method == "gat")
+        with pytest.raises(KeyboardInterrupt):
+            sweep(graph(), settings, range(2), store, CPU, stop)
+        done = finished_runs(graph(), settings, range(2), store, CPU)
+    assert [(run.method, run.seed) for run in done] == [("gcn", 0), ("gcn", 1)]
+
+
+def test_two_threads_share_the_work(tmp_path: Path) -> None:
+    events: list[Progress] = []
+
+    def work(_: int) -> list[Run]:
+        with Store(tmp_path / "store") as store:
+            return sweep(
+                graph(), configs(tmp_path), range(3), store, CPU, collect(events)
+            )
+
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(work, range(2))
+    assert one == two
+    # Each group was trained by one of the two alone.
+    trained = [progress.method for progress in events if progress.epoch == 1]
+    assert sorted(trained) == sorted(METHODS)
+
+
+def test_where_locks_belong_to_processes_a_second_sweep_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempergat.base.locks._locks_belong_to_files", lambda: False)
+
+    def once_more(progress: Progress) -> None:
+        if progress.epoch == 1:
+            with Store(tmp_path / "store") as other:
+                sweep(graph(), configs(tmp_path), [0], other, CPU)
+
+    with Store(tmp_path / "store") as store:
+        with pytest.raises(UserError, match="another sweep of this process uses"):
+            sweep(graph(), configs(tmp_path), [0], store, CPU, once_more)
+        assert len(sweep(graph(), configs(tmp_path), [0], store, CPU)) == 3

@@ -6,13 +6,9 @@ from tempergat.study.engine.export import (
     read_runs,
     write_runs,
 )
+from tempergat.study.engine.origin import Origin, elsewhere_note
 from tempergat.study.engine.store import Group, Store
-from tempergat.study.engine.sweeping import (
-    OnProgress,
-    Progress,
-    finished_runs,
-    sweep,
-)
+from tempergat.study.engine.sweeping import OnProgress, Progress, finished_runs, sweep
 from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
 
 __all__ = [
@@ -20,11 +16,13 @@ __all__ = [
     "Group",
     "LayerRecord",
     "OnProgress",
+    "Origin",
     "Progress",
     "Run",
     "Scores",
     "Store",
     "config_hash",
+    "elsewhere_note",
     "export_runs",
     "export_stores",
     "finished_runs",

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from tempergat.training import Condition, LayerRecord, Run, Scores
-from tempergat.training.record import canonical_json
+from tempergat.training.record import Status, canonical_json
 
 
 def encode(run: Run) -> tuple[Any, ...]:
@@ -32,6 +32,8 @@ def encode(run: Run) -> tuple[Any, ...]:
         run.method,
         run.config_hash,
         run.seed,
+        run.numerics,
+        run.device,
         run.dataset,
         run.status,
         run.group_id,
@@ -46,10 +48,36 @@ def decode(row: Sequence[Any]) -> Run:
     Raises:
         ValueError: The row does not match its checksum.
     """
-    *fields, checksum = row
+    fingerprint, method, _, seed, _, _, dataset, status, group_id, text, checksum = row
+    _require_checksum(row[:-1], checksum)
+    return _run(fingerprint, method, seed, dataset, status, group_id, text)
+
+
+def decode_schema_1(row: Sequence[Any]) -> Run:
+    """The run of a row as version 0.1.0 wrote it, without numerics and device.
+
+    Raises:
+        ValueError: The row does not match its checksum.
+    """
+    fingerprint, method, _, seed, dataset, status, group_id, text, checksum = row
+    _require_checksum(row[:-1], checksum)
+    return _run(fingerprint, method, seed, dataset, status, group_id, text)
+
+
+def _require_checksum(fields: Sequence[Any], checksum: str) -> None:
     if _checksum(fields) != checksum:
         raise ValueError(f"the row of {fields[1]} seed {fields[3]} was altered")
-    fingerprint, method, _, seed, dataset, status, group_id, text = fields
+
+
+def _run(
+    fingerprint: str,
+    method: str,
+    seed: int,
+    dataset: str,
+    status: Status,
+    group_id: int | None,
+    text: str,
+) -> Run:
     record = json.loads(text)
     return Run(
         dataset=dataset,

@@ -66,7 +66,7 @@ def export_runs(
             the file that is there is not a CSV of runs.
     """
     stores = [stores] if isinstance(stores, Store) else stores
-    runs: dict[tuple[str, str, str, str, int], Run] = {}
+    runs: dict[tuple[object, ...], Run] = {}
     for store in stores:
         for run in store.runs():
             if datasets is not None and run.dataset not in datasets:
@@ -104,8 +104,16 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
     return merge_rows(path, rows, COLUMNS, OPTIONAL_COLUMNS, configs)
 
 
-def _identity(run: Run) -> tuple[str, str, str, str, int]:
-    return (run.dataset, run.fingerprint, run.method, run.config_hash, run.seed)
+def _identity(run: Run) -> tuple[str, str, str, str, int, int, str]:
+    return (
+        run.dataset,
+        run.fingerprint,
+        run.method,
+        run.config_hash,
+        run.seed,
+        run.numerics,
+        run.device,
+    )
 
 
 def export_stores(paths: Sequence[Path], path: Path) -> Merged:

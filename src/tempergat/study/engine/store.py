@@ -1,72 +1,54 @@
 """Every finished run as one row of an SQLite file.
 
-A run is identified by what it is (the data's fingerprint, method, seed and the hash of
-its configuration), so a row can be written once only. Groups of seeds that train
-together are cut once and kept, because a seed's last bits depend on its company.
+A run is identified by the data's fingerprint, its method, its seed, the hash of its
+configuration and condition, the device and the numerics, so a row is written only once.
+Runs that train together form a group. Groups are cut once and stored, because the last
+bits of a run's results depend on the others in its group.
 """
 
 import json
-import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, even_groups
+from tempergat.study.engine.database import Database
 from tempergat.study.engine.encoding import decode, encode
-from tempergat.training import Run
-from tempergat.training.hardware.grouping import even_groups
-from tempergat.training.record import canonical_json
+from tempergat.study.engine.origin import Origin
+from tempergat.study.engine.schema import GROUP_COLUMNS, RUN_COLUMNS, insert_statement
+from tempergat.training import NUMERICS, Run, canonical_json
 
-SCHEMA_VERSION = 1
-# Tells our files from other SQLite files: "tgat" in ASCII.
-APPLICATION_ID = 0x74676174
-BUSY_TIMEOUT_S = 60.0
-_LONGEST_REASON = 80
-
-_SCHEMA = """
-CREATE TABLE groups (
-    id INTEGER PRIMARY KEY,
-    fingerprint TEXT NOT NULL,
-    method TEXT NOT NULL,
-    config_hash TEXT NOT NULL,
-    seeds TEXT NOT NULL
-);
-CREATE INDEX groups_of_a_study ON groups (fingerprint, method, config_hash);
-CREATE TABLE runs (
-    fingerprint TEXT NOT NULL,
-    method TEXT NOT NULL,
-    config_hash TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    dataset TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('done', 'failed')),
-    group_id INTEGER REFERENCES groups (id),
-    record TEXT NOT NULL,
-    checksum TEXT NOT NULL,
-    PRIMARY KEY (fingerprint, method, config_hash, seed)
-) WITHOUT ROWID;
-"""
+# Fingerprint, method, numerics and device: what the runs of a group share.
+_Study = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Seeds of one method on one dataset that train together."""
+    """Runs of one method on one dataset that train together.
+
+    It holds every seed under every configuration. The configurations are those of one
+    method under several conditions, and mostly there is only one.
+    """
 
     id: int
     fingerprint: str
     method: str
-    config_hash: str
+    config_hashes: tuple[str, ...]
     seeds: tuple[int, ...]
+    device: str = "cpu"
+    numerics: int = NUMERICS
+
+    @property
+    def units(self) -> set[tuple[str, int]]:
+        """The configuration hash and seed of each of its runs."""
+        return {(key, seed) for key in self.config_hashes for seed in self.seeds}
 
 
-class Store:
+class Store(Database):
     """Finished runs in an SQLite file; several processes may share one.
 
-    Every commit is on the disk before it returns. Use it as a context manager, or
-    call `close`.
+    Every commit is on the disk before it returns. A store of version 0.1.0 is brought
+    up to date when it is opened. Use it as a context manager, or call `close`.
 
     Args:
         path: The file; it and its folder are made when missing.
@@ -76,99 +58,70 @@ class Store:
             its folder cannot be written to.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(
-                f"cannot make the folder {self.path.parent} for the store: "
-                f"{error.strerror}; choose another with --out"
-            ) from error
-        with self._user_errors():
-            # Autocommit: transactions are opened and closed by `_transaction` alone.
-            self._connection = sqlite3.connect(
-                self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None
-            )
-        try:
-            with self._user_errors():
-                self._open()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def groups(
         self,
         fingerprint: str,
         method: str,
-        config_hash: str,
+        config_hashes: str | Sequence[str],
         seeds: Sequence[int],
         size: int,
+        *,
+        device: str = "cpu",
+        numerics: int = NUMERICS,
     ) -> list[Group]:
-        """The groups that hold some seeds of one method, cut now where they are new.
+        """The groups that hold some runs of one method; new runs are cut into groups.
 
-        Seeds that were cut before keep their group whatever `size` says now; only
-        seeds seen for the first time are cut, in the order given. A group may hold
-        seeds beyond those asked for, and is trained whole.
+        Runs that were cut before stay in their group whatever `size` says now; only
+        runs seen for the first time are cut, in the order given. A group may hold
+        runs beyond those asked for, and is trained whole. Runs that are in the store
+        without a group need none.
 
         Args:
             fingerprint: Of the dataset with its splits.
             method: Name of the method.
-            config_hash: Hash of the configuration.
+            config_hashes: Hash of the configuration, or one hash per condition for
+                runs under several conditions that may train together.
             seeds: The seeds wanted, each once.
-            size: Most seeds in a new group.
+            size: Most runs in a new group.
+            device: The device the runs are made on.
+            numerics: The numerics they are made with.
 
         Returns:
             The groups in the order they were cut.
         """
         if size < 1:
-            raise ValueError(f"a group holds at least one seed, not {size}")
+            raise ValueError(f"a group holds at least one run, not {size}")
         if len(set(seeds)) != len(seeds):
             raise ValueError("a seed is asked for twice")
-        study = (fingerprint, method, config_hash)
+        hashes = (config_hashes,) if isinstance(config_hashes, str) else config_hashes
+        study = (fingerprint, method, numerics, device)
         with self._user_errors(), self._transaction():
+            finished = self._finished(study)
+            self._drop_other_configurations(study, hashes, finished)
             known = self._read_groups(study)
-            cut = {seed for group in known for seed in group.seeds}
-            new = [seed for seed in seeds if seed not in cut]
-            self._cut(study, new, size)
+            cut = finished | {unit for group in known for unit in group.units}
+            # Configurations that lack the same seeds can be cut together.
+            new: dict[tuple[int, ...], list[str]] = {}
+            for key in hashes:
+                missing = tuple(seed for seed in seeds if (key, seed) not in cut)
+                new.setdefault(missing, []).append(key)
+            for missing, keys in new.items():
+                self._cut(study, keys, missing, size)
             known = self._read_groups(study)
-        return [group for group in known if not set(seeds).isdisjoint(group.seeds)]
+        return _holding(known, {(key, seed) for key in hashes for seed in seeds})
 
     def pending(self, groups: Iterable[Group]) -> list[Group]:
         """Those groups of which some run is not in the store."""
-        return [
-            group
-            for group in groups
-            if not set(group.seeds)
-            <= self.finished_seeds(group.fingerprint, group.method, group.config_hash)
-        ]
-
-    def finished_seeds(
-        self, fingerprint: str, method: str, config_hash: str
-    ) -> set[int]:
-        """Seeds of one method that are in the store, failed runs included."""
-        with self._user_errors():
-            rows = self._connection.execute(
-                "SELECT seed FROM runs "
-                "WHERE fingerprint = ? AND method = ? AND config_hash = ?",
-                (fingerprint, method, config_hash),
-            ).fetchall()
-        return {seed for (seed,) in rows}
+        finished: dict[_Study, set[tuple[str, int]]] = {}
+        found = []
+        for group in groups:
+            study = _study_of(group)
+            if study not in finished:
+                with self._user_errors():
+                    finished[study] = self._finished(study)
+            if not group.units <= finished[study]:
+                found.append(group)
+        return found
 
     def has(self, group: Group) -> bool:
         """Whether a group is still as it was read; another process may have cut it."""
@@ -176,7 +129,7 @@ class Store:
             return self._has(group)
 
     def put_group(self, runs: Sequence[Run]) -> int:
-        """Write runs in one transaction: all of them are kept, or none.
+        """Write runs in one transaction: all of them, or none.
 
         A run already in the store is left as it is.
 
@@ -187,31 +140,44 @@ class Store:
             return self._insert(runs)
 
     def put_part(self, group: Group, runs: Sequence[Run]) -> list[Group]:
-        """Write the runs of a group's first seeds, where all do not fit memory at once.
+        """Write a part of a group, where the whole does not fit memory at once.
 
-        In the same transaction the group is cut down to these seeds, and the others
-        into further groups of that size.
+        In the same transaction the group is reduced to this part, and the others of
+        its runs are cut into further groups of that size.
 
         Args:
             group: The group.
-            runs: Of its first seeds.
+            runs: Those of its first configurations, or of the first seeds of its
+                first configuration.
 
         Returns:
-            The groups that hold its seeds now.
+            The groups that hold its runs now.
         """
-        study = (group.fingerprint, group.method, group.config_hash)
-        size = len(runs)
+        study = _study_of(group)
+        hashes = len({run.config_hash for run in runs})
+        seeds = len({run.seed for run in runs})
+        part = replace(
+            group,
+            config_hashes=group.config_hashes[:hashes],
+            seeds=group.seeds[:seeds],
+        )
         with self._user_errors(), self._transaction():
             self._insert(runs)
             # Where there are no locks, another process may have been faster.
             if self._has(group):
                 self._connection.execute(
-                    "UPDATE groups SET seeds = ? WHERE id = ?",
-                    (canonical_json(group.seeds[:size]), group.id),
+                    "UPDATE groups SET config_hashes = ?, seeds = ? WHERE id = ?",
+                    (
+                        canonical_json(part.config_hashes),
+                        canonical_json(part.seeds),
+                        group.id,
+                    ),
                 )
-                self._cut(study, group.seeds[size:], size)
+                size = len(runs)
+                self._cut(study, part.config_hashes, group.seeds[seeds:], size)
+                self._cut(study, group.config_hashes[hashes:], group.seeds, size)
             known = self._read_groups(study)
-        return [g for g in known if not set(group.seeds).isdisjoint(g.seeds)]
+        return _holding(known, group.units)
 
     def runs(
         self,
@@ -221,182 +187,152 @@ class Store:
         methods: Sequence[str] | None = None,
         config_hashes: Sequence[str] | None = None,
         seeds: Sequence[int] | None = None,
+        origin: Origin | None = None,
     ) -> list[Run]:
-        """Stored runs that match everything given, in an order of their own.
+        """Stored runs that match everything given, in a fixed order.
 
-        The order (dataset, fingerprint, method, configuration, seed) does not depend
-        on when runs were written.
+        The order (dataset, fingerprint, method, configuration, seed, numerics, device)
+        does not depend on when runs were written.
         """
-        wanted: list[tuple[str, Sequence[str | int]]] = [
-            (column, values)
-            for column, values in (
-                ("dataset", None if dataset is None else [dataset]),
-                ("fingerprint", None if fingerprint is None else [fingerprint]),
-                ("method", methods),
-                ("config_hash", config_hashes),
-                ("seed", seeds),
-            )
-            if values is not None
-        ]
-        # json_each takes a list of any length; a row of question marks would not.
-        conditions = " AND ".join(
-            f"{column} IN (SELECT value FROM json_each(?))" for column, _ in wanted
+        where, values = _where(
+            dataset=None if dataset is None else [dataset],
+            fingerprint=None if fingerprint is None else [fingerprint],
+            method=methods,
+            config_hash=config_hashes,
+            seed=seeds,
+            device=None if origin is None else [origin.device],
+            numerics=None if origin is None else [origin.numerics],
         )
         with self._user_errors():
             rows = self._connection.execute(
-                "SELECT fingerprint, method, config_hash, seed, dataset, status, "
-                "group_id, record, checksum FROM runs "
-                + (f"WHERE {conditions} " if conditions else "")
-                + "ORDER BY dataset, fingerprint, method, config_hash, seed",
-                [canonical_json(list(values)) for _, values in wanted],
+                f"SELECT {', '.join(RUN_COLUMNS)} FROM runs {where}"
+                "ORDER BY dataset, fingerprint, method, config_hash, seed, numerics, "
+                "device",
+                values,
             ).fetchall()
         return [self._run(row) for row in rows]
 
-    def _open(self) -> None:
-        # One transaction, so that another process making the tables is seen before
-        # or after, not in between.
-        with self._transaction("DEFERRED"):
-            application, version, tables = (
-                self._connection.execute(query).fetchone()[0]
-                for query in (
-                    "PRAGMA application_id",
-                    "PRAGMA user_version",
-                    "SELECT count(*) FROM sqlite_master",
-                )
-            )
-        if tables and application != APPLICATION_ID:
-            raise UserError(
-                f"{self.path} is an SQLite file of another program; choose another "
-                "place for the store with --out"
-            )
-        if version > SCHEMA_VERSION:
-            raise UserError(
-                f"{self.path} was written by a newer tempergat (store version "
-                f"{version}, this one reads up to {SCHEMA_VERSION}); upgrade tempergat "
-                "or choose another folder with --out"
-            )
-        found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise UserError(self._damaged(found))
-        if version and tables < 3:
-            raise UserError(self._damaged("a table is missing"))
-        mode = self._write_ahead_log()
-        if mode != "wal":
-            raise UserError(
-                f"{self.path} is on a file system without shared memory (journal mode "
-                f"{mode}); choose a local folder with --out"
-            )
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        with self._transaction():
-            # Another process may have made the tables while this one waited.
-            made = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if not made:
-                for statement in _SCHEMA.split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-    def _write_ahead_log(self) -> str:
-        # SQLite does not wait its busy timeout out when two processes switch at once.
-        give_up = time.monotonic() + BUSY_TIMEOUT_S
-        while True:
-            try:
-                query = self._connection.execute("PRAGMA journal_mode = WAL")
-                return str(query.fetchone()[0])
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY":
-                    raise
-                if time.monotonic() > give_up:
-                    raise
-            time.sleep(0.005)
-
-    @contextmanager
-    def _transaction(
-        self, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
-    ) -> Iterator[None]:
-        self._connection.execute(f"BEGIN {kind}")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _user_errors(self) -> Iterator[None]:
-        """Turn SQLite's complaints about the file into lines a user can act on."""
-        try:
-            yield
-        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
-            raise
-        except sqlite3.OperationalError as error:
-            # Text that is not UTF-8 is reported without a name.
-            name = getattr(error, "sqlite_errorname", "")
-            if not name:
-                raise UserError(self._damaged(str(error))) from error
-            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                remedy = (
-                    f"another process has held it for {BUSY_TIMEOUT_S:.0f} s; wait for "
-                    "it to end"
-                )
-            elif name.startswith(
-                ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
-            ):
-                remedy = "make its folder writable or choose another with --out"
-            elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
-                remedy = "check the disk and its free space, then run again"
-            else:
-                raise
-            raise UserError(
-                f"cannot use the store {self.path}: {error}; {remedy}"
-            ) from (error)
-        except sqlite3.DatabaseError as error:
-            raise UserError(self._damaged(str(error))) from error
-
-    def _damaged(self, detail: str) -> str:
-        # Some of SQLite's complaints quote the damaged text.
-        reason = detail.splitlines()[0][:_LONGEST_REASON]
-        return (
-            f"the store {self.path} is damaged ({reason}); restore it from a copy, or "
-            "move it away and run again"
+    def count_by_origin(
+        self,
+        fingerprints: Sequence[str],
+        config_hashes: Sequence[str],
+        seeds: Sequence[int],
+    ) -> dict[Origin, int]:
+        """How many stored runs of these data, settings and seeds were made where."""
+        where, values = _where(
+            fingerprint=fingerprints, config_hash=config_hashes, seed=seeds
         )
+        with self._user_errors():
+            rows = self._connection.execute(
+                f"SELECT device, numerics, count(*) FROM runs {where}"
+                "GROUP BY device, numerics ORDER BY device, numerics",
+                values,
+            ).fetchall()
+        return {Origin(device, numerics): count for device, numerics, count in rows}
 
     def _has(self, group: Group) -> bool:
-        study = (group.fingerprint, group.method, group.config_hash)
-        return group in self._read_groups(study)
+        return group in self._read_groups(_study_of(group))
 
     def _cut(
-        self, study: tuple[str, str, str], seeds: Sequence[int], size: int
+        self, study: _Study, hashes: Sequence[str], seeds: Sequence[int], size: int
     ) -> None:
-        for group in even_groups(seeds, size):
-            self._connection.execute(
-                "INSERT INTO groups (fingerprint, method, config_hash, seeds) "
-                "VALUES (?, ?, ?, ?)",
-                (*study, canonical_json(group)),
-            )
+        """Cut all runs of these configurations and seeds into groups of some size."""
+        if not hashes or not seeds:
+            return
+        parts: list[tuple[Sequence[str], Sequence[int]]]
+        if len(seeds) > size or len(hashes) == 1:
+            parts = [
+                ((key,), part) for key in hashes for part in even_groups(seeds, size)
+            ]
+        else:
+            parts = [(part, seeds) for part in even_groups(hashes, size // len(seeds))]
+        self._connection.executemany(
+            insert_statement("groups", GROUP_COLUMNS),
+            [
+                (None, *study, canonical_json(list(keys)), canonical_json(list(part)))
+                for keys, part in parts
+            ],
+        )
+
+    def _drop_other_configurations(
+        self, study: _Study, hashes: Sequence[str], finished: set[tuple[str, int]]
+    ) -> None:
+        """Reduce untrained groups that hold one of these configurations to them.
+
+        The caller cannot train others: it does not know what they are.
+        """
+        for group in self._read_groups(study):
+            asked = [key for key in group.config_hashes if key in hashes]
+            if asked in ([], list(group.config_hashes)):
+                continue
+            if group.units.isdisjoint(finished):
+                self._connection.execute(
+                    "UPDATE groups SET config_hashes = ? WHERE id = ?",
+                    (canonical_json(asked), group.id),
+                )
+
+    def _finished(self, study: _Study) -> set[tuple[str, int]]:
+        """Configuration hash and seed of stored runs, failed ones included."""
+        rows = self._connection.execute(
+            "SELECT config_hash, seed FROM runs "
+            "WHERE fingerprint = ? AND method = ? AND numerics = ? AND device = ?",
+            study,
+        )
+        return set(rows)
 
     def _insert(self, runs: Sequence[Run]) -> int:
         before = self._connection.total_changes
         self._connection.executemany(
-            "INSERT INTO runs (fingerprint, method, config_hash, seed, dataset, "
-            "status, group_id, record, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (fingerprint, method, config_hash, seed) DO NOTHING",
+            f"{insert_statement('runs', RUN_COLUMNS)} ON CONFLICT DO NOTHING",
             [encode(run) for run in runs],
         )
         return self._connection.total_changes - before
 
-    def _read_groups(self, study: tuple[str, str, str]) -> list[Group]:
+    def _read_groups(self, study: _Study) -> list[Group]:
         rows = self._connection.execute(
-            "SELECT id, seeds FROM groups "
-            "WHERE fingerprint = ? AND method = ? AND config_hash = ? ORDER BY id",
+            f"SELECT {', '.join(GROUP_COLUMNS)} FROM groups WHERE fingerprint = ? "
+            "AND method = ? AND numerics = ? AND device = ? ORDER BY id",
             study,
         ).fetchall()
-        return [Group(id_, *study, tuple(json.loads(seeds))) for id_, seeds in rows]
+        return [
+            Group(
+                id_,
+                fingerprint,
+                method,
+                tuple(json.loads(hashes)),
+                tuple(json.loads(seeds)),
+                device,
+                numerics,
+            )
+            for id_, fingerprint, method, numerics, device, hashes, seeds in rows
+        ]
 
     def _run(self, row: tuple[Any, ...]) -> Run:
         try:
             return decode(row)
         except ValueError as error:
             raise UserError(self._damaged(str(error))) from error
+
+
+def _study_of(group: Group) -> _Study:
+    return (group.fingerprint, group.method, group.numerics, group.device)
+
+
+def _holding(groups: Iterable[Group], units: set[tuple[str, int]]) -> list[Group]:
+    """Those groups that hold one of these runs."""
+    return [group for group in groups if not units.isdisjoint(group.units)]
+
+
+def _where(**wanted: Sequence[str | int] | None) -> tuple[str, list[str]]:
+    """The WHERE clause for columns that have one of the given values, and its values.
+
+    A column whose values are None is not asked about.
+    """
+    given = {column: found for column, found in wanted.items() if found is not None}
+    if not given:
+        return "", []
+    # json_each takes a list of any length; a row of question marks would not.
+    conditions = " AND ".join(
+        f"{column} IN (SELECT value FROM json_each(?))" for column in given
+    )
+    return f"WHERE {conditions} ", [canonical_json(list(v)) for v in given.values()]

@@ -1,42 +1,52 @@
-"""Many runs: every method over all seeds, group by group, through the store."""
+"""Training of every method over all seeds, group by group, through the store."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 
-from tempergat.base.locks import GroupLocks
+from tempergat.base import GroupLocks
 from tempergat.data import Dataset
+from tempergat.study.engine.origin import Origin
 from tempergat.study.engine.store import Group, Store
 from tempergat.training import (
+    NUMERICS,
+    BuildModule,
+    Condition,
+    FeatureNoise,
     OutOfMemory,
     Run,
     RunConfig,
     config_hash,
+    device_name,
     free_memory,
     group_size,
+    refuse_other_training,
     train_group,
 )
-from tempergat.training.task import refuse_other_training
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a sweep stands.
+    """The state of a sweep, for display.
 
     Attributes:
-        method: The method whose group is at hand; None before the first.
-        runs_done: Runs in the store, of those this sweep is about.
-        runs: Runs this sweep is about.
-        group_runs: Those of them that train together at the moment.
-        epoch: Epochs they have trained.
-        epochs: Epochs they will train.
-        new: Runs seen in the store for the first time, this sweep's own and those of
-            other processes.
+        method: The method of the current group; None before the first.
+        runs_done: How many of the runs asked for are in the store.
+        runs: How many runs were asked for.
+        group_runs: How many of them are in the current group.
+        epoch: Epochs the current group has trained.
+        epochs: Epochs it will train.
+        new: Runs asked for that were seen in the store for the first time, whether
+            this sweep or another process trained them.
         time_left_s: Estimate; None until a group has trained.
-        waiting: Whether another process trains the group and this one waits for it.
+        waiting: Whether another sweep trains the group and this one waits for it.
+        config: The settings of the current group.
+        elsewhere: How many runs of the same data, settings and seeds the store holds
+            that were made on another device or with other numerics. They are neither
+            used nor returned.
     """
 
     method: str | None
@@ -48,6 +58,8 @@ class Progress:
     new: tuple[Run, ...] = ()
     time_left_s: float | None = None
     waiting: bool = False
+    config: RunConfig | None = None
+    elsewhere: Mapping[Origin, int] = field(default_factory=dict)
 
 
 OnProgress = Callable[[Progress], None]
@@ -60,34 +72,43 @@ def sweep(
     store: Store,
     device: torch.device,
     on_progress: OnProgress | None = None,
+    builds: Mapping[str, BuildModule] | None = None,
+    noise: FeatureNoise | None = None,
 ) -> list[Run]:
-    """Train what the store does not hold yet of every configuration and seed.
+    """Train the runs of every configuration and seed that the store does not hold yet.
 
-    Seeds are cut into groups that train together; the cut is kept in the store, and a
-    group's runs are kept all at once, so a sweep that is stopped at any moment and
-    started again ends with the same runs. A group that does not fit memory is cut
-    smaller, for good. Several processes may share the store: each leaves alone what
-    another has in hand, and takes it over should that one die.
+    Runs are cut into groups that train together. The cut is stored, and the runs of a
+    group are written all at once, so a sweep that is stopped at any moment and started
+    again ends with the same runs. A group that does not fit memory is cut into smaller
+    ones for good. Several sweeps may share the store: each leaves alone the groups that
+    another trains, and takes them over if that one dies.
+
+    Runs made on another device, or by code with other numerics, are not used.
 
     Args:
         dataset: The graph; or the graph with each of several splits, by the splits'
             numbers. They take turns: of S splits, seed r trains on number r mod S.
         configs: One configuration per method.
         seeds: The seeds, each once.
-        store: Where runs are kept.
+        store: Where runs are stored.
         device: Where to train.
-        on_progress: Called after every epoch and every group.
+        on_progress: Called after every epoch and every group, for display.
+        builds: For each method that is a user's own module, the function that builds
+            it.
+        noise: Noise on the features: every seed is trained under every condition.
 
     Returns:
-        The runs of these seeds, in the order of the configurations, failed ones
-        included.
+        The runs of these seeds in the order of the configurations, then of the
+        conditions, failed ones included.
 
     Raises:
         UserError: Nothing can be trained, or the store cannot be used.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
     graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
-    return _Sweep(graphs, configs, seeds, store, device, on_progress).run()
+    return _Sweep(
+        graphs, configs, seeds, store, device, on_progress, builds or {}, noise
+    ).run()
 
 
 def finished_runs(
@@ -96,27 +117,50 @@ def finished_runs(
     seeds: Sequence[int],
     store: Store,
     device: torch.device,
+    noise: FeatureNoise | None = None,
 ) -> list[Run]:
-    """The runs of a sweep that are in the store; trains nothing.
+    """The runs that `sweep` with these arguments would not have to train.
 
-    Takes the arguments of `sweep` and returns what it would, as far as it is there.
+    After a sweep that was stopped, these are the runs done so far.
     """
     graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
-    started = _Sweep(graphs, configs, seeds, store, device, None)
-    started.look_for_new_runs()
-    return started.finished()
+    return _Sweep(graphs, configs, seeds, store, device, None, {}, noise).stored()
 
 
 @dataclass
 class _Part:
-    """What is trained on one split."""
+    """The seeds that are trained on one split."""
 
     split: int
     dataset: Dataset
     seeds: list[int]
 
 
+@dataclass(frozen=True)
+class _Setting:
+    """A configuration under one condition."""
+
+    config: RunConfig
+    condition: Condition | None
+
+
 class _Sweep:
+    """One sweep.
+
+    Each of its groups is in one of these states, as seen from here:
+
+    - finished: all its runs are in the store;
+    - free: nobody holds its lock; this sweep takes the lock and trains it;
+    - held: another sweep holds its lock. When the lock is free again, the group is
+      finished, or its holder died and the group is free;
+    - replaced: it did not fit memory, so this or another sweep stored a part of it and
+      cut the rest into further groups, which take its place at the front of the queue;
+    - too large: a single run of its configuration does not fit memory.
+
+    The first pass trains every free group and sets held ones aside. The second pass
+    waits for those.
+    """
+
     def __init__(
         self,
         graphs: Mapping[int, Dataset],
@@ -125,17 +169,32 @@ class _Sweep:
         store: Store,
         device: torch.device,
         on_progress: OnProgress | None,
+        builds: Mapping[str, BuildModule],
+        noise: FeatureNoise | None,
     ) -> None:
         self._seeds = sorted(seeds)
         self._store = store
         self._device = device
+        self._origin = Origin(device_name(device), NUMERICS)
+        self._builds = builds
+        self._noise = noise
         self._on_progress = on_progress or (lambda progress: None)
-        self._configs = {_hash(config): config for config in configs}
+        # By hash, in the order of the configurations.
+        self._settings = {
+            _hash(config, condition, noise): _Setting(config, condition)
+            for config in configs
+            for condition in ((None,) if noise is None else noise.conditions)
+        }
         self._parts = self._deal(graphs)
         self._groups = list(self._cut())
         self._known: dict[tuple[str, str, int], Run] = {}
-        self._too_large: dict[str, str] = {}
+        self._too_large: dict[RunConfig, str] = {}
         self._clock = _Clock()
+        self._runs_done = self._work_left = 0
+        self._elsewhere = store.count_by_origin(
+            list(self._parts), list(self._settings), self._seeds
+        )
+        self._elsewhere.pop(self._origin, None)
 
     def _deal(self, graphs: Mapping[int, Dataset]) -> dict[str, _Part]:
         """The splits that have a seed, by fingerprint; equal ones are one."""
@@ -149,76 +208,100 @@ class _Sweep:
         return parts
 
     def _cut(self) -> Iterator[Group]:
-        for config in self._configs.values():
+        hashes: dict[RunConfig, list[str]] = {}
+        for key, setting in self._settings.items():
+            hashes.setdefault(setting.config, []).append(key)
+        for config in hashes:
             for part in self._parts.values():
                 refuse_other_training(part.dataset, config)
-        for key, config in self._configs.items():
+        for config, keys in hashes.items():
             for fingerprint, part in self._parts.items():
-                yield from self._store.groups(
-                    fingerprint,
-                    config.method,
-                    key,
-                    part.seeds,
-                    group_size(part.dataset, config, self._device),
+                size = group_size(
+                    part.dataset,
+                    config,
+                    self._device,
+                    own_features=self._noise is not None,
                 )
+                yield from self._groups_of(
+                    fingerprint, config.method, keys, part.seeds, size
+                )
+
+    def _groups_of(
+        self,
+        fingerprint: str,
+        method: str,
+        hashes: Sequence[str],
+        seeds: Sequence[int],
+        size: int,
+    ) -> list[Group]:
+        return self._store.groups(
+            fingerprint, method, hashes, seeds, size, **self._origin._asdict()
+        )
 
     def run(self) -> list[Run]:
         self._report(None)
         pending = self._store.pending(self._groups)
         with GroupLocks(self._store.path) as locks:
-            # First what no other process has in hand, then what is left of the rest.
             for wait in (False, True):
-                queue, in_other_hands = deque(pending), []
+                queue, held = deque(pending), []
                 while queue:
                     group = queue.popleft()
                     if wait:
                         self._report(group, waiting=True)
                     if not locks.acquire(group.id, wait=wait):
-                        in_other_hands.append(group)
+                        held.append(group)
                         continue
                     try:
-                        queue.extendleft(reversed(self._finish(group)))
+                        replacements = self._finish(group)
                     finally:
                         locks.release(group.id)
+                    queue.extendleft(reversed(replacements))
                     self._report(group)
-                pending = in_other_hands
+                pending = held
         if self._too_large:
             reason, *_ = self._too_large.values()
-            _, *others = (self._configs[key].method for key in self._too_large)
+            _, *others = (config.method for config in self._too_large)
             also = f"; the same goes for {', '.join(others)}" if others else ""
             raise OutOfMemory(f"{reason}{also}")
-        return self.finished()
+        return self._runs()
 
-    def finished(self) -> list[Run]:
-        """The runs seen in the store so far, in the order of the configurations."""
+    def stored(self) -> list[Run]:
+        list(self._look_for_new_runs())
+        return self._runs()
+
+    def _runs(self) -> list[Run]:
         return [
             self._known[fingerprint, key, seed]
-            for key in self._configs
+            for key in self._settings
             for seed in self._seeds
-            for fingerprint in self._parts
-            if (fingerprint, key, seed) in self._known
-            and seed in self._parts[fingerprint].seeds
+            for fingerprint, part in self._parts.items()
+            if seed in part.seeds and (fingerprint, key, seed) in self._known
         ]
 
     def _finish(self, group: Group) -> list[Group]:
-        """Train a group unless it is done; return what is left in its place."""
-        study = (group.fingerprint, group.method, group.config_hash)
+        """Train a group unless it is finished; return what replaces it, unfinished."""
         if not self._store.has(group):
-            # Another process found that it does not fit memory, and cut it.
-            parts = self._store.groups(*study, group.seeds, len(group.seeds))
+            parts = self._groups_of(
+                group.fingerprint,
+                group.method,
+                group.config_hashes,
+                group.seeds,
+                len(group.units),
+            )
             self._replace(group, parts)
             return self._store.pending(parts)
-        if group.config_hash in self._too_large or not self._store.pending([group]):
+        too_large = self._config(group) in self._too_large
+        if too_large or not self._store.pending([group]):
             return []
         return self._train(group)
 
     def _train(self, group: Group) -> list[Group]:
+        """Train a group, or the largest part of it that fits memory."""
         trained = group
         while (runs := self._attempt(trained)) is None:
-            if len(trained.seeds) == 1:
+            if len(trained.units) == 1:
                 return []
-            half = (len(trained.seeds) + 1) // 2
-            trained = replace(group, seeds=group.seeds[:half])
+            trained = _first_half(trained)
         if trained == group:
             self._store.put_group(runs)
             return []
@@ -227,24 +310,26 @@ class _Sweep:
         return self._store.pending(parts)
 
     def _attempt(self, group: Group) -> list[Run] | None:
-        """Train a group's seeds at once; None where memory does not suffice."""
+        """Train a group's runs at once; None where memory does not suffice."""
         started = time.monotonic()
         part = self._parts[group.fingerprint]
-
-        def on_epoch(epoch: int) -> None:
-            self._report(group, epoch=epoch)
-
+        noise = self._noise
+        if noise is not None:
+            conditions = [self._settings[key].condition for key in group.config_hashes]
+            noise = replace(noise, conditions=tuple(conditions))
         try:
             runs = train_group(
                 part.dataset,
-                self._configs[group.config_hash],
+                self._config(group),
                 group.seeds,
                 self._device,
-                on_epoch,
+                lambda epoch: self._report_epoch(group, epoch),
+                self._builds.get(group.method),
+                noise,
             )
         except OutOfMemory as error:
-            if len(group.seeds) == 1:
-                self._too_large[group.config_hash] = str(error)
+            if len(group.units) == 1:
+                self._too_large[self._config(group)] = str(error)
         else:
             self._clock.add(self._work(group), time.monotonic() - started)
             return [replace(run, split=part.split, group_id=group.id) for run in runs]
@@ -255,37 +340,39 @@ class _Sweep:
         place = self._groups.index(group)
         self._groups[place : place + 1] = parts
 
-    def _report(
-        self, group: Group | None, epoch: int | None = None, waiting: bool = False
-    ) -> None:
-        # Between two epochs of a group nothing new is looked for.
-        new = () if epoch is not None else self.look_for_new_runs()
+    def _report(self, group: Group | None, *, waiting: bool = False) -> None:
+        """Look for new runs in the store and show where the sweep stands."""
+        new = tuple(self._look_for_new_runs())
         left = [g for g in self._groups if not self._is_known(g)]
-        work = sum(self._work(g) for g in left)
-        config = self._configs[group.config_hash] if group is not None else None
-        if group is not None and config is not None and epoch is not None:
-            work -= len(group.seeds) * epoch
-        self._on_progress(
-            Progress(
-                method=group.method if group is not None else None,
-                runs_done=sum(self._asked_for(g) for g in self._groups)
-                - sum(self._asked_for(g) for g in left),
-                runs=sum(self._asked_for(g) for g in self._groups),
-                group_runs=self._asked_for(group) if group is not None else 0,
-                epoch=epoch or 0,
-                epochs=config.epochs if config is not None else 0,
-                new=new,
-                time_left_s=self._clock.estimate(work),
-                waiting=waiting,
-            )
+        self._work_left = sum(self._work(g) for g in left)
+        unfinished = sum(self._asked_for(g) for g in left)
+        self._runs_done = self._runs_asked_for - unfinished
+        progress = self._progress(group, self._work_left)
+        self._on_progress(replace(progress, new=new, waiting=waiting))
+
+    def _report_epoch(self, group: Group, epoch: int) -> None:
+        work = self._work_left - len(group.units) * epoch
+        self._on_progress(replace(self._progress(group, work), epoch=epoch))
+
+    def _progress(self, group: Group | None, work_left: int) -> Progress:
+        config = None if group is None else self._config(group)
+        return Progress(
+            method=None if group is None else group.method,
+            runs_done=self._runs_done,
+            runs=self._runs_asked_for,
+            group_runs=0 if group is None else self._asked_for(group),
+            epochs=0 if config is None else config.epochs,
+            time_left_s=self._clock.estimate(work_left),
+            config=config,
+            elsewhere=self._elsewhere,
         )
 
-    def look_for_new_runs(self) -> tuple[Run, ...]:
-        """Runs that are in the store and were not at the last look."""
-        new = []
+    def _look_for_new_runs(self) -> Iterator[Run]:
         for fingerprint, part in self._parts.items():
             runs = self._store.runs(
-                fingerprint=fingerprint, config_hashes=list(self._configs)
+                fingerprint=fingerprint,
+                config_hashes=list(self._settings),
+                origin=self._origin,
             )
             for run in runs:
                 key = (fingerprint, run.config_hash, run.seed)
@@ -295,21 +382,28 @@ class _Sweep:
                 found = replace(run, dataset=part.dataset.name, split=part.split)
                 self._known[key] = found
                 if run.seed in part.seeds:
-                    new.append(found)
-        return tuple(new)
+                    yield found
 
     def _is_known(self, group: Group) -> bool:
         return all(
-            (group.fingerprint, group.config_hash, seed) in self._known
-            for seed in group.seeds
+            (group.fingerprint, key, seed) in self._known for key, seed in group.units
         )
 
+    @property
+    def _runs_asked_for(self) -> int:
+        seeds = sum(len(part.seeds) for part in self._parts.values())
+        return seeds * len(self._settings)
+
     def _asked_for(self, group: Group) -> int:
-        """How many of a group's runs this sweep is about; it trains them all."""
-        return len(set(group.seeds) & set(self._parts[group.fingerprint].seeds))
+        """How many of a group's runs were asked for; it is trained whole."""
+        seeds = set(group.seeds) & set(self._parts[group.fingerprint].seeds)
+        return len(seeds) * len(group.config_hashes)
+
+    def _config(self, group: Group) -> RunConfig:
+        return self._settings[group.config_hashes[0]].config
 
     def _work(self, group: Group) -> int:
-        return len(group.seeds) * self._configs[group.config_hash].epochs
+        return len(group.units) * self._config(group).epochs
 
 
 class _Clock:
@@ -327,5 +421,16 @@ class _Clock:
         return self._time_s / self._work * max(work, 0) if self._work else None
 
 
-def _hash(config: RunConfig) -> str:
-    return config_hash(config.model_dump(mode="json"))
+def _first_half(group: Group) -> Group:
+    """The first half of a group's configurations or, of a single one, of its seeds."""
+    if len(group.config_hashes) > 1:
+        half = (len(group.config_hashes) + 1) // 2
+        return replace(group, config_hashes=group.config_hashes[:half])
+    return replace(group, seeds=group.seeds[: (len(group.seeds) + 1) // 2])
+
+
+def _hash(
+    config: RunConfig, condition: Condition | None, noise: FeatureNoise | None
+) -> str:
+    precision = "highest" if noise is None else noise.matmul_precision
+    return config_hash(config.model_dump(mode="json"), condition, precision)

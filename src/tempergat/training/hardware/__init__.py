@@ -4,7 +4,6 @@ from tempergat.training.hardware.capture import replayed
 from tempergat.training.hardware.devices import choose_device, device_name
 from tempergat.training.hardware.grouping import (
     bytes_per_seed,
-    even_groups,
     group_size,
 )
 from tempergat.training.hardware.memory import (
@@ -18,7 +17,6 @@ __all__ = [
     "bytes_per_seed",
     "choose_device",
     "device_name",
-    "even_groups",
     "explain_out_of_memory",
     "free_memory",
     "group_size",

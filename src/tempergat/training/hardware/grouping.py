@@ -1,7 +1,4 @@
-"""How many seeds are trained at once."""
-
-from collections.abc import Sequence
-from itertools import pairwise
+"""How many runs are trained at once."""
 
 import torch
 
@@ -9,11 +6,12 @@ from tempergat.data import Dataset
 from tempergat.nn.methods import METHODS
 from tempergat.training.config import RunConfig
 
-# Memory a group may take. Constants, not what happens to be free, so that seeds fall
-# into the same groups whenever a study goes on.
-_CUDA_BUDGET_BYTES = 32 * 2**30
-# On a CPU speed is the limit: beyond about this size per tensor, the C library takes
-# fresh pages for each, and 50 seeds at once are slower than several groups.
+# Memory a group may take, by kind of device. Constants, not the memory that happens to
+# be free, so that a study that is continued cuts its runs into the same groups.
+_BUDGET_BYTES = {"cuda": 32 * 2**30, "cpu": 2 * 2**30}
+# On a CPU speed is the limit where all runs share their features: beyond about this
+# size per tensor, the C library takes fresh pages for each, and 50 seeds at once are
+# slower than several groups.
 _CPU_TENSOR_BYTES = 16 * 2**20
 
 _FLOAT_BYTES = 4
@@ -22,29 +20,39 @@ _NODE_TENSORS = 8
 _EDGE_TENSORS = 4
 _FEATURE_TENSORS = 3
 _PARAMETER_TENSORS = 6
+# Copies of a run's own features alive at once: the features, and those after dropout.
+_OWN_FEATURE_TENSORS = 3
 
 
-def group_size(dataset: Dataset, config: RunConfig, device: torch.device) -> int:
-    """How many seeds of one method are trained at once, at least 1.
+def group_size(
+    dataset: Dataset,
+    config: RunConfig,
+    device: torch.device,
+    *,
+    own_features: bool = False,
+) -> int:
+    """How many runs of one method are trained at once, at least 1.
 
     A fixed function of the graph, the settings and the kind of device. Seeds of a
     user's own module are trained one by one.
+
+    Args:
+        dataset: The graph.
+        config: The settings.
+        device: Where to train.
+        own_features: Whether each run has features of its own, not the graph's.
     """
     if config.source_hash is not None:
         return 1
-    if torch.device(device).type == "cuda":
-        size = _CUDA_BUDGET_BYTES // bytes_per_seed(dataset, config)
-    else:
+    kind = torch.device(device).type
+    if kind != "cuda" and not own_features:
         nodes = int(dataset.data.x.size(0))
         size = _CPU_TENSOR_BYTES // (nodes * config.hidden_channels * _FLOAT_BYTES)
-    return max(1, size)
-
-
-def even_groups(seeds: Sequence[int], most: int) -> list[Sequence[int]]:
-    """Seeds cut into as few groups of at most so many as can be, of about one size."""
-    count = -(-len(seeds) // most)
-    cuts = [-(-len(seeds) * number // max(count, 1)) for number in range(count + 1)]
-    return [seeds[a:b] for a, b in pairwise(cuts)]
+        return max(1, size)
+    run_bytes = bytes_per_seed(dataset, config)
+    if own_features:
+        run_bytes += dataset.data.x.numel() * _FLOAT_BYTES * _OWN_FEATURE_TENSORS
+    return max(1, _BUDGET_BYTES.get(kind, _BUDGET_BYTES["cpu"]) // run_bytes)
 
 
 def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:

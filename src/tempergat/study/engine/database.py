@@ -1,0 +1,175 @@
+"""An SQLite file that holds a store: opened safely, its errors explained."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from tempergat.base import UserError
+from tempergat.study.engine.schema import (
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    create_or_migrate,
+)
+
+BUSY_TIMEOUT_S = 60.0
+_LONGEST_REASON = 80
+
+
+class Database:
+    """A connection to the file of a store.
+
+    Args:
+        path: The file; it and its folder are made when missing.
+
+    Raises:
+        UserError: The file is damaged, is not a store, comes from a newer version, or
+            its folder cannot be written to.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot make the folder {self.path.parent} for the store: "
+                f"{error.strerror}; choose another with --out"
+            ) from error
+        with self._user_errors():
+            # Autocommit: transactions are opened and closed by `_transaction` alone.
+            self._connection = sqlite3.connect(
+                self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None
+            )
+        try:
+            with self._user_errors():
+                self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        # One transaction, so that another process making the tables is seen before
+        # or after, not in between.
+        with self._transaction("DEFERRED"):
+            application, version, tables = (
+                self._connection.execute(query).fetchone()[0]
+                for query in (
+                    "PRAGMA application_id",
+                    "PRAGMA user_version",
+                    "SELECT count(*) FROM sqlite_master",
+                )
+            )
+        if tables and application != APPLICATION_ID:
+            raise UserError(
+                f"{self.path} is an SQLite file of another program; choose another "
+                "place for the store with --out"
+            )
+        if version > SCHEMA_VERSION:
+            raise UserError(
+                f"{self.path} was written by a newer tempergat (store version "
+                f"{version}, this one reads up to {SCHEMA_VERSION}); upgrade tempergat "
+                "or choose another folder with --out"
+            )
+        found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise UserError(self._damaged(found))
+        if version and tables < 3:
+            raise UserError(self._damaged("a table is missing"))
+        mode = self._write_ahead_log()
+        if mode != "wal":
+            raise UserError(
+                f"{self.path} is on a file system without shared memory (journal mode "
+                f"{mode}); choose a local folder with --out"
+            )
+        self._connection.execute("PRAGMA synchronous = FULL")
+        with self._transaction():
+            try:
+                create_or_migrate(self._connection)
+            except ValueError as error:
+                raise UserError(self._damaged(str(error))) from error
+        self._connection.execute("PRAGMA foreign_keys = ON")
+
+    def _write_ahead_log(self) -> str:
+        # SQLite does not wait its busy timeout out when two processes switch at once.
+        give_up = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                query = self._connection.execute("PRAGMA journal_mode = WAL")
+                return str(query.fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_BUSY":
+                    raise
+                if time.monotonic() > give_up:
+                    raise
+            time.sleep(0.005)
+
+    @contextmanager
+    def _transaction(
+        self, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
+    ) -> Iterator[None]:
+        self._connection.execute(f"BEGIN {kind}")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _user_errors(self) -> Iterator[None]:
+        """Turn SQLite's complaints about the file into lines a user can act on."""
+        try:
+            yield
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+            raise
+        except sqlite3.OperationalError as error:
+            # Text that is not UTF-8 is reported without a name.
+            name = getattr(error, "sqlite_errorname", "")
+            if not name:
+                raise UserError(self._damaged(str(error))) from error
+            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                remedy = (
+                    f"another process has held it for {BUSY_TIMEOUT_S:.0f} s; wait for "
+                    "it to end"
+                )
+            elif name.startswith(
+                ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
+            ):
+                remedy = "make its folder writable or choose another with --out"
+            elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+                remedy = "check the disk and its free space, then run again"
+            else:
+                raise
+            raise UserError(
+                f"cannot use the store {self.path}: {error}; {remedy}"
+            ) from (error)
+        except sqlite3.DatabaseError as error:
+            raise UserError(self._damaged(str(error))) from error
+
+    def _damaged(self, detail: str) -> str:
+        # Some of SQLite's complaints quote the damaged text.
+        reason = detail.splitlines()[0][:_LONGEST_REASON]
+        return (
+            f"the store {self.path} is damaged ({reason}); restore it from a copy, or "
+            "move it away and run again"
+        )
