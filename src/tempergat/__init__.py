@@ -10,19 +10,22 @@ if TYPE_CHECKING:
     from tempergat.nn.upgrade import upgrade
     from tempergat.ops import Graph
     from tempergat.study import Comparison, compare
-    from tempergat.training import predict
+    from tempergat.training import TrainedModel, load_model, predict, train
 
 __all__ = [
     "Comparison",
     "Graph",
     "TemperGATConv",
     "TemperGATv2Conv",
+    "TrainedModel",
     "UserError",
     "__version__",
     "compare",
     "gate_penalty",
     "load",
+    "load_model",
     "predict",
+    "train",
     "upgrade",
 ]
 __version__ = "0.1.0"
@@ -34,11 +37,14 @@ _MODULES = {
     "Graph": "ops",
     "TemperGATConv": "nn",
     "TemperGATv2Conv": "nn",
+    "TrainedModel": "training",
     "UserError": "base.errors",
     "compare": "study",
     "gate_penalty": "nn",
     "load": "data",
+    "load_model": "training",
     "predict": "training",
+    "train": "training",
     "upgrade": "nn",
 }
 

@@ -153,7 +153,7 @@ def _show(
     as_json: bool,
 ) -> None:
     from tempergat.study.results import METRIC_NAMES
-    from tempergat.training.single import CHECKPOINT_NAME
+    from tempergat.training import CHECKPOINT_NAME
 
     file = folder / CHECKPOINT_NAME
     scores = {

@@ -31,18 +31,30 @@ from tempergat.training.record import (
 )
 from tempergat.training.run import FeatureNoise, train_group
 from tempergat.training.seeds import SeedGroup, State, seeded_weights
-from tempergat.training.single import predict, train_single
+from tempergat.training.single import (
+    CHECKPOINT_NAME,
+    TensorBoardTracker,
+    Tracker,
+    TrainedModel,
+    WandbTracker,
+    load_model,
+    predict,
+    train,
+    train_single,
+)
+from tempergat.training.single.progress import EpochLines
 from tempergat.training.source import callable_name, source_hash
 from tempergat.training.task import refuse_other_training
-from tempergat.training.trackers import TensorBoardTracker, Tracker, WandbTracker
 from tempergat.training.user_modules import BuildModule
 
 __all__ = [
+    "CHECKPOINT_NAME",
     "NUMERICS",
     "SELECTION_RULES",
     "AttentionBlock",
     "BuildModule",
     "Condition",
+    "EpochLines",
     "FeatureNoise",
     "GcnBlock",
     "LayerRecord",
@@ -57,6 +69,7 @@ __all__ = [
     "State",
     "TensorBoardTracker",
     "Tracker",
+    "TrainedModel",
     "WandbTracker",
     "bytes_per_seed",
     "callable_name",
@@ -67,6 +80,7 @@ __all__ = [
     "explain_out_of_memory",
     "free_memory",
     "group_size",
+    "load_model",
     "load_recipe",
     "predict",
     "recipe_for",
@@ -74,6 +88,7 @@ __all__ = [
     "refuse_other_training",
     "seeded_weights",
     "source_hash",
+    "train",
     "train_group",
     "train_single",
 ]

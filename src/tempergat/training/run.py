@@ -166,11 +166,11 @@ def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Ru
             outcome = {
                 "status": "failed",
                 "failed_epoch": failed_epoch,
-                "reason": _failure(history[failed_epoch - 1, slot], failed_epoch),
+                "reason": failure_reason(history[failed_epoch - 1, slot], failed_epoch),
             }
         else:
             outcome = {
-                "scores": _scores(history[:, slot]),
+                "scores": scores_by_rule(history[:, slot]),
                 "selected": selected[slot],
                 "last": last[slot],
             }
@@ -178,7 +178,7 @@ def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Ru
     return runs
 
 
-def _scores(history: np.ndarray) -> dict[str, Scores]:
+def scores_by_rule(history: np.ndarray) -> dict[str, Scores]:
     """Scores by selection rule; history is one run's, [epochs, columns]."""
     return {
         rule: Scores(
@@ -189,7 +189,7 @@ def _scores(history: np.ndarray) -> dict[str, Scores]:
     }
 
 
-def _failure(row: np.ndarray, epoch: int) -> str:
+def failure_reason(row: np.ndarray, epoch: int) -> str:
     """Why a run failed, from the row of its history at the failed epoch."""
     values = dict(zip(COLUMNS, row, strict=True))
     name, loss = "loss", values["loss"]

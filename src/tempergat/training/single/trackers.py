@@ -1,4 +1,4 @@
-"""Sending a run's curves elsewhere while it trains; off unless asked for."""
+"""Sending a run's curves to TensorBoard or Weights & Biases while it trains."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tempergat.base import UserError
 
 
 class Tracker(Protocol):
-    """Something that takes a run's numbers after every epoch."""
+    """Takes a run's numbers after every epoch."""
 
     def log(self, epoch: int, values: Mapping[str, float]) -> None:
         """Takes the numbers of one epoch, counted from 1."""
 
     def finish(self) -> None:
-        """Is told that there will be no more."""
+        """Called once after the last epoch."""
 
 
 class TensorBoardTracker:
@@ -48,7 +48,7 @@ class WandbTracker:
 
     Args:
         project: The project there.
-        settings: What the run is, shown beside its curves.
+        settings: The settings of the run, shown beside its curves.
         folder: Where its local files go.
 
     Raises:

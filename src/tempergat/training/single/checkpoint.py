@@ -1,8 +1,8 @@
-"""Checkpoints: one safetensors file that is whole, or refused.
+"""Checkpoints: safetensors files with a checksum.
 
-The file holds tensors and, in its header, facts as JSON text and a sha256 over both,
-since safetensors itself notices a cut file but not a flipped bit. Reading one runs no
-code.
+A file holds tensors and, in its header, facts as JSON text and a sha256 of both:
+safetensors itself notices a truncated file but not a flipped bit. Reading a file runs
+no code from it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,18 +19,19 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from tempergat.base import UserError
+from tempergat.base import UserError, write_bytes
 
+CHECKPOINT_NAME = "checkpoint.safetensors"
 _FORMAT = "tempergat checkpoint 1"
 _LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a file holds.
+    """The content of a checkpoint file.
 
     Attributes:
-        tensors: By name.
+        tensors: Tensors by name.
         facts: Plain JSON values by name.
     """
 
@@ -39,8 +39,14 @@ class Checkpoint:
     facts: dict[str, Any]
 
 
+def file_at(path: str | os.PathLike[str]) -> Path:
+    """The checkpoint at a path: the file itself, or the one in a folder."""
+    path = Path(path)
+    return path / CHECKPOINT_NAME if path.is_dir() else path
+
+
 def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Writes a checkpoint so that the path holds the old file or the new one, whole.
+    """Writes a checkpoint atomically.
 
     Raises:
         UserError: The folder cannot be written to.
@@ -50,19 +56,7 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
     unsigned = safetensors.torch.save(stored, {**header, "sha256": ""})
     digest = _digest(unsigned)
     content = safetensors.torch.save(stored, {**header, "sha256": digest})
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, content)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise UserError(
-            f"cannot write {path}: a file is where its folder should be; choose "
-            "another folder"
-        ) from error
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {error.strerror}; free space or choose a folder "
-            f"you may write to"
-        ) from error
+    write_bytes(path, content)
 
 
 _REMEDY = "give the path of a file that `tempergat train` made"
@@ -73,10 +67,11 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
 
     Args:
         path: The file.
-        remedy: What to do where it is none.
+        remedy: What an error message proposes to do.
 
     Raises:
-        UserError: There is none, or it is damaged, or of a later version.
+        UserError: There is no such file, or it is damaged, not a checkpoint, or of a
+            later version.
     """
     try:
         content = path.read_bytes()
@@ -109,28 +104,28 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
 def require_tensors(
     path: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
 ) -> None:
-    """Refuses a checkpoint whose tensors are not those that are wanted.
+    """Refuses a checkpoint that lacks a tensor or has one of another shape or type.
 
     Args:
         path: The file.
-        found: What it holds.
-        wanted: Tensors of the names, shapes and types that it should hold.
+        found: Its tensors.
+        wanted: Tensors with the names, shapes and types that it must have.
 
     Raises:
-        UserError: One is missing or another.
+        UserError: A tensor is missing, or has another shape or type.
     """
     for name, like in wanted.items():
         value = found.get(name)
-        expected = _in_words(like)
-        seen = "nothing" if value is None else _in_words(value)
+        expected = _describe(like)
+        seen = "nothing" if value is None else _describe(value)
         if seen != expected:
             raise UserError(
-                f"{path} holds {seen} in the place of {name}, not {expected}; train "
+                f"{path} holds {seen} in place of {name}, not {expected}; train "
                 "again with --no-resume"
             )
 
 
-def _in_words(tensor: Tensor) -> str:
+def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} {list(tensor.shape)}"
 
 
@@ -157,22 +152,3 @@ def _digest(content: bytes) -> str:
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     digest.update(memoryview(content)[_LENGTH_BYTES + length :])
     return digest.hexdigest()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -1,4 +1,4 @@
-"""One run: checkpoints, going on after a kill, predictions."""
+"""One run: checkpoints, continuing after a kill, predictions."""
 
 import os
 import subprocess
@@ -10,14 +10,13 @@ import pytest
 import torch
 
 from tempergat.base.errors import UserError
-from tempergat.training import predict, train_group, train_single
-from tempergat.training.checkpoint import read, write
-from tempergat.training.single import CHECKPOINT_NAME
+from tempergat.training import CHECKPOINT_NAME, predict, train_group, train_single
+from tempergat.training.single.checkpoint import read, write
 from tests.support.interrupted_run import train
 from tests.support.run_settings import config, small_graph
 
 CPU = torch.device("cpu")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def kill_at(folder: Path, epochs: int, epoch: int) -> None:
@@ -49,7 +48,8 @@ def test_a_killed_run_goes_on_to_bitwise_the_same_weights(tmp_path: Path) -> Non
         torch.set_num_threads(threads)
     whole = read(tmp_path / "whole" / CHECKPOINT_NAME)
     killed = read(tmp_path / "killed" / CHECKPOINT_NAME)
-    assert killed.facts == whole.facts
+    # Their times alone may differ.
+    assert {**killed.facts, "time_s": None} == {**whole.facts, "time_s": None}
     assert set(killed.tensors) == set(whole.tensors)
     for name, value in whole.tensors.items():
         assert torch.equal(killed.tensors[name], value), name
@@ -64,6 +64,34 @@ def test_a_run_alone_has_the_scores_it_has_in_a_group(tmp_path: Path) -> None:
     found = torch.tensor(alone.selected.gate_means)
     expected = torch.tensor(together.selected.gate_means)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_time_counts_all_stretches_of_a_run(tmp_path: Path) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop_at_ten(epoch: int) -> None:
+        if epoch == 10:
+            raise Stop
+
+    settings = config(epochs=12)
+    with pytest.raises(Stop):
+        train_single(
+            small_graph(),
+            settings,
+            0,
+            CPU,
+            tmp_path,
+            checkpoint_every=5,
+            on_epoch=stop_at_ten,
+        )
+    path = tmp_path / CHECKPOINT_NAME
+    saved = read(path)
+    assert saved.facts["time_s"] > 0.0
+    write(path, saved.tensors, {**saved.facts, "time_s": 1000.0})
+    run = train_single(small_graph(), settings, 0, CPU, tmp_path)
+    assert 1000.0 < run.time_s < 1900.0
+    assert read(path).facts["time_s"] > 1000.0
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
@@ -146,9 +174,9 @@ def other_tensors() -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize(
     ("tensors", "facts", "message"),
     [
-        (other_tensors(), {}, r"holds .*\[1, 3, 3\] in the place of best\.convs\.0"),
-        ({"epoch": torch.zeros(3)}, {}, r"float32 \[3\] in the place of epoch"),
-        ({"best.convs.0.bias": None}, {}, r"nothing in the place of best\.convs\.0"),
+        (other_tensors(), {}, r"holds .*\[1, 3, 3\] in place of best\.convs\.0"),
+        ({"epoch": torch.zeros(3)}, {}, r"float32 \[3\] in place of epoch"),
+        ({"best.convs.0.bias": None}, {}, r"nothing in place of best\.convs\.0"),
         ({}, {"config": {}}, r"config.*epochs|of another run: its epochs is None"),
         ({}, {"config": [1]}, r"config: .*dictionary|its config is \[1\]"),
         ({}, {"num_classes": 10**18}, "num_classes"),
@@ -181,7 +209,9 @@ def test_predictions_that_are_no_numbers_are_not_given_as_classes(
     train_single(graph, config(epochs=2), 0, CPU, tmp_path)
     beyond = small_graph()
     beyond.data.x = torch.full_like(graph.data.x, 3e38)
-    with pytest.raises(UserError, match=r"no numbers for 60 of 60 nodes .*; scale"):
+    with pytest.raises(
+        UserError, match=r"no finite scores for 60 of 60 nodes .*; scale"
+    ):
         predict(tmp_path, beyond)
 
 

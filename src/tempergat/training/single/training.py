@@ -1,0 +1,261 @@
+"""Training of one run, with a checkpoint to continue from."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tempergat.base import UserError, replace_non_finite
+from tempergat.data import Dataset, GraphInput, as_dataset
+from tempergat.training.config import RunConfig
+from tempergat.training.hardware import (
+    choose_device,
+    device_name,
+    explain_out_of_memory,
+)
+from tempergat.training.loop import COLUMNS, Training
+from tempergat.training.recipes import Recipe, recipe_for
+from tempergat.training.record import Run
+from tempergat.training.run import finished_runs, versions
+from tempergat.training.single import checkpoint
+from tempergat.training.single.model import Facts, TrainedModel
+from tempergat.training.single.progress import EpochLines
+from tempergat.training.single.trackers import Tracker
+from tempergat.training.source import callable_name, source_hash
+from tempergat.training.task import task_of
+from tempergat.training.user_modules import BuildModule, make_group, tensors_of
+
+OnEpoch = Callable[[int], None]
+
+_START_AGAIN = (
+    "choose another folder with --out, or train from the start with --no-resume"
+)
+# A checkpoint is continued only by a run that agrees in these.
+_IDENTITY = ("config", "seed", "fingerprint", "in_channels", "num_classes")
+
+
+def train(
+    graph: GraphInput,
+    method: str | BuildModule = "temp_gated",
+    *,
+    seed: int = 0,
+    recipe: str | Path | Recipe | None = None,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    device: str | torch.device = "auto",
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    progress: bool | OnEpoch = True,
+    tracker: Tracker | None = None,
+) -> TrainedModel:
+    """Trains one model.
+
+    Args:
+        graph: A PyG ``Data``, a dataset, the path of a graph, or a name from
+            `tempergat data list`.
+        method: A key of ``METHODS``, or a callable that takes the numbers of features
+            and classes and returns a module to be called as ``module(x, edge_index)``.
+        seed: Seed of the initial weights and of dropout.
+        recipe: A recipe, its name or its file; None for the recipe of the dataset.
+        split: The number of a split the graph comes with, or percentages like
+            ``"60/20/20"`` for a split made here.
+        split_seed: Seed of a split made here.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        out: Folder of a checkpoint, from which a run that was stopped continues; None
+            to write nothing.
+        resume: Whether to continue from the checkpoint in the folder.
+        progress: Whether to print the progress to standard error, or a function that
+            is called with each epoch's number, from 1.
+        tracker: Takes the run's numbers after every epoch.
+
+    Returns:
+        The model, with the weights of the selected epoch.
+
+    Raises:
+        UserError: The graph, the method or the settings cannot be used, or the folder
+            holds the checkpoint of another run or a damaged one.
+    """
+    _, settings = recipe_for(graph, recipe)
+    build = None if isinstance(method, str) else method
+    if isinstance(method, str):
+        config = settings.config_for(method)
+    else:
+        config = settings.config_for_module(callable_name(method), source_hash(method))
+    place = choose_device(device)
+    dataset = as_dataset(graph, split=split, split_seed=split_seed)
+    on_epoch = progress if callable(progress) else None
+    if progress is True:
+        on_epoch = EpochLines(config.epochs).print_line
+    return train_model(
+        dataset,
+        config,
+        seed,
+        place,
+        None if out is None else Path(out),
+        resume=resume,
+        on_epoch=on_epoch,
+        tracker=tracker,
+        build=build,
+    )
+
+
+def train_single(
+    dataset: Dataset,
+    config: RunConfig,
+    seed: int,
+    device: torch.device,
+    checkpoint_dir: Path | None,
+    **options: Any,
+) -> Run:
+    """Trains one run as `train_model` does, and returns its record alone."""
+    return train_model(dataset, config, seed, device, checkpoint_dir, **options).run
+
+
+def train_model(
+    dataset: Dataset,
+    config: RunConfig,
+    seed: int,
+    device: torch.device,
+    checkpoint_dir: Path | None,
+    *,
+    resume: bool = True,
+    checkpoint_every: int = 50,
+    on_epoch: OnEpoch | None = None,
+    tracker: Tracker | None = None,
+    build: BuildModule | None = None,
+) -> TrainedModel:
+    """Trains one run, with a checkpoint to continue from.
+
+    A run that was stopped, at any point and in any way, continues from its checkpoint
+    and ends, on a CPU, with bitwise the same weights as without the stop.
+
+    Args:
+        dataset: The graph, homogeneous.
+        config: The settings.
+        seed: The run's seed.
+        device: Where to train.
+        checkpoint_dir: The folder of the checkpoint file; None to write nothing.
+        resume: Whether to continue from the checkpoint in the folder, if there is one,
+            or to train from the start and overwrite it.
+        checkpoint_every: Epochs between checkpoints; the last epoch always has one.
+        on_epoch: Called with each epoch's number, from 1.
+        tracker: Takes the run's numbers after every epoch.
+        build: Builds a user's own module; None for the built-in methods.
+
+    Raises:
+        UserError: Nothing can be trained with these arguments, or the folder holds
+            the checkpoint of another run or a damaged one.
+    """
+    if checkpoint_every < 1:
+        raise UserError(
+            f"checkpoint_every is {checkpoint_every}; give at least 1 epoch"
+        )
+    device = torch.device(device)
+    start = time.perf_counter()
+    with explain_out_of_memory(config, 1, device):
+        task = task_of(dataset, config, device)
+        group = make_group(task, config, [seed], build=build)
+        training = Training(group, config)
+        facts = Facts(
+            config=config,
+            seed=seed,
+            fingerprint=dataset.fingerprint,
+            in_channels=task.in_channels,
+            num_classes=task.num_classes,
+            dataset=dataset.name,
+            device=device_name(device),
+            versions=versions(),
+        )
+        file = None
+        if checkpoint_dir is not None:
+            file = Path(checkpoint_dir) / checkpoint.CHECKPOINT_NAME
+        if file is not None and resume and file.exists():
+            start -= _continue_from(file, facts, training)
+
+        def write(**values: Any) -> None:
+            if file is not None:
+                spent = {"time_s": time.perf_counter() - start, **values}
+                written = facts.model_dump(mode="json") | spent
+                checkpoint.write(file, training.state(), written)
+
+        def after_epoch(epoch: int) -> None:
+            if tracker is not None:
+                row = training.history[epoch - 1, 0].tolist()
+                tracker.log(epoch, dict(zip(COLUMNS, row, strict=True)))
+            if on_epoch is not None:
+                on_epoch(epoch)
+
+        if training.epochs_done == 0:
+            # A folder that cannot be written to is noticed before any work is done.
+            write()
+        finished = _is_finished(training)
+        try:
+            while not _is_finished(training):
+                following = training.epochs_done // checkpoint_every + 1
+                training.run(until=following * checkpoint_every, on_epoch=after_epoch)
+                if not _is_finished(training):
+                    write()
+        finally:
+            if tracker is not None:
+                tracker.finish()
+        run = finished_runs(training, dataset, start)[0]
+        gate_means = replace_non_finite(list(run.selected.gate_means))
+        if not finished:
+            write(gate_means=gate_means)
+        facts = facts.model_copy(
+            update={"gate_means": gate_means, "time_s": run.time_s}
+        )
+        with torch.no_grad():
+            for name, value in tensors_of(group.model).items():
+                value.copy_(training.best[name][0])
+        return TrainedModel(group.model, facts, training.state(), run)
+
+
+def _is_finished(training: Training) -> bool:
+    return training.epochs_done == training.config.epochs or training.all_failed
+
+
+def _continue_from(file: Path, facts: Facts, training: Training) -> float:
+    """Loads a checkpoint into a training; returns the seconds spent on it so far."""
+    saved = checkpoint.read(file, _START_AGAIN)
+    wanted = facts.model_dump(mode="json", include=set(_IDENTITY))
+    _refuse_another_run(file, saved.facts, wanted)
+    _refuse_other_state(file, saved.tensors, training)
+    training.load_state(saved.tensors)
+    seconds = saved.facts.get("time_s")
+    return float(seconds) if isinstance(seconds, int | float) else 0.0
+
+
+def _refuse_other_state(
+    path: Path, found: Mapping[str, Tensor], training: Training
+) -> None:
+    wanted = training.state()
+    for name, parameter in training.group.parameters.items():
+        # Adam has no moments of parameters that never had a gradient.
+        if any(key.startswith(f"adam.{name}.") for key in found):
+            wanted[f"adam.{name}.step"] = torch.zeros(())
+            wanted[f"adam.{name}.exp_avg"] = parameter
+            wanted[f"adam.{name}.exp_avg_sq"] = parameter
+    checkpoint.require_tensors(path, found, wanted)
+
+
+def _refuse_another_run(
+    path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> None:
+    for name in _IDENTITY:
+        value, seen = wanted[name], found.get(name)
+        if seen == value:
+            continue
+        difference = f"its {name} is {seen!r}, not {value!r}"
+        if name == "config" and isinstance(seen, dict):
+            name = next(k for k in {**value, **seen} if seen.get(k) != value.get(k))
+            difference = f"its {name} is {seen.get(name)!r}, not {value.get(name)!r}"
+        elif name == "fingerprint":
+            difference = "its graph or split is not this one"
+        raise UserError(f"{path} is of another run: {difference}; {_START_AGAIN}")

@@ -1,0 +1,195 @@
+"""A trained model: its preprocessing, its predictions, its checkpoint."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv
+
+import tempergat
+from tempergat.base import UserError
+from tempergat.data import as_dataset, normalize_rows
+from tempergat.training import TrainedModel, load_model, load_recipe, predict, train
+from tempergat.training.single.checkpoint import read
+from tests.support.run_settings import small_graph
+from tests.support.tiny_graph import write_recipe
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    return write_recipe(tmp_path / "recipe.yaml", normalize_features=True)
+
+
+@pytest.fixture
+def model(recipe: Path) -> TrainedModel:
+    return train(small_graph(), recipe=recipe, device="cpu", progress=False)
+
+
+class Own(nn.Module):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = GATConv(-1, out_channels, dropout=0.3)
+        self.norm = nn.BatchNorm1d(out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        out: Tensor = self.norm(self.conv(x, edge_index))
+        return out
+
+
+def test_the_public_names_are_these_functions() -> None:
+    assert tempergat.train is train
+    assert tempergat.load_model is load_model
+    assert tempergat.predict is predict
+    assert tempergat.TrainedModel is TrainedModel
+
+
+def test_scores_are_those_of_the_predictions(model: TrainedModel) -> None:
+    data = small_graph().data
+    right = model.predict(data) == data.y
+    test = right[data.test_mask].double().mean().item()
+    assert test == pytest.approx(model.run.scores["best_val_accuracy"].test)
+    assert len(model.run.selected.temperatures) == 2
+    assert model.run.method == "temp_gated"
+
+
+def test_forward_prepares_its_input_as_in_training(model: TrainedModel) -> None:
+    data = small_graph().data
+    assert not model.training
+    logits = model(data.x, data.edge_index)
+    plain = model.module(normalize_rows(data.x), data.edge_index)
+    torch.testing.assert_close(logits, plain)
+    assert torch.equal(logits.argmax(1), model.predict(data))
+    assert model(data.x.double(), data.edge_index).dtype == torch.float32
+
+
+def test_probabilities_sum_to_one(model: TrainedModel) -> None:
+    graph = small_graph()
+    found = model.predict_proba(graph)
+    assert found.shape == (60, 3)
+    torch.testing.assert_close(found.sum(1), torch.ones(60))
+    assert torch.equal(found.argmax(1), model.predict(graph))
+
+
+def test_a_graph_without_labels_is_classified(model: TrainedModel) -> None:
+    data = small_graph().data
+    expected = model.predict(data)
+    bare = type(data)(x=data.x, edge_index=data.edge_index)
+    assert torch.equal(model.predict(bare), expected)
+
+
+def test_a_saved_model_comes_back_whole(model: TrainedModel, tmp_path: Path) -> None:
+    graph = small_graph()
+    file = model.save(tmp_path / "model.safetensors")
+    loaded = load_model(file, device="cpu")
+    for name, value in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], value), name
+    assert torch.equal(loaded.predict_proba(graph), model.predict_proba(graph))
+    assert loaded.run.scores == model.run.scores
+    assert loaded.run.selected == model.run.selected
+    assert loaded.run.time_s == model.run.time_s
+    assert repr(loaded) == repr(model)
+    again = loaded.save(tmp_path)
+    assert again.parent == tmp_path
+    assert torch.equal(predict(tmp_path, graph, "cpu"), model.predict(graph))
+
+
+def test_the_repr_is_one_plain_line(model: TrainedModel) -> None:
+    epoch = model.run.selected_epoch
+    text = repr(model)
+    assert text.startswith("TrainedModel(temp_gated, 12 features, 3 classes, test")
+    assert text.endswith(f" % at epoch {epoch})")
+
+
+def test_with_out_a_stopped_run_continues(recipe: Path, tmp_path: Path) -> None:
+    epochs: list[int] = []
+    for _ in range(2):
+        model = train(
+            small_graph(),
+            "gat",
+            recipe=recipe,
+            device="cpu",
+            out=tmp_path / "run",
+            progress=epochs.append,
+        )
+    assert epochs == list(range(1, 9))
+    loaded = load_model(tmp_path / "run", device="cpu")
+    assert torch.equal(loaded.predict(small_graph()), model.predict(small_graph()))
+
+
+def test_progress_is_printed_to_standard_error(
+    recipe: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(small_graph(), "gcn", recipe=recipe, device="cpu")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == "epoch 8 of 8"
+
+
+def test_a_users_own_module_trains_saves_and_loads(
+    recipe: Path, tmp_path: Path
+) -> None:
+    graph = small_graph()
+    options = {"recipe": recipe, "device": "cpu", "progress": False}
+    model, again = (train(graph, Own, seed=1, **options) for _ in range(2))
+    assert model.run.method == "Own"
+    assert model.run.scores == again.run.scores
+    assert torch.equal(model.predict_proba(graph), again.predict_proba(graph))
+    data = graph.data
+    right = (model.predict(data) == data.y)[data.val_mask].double().mean().item()
+    assert right == pytest.approx(model.run.scores["best_val_accuracy"].val)
+    file = model.save(tmp_path / "own.safetensors")
+    with pytest.raises(UserError, match="give load_model the callable that builds it"):
+        load_model(file)
+    loaded = load_model(file, device="cpu", build=Own)
+    assert torch.equal(loaded.predict_proba(graph), model.predict_proba(graph))
+
+
+def test_a_failed_run_predicts_nothing(tmp_path: Path) -> None:
+    wild = load_recipe(write_recipe(tmp_path / "wild.yaml", learning_rate=1e30))
+    model = train(small_graph(), "gat", recipe=wild, device="cpu", progress=False)
+    assert model.run.status == "failed"
+    assert "failed at epoch" in repr(model)
+    with pytest.raises(UserError, match="the run failed at epoch"):
+        model.predict(small_graph())
+
+
+def test_a_checkpoint_of_version_0_1_0_predicts_as_it_did() -> None:
+    model = load_model(FIXTURES / "checkpoint.safetensors", device="cpu")
+    graph = as_dataset(FIXTURES / "graph")
+    assert (model.run.method, model.run.seed) == ("temp_gated", 0)
+    right = model.predict(graph) == graph.data.y
+    for split in ("train", "val", "test"):
+        share = right[graph.data[f"{split}_mask"]].double().mean().item()
+        scores = model.run.scores[model.config.selection]
+        assert share == pytest.approx(getattr(scores, split))
+
+
+def test_a_run_of_version_0_1_0_is_trained_again_to_the_same_numbers() -> None:
+    model = train(
+        FIXTURES / "graph",
+        "temp_gated",
+        recipe=FIXTURES / "recipe.yaml",
+        device="cpu",
+        progress=False,
+    )
+    old = load_model(FIXTURES / "checkpoint.safetensors", device="cpu")
+    assert model.run.scores == old.run.scores
+    assert model.run.fingerprint == old.run.fingerprint
+    tensors = read(FIXTURES / "checkpoint.safetensors").tensors
+    for name, value in model.module.state_dict().items():
+        torch.testing.assert_close(value, tensors[f"best.{name}"][0], msg=name)
+
+
+def test_typed_graphs_are_refused_in_one_line(model: TrainedModel) -> None:
+    from torch_geometric.data import HeteroData
+
+    typed = HeteroData()
+    typed["paper"].x = torch.ones(4, 12)
+    typed["paper"].y = torch.tensor([0, 1, 0, 1])
+    typed["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(UserError) as found:
+        model.predict(typed)
+    assert "\n" not in str(found.value)
