@@ -12,39 +12,14 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.base.system_errors import explain_full_disk
 from tempergat.data.catalog.entries import Entry, find_entry
-from tempergat.data.csbm import sample_demo, sample_graph
 from tempergat.data.dataset import Dataset, hash_tensors
 from tempergat.data.features import as_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root, lock_data, obtain
 from tempergat.data.formats.raw_graph import Graph, official_masks, to_pyg
 from tempergat.data.processed import open_processed, write_processed
-from tempergat.data.readers import homogeneous, oag, ogb, planetoid, pokec
-from tempergat.data.readers import magnn as heterogeneous
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
-
-Reader = Callable[..., Graph]
-
-READERS: dict[str, Reader] = {
-    "planetoid": planetoid.read_planetoid,
-    "arxiv": ogb.read_arxiv,
-    "products": ogb.read_products,
-    "mag": ogb.read_mag,
-    "mag_year": ogb.read_mag_year,
-    "reddit": homogeneous.read_reddit,
-    "actor": homogeneous.read_actor,
-    "tolokers": homogeneous.read_tolokers,
-    "amazon": homogeneous.read_amazon,
-    "dblp": heterogeneous.read_dblp,
-    "imdb": heterogeneous.read_imdb,
-    "pokec": pokec.read_pokec,
-    "oag": oag.read_oag,
-}
-GENERATORS: dict[str, Callable[..., GraphWithSplits]] = {
-    "csbm": sample_graph,
-    "demo": sample_demo,
-}
 
 
 def load(
@@ -177,8 +152,8 @@ def open_entry(
     options: dict[str, Any] | None = None,
 ) -> GraphWithSplits:
     """Reads and hashes a dataset of the catalogue, before a split is chosen."""
-    if not entry.files:
-        generated = _generate(entry, options or {})
+    if entry.generator is not None:
+        generated = _generate(entry, entry.generator, options or {})
         _set_layout(generated.unsplit, sparse)
         return generated
     graph, source = _read_graph(entry, root, progress, options or {})
@@ -209,9 +184,11 @@ def open_entry(
     )
 
 
-def _generate(entry: Entry, options: dict[str, Any]) -> GraphWithSplits:
+def _generate(
+    entry: Entry, generator: Callable[..., GraphWithSplits], options: dict[str, Any]
+) -> GraphWithSplits:
     try:
-        graph = GENERATORS[entry.reader](**options)
+        graph = generator(**options)
     except TypeError as error:
         raise UserError(f"{entry.name}: {error}; give its options numbers") from error
     return replace(graph, unsplit=replace(graph.unsplit, name=entry.name))
@@ -249,7 +226,9 @@ def _read_raw(
     entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
 ) -> tuple[Graph, str]:
     paths = obtain(entry, root, progress)
-    graph = READERS[entry.reader](paths, **options)
+    if entry.reader is None:
+        raise TypeError(f"the entry of {entry.name} has neither reader nor generator")
+    graph = entry.reader(paths, **options)
     found = sum(graph.num_nodes.values())
     if abs(found - entry.num_nodes) <= entry.num_nodes // 100:
         return graph, f"read from {next(iter(paths.values())).parent}"

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse
 
 from tempergat.base.errors import UserError
-from tempergat.data.readers.homogeneous import read_amazon, read_tolokers
+from tempergat.data.readers.amazon import read_amazon
 from tempergat.data.readers.magnn import read_imdb
+from tempergat.data.readers.tolokers import read_tolokers
 
 
 def csr_parts(rows: int, columns: int, prefix: str = "") -> dict[str, np.ndarray]:

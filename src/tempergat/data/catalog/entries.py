@@ -6,19 +6,26 @@ Counts of edges are of directed edges as loaded; `paper_edges` is the count usua
 printed, where that differs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from tempergat.base import UserError, did_you_mean
-from tempergat.data.catalog.files import (
-    ACTOR_FILES,
-    MAGNN_FILES,
-    PLANETOID_FILES,
-    RemoteFile,
-    h2gb_file,
-    ogb_archive,
+from tempergat.data.catalog.files import FILES, RemoteFile
+from tempergat.data.csbm import sample_demo, sample_graph
+from tempergat.data.formats.raw_graph import Graph
+from tempergat.data.readers import (
+    actor,
+    amazon,
+    magnn,
+    oag,
+    ogb,
+    planetoid,
+    pokec,
+    reddit,
+    tolokers,
 )
+from tempergat.data.splits import GraphWithSplits
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,6 @@ class Entry:
     Attributes:
         name: The word for `load`.
         description: One line on what the graph is.
-        reader: Which reader understands the raw files.
         files: What must be fetched; empty for a generated graph.
         folders: Where a mirror may keep the files, relative to it.
         num_nodes: Number of nodes, all types together.
@@ -36,6 +42,9 @@ class Entry:
             it is only known once the graph has been loaded.
         num_features: Features of the classified nodes.
         num_classes: Number of classes.
+        reader: Reads the raw files; takes their paths by name and the dataset's
+            options.
+        generator: Samples a graph that has no files; takes the dataset's options.
         metric: `"accuracy"` or `"micro_f1"`.
         license: Licence as stated by the source.
         split: The split, in words.
@@ -56,13 +65,14 @@ class Entry:
 
     name: str
     description: str
-    reader: str
     files: tuple[RemoteFile, ...]
     folders: tuple[str, ...]
     num_nodes: int
     num_edges: int | None
     num_features: int
     num_classes: int
+    reader: Callable[..., Graph] | None = None
+    generator: Callable[..., GraphWithSplits] | None = None
     metric: str = "accuracy"
     license: str = "none stated"
     split: str = ""
@@ -94,14 +104,14 @@ class Entry:
 
 _planetoid_entry = partial(
     Entry,
-    reader="planetoid",
+    reader=planetoid.read_planetoid,
     license="MIT (kimiyoung/planetoid)",
     split="public: 20 nodes per class / 500 / 1000",
 )
 _mag_entry = partial(
     Entry,
     raw_name="ogbn-mag",
-    files=(ogb_archive("mag"),),
+    files=FILES["ogbn-mag"],
     folders=("ogbn_mag", "ogbn-mag", "mag"),
     num_nodes=1_939_743,
     num_edges=42_182_144,
@@ -115,7 +125,7 @@ _mag_entry = partial(
 )
 _oag_entry = partial(
     Entry,
-    reader="oag",
+    reader=oag.read_oag,
     num_features=768,
     license="ODC-BY",
     split="by year of publication: up to 2016 / 2017 / from 2018",
@@ -143,21 +153,21 @@ _ENTRIES: tuple[Entry, ...] = (
     _generated_entry(
         name="csbm",
         description="contextual stochastic block model, generated",
-        reader="csbm",
+        generator=sample_graph,
         options=("n", "a", "b", "mu", "d", "classes", "sigma", "rho", "tau", "seed"),
         note="sizes are those of the default parameters; trained with the recipe demo",
     ),
     _generated_entry(
         name="demo",
         description="demonstration: a csbm graph with noisy and lost features",
-        reader="demo",
+        generator=sample_demo,
         note="csbm with a=10, b=5 and rho=0.3; `tempergat compare` takes it when no "
         "graph is given",
     ),
     _planetoid_entry(
         name="cora",
         description="citation graph, bag of words",
-        files=PLANETOID_FILES["cora"],
+        files=FILES["cora"],
         folders=("planetoid/Cora", "Cora", "cora"),
         num_nodes=2_708,
         num_edges=10_556,
@@ -167,7 +177,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _planetoid_entry(
         name="citeseer",
         description="citation graph, bag of words",
-        files=PLANETOID_FILES["citeseer"],
+        files=FILES["citeseer"],
         folders=("planetoid/CiteSeer", "CiteSeer", "citeseer"),
         num_nodes=3_327,
         num_edges=9_104,
@@ -178,7 +188,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _planetoid_entry(
         name="pubmed",
         description="citation graph, TF-IDF words",
-        files=PLANETOID_FILES["pubmed"],
+        files=FILES["pubmed"],
         folders=("planetoid/PubMed", "PubMed", "pubmed"),
         num_nodes=19_717,
         num_edges=88_648,
@@ -188,8 +198,8 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="ogbn-arxiv",
         description="citations among arXiv papers",
-        reader="arxiv",
-        files=(ogb_archive("arxiv"),),
+        reader=ogb.read_arxiv,
+        files=FILES["ogbn-arxiv"],
         folders=("ogbn_arxiv", "ogbn-arxiv", "arxiv"),
         num_nodes=169_343,
         num_edges=2_315_598,
@@ -206,8 +216,8 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="ogbn-products",
         description="Amazon products bought together",
-        reader="products",
-        files=(ogb_archive("products"),),
+        reader=ogb.read_products,
+        files=FILES["ogbn-products"],
         folders=("ogbn_products", "ogbn-products", "products"),
         num_nodes=2_449_029,
         num_edges=123_718_280,
@@ -222,14 +232,8 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="reddit",
         description="Reddit posts commented by the same users (GraphSAGE)",
-        reader="reddit",
-        files=(
-            RemoteFile(
-                name="reddit.zip",
-                url="https://data.dgl.ai/dataset/reddit.zip",
-                members=("reddit_data.npz", "reddit_graph.npz"),
-            ),
-        ),
+        reader=reddit.read_reddit,
+        files=FILES["reddit"],
         folders=("reddit", "Reddit"),
         num_nodes=232_965,
         num_edges=114_615_892,
@@ -241,7 +245,7 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _mag_entry(
         name="mag-year",
-        reader="mag_year",
+        reader=ogb.read_mag_year,
         description="ogbn-mag with five even quantiles of the year as classes (H2GB)",
         num_classes=5,
         split="made: 50/25/25 with seed 0 (H2GB draws it without a seed)",
@@ -252,17 +256,8 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="pokec",
         description="Slovak social network with clubs of fifteen kinds (H2GB)",
-        reader="pokec",
-        files=(
-            RemoteFile(
-                name="soc-pokec-profiles.txt.gz",
-                url="https://snap.stanford.edu/data/soc-pokec-profiles.txt.gz",
-            ),
-            RemoteFile(
-                name="soc-pokec-relationships.txt.gz",
-                url="https://snap.stanford.edu/data/soc-pokec-relationships.txt.gz",
-            ),
-        ),
+        reader=pokec.read_pokec,
+        files=FILES["pokec"],
         folders=("pokec", "Pokec"),
         num_nodes=1_731_977,
         num_edges=51_774_836,
@@ -281,8 +276,8 @@ _ENTRIES: tuple[Entry, ...] = (
     _oag_entry(
         name="oag-chem",
         description="papers on chemistry of the Open Academic Graph (H2GB)",
-        files=(h2gb_file("OAG_Chemistry.pt"),),
-        swapped_files=(h2gb_file("OAG_Engineering.pt"),),
+        files=FILES["oag-chem"],
+        swapped_files=FILES["oag-engineering"],
         note="the graph of 1,918,881 nodes and 2,985 journals, by its counts: H2GB's "
         "own code reads chemistry from OAG_Engineering.pt and engineering from "
         "OAG_Chemistry.pt, so both files are tried",
@@ -294,7 +289,7 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _mag_entry(
         name="ogbn-mag",
-        reader="mag",
+        reader=ogb.read_mag,
         description="papers, authors, institutions and fields of the Microsoft "
         "Academic Graph",
         num_classes=349,
@@ -304,7 +299,7 @@ _ENTRIES: tuple[Entry, ...] = (
     _oag_entry(
         name="oag-cs",
         description="papers on computer science of the Open Academic Graph (H2GB)",
-        files=(h2gb_file("OAG_CS_20190919.pt"),),
+        files=FILES["oag-cs"],
         folders=("oag-cs", "oag"),
         num_nodes=1_112_691,
         num_edges=27_537_448,
@@ -314,8 +309,8 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="actor",
         description="actors on the same Wikipedia pages",
-        reader="actor",
-        files=ACTOR_FILES,
+        reader=actor.read_actor,
+        files=FILES["actor"],
         folders=("actor", "film"),
         num_nodes=7_600,
         num_edges=30_019,
@@ -327,16 +322,8 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="tolokers",
         description="crowd workers who shared a task; banned or not",
-        reader="tolokers",
-        files=(
-            RemoteFile(
-                name="tolokers.npz",
-                url="https://github.com/yandex-research/heterophilous-graphs/raw/main/"
-                "data/tolokers.npz",
-                size=1_329_769,
-                sha256="dacf3ac94cec53d03cd2adb5255c08b33dee1656c33ca8164a464bd9450a1667",
-            ),
-        ),
+        reader=tolokers.read_tolokers,
+        files=FILES["tolokers"],
         folders=("tolokers",),
         num_nodes=11_758,
         num_edges=1_038_000,
@@ -349,14 +336,8 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="amazon_photo",
         description="photo products bought together",
-        reader="amazon",
-        files=(
-            RemoteFile(
-                name="amazon_electronics_photo.npz",
-                url="https://github.com/shchur/gnn-benchmark/raw/master/data/npz/"
-                "amazon_electronics_photo.npz",
-            ),
-        ),
+        reader=amazon.read_amazon,
+        files=FILES["amazon_photo"],
         folders=("amazon_photo", "Photo", "photo"),
         num_nodes=7_650,
         num_edges=238_162,
@@ -368,9 +349,9 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _magnn_entry(
         name="dblp",
-        reader="dblp",
+        reader=magnn.read_dblp,
         description="authors, papers, terms and conferences",
-        files=MAGNN_FILES["dblp"],
+        files=FILES["dblp"],
         folders=("DBLP", "dblp"),
         num_nodes=26_128,
         num_edges=239_566,
@@ -382,9 +363,9 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _magnn_entry(
         name="imdb",
-        reader="imdb",
+        reader=magnn.read_imdb,
         description="movies, directors and actors",
-        files=MAGNN_FILES["imdb"],
+        files=FILES["imdb"],
         folders=("IMDB", "imdb"),
         num_nodes=11_616,
         num_edges=34_212,

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from tempergat.base.errors import UserError
 from tempergat.base.system_errors import explain_full_disk, is_system_error
+from tempergat.data.formats.damaged import DamagedFile
 
 _BLOCK = 1 << 20
 
@@ -36,9 +37,10 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
                 found = _by_member_name(archive, opened)
                 for member in members:
                     if member not in found:
-                        raise UserError(
-                            f"{archive} has no {member}; it is not the archive this "
-                            "dataset is published in, so fetch it again"
+                        raise DamagedFile(
+                            archive,
+                            f"has no {member}; it is not the archive this dataset is "
+                            "published in",
                         )
                     _extract(opened, found[member], staging / member)
         except UserError:
@@ -47,10 +49,7 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
             # A damaged archive may fail in any way zipfile and its codecs can.
             if is_system_error(error):
                 raise
-            raise UserError(
-                f"{archive} is a damaged archive ({error}); delete it, so that it is "
-                "fetched again"
-            ) from error
+            raise DamagedFile(archive, f"is a damaged archive ({error})") from error
         for member in members:
             (folder / member).parent.mkdir(parents=True, exist_ok=True)
             os.replace(staging / member, folder / member)

@@ -17,6 +17,7 @@ from tempergat.data.catalog.entries import Entry
 from tempergat.data.catalog.files import RemoteFile
 from tempergat.data.fetch.archives import unpack
 from tempergat.data.fetch.download import DownloadError, Progress, download
+from tempergat.data.formats.damaged import DamagedFile
 
 _BLOCK = 1 << 20
 
@@ -176,16 +177,13 @@ def verify(path: Path, file: RemoteFile) -> None:
     """
     size = path.stat().st_size
     if file.size is not None and size != file.size:
-        raise UserError(
-            f"{path} has {size} bytes, but {file.name} has {file.size}; delete it, "
-            "so that it is fetched again"
-        )
+        raise DamagedFile(path, f"has {size} bytes, but {file.name} has {file.size}")
     if file.sha256 is not None:
         seen = sha256_of(path)
         if seen != file.sha256:
-            raise UserError(
-                f"{path} has sha256 {seen}, but {file.name} has {file.sha256}; delete "
-                "it, so that it is fetched again"
+            raise DamagedFile(
+                path,
+                f"has sha256 {seen}, but {file.name} has {file.sha256}",
             )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tempergat.base.errors import UserError
+from tempergat.data.formats.damaged import DamagedFile
 
 _BLOCK = 1 << 24
 _TO_SPACES = bytes.maketrans(b",\t\n\r", b"    ")
@@ -45,15 +45,9 @@ def read_numbers(
             blocks.append(_parse(path, rest, columns, dtype, found))
             found += len(blocks[-1])
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"{path} is a damaged gzip file ({error}); delete it, so that it is "
-            "fetched again"
-        ) from error
+        raise DamagedFile(path, f"is a damaged gzip file ({error})") from error
     if rows is not None and found != rows:
-        raise UserError(
-            f"{path} has {found} rows, but the graph has {rows}; delete it, so that "
-            "it is fetched again"
-        )
+        raise DamagedFile(path, f"has {found} rows, but the graph has {rows}")
     result = np.empty((found, columns), dtype=dtype)
     start = 0
     # Taken from the front and let go, so that the whole is not held twice.
@@ -78,10 +72,7 @@ def _parse(
     lines = text.count(b"\n") + 1
     if len(values) != lines * columns:
         row = first + _first_bad_line(text, columns, dtype)
-        raise UserError(
-            f"{path}, row {row + 1} does not hold {columns} numbers; delete the file, "
-            "so that it is fetched again"
-        )
+        raise DamagedFile(f"{path}, row {row + 1}", f"does not hold {columns} numbers")
     return values.reshape(lines, columns)
 
 
@@ -104,7 +95,6 @@ def read_header_table(path: Path) -> dict[str, int]:
             header, values = (stream.readline().strip().split(",") for _ in range(2))
         return {name: int(v) for name, v in zip(header, values, strict=True)}
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise UserError(
-            f"{path} is not a header and a row of whole numbers ({error}); delete it, "
-            "so that it is fetched again"
+        raise DamagedFile(
+            path, f"is not a header and a row of whole numbers ({error})"
         ) from error

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from tempergat.base.errors import UserError
+from tempergat.data.formats.damaged import DamagedFile
 
 
 def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
@@ -21,9 +21,9 @@ def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
             return {name: opened[name] for name in names}
     except Exception as error:
         # A damaged archive may fail in any way zipfile and numpy can.
-        raise UserError(
-            f"{path} does not hold the arrays {', '.join(names)} ({error}); delete it, "
-            "so that it is fetched again"
+        raise DamagedFile(
+            path,
+            f"does not hold the arrays {', '.join(names)} ({error})",
         ) from error
 
 
@@ -38,10 +38,7 @@ def load_array(path: Path) -> np.ndarray:
             array: np.ndarray = np.load(stream, allow_pickle=False)
     except Exception as error:
         # A damaged archive may fail in any way zipfile and numpy can.
-        raise UserError(
-            f"{path} is not a plain array ({error}); delete it, so that it is fetched "
-            "again"
-        ) from error
+        raise DamagedFile(path, f"is not a plain array ({error})") from error
     return array
 
 
@@ -52,9 +49,9 @@ def require_nodes(path: Path, nodes: np.ndarray, count: int) -> None:
         UserError: One is not.
     """
     if len(nodes) and not (nodes.min() >= 0 and nodes.max() < count):
-        raise UserError(
-            f"{path} names nodes {nodes.min()} to {nodes.max()}, but there are "
-            f"{count}; delete it, so that it is fetched again"
+        raise DamagedFile(
+            path,
+            f"names nodes {nodes.min()} to {nodes.max()}, but there are {count}",
         )
 
 
@@ -67,9 +64,9 @@ def require_shape(
         UserError: It is another.
     """
     if shape != wanted:
-        raise UserError(
-            f"{path}: the shape of {name} is {shape}, but the graph needs {wanted}; "
-            "delete it, so that it is fetched again"
+        raise DamagedFile(
+            f"{path}:",
+            f"the shape of {name} is {shape}, but the graph needs {wanted}",
         )
 
 
@@ -89,8 +86,5 @@ def checked_csr(
         matrix = scipy.sparse.csr_array((values, indices, indptr), shape=shape)
         matrix.check_format(full_check=True)
     except ValueError as error:
-        raise UserError(
-            f"{path} holds a broken sparse matrix ({error}); delete it, so that it is "
-            "fetched again"
-        ) from error
+        raise DamagedFile(path, f"holds a broken sparse matrix ({error})") from error
     return matrix

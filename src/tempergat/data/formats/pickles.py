@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from tempergat.base.errors import UserError
+from tempergat.data.formats.damaged import DamagedFile
 
 _reconstruct_array = np.empty(0).__reduce__()[0]
 
@@ -85,10 +86,10 @@ class _ListedOnly(pickle.Unpickler):
         try:
             return self._allowed[module, name]
         except KeyError:
-            raise UserError(
-                f"{self._path} asks to load {module}.{name}, which this dataset has "
-                "no use for; the file is damaged or hostile, so delete it and fetch "
-                "it again"
+            raise DamagedFile(
+                self._path,
+                f"asks to load {module}.{name}, which this dataset has no use for; "
+                "the file is damaged or hostile",
             ) from None
 
     def persistent_load(self, identifier: object) -> Any:
@@ -120,7 +121,7 @@ def load_pickle_stream(
         raise
     except Exception as error:
         # A damaged pickle may fail in any way the machine inside it can.
-        raise UserError(
-            f"{path} is not a readable pickle ({type(error).__name__}: {error}); "
-            "delete it and fetch it again"
+        raise DamagedFile(
+            path,
+            f"is not a readable pickle ({type(error).__name__}: {error})",
         ) from error

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from tempergat.base.errors import UserError
 from tempergat.data.dataset import MASKS
+from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.numpy_files import (
     checked_csr,
     load_array,
@@ -37,9 +37,9 @@ def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> Graph:
     counts = np.bincount(numbers, minlength=len(types))
     bounds = np.concatenate([[0], np.cumsum(counts)])
     if len(counts) != len(types) or (np.diff(numbers) < 0).any():
-        raise UserError(
-            f"{paths['node_types.npy']} does not list the types {', '.join(types)} in "
-            "order; delete it, so that it is fetched again"
+        raise DamagedFile(
+            paths["node_types.npy"],
+            f"does not list the types {', '.join(types)} in order",
         )
     graph = Graph({}, dict(zip(types, counts.tolist(), strict=True)))
     for number, kind in enumerate(types):
@@ -47,9 +47,9 @@ def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> Graph:
     target = types[0]
     labels = load_array(paths["labels.npy"]).astype(np.int64)
     if len(labels) != graph.num_nodes[target]:
-        raise UserError(
-            f"{paths['labels.npy']} has {len(labels)} labels for "
-            f"{graph.num_nodes[target]} nodes; delete it, so that it is fetched again"
+        raise DamagedFile(
+            paths["labels.npy"],
+            f"has {len(labels)} labels for {graph.num_nodes[target]} nodes",
         )
     graph.arrays[f"{target}.y"] = labels
     splits = load_arrays(paths["train_val_test_idx.npz"], *_SPLITS.values())
@@ -82,9 +82,9 @@ def _add_features(graph: Graph, paths: dict[str, Path], number: int, kind: str) 
         return
     if rows != graph.num_nodes[kind]:
         path = paths.get(sparse) or paths[dense]
-        raise UserError(
-            f"{path} has {rows} rows for {graph.num_nodes[kind]} nodes of type {kind}; "
-            "delete it, so that it is fetched again"
+        raise DamagedFile(
+            path,
+            f"has {rows} rows for {graph.num_nodes[kind]} nodes of type {kind}",
         )
 
 

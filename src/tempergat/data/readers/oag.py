@@ -16,8 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from tempergat.base.errors import UserError
 from tempergat.data.dataset import UNLABELLED
+from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.pickles import PLAIN_DATA, load_pickle_stream
 from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
 
@@ -93,14 +93,13 @@ def read_oag(paths: dict[str, Path]) -> Graph:
     try:
         return _build(content)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise UserError(
-            f"{path} does not hold a graph as H2GB writes it ({type(error).__name__}: "
-            f"{error}); delete it, so that it is fetched again"
+        raise DamagedFile(
+            path,
+            f"does not hold a graph as H2GB writes it ({type(error).__name__}: "
+            f"{error})",
         ) from error
     except pickle.UnpicklingError as error:
-        raise UserError(
-            f"{path} holds {error}; delete it, so that it is fetched again"
-        ) from error
+        raise DamagedFile(path, f"holds {error}") from error
 
 
 def _load(path: Path) -> Any:
@@ -112,10 +111,7 @@ def _load(path: Path) -> Any:
             with container.open(inside[0]) as stream:
                 return load_pickle_stream(stream, path, _ALLOWED)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise UserError(
-            f"{path} is not a whole file of torch ({error}); delete it, so that it is "
-            "fetched again"
-        ) from error
+        raise DamagedFile(path, f"is not a whole file of torch ({error})") from error
 
 
 def _build(content: dict[str, Any]) -> Graph:

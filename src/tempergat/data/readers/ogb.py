@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tempergat.base.errors import UserError
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.number_tables import read_header_table, read_numbers
 from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
 
@@ -121,9 +121,9 @@ def _require_nodes(path: Path, columns: np.ndarray, *sizes: int) -> None:
     for ends, size in zip(columns, sizes, strict=True):
         if len(ends) and not (ends.min() >= 0 and ends.max() < size):
             row = int(np.flatnonzero((ends < 0) | (ends >= size))[0])
-            raise UserError(
-                f"{path}, row {row + 1} names node {ends[row]}, but there are {size}; "
-                "delete the file, so that it is fetched again"
+            raise DamagedFile(
+                f"{path}, row {row + 1}",
+                f"names node {ends[row]}, but there are {size}",
             )
 
 
@@ -133,10 +133,7 @@ def _width(path: Path) -> int:
         with gzip.open(path) as stream:
             return stream.readline().count(b",") + 1
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"{path} is a damaged gzip file ({error}); delete it, so that it is "
-            "fetched again"
-        ) from error
+        raise DamagedFile(path, f"is a damaged gzip file ({error})") from error
 
 
 def _labels(path: Path, num_nodes: int) -> np.ndarray:

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from tempergat.base.errors import UserError
 from tempergat.data.dataset import UNLABELLED
+from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.pickles import load_pickle
 from tempergat.data.formats.raw_graph import Graph, deduplicate, put_sparse
 
@@ -27,10 +27,11 @@ def read_planetoid(paths: dict[str, Path]) -> Graph:
     known = matrices["allx"].shape[0]
     num_nodes = max(known, int(test_index.max()) + 1)
     if len(test_index) != matrices["tx"].shape[0] or test_index.min() < known:
-        raise UserError(
-            f"{part['test.index']} lists {len(test_index)} test nodes from "
-            f"{test_index.min()}, but tx has {matrices['tx'].shape[0]} rows and the "
-            f"other nodes end at {known - 1}; fetch the files again"
+        raise DamagedFile(
+            part["test.index"],
+            f"lists {len(test_index)} test nodes from {test_index.min()}, but tx has "
+            f"{matrices['tx'].shape[0]} rows and the other nodes end at {known - 1}",
+            both=True,
         )
 
     # Row r of the stacked matrix describes node owner[r]; a node no row describes keeps
@@ -61,14 +62,14 @@ def read_planetoid(paths: dict[str, Path]) -> Graph:
 def _matrix(path: Path) -> scipy.sparse.csr_array:
     value = load_pickle(path)
     if not isinstance(value, scipy.sparse.csr_array):
-        raise UserError(f"{path} holds no sparse matrix; fetch it again")
+        raise DamagedFile(path, "holds no sparse matrix")
     return value
 
 
 def _labels(path: Path) -> np.ndarray:
     value = load_pickle(path)
     if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind != "i":
-        raise UserError(f"{path} holds no one-hot labels; fetch it again")
+        raise DamagedFile(path, "holds no one-hot labels")
     return np.where(value.any(axis=1), value.argmax(axis=1), UNLABELLED)
 
 
@@ -76,16 +77,16 @@ def _test_index(path: Path) -> np.ndarray:
     try:
         index = np.array(path.read_text().split(), dtype=np.int64)
     except ValueError as error:
-        raise UserError(f"{path} holds more than node numbers: {error}") from error
+        raise DamagedFile(path, f"holds more than node numbers: {error}") from error
     if len(index) == 0:
-        raise UserError(f"{path} is empty; fetch it again")
+        raise DamagedFile(path, "is empty")
     return index
 
 
 def _edges(path: Path, num_nodes: int) -> np.ndarray:
     neighbours = load_pickle(path)
     if not isinstance(neighbours, dict):
-        raise UserError(f"{path} holds no adjacency lists; fetch it again")
+        raise DamagedFile(path, "holds no adjacency lists")
     counts = [len(targets) for targets in neighbours.values()]
     source = np.repeat(np.fromiter(neighbours, np.int64, len(counts)), counts)
     flat = (node for targets in neighbours.values() for node in targets)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tempergat.base.errors import UserError
 from tempergat.data.dataset import UNLABELLED
+from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.number_tables import read_numbers
 from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
 
@@ -106,9 +106,8 @@ class _Users:
                 )
             )
         except (ValueError, IndexError) as error:
-            raise UserError(
-                f"{path}, row {row + 1} is not a profile ({error}); delete the file, "
-                "so that it is fetched again"
+            raise DamagedFile(
+                f"{path}, row {row + 1}", f"is not a profile ({error})"
             ) from error
         region = fields[_REGION]
         self.regions.append(b"nan" if region in _MISSING else region.split(b",")[0])
@@ -144,10 +143,7 @@ def _profiles(path: Path) -> Iterator[tuple[int, list[bytes]]]:
             for row, line in enumerate(stream):
                 yield row, line.rstrip(b"\r\n").split(b"\t")
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"{path} is a damaged gzip file ({error}); delete it, so that it is "
-            "fetched again"
-        ) from error
+        raise DamagedFile(path, f"is a damaged gzip file ({error})") from error
 
 
 def _friends(path: Path, identifiers: np.ndarray) -> np.ndarray:
@@ -157,8 +153,9 @@ def _friends(path: Path, identifiers: np.ndarray) -> np.ndarray:
     known[known] = identifiers[ends[known]] == named[known]
     if not known.all():
         row = int(np.flatnonzero(~known.all(axis=0))[0])
-        raise UserError(
-            f"{path}, row {row + 1} names a user without a profile; delete both files, "
-            "so that they are fetched again"
+        raise DamagedFile(
+            f"{path}, row {row + 1}",
+            "names a user without a profile",
+            both=True,
         )
     return ends

@@ -1,0 +1,21 @@
+"""The error for a downloaded file that is not what it should be."""
+
+from pathlib import Path
+
+from tempergat.base import UserError
+
+
+class DamagedFile(UserError):
+    """A raw file of a dataset is damaged, and a fresh copy of it is needed.
+
+    Args:
+        where: The file, or the file and the row.
+        problem: What is wrong with it, as the rest of a sentence about it.
+        both: Whether it contradicts another file, so that either may be damaged.
+    """
+
+    def __init__(self, where: Path | str, problem: str, *, both: bool = False) -> None:
+        remedy = "delete it, so that it is fetched again"
+        if both:
+            remedy = "delete both files, so that they are fetched again"
+        super().__init__(f"{where} {problem}; {remedy}")

@@ -1,0 +1,77 @@
+"""Actor, from geom-gcn's tables."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from tempergat.data.dataset import MASKS
+from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.numpy_files import load_arrays
+from tempergat.data.formats.raw_graph import Graph, deduplicate, put_sparse
+
+_NUM_SPLITS = 10
+
+
+def read_actor(paths: dict[str, Path]) -> Graph:
+    """Reads actor. The ten splits become the rows of the masks."""
+    path = paths["out1_node_feature_label.txt"]
+    nodes, rows, columns, labels = [], [], [], []
+    for number, line in _data_lines(path):
+        try:
+            node, words, label = line.split("\t")
+            found = [int(word) for word in words.split(",")]
+            nodes.append(int(node))
+            labels.append(int(label))
+        except ValueError as error:
+            raise DamagedFile(
+                f"{path}, row {number}",
+                "is not a node, its words and its label",
+            ) from error
+        rows += [nodes[-1]] * len(found)
+        columns += found
+    num_nodes = len(nodes)
+    if sorted(nodes) != list(range(num_nodes)):
+        raise DamagedFile(path, f"does not number its {num_nodes} nodes from 0")
+    graph = Graph({}, {"": num_nodes})
+    x = scipy.sparse.csr_array(
+        (np.ones(len(rows), np.float32), (rows, columns)),
+        shape=(num_nodes, max(columns) + 1),
+    )
+    put_sparse(graph, ".x", x)
+    # A word listed twice still counts once.
+    graph.arrays[".x.values"][:] = 1
+    graph.arrays[".y"] = np.empty(num_nodes, dtype=np.int64)
+    graph.arrays[".y"][nodes] = labels
+    graph.arrays[".edge_index"] = _edges(paths["out1_graph_edges.txt"], num_nodes)
+    splits: dict[str, list[np.ndarray]] = {mask: [] for mask in MASKS}
+    for number in range(_NUM_SPLITS):
+        masks = load_arrays(paths[f"film_split_0.6_0.2_{number}.npz"], *MASKS)
+        for mask in MASKS:
+            splits[mask].append(masks[mask].astype(bool))
+    for mask in MASKS:
+        graph.arrays[f".{mask}"] = np.stack(splits[mask])
+    return graph
+
+
+def _data_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines after the header, with the number a person would give them."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines[1:], start=2):
+        if line.strip():
+            yield number, line
+
+
+def _edges(path: Path, num_nodes: int) -> np.ndarray:
+    ends = []
+    for number, line in _data_lines(path):
+        parts = line.split("\t")
+        numbers = [int(part) for part in parts if part.isdigit()]
+        if len(parts) != 2 or len(numbers) != 2 or max(numbers) >= num_nodes:
+            raise DamagedFile(
+                f"{path}, row {number}",
+                f"is not two of {num_nodes} nodes",
+            )
+        ends.append(numbers)
+    return deduplicate(np.array(ends, dtype=np.int64).T, num_nodes)

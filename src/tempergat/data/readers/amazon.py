@@ -1,0 +1,45 @@
+"""Amazon co-purchase graphs, from the arrays of the gnn-benchmark repository."""
+
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from tempergat.data.formats.numpy_files import (
+    checked_csr,
+    load_arrays,
+    require_shape,
+)
+from tempergat.data.formats.raw_graph import Graph, put_sparse, symmetrize
+
+
+def read_amazon(paths: dict[str, Path]) -> Graph:
+    """Reads a graph with words as 0 or 1, both directions, and no self-loops."""
+    (path,) = paths.values()
+    parts = ("data", "indices", "indptr", "shape")
+    names = [f"{matrix}_{part}" for matrix in ("adj", "attr") for part in parts]
+    arrays = load_arrays(path, "labels", *names)
+    adjacency = _checked_matrix(path, arrays, "adj").tocoo()
+    x = _checked_matrix(path, arrays, "attr")
+    labels = arrays["labels"].astype(np.int64)
+    x.data = (x.data > 0).astype(np.float32)
+    x.eliminate_zeros()
+    num_nodes = len(labels)
+    require_shape(path, "adj", adjacency.shape, (num_nodes, num_nodes))
+    require_shape(path, "attr", x.shape, (num_nodes, x.shape[1]))
+    graph = Graph({}, {"": num_nodes})
+    put_sparse(graph, ".x", x)
+    edges = np.stack([adjacency.row, adjacency.col])
+    graph.arrays[".edge_index"] = symmetrize(edges, num_nodes, drop_loops=True)
+    graph.arrays[".y"] = labels
+    return graph
+
+
+def _checked_matrix(
+    path: Path, arrays: dict[str, np.ndarray], name: str
+) -> scipy.sparse.csr_array:
+    values, indices, indptr = (
+        arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr")
+    )
+    rows, columns = (int(size) for size in arrays[f"{name}_shape"])
+    return checked_csr(path, values, indices, indptr, (rows, columns))

@@ -1,0 +1,37 @@
+"""Reddit (GraphSAGE), from the arrays DGL publishes."""
+
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.data.dataset import MASKS
+from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.numpy_files import load_arrays, require_nodes
+from tempergat.data.formats.raw_graph import Graph, deduplicate
+
+
+def read_reddit(paths: dict[str, Path]) -> Graph:
+    """Reads Reddit. The node types 1, 2 and 3 are training, validation and test."""
+    path = paths["reddit_graph.npz"]
+    edges = load_arrays(path, "row", "col", "shape")
+    num_nodes = int(edges["shape"][0])
+    require_nodes(path, edges["row"], num_nodes)
+    require_nodes(path, edges["col"], num_nodes)
+    graph = Graph({}, {"": num_nodes})
+    ends = (edges["row"], edges["col"])
+    graph.arrays[".edge_index"] = deduplicate(ends, num_nodes)
+    # The edges as read take most of the memory: free them before reading features.
+    del edges, ends
+    path = paths["reddit_data.npz"]
+    nodes = load_arrays(path, "feature", "label", "node_types")
+    if len(nodes["label"]) != num_nodes or len(nodes["feature"]) != num_nodes:
+        raise DamagedFile(
+            path,
+            f"describes {len(nodes['label'])} nodes, but the graph has {num_nodes}",
+            both=True,
+        )
+    graph.arrays[".x"] = nodes["feature"].astype(np.float32, copy=False)
+    graph.arrays[".y"] = nodes["label"].astype(np.int64)
+    for number, mask in enumerate(MASKS, start=1):
+        graph.arrays[f".{mask}"] = nodes["node_types"] == number
+    return graph
