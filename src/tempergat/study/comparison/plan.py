@@ -1,17 +1,26 @@
 """What is compared with what, and with which settings."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tempergat.base import UserError
 from tempergat.nn import METHODS
-from tempergat.training import Recipe, RunConfig, recipe_for
+from tempergat.training import (
+    BuildModule,
+    Recipe,
+    RunConfig,
+    callable_name,
+    recipe_for,
+    source_hash,
+)
 
 MOST_RUNS = 100_000
 
-MethodsArgument = str | Iterable[str] | None
+MethodsArgument = (
+    str | BuildModule | Iterable[str | BuildModule] | Mapping[str, BuildModule] | None
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class Plan:
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
         recipe: Name of the recipe.
+        builds: For each of the user's own methods, the callable that builds it.
     """
 
     methods: tuple[str, ...]
@@ -32,6 +42,7 @@ class Plan:
     seeds: tuple[int, ...]
     baseline: str | None
     recipe: str
+    builds: Mapping[str, BuildModule] = field(default_factory=dict)
 
     @property
     def selection(self) -> str:
@@ -46,13 +57,19 @@ class Plan:
     @property
     def against(self) -> dict[str, str]:
         """The baseline of each method that has one."""
-        pairs = {name: self.baseline or METHODS[name].backbone for name in self.methods}
+        pairs = {n: self.baseline or self._default_baseline(n) for n in self.methods}
         return {name: other for name, other in pairs.items() if name != other}
 
     @property
     def without_baseline(self) -> list[str]:
         """Methods whose baseline is not among those compared."""
         return [n for n, other in self.against.items() if other not in self.methods]
+
+    def _default_baseline(self, name: str) -> str:
+        if name in METHODS:
+            return METHODS[name].backbone
+        # A user's own method has no backbone.
+        return "gat" if "gat" in self.methods else self.methods[0]
 
 
 def make_plan(
@@ -75,11 +92,16 @@ def make_plan(
         UserError: A method or recipe does not exist, the number of runs is not
             positive, or the recipe's methods select epochs by different rules.
     """
-    names = _method_names(methods)
-    if baseline is not None and baseline not in names:
-        names = [baseline, *names]
+    chosen = _named_methods(methods)
+    if baseline is not None and baseline not in chosen:
+        chosen = {baseline: None, **chosen}
     recipe_name, settings = recipe_for(graph, recipe)
-    configs = [settings.config_for(name) for name in names]
+    configs = [
+        settings.config_for(name)
+        if build is None
+        else settings.config_for_module(name, source_hash(build))
+        for name, build in chosen.items()
+    ]
     rules = sorted({config.selection for config in configs})
     if len(rules) > 1:
         raise UserError(
@@ -90,18 +112,49 @@ def make_plan(
     if not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
         raise UserError(f"runs is {runs!r}; give a number from 1 to {MOST_RUNS}")
     return Plan(
-        methods=tuple(names),
+        methods=tuple(chosen),
         configs=tuple(configs),
         seeds=tuple(range(count)),
         baseline=baseline,
         recipe=recipe_name,
+        builds={name: build for name, build in chosen.items() if build is not None},
     )
 
 
-def _method_names(methods: MethodsArgument) -> list[str]:
+def _named_methods(methods: MethodsArgument) -> dict[str, BuildModule | None]:
+    """The methods by name, with what builds the user's own; None for built-in ones."""
     if methods is None:
-        return [name for name, method in METHODS.items() if method.in_paper]
-    names = [methods] if isinstance(methods, str) else list(dict.fromkeys(methods))
-    if not names:
+        return {name: None for name, method in METHODS.items() if method.in_paper}
+    entries: list[tuple[str, BuildModule | None]]
+    if isinstance(methods, Mapping):
+        entries = list(methods.items())
+    elif isinstance(methods, str) or callable(methods):
+        entries = [_named(methods)]
+    else:
+        entries = [_named(method) for method in methods]
+    if not entries:
         raise UserError("there are no methods; name some, like gat and temp_gated")
-    return names
+    chosen: dict[str, BuildModule | None] = {}
+    for name, build in entries:
+        if build is not None and name in METHODS:
+            raise UserError(
+                f"{name} is a built-in method; call yours by another name, like "
+                f"{{'my_{name}': ...}}"
+            )
+        if chosen.get(name, build) is not build:
+            raise UserError(
+                f"two methods are called {name}; give a mapping from names to callables"
+            )
+        chosen[name] = build
+    return chosen
+
+
+def _named(method: str | BuildModule) -> tuple[str, BuildModule | None]:
+    if isinstance(method, str):
+        return method, None
+    if not callable(method):
+        raise UserError(
+            f"a method is {method!r}; give a name or a callable (in_channels, "
+            "out_channels) -> Module"
+        )
+    return callable_name(method), method

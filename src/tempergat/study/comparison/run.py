@@ -18,7 +18,15 @@ from tempergat.study.comparison.descriptions import (
 )
 from tempergat.study.comparison.plan import MethodsArgument, Plan, make_plan
 from tempergat.study.comparison.progress_lines import ProgressLines, Tally
-from tempergat.study.engine import OnProgress, Run, Store, finished_runs, sweep
+from tempergat.study.engine import (
+    OnProgress,
+    Origin,
+    Run,
+    Store,
+    elsewhere_note,
+    finished_runs,
+    sweep,
+)
 from tempergat.study.results import dataset_result
 from tempergat.training import Recipe, choose_device
 
@@ -45,13 +53,16 @@ def compare(
     Args:
         graph: A name (`tempergat data list`), the path of a graph, a PyG `Data` or a
             `Dataset`; a generated graph with noisy features when left out.
-        methods: Names of methods (`tempergat methods`); the paper's eleven methods
-            when left out.
+        methods: Names of methods (`tempergat methods`), callables
+            `(in_channels, out_channels) -> Module` whose module is called as
+            `module(x, edge_index)`, or a mapping from names to such callables; the
+            paper's eleven methods when left out.
         runs: Seeds per method; `paper` for as many as the recipe says.
         recipe: The settings: a recipe, its name or its YAML file; the recipe of the
             dataset when left out.
-        baseline: The method all others are compared with; each variant is compared
-            with its backbone when left out.
+        baseline: The method all others are compared with. When left out, each variant
+            is compared with its backbone, and your own methods with `gat` or else the
+            first method.
         device: `auto`, `cpu` or `cuda`.
         out: A folder that keeps the runs, the tables and the figure: the same call
             continues from there. Nothing is kept when left out.
@@ -99,7 +110,9 @@ def run_plan(
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
-    runs = sweep(graphs, plan.configs, plan.seeds, store, device, on_progress)
+    runs = sweep(
+        graphs, plan.configs, plan.seeds, store, device, on_progress, plan.builds
+    )
     return _comparison(plan, graphs, store, device, runs)
 
 
@@ -127,9 +140,26 @@ def _comparison(
         recipe=plan.recipe,
         device=str(device),
         complete=len(runs) == plan.total_runs,
-        notes=notes_on_test_sets(result, graphs),
+        notes=(
+            *notes_on_test_sets(result, graphs),
+            *_note_on_other_origins(plan, graphs, store, runs),
+        ),
         store=store.path,
     )
+
+
+def _note_on_other_origins(
+    plan: Plan, graphs: Mapping[int, Dataset], store: Store, runs: list[Run]
+) -> tuple[str, ...]:
+    """Runs in the store that were made on another device or by other code."""
+    counts = store.count_by_origin(
+        [graph.fingerprint for graph in graphs.values()],
+        sorted({run.config_hash for run in runs}),
+        plan.seeds,
+    )
+    used = {Origin(run.device, run.numerics) for run in runs}
+    note = elsewhere_note({o: n for o, n in counts.items() if o not in used})
+    return () if note is None else (note,)
 
 
 @contextmanager
