@@ -23,6 +23,7 @@ from tempergat.cli import (
     doctor,
     methods,
     noise,
+    predict,
     reproduce,
     theory,
     train,
@@ -80,6 +81,7 @@ def _options(
 for _family in (
     compare,
     train,
+    predict,
     methods,
     data,
     noise,

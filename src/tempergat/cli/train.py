@@ -1,7 +1,5 @@
-"""`tempergat train`, one run with a checkpoint, and `tempergat predict` from it."""
+"""`tempergat train`: one run with a checkpoint."""
 
-import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ import typer
 
 from tempergat.base import UserError, replace_non_finite
 from tempergat.cli.graphs import load_graph
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
     DeviceName,
@@ -31,14 +30,10 @@ if TYPE_CHECKING:
     from tempergat.data import Dataset
     from tempergat.training import Run, RunConfig, Tracker
 
-# A line this often where there is no terminal, in parts of the whole run.
-_LINES = 10
-
 
 def register(app: typer.Typer) -> None:
-    """Add both commands to the application."""
+    """Add the command to the application."""
     app.command()(train)
-    app.command()(predict)
 
 
 def train(
@@ -57,7 +52,8 @@ def train(
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option(help="Go on from the folder's checkpoint, or start anew.")
+        bool,
+        typer.Option(help="Continue from the folder's checkpoint, or train again."),
     ] = True,
     track: Annotated[
         str | None, typer.Option(help="Also send curves to tensorboard or wandb.")
@@ -67,16 +63,17 @@ def train(
 ) -> None:
     """Train one run, with a checkpoint.
 
-    The same command goes on where it was stopped, and ends with the same weights.
+    The same command continues where it was stopped, and ends with the same weights.
     """
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
-        from tempergat.training import recipe_for, train_single
+        from tempergat.training import recipe_for
+        from tempergat.training import train as train_model
 
         _, settings = recipe_for(dataset, recipe)
         config = settings.config_for(method)
         where = parse_device(device)
-    # Before a download, so that it is not in vain.
+    # Checked before a download.
     require_writable(out or Path("tempergat-out"))
     console = error_console()
     graph = load_graph(dataset, split, split_seed, None if quiet else console)
@@ -88,61 +85,21 @@ def train(
         _tracker(track, folder, config) as tracker,
         _epoch_display(None if quiet else console, config.epochs) as on_epoch,
     ):
-        run = train_single(
+        model = train_model(
             graph,
-            config,
-            seed,
-            where,
-            folder,
+            method,
+            seed=seed,
+            recipe=settings,
+            device=where,
+            out=folder,
             resume=resume,
-            on_epoch=on_epoch,
+            progress=False if on_epoch is None else on_epoch,
             tracker=tracker,
         )
+    run = model.run
     _show(graph, config, run, folder, as_json)
     if run.status == "failed":
         raise typer.Exit(1)
-
-
-def predict(
-    checkpoint: Annotated[
-        Path, typer.Argument(help="A checkpoint of `tempergat train`, or its folder.")
-    ],
-    data: DatasetName,
-    out: Annotated[Path, typer.Option(help="The CSV to write.")] = Path("labels.csv"),
-    device: DeviceName = "auto",
-    as_json: Json = False,
-) -> None:
-    """Classify a graph's nodes with a checkpoint; they need no labels.
-
-    Writes a CSV of nodes and class numbers; classes given as words count in
-    alphabetical order.
-    """
-    from tempergat.base import files as atomic
-    from tempergat.base.csv_files import csv_text
-    from tempergat.training import predict as predict_classes
-
-    require_writable(out.parent)
-    graph = load_graph(data, None, None, None, labelled=False)
-    classes = predict_classes(checkpoint, graph, parse_device(device)).tolist()
-    nodes = graph.node_ids or range(len(classes))
-    lines = [
-        {"node": node, "label": label}
-        for node, label in zip(nodes, classes, strict=True)
-    ]
-    atomic.write_text(out, csv_text(lines))
-    counts = {label: classes.count(label) for label in sorted(set(classes))}
-    if as_json:
-        facts = {
-            "dataset": graph.name,
-            "nodes": len(classes),
-            "per_class": {str(label): count for label, count in counts.items()},
-            "file": str(out),
-        }
-        typer.echo(json.dumps(facts, indent=1))
-        return
-    listed = ", ".join(f"{count:,} of class {label}" for label, count in counts.items())
-    typer.echo(f"{graph.name}: {len(classes):,} nodes, {listed}")
-    typer.echo(f"wrote {out}")
 
 
 def _show(
@@ -183,7 +140,7 @@ def _show(
             "time_s": run.time_s,
             "checkpoint": str(file),
         }
-        typer.echo(json.dumps(facts, indent=1, allow_nan=False))
+        print_json(facts)
         return
     title = f"{config.method} on {graph.name}, seed {run.seed}"
     if run.status == "failed":
@@ -207,7 +164,7 @@ def _show(
 def _folder_name(
     dataset: str, method: str, seed: int, split: str | None, split_seed: int | None
 ) -> str:
-    """A folder for each run; runs on another split than the first say which."""
+    """The name of a run's folder; it names the split if one was chosen."""
     from tempergat.base.files import file_stem
 
     name = f"{method}-seed{seed}"
@@ -238,33 +195,20 @@ def _tracker(
 def _epoch_display(
     console: "Console | None", epochs: int
 ) -> Iterator[Callable[[int], None] | None]:
-    from tempergat.base import duration
+    from tempergat.training import EpochLines
 
     if console is None:
         yield None
         return
-    begun: list[tuple[int, float]] = []
-
-    def words(epoch: int) -> str:
-        # Epochs done before this process started say nothing about its speed.
-        begun.append((epoch, time.monotonic()))
-        del begun[1:-1]
-        (first, since), (last, now) = begun[0], begun[-1]
-        left = ""
-        if last > first and epoch < epochs:
-            seconds = (now - since) / (last - first) * (epochs - epoch)
-            left = f", about {duration(seconds)} left"
-        return f"epoch {epoch} of {epochs}{left}"
-
+    lines = EpochLines(epochs)
     if not console.is_terminal:
-        every = max(epochs // _LINES, 1)
 
-        def say(epoch: int) -> None:
-            line = words(epoch)
-            if epoch % every == 0 or epoch == epochs:
+        def print_line(epoch: int) -> None:
+            line = lines.line(epoch)
+            if lines.is_due(epoch):
                 console.print(line)
 
-        yield say
+        yield print_line
         return
     with console.status("starting") as status:
-        yield lambda epoch: status.update(words(epoch))
+        yield lambda epoch: status.update(lines.line(epoch))
