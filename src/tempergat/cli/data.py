@@ -10,7 +10,7 @@ from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
 
 if TYPE_CHECKING:
-    from tempergat.data.catalog.entries import Entry
+    from tempergat.data import Entry
 
 _Root = Annotated[
     Path | None,
@@ -29,8 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def list_datasets(root: _Root = None, as_json: Json = False) -> None:
     """List every dataset with its size, metric and whether it is at hand."""
-    from tempergat.data.catalog.entries import CATALOG
-    from tempergat.data.fetch.locate import data_root
+    from tempergat.data import CATALOG, data_root
 
     facts = [_facts(entry, data_root(root)) for entry in CATALOG.values()]
     if as_json:
@@ -51,8 +50,7 @@ def show_info(
     as_json: Json = False,
 ) -> None:
     """Print all that is known of a dataset."""
-    from tempergat.data.catalog.entries import find_entry
-    from tempergat.data.fetch.locate import data_root
+    from tempergat.data import data_root, find_entry
 
     facts = _facts(find_entry(name), data_root(root))
     if as_json:
@@ -76,7 +74,7 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Report what a graph of your own holds, and what loading will do about it."""
-    from tempergat.data.user.report import check_graph
+    from tempergat.data import check_graph
 
     findings = check_graph(path, target)
     if as_json:
@@ -91,7 +89,7 @@ def check(
 
 
 def _facts(entry: "Entry", root: Path) -> dict[str, Any]:
-    from tempergat.data.fetch.locate import where_at_hand
+    from tempergat.data import availability
 
     facts: dict[str, Any] = {
         "name": entry.name,
@@ -109,7 +107,7 @@ def _facts(entry: "Entry", root: Path) -> dict[str, Any]:
         "license": entry.license,
         "h2_index_in_the_paper": entry.h2_index,
         "download_bytes": entry.download_bytes,
-        "at_hand": where_at_hand(entry, root),
+        "at_hand": availability(entry, root),
         "note": entry.note,
         "files": [
             {

@@ -71,7 +71,7 @@ def examine() -> dict[str, Any]:
     import torch
 
     from tempergat import __version__
-    from tempergat.data.fetch.locate import data_root, mirror_folders
+    from tempergat.data import data_root, mirror_folders
     from tempergat.ops import launch_path
 
     versions = {

@@ -9,8 +9,7 @@ from tempergat.cli.ui.options import parse_split
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.data import Dataset
-    from tempergat.data.fetch.download import Progress
+    from tempergat.data import Dataset, Progress
 
 DEMONSTRATION = "demo"
 _MEGABYTE = 1e6

@@ -1,21 +1,46 @@
-"""Graphs by name, user graphs, and controlled noise on their features."""
+"""Datasets by name, user graphs, their splits, and controlled noise on features."""
 
+from tempergat.data.catalog import CATALOG, Entry, find_entry
 from tempergat.data.csbm import csbm
-from tempergat.data.dataset import Dataset, describe
-from tempergat.data.features import normalize_rows
+from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, describe, node_counts
+from tempergat.data.features import density, normalize_rows, to_dense
+from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
+from tempergat.data.homophily import Homophily, h2_index, homophily
 from tempergat.data.inputs import GraphInput, as_dataset, load_splits
 from tempergat.data.loading import load
 from tempergat.data.noise import gaussian, missing
+from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
+from tempergat.data.user import Finding, check_graph
 
 __all__ = [
+    "CATALOG",
+    "DEFAULT_SPLIT",
+    "DEFAULT_SPLIT_SEED",
+    "MASKS",
+    "UNLABELLED",
     "Dataset",
+    "Entry",
+    "Finding",
     "GraphInput",
+    "Homophily",
+    "Progress",
     "as_dataset",
+    "availability",
+    "check_graph",
     "csbm",
+    "data_root",
+    "density",
     "describe",
+    "find_entry",
     "gaussian",
+    "h2_index",
+    "homophily",
     "load",
     "load_splits",
+    "make_split",
+    "mirror_folders",
     "missing",
+    "node_counts",
     "normalize_rows",
+    "to_dense",
 ]

@@ -10,8 +10,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from tempergat.base import UserError, read_yaml, suggest_one_of, validated
-from tempergat.data import Dataset
-from tempergat.data.catalog.entries import find_entry
+from tempergat.data import Dataset, find_entry
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.config import (
     Count,

@@ -8,9 +8,15 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.data import Dataset, normalize_rows
-from tempergat.data.features import density, to_dense
-from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
+from tempergat.data import (
+    DEFAULT_SPLIT,
+    DEFAULT_SPLIT_SEED,
+    Dataset,
+    density,
+    make_split,
+    normalize_rows,
+    to_dense,
+)
 from tempergat.nn import Features
 from tempergat.ops import Graph, SparseFeatures
 from tempergat.training.config import RunConfig

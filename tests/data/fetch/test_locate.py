@@ -14,7 +14,7 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.data import load
 from tempergat.data.catalog.entries import CATALOG, Entry
-from tempergat.data.fetch.locate import data_root, is_local, obtain, where_at_hand
+from tempergat.data.fetch.locate import availability, data_root, is_local, obtain
 from tempergat.data.loading import load_entry
 from tests.data.conftest import Server, require_raw_files
 from tests.support import raw_layouts
@@ -89,11 +89,11 @@ def test_mirror_may_hold_an_archive_packed_or_unpacked(
     monkeypatch.setenv("TEMPERGAT_MIRROR", str(tmp_path / "mirror"))
     entry = arxiv(NOWHERE)
     assert is_local(entry, tmp_path)
-    assert where_at_hand(entry, tmp_path) == "raw files"
+    assert availability(entry, tmp_path) == "raw files"
     before = sorted(mirror.rglob("*"))
     assert load_entry(entry, tmp_path).data.num_edges == 6
     assert sorted(mirror.rglob("*")) == before
-    assert where_at_hand(entry, tmp_path) == "processed"
+    assert availability(entry, tmp_path) == "processed"
 
 
 def test_without_network_the_error_says_what_to_put_where(

@@ -1,1 +1,6 @@
-"""What is known of every dataset before a byte of it is fetched."""
+"""The datasets that can be loaded by name, and the raw files they are read from."""
+
+from tempergat.data.catalog.entries import CATALOG, Entry, find_entry
+from tempergat.data.catalog.files import RemoteFile
+
+__all__ = ["CATALOG", "Entry", "RemoteFile", "find_entry"]

@@ -87,7 +87,7 @@ def is_local(entry: Entry, root: Path) -> bool:
     )
 
 
-def where_at_hand(entry: Entry, root: Path) -> str:
+def availability(entry: Entry, root: Path) -> str:
     """In a word or two, where a dataset would come from."""
     if not entry.files:
         return "generated"

@@ -1,1 +1,6 @@
-"""Graphs in a user's own files."""
+"""User graphs: read from files or PyG objects, checked, and reported on."""
+
+from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
+from tempergat.data.user.report import Finding, check_graph
+
+__all__ = ["USER_SUFFIXES", "Finding", "check_graph", "open_user_graph"]

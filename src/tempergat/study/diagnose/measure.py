@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 from torch import Tensor
 
-from tempergat.data import Dataset, normalize_rows
-from tempergat.data.features import density, to_dense
-from tempergat.data.homophily import homophily
+from tempergat.data import Dataset, density, homophily, normalize_rows, to_dense
 
 FALSE_DISCOVERIES = 0.05
 _ROUNDING = 1e-12

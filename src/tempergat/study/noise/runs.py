@@ -18,8 +18,7 @@ from torch import Tensor
 
 from tempergat.base.errors import UserError
 from tempergat.base.locks import GroupLocks
-from tempergat.data import Dataset, gaussian, missing, normalize_rows
-from tempergat.data.features import to_dense
+from tempergat.data import Dataset, gaussian, missing, normalize_rows, to_dense
 from tempergat.nn.methods import METHODS
 from tempergat.study.noise.plan import Condition, NoisePlan
 from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tempergat.base import UserError
-from tempergat.data.catalog.entries import find_entry
+from tempergat.data import find_entry
 from tempergat.study.engine import Run
 from tempergat.study.reproduce.jobs import Batch, Job, Workspace
 from tempergat.training import bytes_per_seed, group_size

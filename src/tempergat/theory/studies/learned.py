@@ -16,7 +16,7 @@ from scipy import stats
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from tempergat.data.csbm import csbm
+from tempergat.data import csbm
 from tempergat.nn import TemperGATv2Conv
 from tempergat.theory.model import GaussianNoise, MissingNoise, Setting
 from tempergat.theory.studies.layer import Gate, paper_layer

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from tempergat.base import UserError, first_validation_error
-from tempergat.data import Dataset, GraphInput, as_dataset, normalize_rows
-from tempergat.data.features import to_dense
+from tempergat.data import Dataset, GraphInput, as_dataset, normalize_rows, to_dense
 from tempergat.nn.temperature import temperature_of
 from tempergat.training.config import Count, RunConfig
 from tempergat.training.hardware import choose_device
