@@ -8,7 +8,8 @@ import pytest
 import tempergat
 
 FUNCTIONS = sorted(
-    {"compare", "load", "predict", "upgrade", "gate_penalty"} & {*tempergat.__all__}
+    {"compare", "gate_penalty", "load", "load_model", "predict", "train", "upgrade"}
+    & {*tempergat.__all__}
 )
 FIRST_IMPORTS = (
     "import tempergat",

@@ -1,4 +1,4 @@
-"""What a split without nodes to learn or choose from is told as."""
+"""Errors about splits without nodes to train on or to choose the epoch by."""
 
 import dataclasses
 

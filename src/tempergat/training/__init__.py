@@ -1,4 +1,4 @@
-"""Training: one run, or many seeds at once."""
+"""Settings, recipes and training: one run, or many seeds at once."""
 
 from tempergat.training.config import SELECTION_RULES, RunConfig
 from tempergat.training.hardware import (

@@ -1,4 +1,4 @@
-"""Scores of predictions, as fractions; every function can be vmapped."""
+"""Scores of predictions, as fractions. Every function works under vmap."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def accuracy(predicted: Tensor, labels: Tensor) -> Tensor:
-    """Share of nodes whose class was predicted, float64."""
+    """Share of nodes whose predicted class is right, float64."""
     return (predicted == labels).sum().double() / labels.numel()
 
 

@@ -1,7 +1,7 @@
 """The training loop: full-batch, evaluated after every step.
 
-Everything an epoch needs or leaves behind is a tensor on the device, and no value is
-read back before the end, so that a GPU never waits for the host.
+Everything that an epoch reads or writes is a tensor on the device. No value is read
+back before the end, so that a GPU never waits for the host.
 """
 
 from __future__ import annotations

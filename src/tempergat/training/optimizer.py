@@ -1,7 +1,7 @@
-"""Adam over stacked parameters.
+"""Adam, with weight decay on the parameters that the settings choose.
 
-Adam works on each element alone, so one step on the stacked tensors is exactly one
-step of every seed.
+Adam treats each element separately, so one step on the stacked parameters of several
+seeds is exactly one step of every seed.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from tempergat.training.config import RunConfig
 
 
 def make_adam(parameters: Mapping[str, Tensor], config: RunConfig) -> torch.optim.Adam:
-    """Adam with the L2 term on the parameters that the settings say are decayed."""
+    """Adam with an L2 term on the parameters that `is_decayed` chooses."""
     decayed = {
         name: parameter
         for name, parameter in parameters.items()
         if is_decayed(name, config)
     }
-    spared = {n: p for n, p in parameters.items() if n not in decayed}
+    undecayed = {n: p for n, p in parameters.items() if n not in decayed}
     groups = [
         {"params": list(chosen.values()), "weight_decay": decay}
-        for chosen, decay in ((decayed, config.weight_decay), (spared, 0.0))
+        for chosen, decay in ((decayed, config.weight_decay), (undecayed, 0.0))
         if chosen
     ]
     device = next(iter(parameters.values())).device

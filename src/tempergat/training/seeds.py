@@ -2,8 +2,8 @@
 
 Parameters of all seeds are stacked along a first dimension and the model is mapped
 over it; the attention op folds that dimension into its heads. Seeds share no
-arithmetic, so one that diverges does not touch the others. A single run is a group of
-one.
+arithmetic, so one that diverges does not affect the others. A single run is a group
+of one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LayerValues:
-    """What the seeds of a group have learned, [seeds, layers] each.
+    """Values that the models of a group have learned, [runs, layers] each.
 
     Attributes:
         temperatures: Temperatures, averaged over heads; no columns for methods
