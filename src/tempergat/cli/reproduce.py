@@ -83,7 +83,7 @@ def _command_for(name: str) -> Callable[..., None]:
             page = _page(name)
         chosen = None if datasets is None else parse_names(datasets, "--datasets")
         if plan or run:
-            workspace = _workspace(results, out, device, quiet)
+            workspace = _workspace(results, out, device, quiet=quiet or plan)
         if plan:
             from tempergat.study.reproduce import plan_page
 
@@ -133,7 +133,7 @@ def _page(name: str) -> "Page":
     return PAGES[name]
 
 
-def _workspace(results: Path, out: Path, device: str, quiet: bool) -> "Workspace":
+def _workspace(results: Path, out: Path, device: str, *, quiet: bool) -> "Workspace":
     from tempergat.cli.graphs import load_graph
     from tempergat.cli.ui.progress import progress_lines
     from tempergat.cli.ui.tables import error_console
@@ -210,7 +210,8 @@ def _job_lines(job: "JobPlan", device: str) -> list[str]:
     if job.elsewhere:
         found = ", ".join(f"{count} on {name}" for name, count in job.elsewhere.items())
         lines.append(
-            f"{found}: not combined with runs on {device}, so --run trains all of them"
+            f"{found}: not combined with runs on {device}, so --run trains all "
+            f"{job.needed} and replaces them"
         )
     if job.present >= job.needed:
         return lines

@@ -49,11 +49,11 @@ def tune(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search good settings for gcn, gat and gatv2 on validation accuracy.
+    """Search for good settings of gcn, gat and gatv2 by validation accuracy.
 
-    Writes a recipe, to be used with `tempergat compare --recipe`, in which all
-    variants share their backbone's settings. The same command goes on where it was
-    stopped. Needs the extra: pip install 'tempergat[tune]'.
+    Writes a recipe for `tempergat compare --recipe`, in which all variants use their
+    backbone's settings. A stopped command continues when it is run again. Needs the
+    extra: pip install 'tempergat[tune]'.
     """
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console

@@ -1,7 +1,7 @@
-"""What features and edges of a graph can tell a classifier, measured before training.
+"""Measurements of a graph before training: feature signal, homophily, density.
 
-Only labels of training nodes are used for the features, and those of training and
-validation nodes for the edges: nothing here looks at the test nodes.
+Features are measured with the labels of training nodes only, edges with those of
+training and validation nodes. Test nodes are not used.
 """
 
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class Separability:
 
     Attributes:
         signal_to_noise: Variance between class means over variance within classes,
-            all coordinates together, the part due to chance taken off; None where
+            summed over all coordinates, less what chance contributes; None where
             training nodes are too few or do not vary within classes.
         reliable_share: Share of coordinates whose class means differ (F-test, at most
-            5 % of them by chance); None where training nodes are too few or do not
+            5 % false discoveries); None where training nodes are too few or do not
             vary.
-        top_tenth_share: Share of the signal that the best tenth of the coordinates
-            carries; None without signal.
+        top_tenth_share: Share of the signal in the best tenth of the coordinates;
+            None without signal.
     """
 
     signal_to_noise: float | None
@@ -51,11 +51,12 @@ class Measurements:
         train_nodes: Labelled training nodes.
         features: Features per node.
         density: Share of feature entries that are not zero.
-        own: Of the nodes' own features.
-        neighbours: Of the means over each node's neighbours and itself.
+        own: Separability of the nodes' own features.
+        neighbours: Separability of the means over each node and its neighbours.
         edge_homophily: Share of edges inside a class; None without labelled edges.
-        adjusted_homophily: The same beyond chance, 0 is chance, 1 only like with like.
-        labelled_edges: Edges both of whose ends are training or validation nodes.
+        adjusted_homophily: The same corrected for chance: 0 is chance, 1 means that
+            all edges are inside a class.
+        labelled_edges: Edges between training or validation nodes.
         mean_degree: Incoming edges per node.
     """
 
@@ -73,7 +74,7 @@ class Measurements:
 
 
 def measure(dataset: Dataset, normalize_features: bool = False) -> Measurements:
-    """Measures a homogeneous graph.
+    """Measure a homogeneous graph.
 
     Args:
         dataset: The graph.
@@ -121,7 +122,7 @@ def separability(x: Array, labels: NDArray[np.int64]) -> Separability:
     overall = x.mean(axis=0)
     between = (sizes[:, None] * (means - overall) ** 2).sum(axis=0) / (groups - 1)
     within = ((x - means[members]) ** 2).sum(axis=0) / (nodes - groups)
-    # What rounding leaves of a constant is no variance.
+    # Rounding errors of a constant coordinate are not variance.
     least = _ROUNDING * (x**2).mean(axis=0)
     within, between = (np.where(v > least, v, 0.0) for v in (within, between))
     varies = within + between > 0
@@ -159,7 +160,7 @@ def _rows(x: Tensor, chosen: NDArray[np.int64]) -> Array:
 def _neighbour_means(
     x: Tensor, edges: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> Array:
-    """Means over sources of each chosen target's edges and the target itself."""
+    """Means over each chosen node and the sources of its incoming edges."""
     nodes = x.shape[0]
     source = np.concatenate([edges[0], np.arange(nodes)])
     target = np.concatenate([edges[1], np.arange(nodes)])

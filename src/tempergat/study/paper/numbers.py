@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tempergat.base import UserError
-from tempergat.nn.methods import METHODS
+from tempergat.nn import METHODS
 
 HOMOGENEOUS = ("cora", "citeseer", "pubmed", "ogbn-arxiv", "ogbn-products", "reddit")
 HETEROGENEOUS = ("mag-year", "pokec", "oag-chem", "ogbn-mag", "oag-cs")

@@ -71,7 +71,7 @@ def _tuned_jobs(workspace: Workspace) -> Iterator[Job]:
 
 
 def _diagnose_jobs(workspace: Workspace) -> Iterator[Job]:
-    yield ValidationRuns("generated graphs", tuple(generated_graphs()))
+    yield ValidationRuns("generated", tuple(generated_graphs()))
     for dataset in VALIDATION_DATASETS:
         yield ValidationRuns(dataset, (dataset,))
 

@@ -137,4 +137,4 @@ def _graph_files(dataset: str) -> tuple[str, bool]:
         return f"here ({found})", True
     size = entry.download_bytes
     amount = "size unknown" if size is None else f"{size / _MEBIBYTE:,.1f} MiB"
-    return f"not here; --run downloads them from {entry.files[0].url} ({amount})", False
+    return f"not here; they come from {entry.files[0].url} ({amount})", False

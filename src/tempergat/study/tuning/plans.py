@@ -1,4 +1,4 @@
-"""What is tried and how it is judged, fixed in files before anything is run."""
+"""Plans of searches and calibrations, fixed in files before anything is trained."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class _Plan(BaseModel):
 
 
 class Grid(_Plan):
-    """Settings the paper leaves open on one dataset, simplest first.
+    """Settings that the paper does not state on one dataset, simplest first.
 
     Attributes:
         base: The recipe that holds all other settings.
-        normalize_features: Tried for all baselines alike.
-        weight_decay: Tried for the attention baselines.
-        attention_dropout: Likewise.
+        normalize_features: Values to try for all baselines.
+        weight_decay: Values to try for the attention baselines.
+        attention_dropout: Values to try for the attention baselines.
     """
 
     base: str
@@ -54,12 +54,12 @@ class Grid(_Plan):
 
 
 class CalibrationPlan(_Plan):
-    """What is tried on the baselines.
+    """A calibration: the settings to try on the baselines.
 
     Attributes:
-        criterion: How a cell is chosen; there is this one way.
-        first_seed: The first of the seeds.
-        seeds: How many there are.
+        criterion: How a cell of the grid is chosen; only one way is supported.
+        first_seed: The first seed.
+        seeds: The number of seeds.
         datasets: The grid of each dataset.
     """
 
@@ -70,22 +70,22 @@ class CalibrationPlan(_Plan):
 
     @property
     def run_seeds(self) -> range:
-        """The seeds."""
+        """The seeds of every cell."""
         return range(self.first_seed, self.first_seed + self.seeds)
 
 
 class SearchPlan(_Plan):
-    """The search for good settings on one dataset.
+    """A search for good settings on one dataset.
 
     Attributes:
-        dataset: Name of the dataset; None for graphs of one's own.
+        dataset: Name of the dataset; None for user graphs.
         base: The recipe that holds the settings that are not searched.
         expected: Test score expected of the best method afterwards, in percent.
-        trials: How many settings are tried for each backbone.
-        sampler_seed: Seed of what proposes them.
-        first_seed: The first of the seeds each trial trains with.
-        seeds: How many there are.
-        space: The values that may be proposed, by block of the recipe and setting.
+        trials: The number of trials for each backbone.
+        sampler_seed: Seed of the sampler that proposes settings.
+        first_seed: The first seed of every trial.
+        seeds: The number of seeds of every trial.
+        space: The values to try, by block of the recipe and setting.
     """
 
     dataset: str | None
@@ -121,7 +121,10 @@ class SearchPlan(_Plan):
 
 
 def load_calibration(path: Path | None = None) -> CalibrationPlan:
-    """Read what is tried on the baselines, the project's own unless told.
+    """Read the plan of a calibration.
+
+    Args:
+        path: A YAML file; the plan that comes with the package when left out.
 
     Raises:
         UserError: It cannot be read or used.
@@ -133,10 +136,13 @@ def load_calibration(path: Path | None = None) -> CalibrationPlan:
 
 
 def load_search(name_or_path: str | Path) -> SearchPlan:
-    """Read the search of a dataset, by its name or from a file of one's own.
+    """Read the plan of a search.
+
+    Args:
+        name_or_path: A dataset with a search in the package, or a YAML file.
 
     Raises:
-        UserError: There is none, or it cannot be read or used.
+        UserError: There is no such search, or it cannot be read or used.
     """
     name = str(name_or_path)
     if Path(name).suffix in (".yaml", ".yml"):
@@ -154,7 +160,7 @@ def load_search(name_or_path: str | Path) -> SearchPlan:
 
 
 def search_names() -> list[str]:
-    """The datasets with a search that comes with the package."""
+    """The datasets whose search comes with the package."""
     folder = resources.files("tempergat") / "searches"
     names = [entry.name.removesuffix(".yaml") for entry in folder.iterdir()]
     return sorted(name for name in names if name != CALIBRATION)

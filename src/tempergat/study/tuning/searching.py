@@ -15,8 +15,7 @@ from typing import Any
 import torch
 import yaml
 
-from tempergat.base import UserError, file_stem, write_text
-from tempergat.base.csv_files import csv_text
+from tempergat.base import UserError, csv_text, file_stem, write_text
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, BackboneName
 from tempergat.stats import Summary, summarise
