@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
+    from tempergat.study.engine import Progress
     from tempergat.study.noise.plan import NoisePlan
     from tempergat.study.noise.rows import NoiseRow
-    from tempergat.study.noise.runs import NoiseProgress
     from tempergat.training import Recipe
 
 
@@ -44,7 +44,7 @@ def noise(
     ] = None,
     levels: Annotated[
         Path | None,
-        typer.Option(help="A plan of your own: levels, methods, seeds; a YAML file."),
+        typer.Option(help="A plan with other levels, methods or seeds; a YAML file."),
     ] = None,
     recipe: RecipeName = None,
     device: DeviceName = "auto",
@@ -53,7 +53,8 @@ def noise(
         Path, typer.Option(help="Where the page and its figures go.")
     ] = Path("docs"),
     only_train: Annotated[
-        bool, typer.Option("--only-train", help="Keep the runs, write no page.")
+        bool,
+        typer.Option("--only-train", help="Train and store the runs, write no page."),
     ] = False,
     only_report: Annotated[
         bool, typer.Option("--only-report", help="Train nothing, write the page.")
@@ -63,17 +64,15 @@ def noise(
 ) -> None:
     """Train every method under controlled noise; write docs/noise.md.
 
-    Runs are kept in the --out folder group by group: the same command goes on where it
-    was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
+    Runs are stored in the --out folder group by group: the same command continues where
+    it was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
     from tempergat.cli.ui.tables import error_console
     from tempergat.study.noise.plan import load_plan
 
     if only_train and only_report:
         raise UserError("--only-train and --only-report leave nothing to do; give one")
-    plan = load_plan(levels)
-    if seeds is not None:
-        plan = plan.model_copy(update={"seeds": seeds})
+    plan = load_plan(levels, seeds)
     names = plan.datasets if datasets is None else _names(datasets)
     where = parse_device(device)
     console = None if quiet else error_console()
@@ -158,14 +157,14 @@ def _train(
     console: "Console | None",
 ) -> "list[NoiseRow]":
     from tempergat.base import duration
-    from tempergat.study.noise.runs import run_noise
+    from tempergat.study.noise.runs import run_noise, variant_of
 
-    def say(progress: "NoiseProgress") -> None:
-        if console is not None and progress.epoch == 0:
-            console.print(
-                f"{progress.dataset}: {progress.variant}; {progress.runs_done} of "
-                f"{progress.runs} runs, about {duration(progress.time_left_s or 0)} "
-                "left"
-            )
+    def say(progress: "Progress") -> None:
+        if console is None or progress.config is None or progress.epoch:
+            return
+        console.print(
+            f"{graph.name}: {variant_of(progress.config)}; {progress.runs_done} of "
+            f"{progress.runs} runs, about {duration(progress.time_left_s or 0)} left"
+        )
 
     return run_noise(graph, settings, plan, out / f"{graph.name}.csv", device, say)

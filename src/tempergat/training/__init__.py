@@ -19,6 +19,7 @@ from tempergat.training.recipes import (
     recipe_names,
 )
 from tempergat.training.record import (
+    CLEAN,
     NUMERICS,
     Condition,
     LayerRecord,
@@ -49,6 +50,7 @@ from tempergat.training.user_modules import BuildModule
 
 __all__ = [
     "CHECKPOINT_NAME",
+    "CLEAN",
     "NUMERICS",
     "SELECTION_RULES",
     "AttentionBlock",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 # different numbers are never compared with each other. Version 0.1.0 counts as 1.
 NUMERICS = 1
 
-NoiseKind = Literal["gaussian", "missing"]
+NoiseKind = Literal["none", "gaussian", "missing"]
 MatmulPrecision = Literal["highest", "high"]
 Status = Literal["done", "failed"]
 
@@ -21,19 +21,30 @@ Status = Literal["done", "failed"]
 class Condition:
     """Noise added to the features of a run.
 
-    `level` and `tau` are in units of the root mean square of the feature matrix,
-    except that the level of missing coordinates is a fraction.
+    sigma and tau are in units of the root mean square of the feature matrix.
 
     Attributes:
-        noise: `gaussian` noise on every coordinate, or `missing` coordinates.
+        noise: `gaussian` noise on every coordinate, `missing` coordinates, or `none`.
         level: sigma of Gaussian noise; rho, the share of missing coordinates.
         tau: For missing coordinates alone: the standard deviation of the noise that
             replaces them.
     """
 
-    noise: NoiseKind
-    level: float
+    noise: NoiseKind = "none"
+    level: float = 0.0
     tau: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The condition in words."""
+        if self.noise == "gaussian":
+            return f"sigma = {self.level:g}"
+        if self.noise == "missing":
+            return f"rho = {self.level:g}, tau = {self.tau:g}"
+        return "no noise"
+
+
+CLEAN = Condition()
 
 
 @dataclass(frozen=True)
@@ -125,6 +136,8 @@ class Run:
     confusion: Sequence[Sequence[int]] | None = None
 
     def __post_init__(self) -> None:
+        if self.condition == CLEAN:
+            raise ValueError("the condition of a run on clean features is None")
         if self.status == "done" and not self.scores:
             raise ValueError(f"run {self.method} seed {self.seed} is done but unscored")
         for rule, scores in self.scores.items():

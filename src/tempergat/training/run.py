@@ -21,6 +21,7 @@ from tempergat.training.config import RunConfig
 from tempergat.training.hardware import device_name, explain_out_of_memory
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
 from tempergat.training.record import (
+    CLEAN,
     Condition,
     LayerRecord,
     MatmulPrecision,
@@ -37,7 +38,8 @@ class FeatureNoise:
     """Noise on the features of a group's runs: each seed runs under each condition.
 
     Attributes:
-        conditions: The conditions; None stands for clean features.
+        conditions: The conditions; `CLEAN` is one of them where some runs have the
+            graph's own features.
         features: Takes the settings, conditions and seeds and returns the features of
             each run, [seeds, conditions, nodes, in_channels].
         measure: Takes the group and its parameters and buffers at the selected epochs
@@ -45,8 +47,8 @@ class FeatureNoise:
         matmul_precision: torch's precision of float32 matrix products on a GPU.
     """
 
-    conditions: tuple[Condition | None, ...]
-    features: Callable[[RunConfig, Sequence[Condition | None], Sequence[int]], Tensor]
+    conditions: tuple[Condition, ...]
+    features: Callable[[RunConfig, Sequence[Condition], Sequence[int]], Tensor]
     measure: Callable[[SeedGroup, State], list[dict[str, tuple[float, ...]]]]
     matmul_precision: MatmulPrecision = "highest"
 
@@ -108,10 +110,11 @@ def _noisy_runs(
     found = []
     for number, (run, values) in enumerate(zip(runs, measured, strict=True)):
         done = run.status == "done"
+        condition = noise.conditions[number % len(noise.conditions)]
         found.append(
             replace(
                 run,
-                condition=noise.conditions[number % len(noise.conditions)],
+                condition=None if condition == CLEAN else condition,
                 matmul_precision=noise.matmul_precision,
                 selected=replace(run.selected, **values) if done else run.selected,
             )

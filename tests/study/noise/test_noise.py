@@ -15,15 +15,23 @@ from tempergat.base.errors import UserError
 from tempergat.cli.application import app
 from tempergat.data import Dataset, csbm
 from tempergat.ops.graph import Graph
-from tempergat.study.noise import runs as noise_study
+from tempergat.study.engine import Progress
 from tempergat.study.noise.analysis import analyse, end_of
+from tempergat.study.noise.features import NoisyFeatures, noisy
 from tempergat.study.noise.page import page_text, summary_text, write_page
-from tempergat.study.noise.plan import CLEAN, Condition, NoisePlan, load_plan
+from tempergat.study.noise.plan import NoisePlan, load_plan
 from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
-from tempergat.study.noise.runs import NoiseProgress, NoisyFeatures, noisy, run_noise
+from tempergat.study.noise.runs import run_noise
 from tempergat.study.noise.sharpness import group_sharpness, sharpness_of
 from tempergat.study.noise.trends import series_of, trends_of
-from tempergat.training import Recipe, load_recipe, recipe_names, train_group
+from tempergat.training import (
+    CLEAN,
+    Condition,
+    Recipe,
+    load_recipe,
+    recipe_names,
+    train_group,
+)
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of
 
@@ -264,7 +272,7 @@ def test_a_stopped_study_goes_on_and_a_finished_one_trains_nothing(
     graph, recipe, plan = small_graph(), quick_recipe(), small_plan()
     path = tmp_path / "csbm.csv"
 
-    def stop(progress: NoiseProgress) -> None:
+    def stop(progress: Progress) -> None:
         if progress.runs_done == 28:
             raise KeyboardInterrupt
 
@@ -275,7 +283,7 @@ def test_a_stopped_study_goes_on_and_a_finished_one_trains_nothing(
     rows = run_noise(graph, recipe, plan, path, CPU)
     assert len(rows) == 56
     assert all(row == kept[row.key] for row in rows if row.key in kept)
-    seen: list[NoiseProgress] = []
+    seen: list[Progress] = []
     run_noise(graph, recipe, plan, path, CPU, seen.append)
     assert seen == []
 
@@ -286,9 +294,11 @@ def test_runs_that_do_not_fit_together_are_trained_in_several_groups(
 ) -> None:
     graph, recipe = small_graph(), quick_recipe()
     plan = small_plan(methods=["gat"])
-    whole = run_noise(graph, recipe, plan, tmp_path / "whole.csv", CPU)
-    monkeypatch.setattr(noise_study, "runs_at_once", lambda *_: most)
-    parts = run_noise(graph, recipe, plan, tmp_path / "parts.csv", CPU)
+    whole = run_noise(graph, recipe, plan, tmp_path / "whole" / "csbm.csv", CPU)
+    monkeypatch.setattr(
+        "tempergat.study.engine.sweeping.group_size", lambda *_, **__: most
+    )
+    parts = run_noise(graph, recipe, plan, tmp_path / "parts" / "csbm.csv", CPU)
     expected = {row.key: row for row in whole}
     assert {row.key for row in parts} == expected.keys()
     for row in parts:
@@ -303,14 +313,14 @@ def test_runs_that_run_out_of_memory_together_are_trained_by_halves(
 ) -> None:
     graph, recipe = small_graph(), quick_recipe()
     plan = small_plan(methods=["gat"])
-    whole = run_noise(graph, recipe, plan, tmp_path / "whole.csv", CPU)
+    whole = run_noise(graph, recipe, plan, tmp_path / "whole" / "csbm.csv", CPU)
     failures = iter(range(2))
 
-    def run_out_twice(progress: NoiseProgress) -> None:
+    def run_out_twice(progress: Progress) -> None:
         if progress.epoch == 1 and next(failures, None) is not None:
             raise torch.OutOfMemoryError("no memory is left")
 
-    path = tmp_path / "halves.csv"
+    path = tmp_path / "halves" / "csbm.csv"
     halves = run_noise(graph, recipe, plan, path, CPU, run_out_twice)
     assert next(failures, None) is None
     expected = {row.key: row.scores for row in whole}

@@ -12,6 +12,7 @@ from tempergat.data import Dataset
 from tempergat.study.engine.origin import Origin
 from tempergat.study.engine.store import Group, Store
 from tempergat.training import (
+    CLEAN,
     NUMERICS,
     BuildModule,
     Condition,
@@ -141,7 +142,7 @@ class _Setting:
     """A configuration under one condition."""
 
     config: RunConfig
-    condition: Condition | None
+    condition: Condition
 
 
 class _Sweep:
@@ -183,7 +184,7 @@ class _Sweep:
         self._settings = {
             _hash(config, condition, noise): _Setting(config, condition)
             for config in configs
-            for condition in ((None,) if noise is None else noise.conditions)
+            for condition in ((CLEAN,) if noise is None else noise.conditions)
         }
         self._parts = self._deal(graphs)
         self._groups = list(self._cut())
@@ -429,8 +430,9 @@ def _first_half(group: Group) -> Group:
     return replace(group, seeds=group.seeds[: (len(group.seeds) + 1) // 2])
 
 
-def _hash(
-    config: RunConfig, condition: Condition | None, noise: FeatureNoise | None
-) -> str:
-    precision = "highest" if noise is None else noise.matmul_precision
-    return config_hash(config.model_dump(mode="json"), condition, precision)
+def _hash(config: RunConfig, condition: Condition, noise: FeatureNoise | None) -> str:
+    return config_hash(
+        config.model_dump(mode="json"),
+        None if condition == CLEAN else condition,
+        "highest" if noise is None else noise.matmul_precision,
+    )

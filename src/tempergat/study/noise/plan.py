@@ -1,46 +1,19 @@
-"""What the study of controlled noise consists of, fixed beforehand in a recipe."""
+"""The plan of the noise study: its methods, noise levels and seeds, from a file."""
 
 from __future__ import annotations
 
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tempergat.base import UserError, first_validation_error, read_yaml
 from tempergat.nn.methods import METHODS
-from tempergat.training import Recipe, RunConfig
-
-NoiseKind = Literal["none", "gaussian", "missing"]
+from tempergat.training import CLEAN, Condition, MatmulPrecision, Recipe, RunConfig
 
 Strength = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-
-
-class Condition(NamedTuple):
-    """One kind and strength of noise.
-
-    `level` is sigma for Gaussian noise and rho for missing coordinates; `tau`, for the
-    latter alone, is the standard deviation of what stands in their place. sigma and
-    tau are in units of the root mean square of the feature matrix.
-    """
-
-    noise: NoiseKind = "none"
-    level: float = 0.0
-    tau: float | None = None
-
-    @property
-    def words(self) -> str:
-        """The condition in words."""
-        if self.noise == "gaussian":
-            return f"sigma = {self.level:g}"
-        if self.noise == "missing":
-            return f"rho = {self.level:g}, tau = {self.tau:g}"
-        return "no noise"
-
-
-CLEAN = Condition()
 
 
 class NoisePlan(BaseModel):
@@ -48,7 +21,7 @@ class NoisePlan(BaseModel):
 
     Attributes:
         datasets: Names in the catalogue.
-        seeds: How many; each has noise of its own.
+        seeds: How many; each draws its own noise.
         methods: Keys of ``METHODS``.
         gaussian: Values of sigma, rising from 0.
         missing: Values of rho, rising from 0.
@@ -66,7 +39,7 @@ class NoisePlan(BaseModel):
     missing: tuple[Annotated[float, Field(ge=0.0, le=1.0)], ...]
     tau: tuple[Strength, ...]
     decay_temperature: tuple[bool, ...]
-    matmul_precision: Literal["highest", "high"]
+    matmul_precision: MatmulPrecision
 
     @field_validator("methods")
     @classmethod
@@ -113,17 +86,24 @@ class NoisePlan(BaseModel):
         return found
 
 
-def load_plan(path: Path | None = None) -> NoisePlan:
-    """Reads a plan: the one that comes with the package, or one's own.
+def load_plan(path: Path | None = None, seeds: int | None = None) -> NoisePlan:
+    """Reads a plan.
+
+    Args:
+        path: A YAML file; the plan that comes with the package when left out.
+        seeds: How many seeds, in place of the plan's.
 
     Raises:
-        UserError: The file cannot be read or is no such plan.
+        UserError: The file cannot be read or is not such a plan.
     """
     shipped = resources.files("tempergat") / "recipes" / "studies" / "noise.yaml"
-    values = read_yaml(path or shipped, f"the plan {path}")
+    name = "the plan of the package" if path is None else f"the plan {path}"
+    values = read_yaml(path or shipped, name)
+    if seeds is not None and isinstance(values, dict):
+        values = {**values, "seeds": seeds}
     try:
         return NoisePlan.model_validate(values)
     except ValidationError as error:
         raise UserError(
-            f"plan {path}: {first_validation_error(error, NoisePlan)}"
+            f"{name}: {first_validation_error(error, NoisePlan)}"
         ) from error

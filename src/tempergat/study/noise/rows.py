@@ -1,4 +1,4 @@
-"""The runs of the noise study as a table, one row per run, whole after every group."""
+"""The published CSV of the noise study, one row per run."""
 
 import csv
 import io
@@ -9,15 +9,15 @@ from typing import Any
 
 from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
-from tempergat.study.noise.plan import Condition
+from tempergat.training import Condition
 
 LAYER_QUANTITIES = ("temperature", "gate", "spread", "entropy")
-_SPLITS = ("train", "val", "test")
+SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
 class NoiseRow:
-    """One run.
+    """One run, as the CSV has it.
 
     Attributes:
         decay_temperature: Whether theta was decayed; None without temperature.
@@ -57,7 +57,7 @@ class NoiseRow:
 
 
 def write_rows(path: Path, rows: Iterable[NoiseRow]) -> None:
-    """Writes rows, one or more, whole or not at all, in an order of their own."""
+    """Writes one row or more in a fixed order, the whole file or nothing."""
     ordered = sorted(
         rows,
         key=lambda row: (
@@ -109,7 +109,7 @@ def _encode(row: NoiseRow, depth: int) -> dict[str, Any]:
         "seed": row.seed,
         "epoch": row.epoch,
     }
-    cells |= {name: _number(row.scores.get(name)) for name in _SPLITS}
+    cells |= {name: _number(row.scores.get(name)) for name in SPLITS}
     for quantity in LAYER_QUANTITIES:
         values: Sequence[float | None] = row.layers.get(quantity, ())
         for layer in range(depth):
@@ -147,7 +147,7 @@ def _decode(cells: dict[str, str]) -> NoiseRow:
         seed=int(cells["seed"]),
         reason=cells["reason"],
         epoch=int(cells["epoch"]) if cells["epoch"] else None,
-        scores={name: float(cells[name]) for name in _SPLITS if cells[name]},
+        scores={name: float(cells[name]) for name in SPLITS if cells[name]},
         layers=layers,
         time_s=float(cells["time_s"]),
         study=cells["study"],

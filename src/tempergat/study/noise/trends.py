@@ -22,8 +22,8 @@ from tempergat.stats import (
     rises,
     summarise,
 )
-from tempergat.study.noise.plan import Condition
 from tempergat.study.noise.rows import NoiseRow
+from tempergat.training import Condition
 
 Direction = Literal["rises", "falls", "no trend", "too few runs"]
 

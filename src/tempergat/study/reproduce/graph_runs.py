@@ -46,7 +46,7 @@ class NoiseRuns(Job):
         return Stock(needed, needed - absent, tuple(missing))
 
     def run(self, workspace: Workspace) -> str:
-        """Train the missing runs; the file is written after every group."""
+        """Train the missing runs and write the file."""
         graph = workspace.load(self.dataset)
         _, recipe = recipe_for(self.dataset)
         path = workspace.results / self.file

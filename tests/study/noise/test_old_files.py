@@ -1,0 +1,118 @@
+"""CSV files of version 0.1.0 are reproduced, and continued without losing a row."""
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tempergat.base import UserError
+from tempergat.data import Dataset, load
+from tempergat.study.engine import Progress, Store
+from tempergat.study.noise.plan import load_plan
+from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
+from tempergat.study.noise.runs import STORE_NAME, run_noise
+from tempergat.training import load_recipe
+
+OLD = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+CPU = torch.device("cpu")
+
+
+def graph() -> Dataset:
+    return replace(load(str(OLD / "graph")), name="graph")
+
+
+def trained(path: Path, events: list[Progress] | None = None) -> list[NoiseRow]:
+    recipe, plan = load_recipe(OLD / "recipe.yaml"), load_plan(OLD / "noise_plan.yaml")
+    show = None if events is None else events.append
+    return run_noise(graph(), recipe, plan, path, CPU, show)
+
+
+def timeless(text: str) -> list[dict[str, str]]:
+    """The cells of a CSV but for the times and the version of torch."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    for row in rows:
+        del row["time_s"], row["torch"]
+    return rows
+
+
+def test_a_fresh_study_writes_the_csv_of_0_1_0(tmp_path: Path) -> None:
+    trained(tmp_path / "graph.csv")
+    expected = (OLD / "noise.csv").read_text()
+    assert timeless((tmp_path / "graph.csv").read_text()) == timeless(expected)
+
+
+def test_a_finished_csv_of_0_1_0_is_left_alone(tmp_path: Path) -> None:
+    path, events = tmp_path / "graph.csv", []
+    path.write_bytes((OLD / "noise.csv").read_bytes())
+    assert len(trained(path, events)) == 45
+    assert events == []
+    assert path.read_bytes() == (OLD / "noise.csv").read_bytes()
+    assert not (tmp_path / STORE_NAME).exists()
+
+
+def test_an_unfinished_csv_of_0_1_0_is_continued(tmp_path: Path) -> None:
+    old = {row.key: row for row in read_rows(OLD / "noise.csv")}
+    left = [row for row in old.values() if row.variant != "temp_gated, theta undecayed"]
+    path = tmp_path / "graph.csv"
+    write_rows(path, left)
+    lines = set(path.read_text().splitlines())
+    events: list[Progress] = []
+    rows = {row.key: row for row in trained(path, events)}
+    assert rows.keys() == old.keys()
+    assert lines <= set(path.read_text().splitlines())
+    assert {event.group_runs for event in events if event.epoch} == {15}
+    with Store(tmp_path / STORE_NAME) as store:
+        assert len(store.runs()) == 45
+
+
+def test_a_store_alone_gives_the_csv_again(tmp_path: Path) -> None:
+    path, events = tmp_path / "graph.csv", []
+    trained(path)
+    text = path.read_text()
+    path.unlink()
+    trained(path, events)
+    assert path.read_text() == text
+    assert not any(event.epoch for event in events)
+
+
+def test_runs_of_another_device_are_not_continued_here(tmp_path: Path) -> None:
+    rows = [replace(r, device="cuda (A)") for r in read_rows(OLD / "noise.csv")]
+    path = tmp_path / "graph.csv"
+    write_rows(path, rows[:30])
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=r"made on cuda \(A\), and 15 runs are missing"):
+        trained(path)
+    assert path.read_bytes() == before
+    # Nothing is missing here, so nothing would be mixed.
+    write_rows(path, rows)
+    assert len(trained(path)) == 45
+
+
+def test_a_study_cut_short_is_trained_on_with_fewer_levels(tmp_path: Path) -> None:
+    """A group that was cut and not trained is reduced to the levels asked for."""
+    recipe, plan = load_recipe(OLD / "recipe.yaml"), load_plan(OLD / "noise_plan.yaml")
+    path = tmp_path / "graph.csv"
+
+    def stop(progress: Progress) -> None:
+        if progress.epoch:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_noise(graph(), recipe, plan, path, CPU, stop)
+    fewer = plan.model_copy(update={"gaussian": (0.0, 1.0, 4.0)})
+    assert len(run_noise(graph(), recipe, fewer, path, CPU)) == 45
+    assert len(run_noise(graph(), recipe, plan, path, CPU)) == 54
+
+
+def test_messages_name_the_plan_and_the_number_of_seeds_is_checked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plan.yaml").write_text("seeds: 3\n")
+    with pytest.raises(UserError, match=r"^the plan .*plan\.yaml: "):
+        load_plan(tmp_path / "plan.yaml")
+    with pytest.raises(UserError, match=r"^the plan of the package: seeds"):
+        load_plan(seeds=1)
+    assert load_plan(seeds=4).seeds == 4
