@@ -26,7 +26,7 @@ def linear(x_NF: Tensor, weight_OF: Tensor) -> Tensor:
 
 
 def _as_autocast(x: Tensor) -> Tensor:
-    """What autocast makes of an argument of a product."""
+    """An argument of a product in the type that autocast gives it."""
     device = x.device.type
     if not torch.is_autocast_enabled(device) or x.dtype == torch.float64:
         return x
@@ -35,7 +35,7 @@ def _as_autocast(x: Tensor) -> Tensor:
 
 def _linear(x_NXF: Tensor, weight_BOF: Tensor) -> Tensor:
     out_NBO = _linear_shape(x_NXF, weight_BOF)
-    # Written into place, which autocast leaves alone: the types are chosen above.
+    # With out=, which autocast does not change: the types are chosen above.
     if x_NXF.size(1) == 1:
         weight_CF = weight_BOF.flatten(0, 1)
         torch.mm(x_NXF.squeeze(1), weight_CF.t(), out=out_NBO.flatten(1))
@@ -111,7 +111,7 @@ def _summed(gradient_NBF: Tensor, sets: int) -> Tensor:
 def _fold_linear(info: Any, in_dims: Any, x: Tensor, weight: Tensor) -> Any:
     size = info.batch_size
     x_dim, weight_dim = in_dims
-    # What the calls share is not repeated.
+    # A tensor that all calls share is not repeated.
     if weight_dim is None:
         x = fold(x, x_dim, 0, size)
         return call("dense_linear", x, weight).unflatten(0, (size, -1)), 0

@@ -62,7 +62,7 @@ def _fold(info: Any, in_dims: Any, x: Tensor, seeds: Tensor, rate: float) -> Any
     size = info.batch_size
     seeds = fold(seeds, in_dims[1], 0, size)
     if in_dims[0] is not None:
-        # A call of the batch has elements for each of its seeds, or for all the same.
+        # A call of the batch has one set of elements per seed, or one for all.
         x = x.movedim(in_dims[0], 1).expand(-1, -1, seeds.size(0) // size, -1)
         x = x.flatten(1, 2)
     elif x.size(1) > 1:

@@ -69,7 +69,7 @@ class _SigmoidGate(torch.autograd.Function):
         if dout is None:
             dout = torch.zeros_like(x)
         if torch.is_grad_enabled():
-            # Someone will differentiate this once more.
+            # A second derivative will be taken.
             gate = torch.sigmoid(logit)
             dgate = dout * x if dtotal is None else dout * x + dtotal
             return dgate.to(x.dtype) * gate * (1 - gate), dout * gate, None

@@ -1,4 +1,4 @@
-"""The graph as attention needs it: edges by target and by source."""
+"""The graph as attention needs it: edges grouped by target and by source."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Graph:
         self_loops: Replace the self-loops of ``edge_index`` by exactly one for
             every node that is both source and target, after all other edges.
         check: Compare the indices with ``num_nodes`` (reads them once).
-        padded: Keep every shape independent of the data, as compilers want it: a
-            self-loop that gives way to the added one stays in its place, but points
-            to the row ``num_dst``, which no node owns.
+        padded: Keep every shape independent of the data, because a compiler cannot know
+            how many self-loops there are: a replaced self-loop stays in its place but
+            points to the row ``num_dst``, which is no node's.
     """
 
     src: Tensor
@@ -67,10 +67,10 @@ class Graph:
         self.num_edges = edge_index.size(1)
         self.self_loops = self_loops
         self.index_dtype = edge_index.dtype
-        # A copy of its own: a later edit of edge_index must not reach the kernels,
-        # and a cached graph must not keep edge_index alive.
+        # A copy: a later edit of edge_index must not reach the kernels, and a cached
+        # graph must not keep edge_index alive.
         dtype = edge_index.dtype
-        # An exported program takes any size, so there is nothing to compare.
+        # An exported program takes graphs of any size, so it keeps the type.
         if not torch.compiler.is_exporting():
             largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
             dtype = torch.int32 if largest < 2**31 else torch.int64
@@ -106,7 +106,7 @@ class Graph:
 
     @property
     def num_loops(self) -> int:
-        """How many self-loops stand at the end of the edge order."""
+        """How many self-loops were added, at the end of the edge order."""
         return min(self.num_src, self.num_dst) if self.self_loops else 0
 
     @property
@@ -245,5 +245,5 @@ def _check_range(edge_index: Tensor, num_src: int, num_dst: int) -> None:
             raise ValueError(
                 f"edge_index refers to {side} node {worst}, but there are {limit} "
                 f"{side} nodes (0..{limit - 1}); check the node numbering, or pass "
-                f"the number of nodes as x has rows"
+                f"as many nodes as x has rows"
             )

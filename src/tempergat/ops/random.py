@@ -23,7 +23,7 @@ def fold_in(seed: Tensor, data: int | Tensor) -> Tensor:
     if isinstance(data, Tensor):
         x = seed + (data + 1) * _GOLDEN
     else:
-        # A number that fits, so that no tensor has to be made of it on the host.
+        # Wrapped to int64 in Python, so that no tensor is made on the host.
         x = seed + (((data + 1) * _GOLDEN + 2**63) % 2**64 - 2**63)
     x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
     x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
@@ -52,7 +52,7 @@ def drop_threshold(rate: float) -> int:
 
 @functools.cache
 def keep_scale(rate: float, dtype: torch.dtype) -> float:
-    """What a kept element is multiplied by: 1 / (1 - rate), rounded as in a tensor."""
+    """The factor of a kept element, 1 / (1 - rate), rounded as in a tensor."""
     if rate == 1.0:
         return 0.0
     return float(torch.ones((), dtype=dtype, device="cpu") / (1.0 - rate))
@@ -64,9 +64,9 @@ def keep_mask(seed: Tensor, index: Tensor, rate: float) -> Tensor:
 
 
 def keep_factor(seed: Tensor, index: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
-    """What dropout multiplies elements by: 0, or 1 / (1 - rate) for those kept."""
+    """Dropout's factor of each element: 0, or 1 / (1 - rate) where it is kept."""
     kept = keep_mask(seed, index, rate).to(dtype)
-    # At a rate of 1 none is.
+    # At rate 1 nothing is kept, and 0 / 0 must not be computed.
     return kept / (1.0 - rate) if rate < 1.0 else kept
 
 

@@ -1,4 +1,4 @@
-"""How our ops are made known to torch: shapes, gradients and batching in one place."""
+"""Registers ops with torch: their shapes, gradients and batching in one place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tempergat.ops.torch_internals import (
 library = torch.library.Library(  # type: ignore[no-untyped-call]
     "tempergat", "FRAGMENT"
 )
-# The dispatch key of all devices that an op has no work of its own for.
+# The dispatch key of all devices for which an op has no other implementation.
 ELSEWHERE = "CompositeExplicitAutograd"
 _functions: dict[str, Any] = {}
 
@@ -40,9 +40,9 @@ def register(
 
     Args:
         schema: Name, arguments and results, in torch's notation.
-        run: The work, by dispatch key.
-        shapes: The results' shapes, without data.
-        save: What backward needs, as `torch.autograd.Function.setup_context`.
+        run: The implementations, by dispatch key.
+        shapes: Returns empty results of the right shapes, for tensors without data.
+        save: Saves what backward needs, as `torch.autograd.Function.setup_context`.
         gradient: As `torch.autograd.Function.backward`.
         fold: As `torch.autograd.Function.vmap`.
     """
@@ -73,8 +73,8 @@ def _differentiable(
 ) -> Callable[..., Any]:
     """The op as autograd sees it.
 
-    What `torch.library.register_autograd` would make, without its look at the schema
-    in every call, which takes longer than a small graph's attention.
+    As `torch.library.register_autograd` would make it, but without inspecting the
+    schema in every call, which takes longer than a small graph's attention.
     """
     op = getattr(torch.ops.tempergat, name).default
 
@@ -108,8 +108,8 @@ def _differentiable(
 
 def call(name: str, *arguments: Any) -> Any:
     """Runs one of our ops."""
-    # What torch.library makes of a gradient formula is unknown to the function
-    # transforms (vmap of grad); an autograd.Function of the same parts is known.
+    # The function transforms (vmap of grad) do not know formulas registered with
+    # torch.library; they know an autograd.Function of the same parts.
     op = getattr(torch.ops.tempergat, name)
     if torch.compiler.is_compiling():
         return op(*arguments)
@@ -124,7 +124,7 @@ def call(name: str, *arguments: Any) -> Any:
 
 
 def needs_plain() -> bool:
-    """Whether only torch's own ops will do: in forward mode, and to be exported."""
+    """Whether only torch's own ops can be used: in forward mode and in an export."""
     return in_forward_mode() or torch.compiler.is_exporting()
 
 
@@ -162,7 +162,7 @@ def fold(x: Tensor, dim: int | None, axis: int, size: int) -> Tensor:
 
 
 def refuse_second_derivative(remedy: str) -> Callable[..., Any]:
-    """A gradient formula for an op that is one already."""
+    """A gradient formula that refuses, for an op that is a gradient itself."""
 
     def refuse(ctx: Any, *gradients: Any) -> Any:
         raise RuntimeError(f"the fused kernels have no second derivative; {remedy}")

@@ -1,5 +1,6 @@
 """The CPU kernels against the reference, by name, and how they are found."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tempergat.base.errors import UserError
 from tempergat.ops import Graph, reference
 from tempergat.ops.cpu import build
 from tempergat.ops.cpu import library as cpu
+from tempergat.ops.cpu.structures import CallStructure
 from tempergat.ops.random import keep_mask
 from tests.support.attention_cases import (
     GRAPHS,
@@ -311,6 +313,20 @@ def test_a_library_of_another_interface_version_is_refused(tmp_path: Path) -> No
     problem = cpu.Library(_compiled(source, tmp_path)).problem
     assert problem is not None
     assert "12345" in problem
+
+
+def test_a_library_whose_call_has_another_size_is_refused(tmp_path: Path) -> None:
+    version = cpu.INTERFACE_VERSION
+    source = f"long tempergat_interface_version(void) {{ return {version}; }}\n"
+    source += "long tempergat_call_size(void) { return 8; }\n"
+    problem = cpu.Library(_compiled(source, tmp_path)).problem
+    assert problem is not None
+    assert "a call of _cpu.so has 8 bytes" in problem
+
+
+def test_the_built_library_knows_the_size_of_a_call(kernels: cpu.Library) -> None:
+    size = ctypes.CDLL(str(kernels.path)).tempergat_call_size()
+    assert size == ctypes.sizeof(CallStructure)
 
 
 def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:

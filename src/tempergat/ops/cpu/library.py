@@ -72,6 +72,15 @@ class Library:
                 f"{self.path.name} was built for version {version} of the interface, "
                 f"this is version {INTERFACE_VERSION}"
             )
+        # Libraries built before this check do not export the function.
+        if hasattr(self._functions, "tempergat_call_size"):
+            size = _bind(self._functions, "call_size")()
+            expected = ctypes.sizeof(CallStructure)
+            if size != expected:
+                raise OSError(
+                    f"a call of {self.path.name} has {size} bytes, not {expected}: "
+                    "structures.py and csrc/call.h differ"
+                )
         self.isa = self.best_isa = _bind(self._functions, "best_isa")()
         for name in KERNELS:
             _bind(self._functions, name, ctypes.POINTER(CallStructure))

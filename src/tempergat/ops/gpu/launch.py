@@ -1,9 +1,9 @@
-"""How the GPU kernels are launched: with as little work on the host as can be.
+"""Launches the GPU kernels with as little work on the host as possible.
 
-Triton looks at every argument of every launch to find the compiled kernel that fits,
-which takes longer than a kernel on a small graph. Here the compiled kernel is kept by
-what it depends on, and handed plain addresses from the second launch on, without
-Triton's hooks for profilers of its own.
+Triton inspects every argument of every launch to find the compiled kernel that fits,
+which takes longer than a kernel on a small graph. Here the compiled kernel is looked up
+by what it depends on, and gets plain addresses from the second launch on, without
+Triton's hooks for profilers.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""How rows of any degree are shared out among GPU programs.
+"""How rows of any degree are divided among GPU programs.
 
 A long row is cut into chunks of even length, which different programs serve; their
 partial results are merged in a fixed order, so that nothing depends on timing. Long
-items come first, so that none is left over when the device runs empty.
+items come first, so that none is still running when the others have finished.
 """
 
 import weakref
@@ -15,8 +15,8 @@ from tempergat.ops.cache import TensorCache
 from tempergat.ops.graph import Rows
 from tempergat.ops.torch_internals import edit_count
 
-# No item is longer than this; less on small graphs, where one hub would otherwise
-# take longer than everything else.
+# The most edges of an item; fewer on small graphs, where one node of high degree would
+# otherwise take longer than everything else.
 LONGEST = 512
 _LONGEST_OF_SMALL = 64
 _ITEMS_OF_SMALL = 4096

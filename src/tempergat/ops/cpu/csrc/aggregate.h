@@ -16,14 +16,14 @@ int64_t aggregate(const Call& call) {
   const Edges edges(call.by_target, call.wide_index);
   const auto z = shape.table(call.z_src);
   const A* weights = static_cast<const A*>(call.weights);
-  const int64_t H = shape.heads, most = shape.together();
+  const int64_t H = shape.heads, batch = shape.batch_size();
 
   auto work = [&](int64_t i, char* base) {
     A* sum = reinterpret_cast<A*>(base);
     const int64_t end = edges.pointer[i + 1];
     for (int64_t c = 0; c < shape.padded(); ++c) sum[c] = 0;
-    for (int64_t from = edges.pointer[i]; from < end; from += most) {
-      const int64_t count = smaller(most, end - from);
+    for (int64_t from = edges.pointer[i]; from < end; from += batch) {
+      const int64_t count = smaller(batch, end - from);
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
         shape.template add_rows<decltype(tile)::blocks, true>(
             z, edges, from, count, h, b,
@@ -33,7 +33,7 @@ int64_t aggregate(const Call& call) {
     S* to = static_cast<S*>(call.out.data) + i * call.out.stride;
     shape.pack(sum, to, [](int64_t) { return A(1); });
   };
-  shape.fresh(call.out);
+  shape.prepare(call.out);
   return over_rows(edges, shape.width(), call.threads,
                    shape.padded() * int64_t(sizeof(A)), work);
 }

@@ -1,5 +1,5 @@
 // Forward: for each target, a softmax over its edges that is computed while the
-// sources' rows are read, once.
+// sources' rows are read, once. The names are those of ops/README.md.
 #pragma once
 
 #include "logits.h"
@@ -23,21 +23,24 @@ int64_t forward(const Call& call) {
   A* lse = static_cast<A*>(call.lse);
   A* weights = static_cast<A*>(call.weights);
   const int64_t H = shape.heads, blocks = shape.blocks();
-  const int64_t most = shape.together();
+  const int64_t batch = shape.batch_size();
 
   struct Memory {
-    A *sum, *mine, *att, *logit, *top, *total, *rescale, *factor;
+    A *weighted_sum, *z_i, *att;                // [H, C], padded
+    A* logit;                                   // [batch, H]; then the weights
+    A *max_logit, *denominator, *rescale;       // [H]
+    A* factor;                                  // [H], dropout's
     uint32_t* seeds;
     int64_t bytes;
-    Memory(char* base, const Shape& shape, int64_t most, int64_t padded_heads) {
+    Memory(char* base, const Shape& shape, int64_t batch, int64_t padded_heads) {
       Pieces pieces{base};
       const int64_t H = shape.heads;
-      sum = pieces.take<A>(shape.padded());
-      mine = pieces.take<A>(V2 ? shape.padded() : 0);
+      weighted_sum = pieces.take<A>(shape.padded());
+      z_i = pieces.take<A>(V2 ? shape.padded() : 0);
       att = pieces.take<A>(V2 ? shape.padded() : 0);
-      logit = pieces.take<A>(most * H);
-      top = pieces.take<A>(H);
-      total = pieces.take<A>(H);
+      logit = pieces.take<A>(batch * H);
+      max_logit = pieces.take<A>(H);
+      denominator = pieces.take<A>(H);
       rescale = pieces.take<A>(H);
       factor = pieces.take<A>(padded_heads);
       seeds = pieces.take<uint32_t>(2 * padded_heads);
@@ -46,28 +49,28 @@ int64_t forward(const Call& call) {
   };
 
   auto start = [&](char* base) {
-    Memory m(base, shape, most, dropout.padded());
+    Memory m(base, shape, batch, dropout.padded());
     dropout.split(m.seeds);
     if constexpr (V2) shape.pad(att, m.att);
   };
 
   auto work = [&](int64_t i, char* base) {
-    Memory m(base, shape, most, dropout.padded());
+    Memory m(base, shape, batch, dropout.padded());
     const int64_t begin = edges.pointer[i], end = edges.pointer[i + 1];
-    for (int64_t k = 0; k < shape.padded(); ++k) m.sum[k] = 0;
-    for (int64_t h = 0; h < H; ++h) m.total[h] = 0, m.top[h] = -INFINITY;
-    if constexpr (V2) shape.unpack(z_dst.row(i), z_dst.end, m.mine);
+    for (int64_t k = 0; k < shape.padded(); ++k) m.weighted_sum[k] = 0;
+    for (int64_t h = 0; h < H; ++h) m.denominator[h] = 0, m.max_logit[h] = -INFINITY;
+    if constexpr (V2) shape.unpack(z_dst.row(i), z_dst.end, m.z_i);
 
-    for (int64_t from = begin; from < end; from += most) {
-      const int64_t count = smaller(most, end - from);
+    for (int64_t from = begin; from < end; from += batch) {
+      const int64_t count = smaller(batch, end - from);
       if constexpr (V2) {
         shape.tiles([&](auto tile, int64_t h, int64_t b) {
           pairs.template logits<decltype(tile)::blocks>(
-              z, edges, from, count, h, b, m.mine, m.att, m.logit);
+              z, edges, from, count, h, b, m.z_i, m.att, m.logit);
         });
       } else {
         for (int64_t k = 0; k < count; ++k) {
-          edges.ahead(scores.src, H, from + k);
+          edges.prefetch(scores.src, H, from + k);
           const int64_t j = edges.other[from + k], at = edges.position[from + k];
           over_heads(H, [&](auto lanes, int64_t h) {
             constexpr int L = decltype(lanes)::count;
@@ -80,44 +83,44 @@ int64_t forward(const Call& call) {
           __builtin_memcpy(weights + edges.position[from + k] * H, m.logit + k * H,
                            size_t(H) * sizeof(A));
 
-      // The sums so far were taken relative to the largest logit so far.
+      // The sums so far are relative to the largest logit so far.
       over_heads(H, [&](auto lanes, int64_t h) {
         constexpr int L = decltype(lanes)::count;
-        auto top = load<L>(m.top + h);
-        store<L>(m.rescale + h, top);
+        auto max_logit = load<L>(m.max_logit + h);
+        store<L>(m.rescale + h, max_logit);
         for (int64_t k = 0; k < count; ++k) {
           const auto e = load<L>(m.logit + k * H + h);
-          top = top >= e ? top : e;
+          max_logit = max_logit >= e ? max_logit : e;
         }
-        store<L>(m.top + h, top);
-        // While all logits are minus infinity, there is nothing to be relative to.
-        const auto from_top = top == -INFINITY ? Vec<A, L>{} : top;
+        store<L>(m.max_logit + h, max_logit);
+        // While all logits are minus infinity, 0 stands in for the maximum.
+        const auto finite_max = max_logit == -INFINITY ? Vec<A, L>{} : max_logit;
         for (int64_t k = 0; k < count; ++k) {
           A* e = m.logit + k * H + h;
-          store<L>(e, load<L>(e) - from_top);
+          store<L>(e, load<L>(e) - finite_max);
         }
       });
       if (from > begin) {
-        bool moved = false;
+        bool max_changed = false;
         for (int64_t h = 0; h < H; ++h) {
-          moved |= m.top[h] != m.rescale[h];
-          m.rescale[h] -= m.top[h] == -INFINITY ? A(0) : m.top[h];
+          max_changed |= m.max_logit[h] != m.rescale[h];
+          m.rescale[h] -= m.max_logit[h] == -INFINITY ? A(0) : m.max_logit[h];
         }
-        if (moved) {
+        if (max_changed) {
           exponentials(m.rescale, H);
           for (int64_t h = 0; h < H; ++h) {
-            m.total[h] *= m.rescale[h];
+            m.denominator[h] *= m.rescale[h];
             for (int64_t c = 0; c < blocks * W; ++c)
-              m.sum[h * blocks * W + c] *= m.rescale[h];
+              m.weighted_sum[h * blocks * W + c] *= m.rescale[h];
           }
         }
       }
       exponentials(m.logit, count * H);
       over_heads(H, [&](auto lanes, int64_t h) {
         constexpr int L = decltype(lanes)::count;
-        auto total = load<L>(m.total + h);
-        for (int64_t k = 0; k < count; ++k) total += load<L>(m.logit + k * H + h);
-        store<L>(m.total + h, total);
+        auto denominator = load<L>(m.denominator + h);
+        for (int64_t k = 0; k < count; ++k) denominator += load<L>(m.logit + k * H + h);
+        store<L>(m.denominator + h, denominator);
       });
       if (dropout)
         for (int64_t k = 0; k < count; ++k) {
@@ -127,28 +130,28 @@ int64_t forward(const Call& call) {
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
         shape.template add_rows<decltype(tile)::blocks, !V2>(
             z, edges, from, count, h, b,
-            [&](int64_t k) { return m.logit[k * H + h]; }, m.sum);
+            [&](int64_t k) { return m.logit[k * H + h]; }, m.weighted_sum);
       });
     }
 
     S* out = static_cast<S*>(call.out.data) + i * call.out.stride;
-    shape.pack(m.sum, out, [&](int64_t h) {
-      return end > begin ? A(1) / m.total[h] : A(0);
+    shape.pack(m.weighted_sum, out, [&](int64_t h) {
+      return end > begin ? A(1) / m.denominator[h] : A(0);
     });
     for (int64_t h = 0; h < H; ++h)
-      lse[i * H + h] = end > begin ? m.top[h] + std::log(m.total[h]) : A(0);
+      lse[i * H + h] = end > begin ? m.max_logit[h] + std::log(m.denominator[h]) : A(0);
     if (weights)
       for (int64_t k = begin; k < end; ++k) {
         A* weight = weights + edges.position[k] * H;
-        for (int64_t h = 0; h < H; ++h) m.rescale[h] = weight[h] - m.top[h];
+        for (int64_t h = 0; h < H; ++h) m.rescale[h] = weight[h] - m.max_logit[h];
         exponentials(m.rescale, H);
         if (dropout) dropout.factors(m.seeds, edges.edge_id[k], m.factor);
         for (int64_t h = 0; h < H; ++h)
-          weight[h] = m.rescale[h] / m.total[h] * (dropout ? m.factor[h] : A(1));
+          weight[h] = m.rescale[h] / m.denominator[h] * (dropout ? m.factor[h] : A(1));
       }
   };
-  shape.fresh(call.out);
-  const int64_t bytes = Memory(nullptr, shape, most, dropout.padded()).bytes;
+  shape.prepare(call.out);
+  const int64_t bytes = Memory(nullptr, shape, batch, dropout.padded()).bytes;
   return over_rows(edges, shape.width(), call.threads, bytes, start, work,
                    [](int64_t, char*) {});
 }

@@ -1,10 +1,11 @@
-// Backward of GAT: every sum is owned by one row, so no two threads add to it.
+// Backward of GAT, in the names of ops/README.md. Every sum is owned by one row, so no
+// two threads add to it.
 //
-// The rounding of lse makes all weights of a row a little too large or too small, and
-// much so where logits are large: there their sums are formed, to divide by. With the
-// edges by source, one read of the targets' gradients then gives the features' gradient,
-// the weight alpha and p = <dout_i, z_j> of every edge. The gradients of the scores
-// follow from two numbers per edge and head.
+// The rounding of lse makes all weights of a row slightly too large or too small, more
+// where logits are large: there the weights are summed and divided by their sum. With
+// the edges by source, one read of the targets' dout then gives dz, and for every edge
+// alpha and <dout_i, z_j>. The gradients of the scores follow from these two numbers per
+// edge and head.
 #pragma once
 
 #include "logits.h"
@@ -26,10 +27,10 @@ struct GatBackward {
   const Dropout<A> dropout;
   const Scores<Shape> scores;
   const typename Shape::Table z, dout;
-  const int64_t H, C, blocks, most;
+  const int64_t H, C, blocks, batch;
   const Records records;
-  // For each target, its lse and then what its weights are to be multiplied by.
-  A* const normal;
+  // For each target, its lse [H] and the factor of its recomputed weights [H].
+  A* const normaliser;
 
   explicit GatBackward(const Call& c)
       : call(c),
@@ -43,30 +44,32 @@ struct GatBackward {
         H(shape.heads),
         C(shape.channels),
         blocks(shape.blocks()),
-        most(shape.together()),
+        batch(shape.batch_size()),
         records(c.records),
-        normal(static_cast<A*>(malloc(size_t(by_target.rows * H + 1) * 2 * sizeof(A)))) {
-  }
-  ~GatBackward() { free(normal); }
+        normaliser(static_cast<A*>(
+            malloc(size_t(by_target.rows * H + 1) * 2 * sizeof(A)))) {}
+  ~GatBackward() { free(normaliser); }
   GatBackward(const GatBackward&) = delete;
 
-  // An edge's weights before dropout, negative where dropped, and then the gradients
-  // that arrive at them. The second pass puts the scores' gradients in their place.
+  // An edge's two numbers per head: alpha, negative where dropout drops the weight, and
+  // dalpha. The pass by target replaces alpha by du.
   A* record(int64_t position) const { return records.at<A>(position); }
 
   struct Memory {
-    A *mine, *gradient, *alpha, *beta, *product, *factor;
-    double* mass;
+    A *z_j, *dz;              // [H, C], padded
+    A *alpha, *beta, *dalpha;  // [batch, H]
+    A* factor;                // [H], dropout's
+    double* mass;             // [H], the sum of a row's recomputed weights
     uint32_t* seeds;
     int64_t bytes;
     Memory(char* base, const GatBackward& pass) {
       Pieces pieces{base};
-      const int64_t some = pass.most * pass.H;
-      mine = pieces.take<A>(pass.shape.padded());
-      gradient = pieces.take<A>(pass.shape.padded());
-      alpha = pieces.take<A>(some);
-      beta = pieces.take<A>(some);
-      product = pieces.take<A>(some);
+      const int64_t per_batch = pass.batch * pass.H;
+      z_j = pieces.take<A>(pass.shape.padded());
+      dz = pieces.take<A>(pass.shape.padded());
+      alpha = pieces.take<A>(per_batch);
+      beta = pieces.take<A>(per_batch);
+      dalpha = pieces.take<A>(per_batch);
       factor = pieces.take<A>(pass.dropout.padded());
       mass = pieces.take<double>(pass.H);
       seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
@@ -75,13 +78,13 @@ struct GatBackward {
   };
 
   int64_t run() const {
-    if (!normal) return kOutOfMemory;
-    shape.fresh(call.dz_src);
-    records.fresh();
+    if (!normaliser) return kOutOfMemory;
+    shape.prepare(call.dz_src);
+    records.prepare();
     int64_t status = pass(by_target, 4 * H, &GatBackward::normalise);
     if (status == kDone)
-      status = pass(by_source, shape.width(), &GatBackward::features);
-    if (status == kDone) status = pass(by_target, 4 * H, &GatBackward::logits);
+      status = pass(by_source, shape.width(), &GatBackward::feature_gradients);
+    if (status == kDone) status = pass(by_target, 4 * H, &GatBackward::logit_gradients);
     if (status == kDone) status = pass(by_source, H, &GatBackward::source_scores);
     return status;
   }
@@ -94,10 +97,11 @@ struct GatBackward {
                      work, [](int64_t, char*) {});
   }
 
+  // By target: lse, and 1 / the sum of the recomputed weights where lse is large.
   void normalise(int64_t i, const Memory& m) const {
     const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     const A* lse = static_cast<const A*>(call.lse) + i * H;
-    A* to = normal + i * 2 * H;
+    A* to = normaliser + i * 2 * H;
     bool small = true;
     for (int64_t h = 0; h < H; ++h) {
       to[h] = lse[h];
@@ -105,13 +109,13 @@ struct GatBackward {
       small &= lse[h] > -4 && lse[h] < 4;
       m.mass[h] = 0;
     }
-    // So small a number is rounded by no more than the weights are.
+    // The rounding of a small lse is no larger than that of the weights.
     if (small) return;
-    for (int64_t from = begin; from < end; from += most) {
-      const int64_t count = smaller(most, end - from);
+    for (int64_t from = begin; from < end; from += batch) {
+      const int64_t count = smaller(batch, end - from);
       for (int64_t k = 0; k < count; ++k) {
         const int64_t j = by_target.other[from + k], at = by_target.position[from + k];
-        by_target.ahead(scores.src, H, from + k);
+        by_target.prefetch(scores.src, H, from + k);
         over_heads(H, [&](auto lanes, int64_t h) {
           constexpr int L = decltype(lanes)::count;
           store<L>(m.alpha + k * H + h,
@@ -130,27 +134,28 @@ struct GatBackward {
     for (int64_t h = 0; h < H; ++h) to[H + h] = A(1 / m.mass[h]);
   }
 
-  void features(int64_t j, const Memory& m) const {
+  // By source: dz_j, and for every edge alpha and <dout_i, z_j>.
+  void feature_gradients(int64_t j, const Memory& m) const {
     const int64_t begin = by_source.pointer[j], end = by_source.pointer[j + 1];
-    for (int64_t c = 0; c < shape.padded(); ++c) m.gradient[c] = 0;
-    shape.unpack(z.row(j), z.end, m.mine);
-    for (int64_t from = begin; from < end; from += most) {
-      const int64_t count = smaller(most, end - from);
+    for (int64_t c = 0; c < shape.padded(); ++c) m.dz[c] = 0;
+    shape.unpack(z.row(j), z.end, m.z_j);
+    for (int64_t from = begin; from < end; from += batch) {
+      const int64_t count = smaller(batch, end - from);
       for (int64_t k = 0; k < count; ++k) {
         const int64_t i = by_source.other[from + k];
         const int64_t at = by_source.position[from + k];
-        records.ahead(by_source, from + k);
-        by_source.ahead(normal, 2 * H, from + k);
-        if (scores.dst) by_source.ahead(scores.dst, H, from + k);
+        records.prefetch(by_source, from + k);
+        by_source.prefetch(normaliser, 2 * H, from + k);
+        if (scores.dst) by_source.prefetch(scores.dst, H, from + k);
         over_heads(H, [&](auto lanes, int64_t h) {
           constexpr int L = decltype(lanes)::count;
           store<L>(m.alpha + k * H + h, scores.template logits<L>(j, i, at, h) -
-                                            load<L>(normal + i * 2 * H + h));
+                                            load<L>(normaliser + i * 2 * H + h));
         });
       }
       exponentials(m.alpha, count * H);
       for (int64_t k = 0; k < count; ++k) {
-        const A* scale = normal + (by_source.other[from + k] * 2 + 1) * H;
+        const A* scale = normaliser + (by_source.other[from + k] * 2 + 1) * H;
         over_heads(H, [&](auto lanes, int64_t h) {
           constexpr int L = decltype(lanes)::count;
           A* alpha = m.alpha + k * H + h;
@@ -170,89 +175,89 @@ struct GatBackward {
         }
       }
       shape.tiles([&](auto tile, int64_t h, int64_t b) {
-        gather<decltype(tile)::blocks>(from, count, h, b, beta, m);
+        add_targets<decltype(tile)::blocks>(from, count, h, b, beta, m);
       });
       for (int64_t k = 0; k < count; ++k) {
         A* to = record(by_source.position[from + k]);
         over_heads(H, [&](auto lanes, int64_t h) {
           constexpr int L = decltype(lanes)::count;
           store<L>(to + h, load<L>(m.alpha + k * H + h));
-          store<L>(to + H + h, load<L>(m.product + k * H + h));
+          store<L>(to + H + h, load<L>(m.dalpha + k * H + h));
         });
       }
     }
     S* to = static_cast<S*>(call.dz_src.data) + j * call.dz_src.stride;
-    shape.pack(m.gradient, to, [](int64_t) { return A(1); });
+    shape.pack(m.dz, to, [](int64_t) { return A(1); });
   }
 
-  // A few blocks of one head: the sum of the targets' gradients, each times its weight,
-  // and the products with the row's own features.
+  // A few blocks of one head: their part of sum_i beta_ij dout_i and of <dout_i, z_j>.
   template <int Blocks>
-  void gather(int64_t from, int64_t count, int64_t h, int64_t first, const A* beta,
+  void add_targets(int64_t from, int64_t count, int64_t h, int64_t first, const A* beta,
               const Memory& m) const {
     const int64_t c = (h * blocks + first) * W;
-    V mine[Blocks], total[Blocks];
+    V z_j[Blocks], total[Blocks];
     for (int b = 0; b < Blocks; ++b) {
-      mine[b] = load<W>(m.mine + c + b * W);
+      z_j[b] = load<W>(m.z_j + c + b * W);
       total[b] = V{};
     }
     for (int64_t k = 0; k < count; ++k) {
-      if (h == 0 && first == 0) shape.ahead(dout, by_source, from + k);
+      if (h == 0 && first == 0) shape.prefetch(dout, by_source, from + k);
       const S* head = dout.row(by_source.other[from + k]) + h * C;
       const V weight = splat<W, A>(beta[k * H + h]);
       V dot{};
       for (int b = 0; b < Blocks; ++b) {
         const V d = shape.block(head, first + b, dout.end);
-        dot += d * mine[b];
+        dot += d * z_j[b];
         total[b] += d * weight;
       }
-      A* to = m.product + k * H + h;
+      A* to = m.dalpha + k * H + h;
       *to = first ? *to + sum<A>(dot) : sum<A>(dot);
     }
     for (int b = 0; b < Blocks; ++b) {
-      A* to = m.gradient + c + b * W;
+      A* to = m.dz + c + b * W;
       store<W>(to, load<W>(to) + total[b]);
     }
   }
 
-  void logits(int64_t i, const Memory&) const {
+  // By target: dlogit and du of every edge, and dscore_dst.
+  void logit_gradients(int64_t i, const Memory&) const {
     const int64_t begin = by_target.pointer[i], end = by_target.pointer[i + 1];
     const A* dweights = static_cast<const A*>(call.dweights);
     A* dedge_score = static_cast<A*>(call.dedge_score);
     A* dscore_dst = static_cast<A*>(call.dscore_dst);
     over_heads(H, [&](auto lanes, int64_t h) {
       constexpr int L = decltype(lanes)::count;
-      // What is left of these sums is small beside their terms: no digit to lose.
+      // These sums nearly cancel, so they are taken in double.
       using D = Vec<double, L>;
       D delta{}, mass{}, total{};
       for (int64_t k = begin; k < end; ++k) {
         const int64_t position = by_target.position[k];
         A* to = record(position) + h;
         const auto signed_alpha = load<L>(to);
-        auto product = load<L>(to + H);
-        // The gradient of a weight after dropout, times what dropout multiplied it by.
-        if (dweights) product += load<L>(dweights + position * H + h);
+        auto dalpha = load<L>(to + H);
+        // The dz of a weight after dropout, times what dropout multiplied it by.
+        if (dweights) dalpha += load<L>(dweights + position * H + h);
         if (dropout)
-          product *= signed_alpha < 0 ? Vec<A, L>{} : splat<L, A>(dropout.kept);
-        if (dweights || dropout) store<L>(to + H, product);
+          dalpha *= signed_alpha < 0 ? Vec<A, L>{} : splat<L, A>(dropout.keep_scale);
+        if (dweights || dropout) store<L>(to + H, dalpha);
         const D alpha = __builtin_convertvector(absolute<L, A>(signed_alpha), D);
-        delta += alpha * __builtin_convertvector(product, D);
+        delta += alpha * __builtin_convertvector(dalpha, D);
         mass += alpha;
       }
-      // Divided out here, what is left of the weights' rounding cannot keep the row's
-      // gradients from cancelling.
+      // Dividing by the sum of the weights removes their common rounding error, so that
+      // the row's gradients cancel as they should.
       const D scale = begin < end ? 1 / mass : D{};
       delta *= scale;
       for (int64_t k = begin; k < end; ++k) {
         const int64_t position = by_target.position[k];
         A* to = record(position) + h;
-        by_target.ahead(scores.src, H, k);
+        by_target.prefetch(scores.src, H, k);
         const auto u = scores.template sums<L>(by_target.other[k], i, position, h);
         const auto slope = u > 0 ? splat<L, A>(1) : splat<L, A>(scores.slope);
         const D alpha = __builtin_convertvector(absolute<L, A>(load<L>(to)), D);
-        const D product = __builtin_convertvector(load<L>(to + H), D);
+        const D dalpha = __builtin_convertvector(load<L>(to + H), D);
         const D d =
-            alpha * scale * (product - delta) * __builtin_convertvector(slope, D);
+            alpha * scale * (dalpha - delta) * __builtin_convertvector(slope, D);
         total += d;
         store<L>(to, __builtin_convertvector(d, Vec<A, L>));
         if (dedge_score) store<L>(dedge_score + position * H + h, load<L>(to));
@@ -262,6 +267,7 @@ struct GatBackward {
     });
   }
 
+  // By source: dscore_src.
   void source_scores(int64_t j, const Memory&) const {
     A* dscore_src = static_cast<A*>(call.dscore_src) + j * H;
     over_heads(H, [&](auto lanes, int64_t h) {
@@ -269,7 +275,7 @@ struct GatBackward {
       using D = Vec<double, L>;
       D total{};
       for (int64_t k = by_source.pointer[j]; k < by_source.pointer[j + 1]; ++k) {
-        records.ahead(by_source, k);
+        records.prefetch(by_source, k);
         const A* from = record(by_source.position[k]) + h;
         total += __builtin_convertvector(load<L>(from), D);
       }

@@ -61,10 +61,13 @@ TEMPERGAT_EXPORT int64_t tempergat_interface_version() {
   return tempergat::kInterfaceVersion;
 }
 
+// The size of Call, which the caller compares with its own.
+TEMPERGAT_EXPORT int64_t tempergat_call_size() { return sizeof(tempergat::Call); }
+
 // The best instruction set of this machine, as Call::isa; a call may name a lesser one.
 TEMPERGAT_EXPORT int64_t tempergat_best_isa() { return tempergat::best_isa(); }
 
-// See cpu_dropout.h; x has one set of elements for all seeds or one for each.
+// See dropout.h; x has one set of elements for all seeds or one for each.
 #define TEMPERGAT_DROPOUT(name, Real)                                                \
   TEMPERGAT_EXPORT int64_t tempergat_##name(                                         \
       const Real* x, int64_t x_sets, const int64_t* seeds, int64_t count,            \

@@ -22,7 +22,7 @@ struct Scores {
         heads(shape.heads),
         slope(A(call.negative_slope)) {}
 
-  // The sums before the LeakyReLU of L heads of one edge.
+  // u_ij, the sum before the LeakyReLU, for L heads of one edge.
   template <int L>
   Vec<A, L> sums(int64_t j, int64_t i, int64_t position, int64_t h) const {
     Vec<A, L> u = load<L>(src + j * heads + h);
@@ -50,29 +50,29 @@ struct Pairs {
   Pairs(const Shape& s, const Call& call)
       : shape(s), edge(s.table(call.edge)), slope(A(call.negative_slope)) {}
 
-  // A few blocks of one head of v for each of some edges of a row with the features
-  // `mine`: their part of the logits.
+  // Adds a few blocks of one head to the logits [count, H] of a batch of edges. `row`
+  // is the row's own features [H, C], padded; `others` the rows at the other ends.
   template <int Blocks>
   void logits(const typename Shape::Table& others, const Edges& edges, int64_t from,
-              int64_t count, int64_t h, int64_t first, const A* mine, const A* att,
+              int64_t count, int64_t h, int64_t first, const A* row, const A* att,
               A* logit) const {
     const int64_t at = (h * shape.blocks() + first) * W;
-    V own[Blocks], above[Blocks], below[Blocks];
+    V z_row[Blocks], att_above[Blocks], att_below[Blocks];
     for (int b = 0; b < Blocks; ++b) {
-      own[b] = load<W>(mine + at + b * W);
-      above[b] = load<W>(att + at + b * W);
-      below[b] = above[b] * slope;
+      z_row[b] = load<W>(row + at + b * W);
+      att_above[b] = load<W>(att + at + b * W);
+      att_below[b] = att_above[b] * slope;
     }
     for (int64_t k = 0; k < count; ++k) {
-      if (h == 0 && first == 0) shape.ahead(others, edges, from + k);
+      if (h == 0 && first == 0) shape.prefetch(others, edges, from + k);
       const S* head = others.row(edges.other[from + k]) + h * shape.channels;
       V dot{};
       for (int b = 0; b < Blocks; ++b) {
-        V v = shape.block(head, first + b, others.end) + own[b];
+        V v = shape.block(head, first + b, others.end) + z_row[b];
         if (edge.data)
           v += shape.block(edge.row(edges.position[from + k]) + h * shape.channels,
                            first + b, edge.end);
-        dot += (v > 0 ? above[b] : below[b]) * v;
+        dot += (v > 0 ? att_above[b] : att_below[b]) * v;
       }
       A* to = logit + k * shape.heads + h;
       *to = first ? *to + sum<A>(dot) : sum<A>(dot);

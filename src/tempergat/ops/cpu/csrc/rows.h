@@ -24,8 +24,8 @@ inline T larger(T a, T b) {
   return a < b ? b : a;
 }
 
-// New memory is entered page by page; for a large result that is a good part of the
-// work, unless pages are large.
+// The first write to each page of new memory is slow; for a large result that is a good
+// part of the work, unless pages are large.
 inline void ask_for_huge_pages(void* from, int64_t bytes) {
 #if defined(MADV_HUGEPAGE)
   constexpr uintptr_t page = uintptr_t(1) << 21;
@@ -66,7 +66,7 @@ struct Edges {
         slots(pointer[rows]) {}
   // Asks for the other end's numbers, `width` wide, of an edge that comes later.
   template <class A>
-  TEMPERGAT_PREFETCH ahead(const A* table, int64_t width, int64_t slot) const {
+  TEMPERGAT_PREFETCH prefetch(const A* table, int64_t width, int64_t slot) const {
     if ((slot += 32) < slots) prefetch_line(table + other[slot] * width);
   }
 };
@@ -78,8 +78,8 @@ struct Chunks {
   int64_t count;
 
   Chunks(const Edges& e, int64_t width) : edges(e) {
-    constexpr int64_t work = int64_t(1) << 16, most = 256;
-    count = larger<int64_t>(1, smaller<int64_t>(most, total() * width / work));
+    constexpr int64_t work = int64_t(1) << 16, max_chunks = 256;
+    count = larger<int64_t>(1, smaller<int64_t>(max_chunks, total() * width / work));
   }
   int64_t total() const { return edges.pointer[edges.rows] + edges.rows; }
   // The first row of a chunk: the first whose edges and rows before it reach its share.
@@ -118,13 +118,13 @@ inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
     int64_t thread;
 #pragma omp atomic capture
     thread = entered++;
-    char* mine = memory + thread * bytes;
+    char* own_memory = memory + thread * bytes;
 #pragma omp for schedule(dynamic, 1)
     for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
-      start(mine);
+      start(own_memory);
       int64_t end = chunks.first(chunk + 1);
-      for (int64_t row = chunks.first(chunk); row < end; ++row) work(row, mine);
-      finish(chunk, mine);
+      for (int64_t row = chunks.first(chunk); row < end; ++row) work(row, own_memory);
+      finish(chunk, own_memory);
     }
   }
   free(room);
@@ -149,7 +149,7 @@ struct Pieces {
   }
 };
 
-// What a pass of backward leaves to the next, a record per edge.
+// What one pass of backward leaves for the next: a record per edge.
 struct Records {
   const Features features;
   explicit Records(const Features& f) : features(f) {}
@@ -158,11 +158,11 @@ struct Records {
     return reinterpret_cast<T*>(static_cast<char*>(features.data) +
                                 position * features.stride);
   }
-  void fresh() const {
+  void prepare() const {
     ask_for_huge_pages(features.data, features.rows * features.stride);
   }
   // Asks for the record that is needed some edges later.
-  TEMPERGAT_PREFETCH ahead(const Edges& edges, int64_t slot) const {
+  TEMPERGAT_PREFETCH prefetch(const Edges& edges, int64_t slot) const {
     if ((slot += 16) >= edges.slots) return;
     const char* from = at<char>(edges.position[slot]);
     for (int64_t b = 0; b < features.stride; b += 64) prefetch_line(from + b);
@@ -177,12 +177,12 @@ struct Dropout {
   const int64_t* seed;
   int64_t heads;
   uint32_t threshold;
-  A kept;
+  A keep_scale;
   explicit Dropout(const Call& call)
       : seed(call.dropout > 0 ? call.dropout_seed : nullptr),
         heads(call.heads),
         threshold(uint32_t(call.drop_threshold)),
-        kept(call.dropout < 1 ? A(1 / (1 - call.dropout)) : A(0)) {}
+        keep_scale(call.dropout < 1 ? A(1 / (1 - call.dropout)) : A(0)) {}
   explicit operator bool() const { return seed != nullptr; }
 
   static U mix(U x) {
@@ -211,7 +211,7 @@ struct Dropout {
       x = mix(mix(x ^ low) ^ (upper ^ high));
       // A comparison gives -1 for true.
       const Vec<int32_t, W> keeps = (x >> 8) >= threshold;
-      store<W>(to + h, __builtin_convertvector(keeps, Vec<A, W>) * -kept);
+      store<W>(to + h, __builtin_convertvector(keeps, Vec<A, W>) * -keep_scale);
     }
   }
 };
@@ -265,7 +265,7 @@ struct Shape {
     const S* row(int64_t i) const { return data + i * stride; }
   };
   // To be called before a result is written to.
-  void fresh(const Features& f) const {
+  void prepare(const Features& f) const {
     ask_for_huge_pages(f.data, f.rows * f.stride * int64_t(sizeof(S)));
   }
   Table table(const Features& f) const { return Table(f, width()); }
@@ -316,14 +316,14 @@ struct Shape {
 
   // Adds to a few blocks of one head of `sums`, padded, the rows at the other end of
   // some edges, each times a weight.
-  template <int Blocks, bool Ahead, class Weight>
+  template <int Blocks, bool Prefetch, class Weight>
   void add_rows(const Table& table, const Edges& edges, int64_t from, int64_t count,
                 int64_t h, int64_t first, const Weight& weight, A* sums) const {
     A* to = sums + (h * blocks() + first) * W;
     V sum[Blocks];
     for (int b = 0; b < Blocks; ++b) sum[b] = V{};
     for (int64_t k = 0; k < count; ++k) {
-      if (Ahead && h == 0 && first == 0) ahead(table, edges, from + k);
+      if (Prefetch && h == 0 && first == 0) prefetch(table, edges, from + k);
       const S* head = table.row(edges.other[from + k]) + h * channels;
       const V w = splat<W, A>(weight(k));
       for (int b = 0; b < Blocks; ++b) sum[b] += w * block(head, first + b, table.end);
@@ -332,15 +332,16 @@ struct Shape {
       store<W>(to + b * W, load<W>(to + b * W) + sum[b]);
   }
 
-  // How many edges are worked on together: their rows should stay in the cache.
-  int64_t together() const {
+  // How many edges are worked on batch_size: their rows should stay in the cache.
+  int64_t batch_size() const {
     int64_t bytes = width() * int64_t(sizeof(S));
     return larger<int64_t>(4, smaller<int64_t>(64, 32768 / larger<int64_t>(1, bytes)));
   }
 
   // Asks for the row that is needed some edges later. Edges are walked in order, from
   // row to row, so that only the first few are not asked for.
-  TEMPERGAT_PREFETCH ahead(const Table& table, const Edges& edges, int64_t slot) const {
+  TEMPERGAT_PREFETCH prefetch(const Table& table, const Edges& edges,
+                              int64_t slot) const {
     const int64_t bytes = width() * int64_t(sizeof(S));
     slot += larger<int64_t>(4, smaller<int64_t>(32, 32768 / bytes));
     if (slot >= edges.slots) return;
