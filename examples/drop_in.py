@@ -1,4 +1,4 @@
-"""A graph attention network with PyG's own pieces and tempergat's layer."""
+"""Trains a graph attention network with tempergat's layer in place of PyG's."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A trained PyG model gets temperatures and gates, and goes on training."""
+"""Adds temperatures and gates to a trained PyG model and continues training."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Every form in which PyG takes the edges, brought to one graph."""
+"""Converts every form of edges that PyG accepts to a graph."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,12 +21,16 @@ from tempergat.ops import Graph, as_constant, is_tracing, tensor_cache
 
 
 class Adjacency(NamedTuple):
-    """A graph and what belongs to the form it came in."""
+    """A graph, and what depends on the form in which its edges were given.
+
+    Attributes:
+        graph: The graph.
+        values: Edge features, where a sparse matrix has them as its values.
+        pack: Returns attention weights together with the edges in their given form.
+    """
 
     graph: Graph
-    # Edge features that a sparse matrix carries as its values.
     values: Tensor | None
-    # Attention weights handed back in the form the edges came in.
     pack: Callable[[Tensor], Any]
 
 
@@ -37,15 +41,21 @@ def resolve(
     reverse: bool,
     static_shapes: bool,
 ) -> Adjacency:
-    """The graph of an ``edge_index`` argument, made once per tensor.
+    """The graph of an ``edge_index`` argument.
+
+    The graph of a tensor or of a torch sparse matrix is cached for as long as the
+    tensor lives unchanged. That of a ``SparseTensor`` is built in every call.
 
     Args:
         edge_index: A [2, E] tensor, ``EdgeIndex``, ``Graph``, torch sparse matrix or
-            ``SparseTensor`` (these two transposed, as PyG has them).
+            ``SparseTensor`` (both kinds of matrix transposed, as PyG expects them).
         size: Number of source and target nodes.
-        self_loops: Whether each node shall have exactly one self-loop.
+        self_loops: Whether every node gets exactly one self-loop.
         reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
-        static_shapes: Whether a traced graph may be padded.
+        static_shapes: Whether a graph that is being traced may be padded.
+
+    Raises:
+        ValueError: The edges do not fit the sizes or the layer's settings.
     """
     if isinstance(edge_index, Graph):
         graph = _checked_graph(edge_index, size, self_loops, reverse)
@@ -79,7 +89,7 @@ def resolve(
     def pack(alpha: Tensor) -> tuple[Tensor, Tensor]:
         if not self_loops:
             return edge_index, alpha
-        # PyG's added loops are int64, and so is what they are joined to.
+        # PyG's self-loops are int64, and so are the edges it concatenates them to.
         edges = graph.edge_index.long()
         return edges.flip(0) if reverse else edges, alpha
 
@@ -120,13 +130,13 @@ def _from_torch_sparse(
 ) -> Adjacency:
     _refuse_reverse(reverse)
 
-    # What is kept must hold neither the matrix itself nor its values' history.
+    # The cached value must hold neither the matrix itself nor its autograd graph.
     def build() -> tuple[Graph, Tensor | None]:
         index = _indices(adj_t)
         if not self_loops:
             return Graph(index.flip(0), size), None
-        in_rows = adj_t.layout == torch.sparse_csr
-        to_sparse = to_torch_csr_tensor if in_rows else to_torch_coo_tensor
+        is_csr = adj_t.layout == torch.sparse_csr
+        to_sparse = to_torch_csr_tensor if is_csr else to_torch_coo_tensor
         looped = _with_self_loops(to_sparse(index, size=tuple(adj_t.shape[:2])), size)
         return Graph(to_edge_index(looped)[0].flip(0), size), looped
 
@@ -145,7 +155,7 @@ def _from_torch_sparse(
 
 
 def _with_self_loops(adj_t: Tensor, size: tuple[int, int]) -> Tensor:
-    """As PyG's layers add them to a sparse matrix."""
+    """Adds self-loops to a sparse matrix as PyG's layers do."""
     without, _ = remove_self_loops(adj_t)
     looped: Tensor = add_self_loops(without, num_nodes=min(size))[0]
     return looped
@@ -166,7 +176,7 @@ def _coalesced(adj_t: Tensor) -> Tensor:
 
 
 def num_targets(edge_index: Any) -> int | None:
-    """How many target nodes the edges themselves speak of, if they do."""
+    """The number of target nodes, where the edges come with one."""
     if isinstance(edge_index, Graph):
         return edge_index.num_dst
     if isinstance(edge_index, SparseTensor):

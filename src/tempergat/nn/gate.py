@@ -55,7 +55,7 @@ class FeatureGate:
         width: int,
         share_sides: bool = False,
     ) -> None:
-        """Registers the gate's linear maps on the layer, not yet initialised.
+        """Registers the gate's linear maps on the layer and draws their parameters.
 
         Args:
             layer: The layer.
@@ -79,7 +79,7 @@ class FeatureGate:
             )
 
     def reset(self, layer: Any) -> None:
-        """Draws the gate's parameters."""
+        """Draws the gate's parameters again."""
         for name in _MAPS:
             lin = getattr(layer, name, None)
             if lin is not None:
@@ -93,7 +93,7 @@ class FeatureGate:
         return [lin for lin in maps if lin is not None]
 
     def output_logit(self, layer: Any, x_dst: Projectable | None) -> Tensor:
-        """What the gate on the output is the sigmoid of, [num_dst, width].
+        """The logit of the gate on the output, [num_dst, width].
 
         Raises:
             ValueError: The target nodes have no features.
@@ -129,7 +129,7 @@ class FeatureGate:
         return self._gated(layer, self.feature_logits(layer, x), z)
 
     def feature_logits(self, layer: Any, x: Sides[Projectable]) -> Sides[Tensor]:
-        """What the gate on the features is the sigmoid of, [num_nodes, width]."""
+        """The logits of the gate on the projected features, [num_nodes, width]."""
         lin = getattr(layer, "lin_gate", None)
         if lin is not None:
             return Sides(lin, lin).map(project, x)

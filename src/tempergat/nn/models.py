@@ -41,7 +41,7 @@ def build_model(
     gate_bias_init: float = 0.0,
     **kwargs: Any,
 ) -> NodeClassifier:
-    """A node classifier of one of the methods, in the manner of PyG's ``BasicGNN``.
+    """Builds a node classifier of one of the methods, similar to PyG's ``BasicGNN``.
 
     Parameters that two methods share start equal when torch's seed is equal.
 
@@ -59,8 +59,8 @@ def build_model(
         norm: Normalisation between layers.
         jk: Jumping-knowledge mode: None, "last", "cat", "max" or "lstm".
         residual: Whether layers add a linear map of their input.
-        init_temp: Where learnable temperatures start.
-        gate_bias_init: Where the gates' biases start.
+        init_temp: Initial value of learnable temperatures.
+        gate_bias_init: Initial value of the gates' biases.
         **kwargs: Further arguments of the attention layers.
 
     Raises:
@@ -108,8 +108,8 @@ def build_model(
         )
 
     widths = [in_channels] + [hidden_channels] * (num_layers - 1)
-    # What the layers draw while they are made must not count: a gate would shift
-    # the draws of all layers after it.
+    # Draws made by the constructors do not count: a gate would shift the draws of all
+    # later layers. `reset_parameters` makes the draws that do.
     with _fork_generator():
         convs = [layer(width, hidden_channels, False) for width in widths[:-1]]
         if jk is None:
@@ -154,17 +154,18 @@ class NodeClassifier(nn.Module):
             self.lin = nn.Linear(width, out_channels)
 
     def reset_parameters(self) -> None:
-        """Draws all parameters anew, those of temperatures and gates apart.
+        """Draws all parameters again, those of temperatures and gates last.
 
-        Whatever the method, torch's generator moves on equally far, so that what is
-        drawn later is the same for all of them too.
+        Temperatures and gates have a generator of their own. So parameters that two
+        methods share start equal, and torch's generator is in the same state after
+        either.
         """
         for module in (*self.convs, *self.norms, self.jk, self.lin):
             if isinstance(module, AttentionLayer):
                 module.reset_shared_parameters()
             elif hasattr(module, "reset_parameters"):
                 module.reset_parameters()
-        # On the meta device, where nothing is drawn, there is no number to read.
+        # A number cannot be read from the meta device.
         on_meta = torch.get_default_device().type == "meta"
         seed = int(torch.randint(2**62, (), device="cpu" if on_meta else None))
         with _fork_generator() as generator:
@@ -236,7 +237,7 @@ class NodeClassifier(nn.Module):
 
 @contextmanager
 def _fork_generator() -> Iterator[torch.Generator]:
-    """The generator that makes new parameters, set back afterwards."""
+    """The generator of new parameters; afterwards it has its old state again."""
     device = torch.get_default_device()
     generator = torch.default_generator
     if device.type == "cuda":

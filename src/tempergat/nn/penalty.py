@@ -132,8 +132,8 @@ class GateMeans:
             sums: The sum of each gate; None where it was not computed.
             count: How many gate values were summed.
             training: Whether the layer is in training mode.
-            output: What the gate was applied to. As long as its autograd graph is
-                alive, the pass counts.
+            output: The gated features. The pass counts as long as their autograd graph
+                is alive.
         """
         computed = [total for total in sums if total is not None]
         if not self.are_recorded() or not computed:

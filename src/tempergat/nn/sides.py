@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class Sides(Generic[T]):
-    """What a layer has for source nodes and for target nodes.
+    """One value for source nodes and one for target nodes.
 
     Attributes:
         src: The sources' value.

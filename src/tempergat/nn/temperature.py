@@ -47,10 +47,11 @@ class Temperature:
         self.init_temp = init_temp
 
     def add_to(self, layer: Any, heads: int) -> None:
-        """Registers ``theta`` on the layer, uninitialised, or the fixed number."""
+        """Registers ``theta`` on the layer at its initial value, or a fixed number."""
         if isinstance(self.kind, str):
             shape = () if self.kind == "layer" else (heads,)
             layer.register_parameter("theta", nn.Parameter(torch.empty(shape)))
+            self.reset(layer)
         else:
             layer.register_parameter("theta", None)
             fixed = None if self.kind is None else torch.tensor(float(self.kind))

@@ -1,4 +1,4 @@
-"""PyG attention layers inside any model, replaced with their trained weights."""
+"""Replaces PyG's attention layers inside any model and keeps their weights."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def upgrade(
 ) -> list[nn.Parameter]:
     """Replaces every PyG ``GATConv`` and ``GATv2Conv`` in a model, in place.
 
-    The model computes the same function as before (for ``init_temp=1``), and the new
-    parts can learn from there: a gate starts at sigmoid(2), and the trained weights
-    are rescaled so that this changes nothing. Parameters that existed stay the same
-    objects, so an optimiser that holds them goes on working; add the new ones to it::
+    With ``init_temp=1`` the model computes the same function as before, and the new
+    parts can learn from there. A gate starts at sigmoid(2), and the trained weights are
+    rescaled to compensate. Existing parameters stay the same objects, so an optimizer
+    that holds them keeps working; add the new ones to it::
 
         optimizer.add_param_group({"params": upgrade(model)})
 
@@ -43,16 +43,16 @@ def upgrade(
         model: Any module that contains PyG attention layers, at any depth.
         temperature: As in the layers.
         gate: As in the layers.
-        init_temp: Where a learnable temperature starts.
+        init_temp: Initial value of a learnable temperature.
 
     Returns:
         The new parameters.
 
     Raises:
-        ValueError: The model is itself a PyG layer (it cannot be replaced in place), a
-            layer is lazy and has not seen an input yet or was compiled on its own, or,
-            for a gate, its weights cannot be rescaled: shared with another module, or
-            parametrised.
+        ValueError: The model is itself a PyG layer and cannot be replaced in place; a
+            layer is lazy and has not seen an input yet; a layer was compiled on its
+            own; or, for a gate, weights cannot be rescaled because another module
+            shares them or they are parametrised.
     """
     if type(model) in _REPLACEMENTS:
         raise ValueError(
@@ -103,15 +103,15 @@ def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
             if patched:
                 problem = f"has its own {', '.join(patched)}()"
             warnings.warn(
-                f"{type(child).__name__} {problem} and was left as it is: what it "
-                f"changes is not known",
+                f"{type(child).__name__} {problem} and was left as it is: an upgrade "
+                f"could lose its changes",
                 stacklevel=3,
             )
     return places
 
 
 def _refuse_compiled(parent: nn.Module, layer: nn.Module) -> None:
-    # What was compiled goes on calling the old layer.
+    # Compiled code would still call the old layer.
     if is_compiled(parent) or is_compiled(layer):
         raise ValueError(
             f"{layer} was compiled on its own; upgrade the model first, then compile "
@@ -151,10 +151,10 @@ def _replace(
     }
     if isinstance(old, GATv2Conv):
         arguments["share_weights"] = old.share_weights
-    # The new layer's draws are thrown away, so they must not move the generator.
+    # The new layer's initial weights are not used, so the generator must not move.
     with torch.random.fork_rng(devices=[]):
         new = _REPLACEMENTS[type(old)](**arguments)
-    # PyG's GATv2Conv stops at edge_attr without edge_dim, as our layers do.
+    # PyG's GATConv ignores edge_attr without edge_dim; its GATv2Conv raises an error.
     new.ignores_edge_attr = isinstance(old, GATConv)
     _adopt(old, new)
     if gate is not None:
@@ -173,10 +173,10 @@ def _channels(old: Any) -> int | tuple[int, int]:
 
 
 def _adopt(old: Any, new: AttentionLayer) -> None:
-    """Moves the old layer's parts, and what a user attached to it, to the new."""
+    """Moves parameters, modules, buffers, hooks and attributes to the new layer."""
     reference = next(old.parameters())
     new.to(device=reference.device, dtype=reference.dtype)
-    # A pruned weight is no parameter any more, but made anew by a hook.
+    # A pruned weight is not a parameter; a hook computes it before each call.
     pruned = set(new._parameters) - set(old._parameters) - {"theta"}
     for name in pruned:
         del new._parameters[name]
@@ -187,7 +187,7 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     new.aggr = old.aggr
     for name in old.__dict__.keys() - new.__dict__.keys():
         setattr(new, name, old.__dict__[name])
-    # The dictionaries themselves, so that handles held by the user still remove.
+    # The dictionaries themselves, so that a user's handles can still remove hooks.
     for name in (*_HOOK_DICTS, *_MESSAGE_HOOK_DICTS):
         if name in old.__dict__:
             setattr(new, name, old.__dict__[name])
@@ -218,7 +218,7 @@ _MESSAGE_HOOK_DICTS = tuple(
 )
 
 
-# Aggregations of scaled messages that are scaled aggregations of messages.
+# Aggregations with aggr(c * m) = c * aggr(m) for c > 0.
 _HOMOGENEOUS = {"add", "sum", "mean", "max", "min"}
 
 
@@ -241,13 +241,13 @@ def _refuse_what_cannot_be_rescaled(
             problem = "parametrised" if parameter is None else "shared with others"
             raise ValueError(
                 f"{name} of {owner} is {problem}, so a gate cannot be added without "
-                f"changing the model; upgrade it with gate=None, or make the weight "
-                f"one of its own first"
+                f"changing the model; upgrade it with gate=None, or give the module "
+                f"a weight of its own first"
             )
 
 
 def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, float]]:
-    """What to multiply by what, so that a gate at its start changes nothing."""
+    """Which weights to multiply by which factor to compensate for the new gate."""
     v2 = isinstance(layer, GATv2Conv | TemperGATv2Conv)
     names = ["lin_l", "lin_r"] if v2 else ["lin", "lin_src", "lin_dst"]
     if gate == "post" and v2:
@@ -264,7 +264,7 @@ def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, floa
 
 @torch.no_grad()
 def _start_gate(layer: Any) -> None:
-    """Opens the gate to a constant and folds the constant into the weights."""
+    """Sets the gate to a constant and divides the weights by it."""
     for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
         if hasattr(layer, name):
             getattr(layer, name).weight.zero_()

@@ -1,4 +1,4 @@
-"""What both attention layers share: PyG's layer interface around one forward pass."""
+"""The base of the attention layers: PyG's layer interface and the forward pass."""
 
 from __future__ import annotations
 
@@ -32,7 +32,12 @@ from tempergat.nn.sides import Sides
 from tempergat.nn.temperature import Temperature, TemperatureKind
 from tempergat.ops import Graph, draw_seed, fold_in, is_tracing, keep_factor
 
-_HOOKED_METHODS = ("propagate", "message", "aggregate", "edge_update")
+# PyG's dictionaries of hooks, and the method that each belongs to.
+_HOOKS = {
+    f"_{method}_forward_{when}": method
+    for method in ("propagate", "message", "aggregate", "edge_update")
+    for when in ("pre_hooks", "hooks")
+}
 _OVERRIDABLE_METHODS = ("message", "aggregate", "update", "edge_update")
 
 
@@ -117,7 +122,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         width = self.heads * self.out_channels
         self.softmax_temperature.add_to(self, self.heads)
         self.feature_gate.add_to(self, self.in_channels, width, share_gate)
-        self.reset_temperature_and_gate()
+        # The second draw keeps the initial weights that version 0.1.0 gave.
+        self.feature_gate.reset(self)
 
     def reset_parameters(self) -> None:
         """Draws all parameters again, those of temperature and gate last."""
@@ -169,12 +175,9 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
 
     def slow_path_reason(self) -> str | None:
         """Why the layer must build every message, as PyG does; None if it need not."""
-        for kind in _HOOKED_METHODS:
-            if any(
-                getattr(self, f"_{kind}_forward_{when}")
-                for when in ("pre_hooks", "hooks")
-            ):
-                return f"a {kind} hook is registered"
+        for hooks, method in _HOOKS.items():
+            if getattr(self, hooks):
+                return f"a {method} hook is registered"
         if self.explain:
             return "an explainer is active"
         if self.aggr not in ("add", "sum"):
@@ -318,7 +321,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         """Values of sources and targets in the order in which PyG reads them.
 
         PyG writes ``propagate`` and ``edge_updater`` from templates, which take the
-        sources' value first. Where it cannot, and for explainers, it uses methods of
+        sources' value first. If it cannot, and for explainers, it uses the methods of
         ``MessagePassing`` instead, which take it in the order of ``edge_index``.
 
         Args:
@@ -329,6 +332,16 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         if self.target_to_source and in_order_of_rows:
             return values.dst, values.src
         return values.src, values.dst
+
+    def _sum_messages(
+        self, edge_index: Tensor, z: Sides[Tensor], alpha: Tensor, size: tuple[int, int]
+    ) -> tuple[Tensor, Tensor]:
+        """Builds all messages and sums them, as PyG does; also returns the weights."""
+        alpha = alpha.to(z.src.dtype)
+        x = self._pair(z, self.propagate)
+        # propagate_type: (x: OptPairTensor, alpha: Tensor)
+        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
+        return out, alpha
 
     def _drop(self, alpha: Tensor, edge_id: Tensor, seeds: Tensor | None) -> Tensor:
         """Dropout on attention weights that are computed edge by edge."""

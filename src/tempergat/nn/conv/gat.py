@@ -57,10 +57,10 @@ class TemperGATConv(AttentionLayer):
         residual: Whether to add a linear map of the target's input.
         temperature: ``"layer"`` (one learnable scalar), ``"head"`` (one per head), a
             number (fixed) or None (plain attention).
-        init_temp: Where a learnable temperature starts.
+        init_temp: Initial value of a learnable temperature.
         gate: ``"post"`` (on the aggregated output), ``"first"`` (on the projected
             features) or None.
-        gate_bias_init: Where the gate's bias starts.
+        gate_bias_init: Initial value of the gate's bias.
         **kwargs: Arguments of PyG's ``MessagePassing``.
 
     Shapes:
@@ -259,11 +259,7 @@ class TemperGATConv(AttentionLayer):
             head_seeds=head_seeds,
             size=size,
         )
-        alpha = alpha.to(z.src.dtype)
-        # propagate_type: (x: OptPairTensor, alpha: Tensor)
-        x = self._pair(z, self.propagate)
-        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
-        return out, alpha
+        return self._sum_messages(edge_index, z, alpha, size)
 
     def edge_update(
         self,

@@ -35,33 +35,11 @@ class TemperGATv2Conv(AttentionLayer):
     loads.
 
     Args:
-        in_channels: Features per node; -1 to take it from the first input; a pair
-            for source and target nodes of a bipartite graph.
-        out_channels: Features per head.
-        heads: Number of attention heads.
-        concat: Concatenate the heads; otherwise average them.
-        negative_slope: LeakyReLU's slope below zero.
-        dropout: Dropout rate on the attention weights.
-        add_self_loops: Give every node exactly one self-loop.
-        edge_dim: Features per edge, if there are any.
-        fill_value: The self-loops' edge features: a number, a tensor, or how to
-            reduce those of the incoming edges.
-        bias: Whether to add biases.
-        share_weights: Project sources and targets by the same matrix.
-        residual: Whether to add a linear map of the target's input.
-        temperature: ``"layer"`` (one learnable scalar), ``"head"`` (one per head), a
-            number (fixed) or None (plain attention).
-        init_temp: Where a learnable temperature starts.
-        gate: ``"post"`` (on the aggregated output), ``"first"`` (on the projected
-            features) or None.
-        gate_bias_init: Where the gate's bias starts.
-        **kwargs: Arguments of PyG's ``MessagePassing``.
+        share_weights: Whether sources and targets are projected by the same matrix.
+        **kwargs: All other arguments are those of :class:`TemperGATConv`.
 
     Shapes:
-        - **input:** node features [N, F] or ([N_s, F_s], [N_t, F_t]), edges [2, E],
-          edge features [E, D]
-        - **output:** [N_t, heads * out_channels], or [N_t, out_channels] without
-          ``concat``; with ``return_attention_weights`` also ([2, E'], [E', heads])
+        As :class:`TemperGATConv`.
     """
 
     def __init__(
@@ -138,13 +116,10 @@ class TemperGATv2Conv(AttentionLayer):
 
         Args:
             x: Node features, or a pair for source and target nodes.
-            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. A
-                tensor is sorted once and the result is used again until the tensor
-                changes. Changes that torch cannot see (through ``.data`` or a NumPy
-                view) go unnoticed.
+            edge_index: The edges, as in :meth:`TemperGATConv.forward`.
             edge_attr: Edge features.
-            return_attention_weights: If true, also return the edges and their
-                attention weights, as PyG does.
+            return_attention_weights: Whether to return the edges and their attention
+                weights, too, as PyG does.
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from
                 torch's generator when absent.
         """
@@ -199,11 +174,7 @@ class TemperGATv2Conv(AttentionLayer):
             head_seeds=head_seeds,
             size=size,
         )
-        alpha = alpha.to(z.src.dtype)
-        # propagate_type: (x: PairTensor, alpha: Tensor)
-        x = self._pair(z, self.propagate)
-        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
-        return out, alpha
+        return self._sum_messages(edge_index, z, alpha, size)
 
     def edge_update(
         self,

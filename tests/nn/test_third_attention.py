@@ -1,0 +1,140 @@
+"""A new attention layer takes its temperature and its gate as they are.
+
+It needs its mathematics, one registration and a layer; nothing in tempergat is edited.
+"""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from tempergat import Graph, ops
+from tempergat.nn import FeatureGate, Sides, Temperature, gate_penalty
+from tempergat.ops.reference import at_source, at_target, attend_by_logits
+from tests.support import dense_attention as dense
+
+COMBINATIONS = list(
+    itertools.product([None, "layer", "head", 0.5], [None, "post", "first"])
+)
+EDGES = torch.randint(0, 9, (2, 30), generator=torch.Generator().manual_seed(1))
+
+
+def scaled_dot(graph, value, key, query, dropout, dropout_seed):
+    """Logits ``<query[i], key[j]>``."""
+    logit = (at_target(graph, query) * at_source(graph, key)).sum(-1)
+    return attend_by_logits(graph, logit, value, dropout, dropout_seed)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered():
+    inputs = [
+        ops.Input("value", "SHC"),
+        ops.Input("key", "SHC"),
+        ops.Input("query", "THC"),
+    ]
+    ops.register_attention("scaled_dot", inputs=inputs, reference=scaled_dot)
+
+
+class DotProductConv(nn.Module):
+    def __init__(self, in_channels, channels, heads, temperature, gate):
+        super().__init__()
+        width = heads * channels
+        self.heads, self.channels = heads, channels
+        self.lin_query = nn.Linear(in_channels, width)
+        self.lin_key = nn.Linear(in_channels, width)
+        self.lin_value = nn.Linear(in_channels, width)
+        self.softmax_temperature = Temperature(temperature, init_temp=0.8)
+        self.softmax_temperature.add_to(self, heads)
+        self.feature_gate = FeatureGate(gate, bias_init=0.3)
+        self.feature_gate.add_to(self, in_channels, width)
+
+    def split(self, z):
+        return z.view(-1, self.heads, self.channels)
+
+    def forward(self, x, edge_index):
+        graph = Graph(edge_index, len(x), self_loops=True)
+        query = self.softmax_temperature.divide(self, self.split(self.lin_query(x)))
+        key, value = self.lin_key(x), self.lin_value(x)
+        if self.feature_gate.kind == "first":
+            gated = self.feature_gate.gate_features(
+                self, Sides(value, None), Sides(x, None)
+            )
+            value = gated.src
+        scale = self.channels**-0.5
+        out, _ = ops.attend(
+            "scaled_dot", graph, self.split(value), self.split(key), scale * query
+        )
+        if self.feature_gate.kind == "post":
+            logit = self.feature_gate.output_logit(self, x)
+            out = self.feature_gate.gate_output(self, out, logit)
+        return out.flatten(1)
+
+
+def by_matrices(p, x, counts, heads, temperature, gate):
+    """The same layer on N x N matrices, from its state_dict's names alone."""
+
+    def project(name):
+        z = x @ p[f"{name}.weight"].t() + p[f"{name}.bias"]
+        return z.view(len(x), heads, -1)
+
+    query, key, value = (project(f"lin_{n}") for n in ("query", "key", "value"))
+    g = torch.sigmoid(project("lin_gate")) if gate else None
+    if gate == "first":
+        value = value * g
+    logit = torch.einsum("ihc,jhc->ijh", query, key) / query.size(-1) ** 0.5
+    if isinstance(temperature, str):
+        logit = logit / (nn.functional.softplus(p["theta"]) + 1e-6)
+    elif temperature is not None:
+        logit = logit / temperature
+    out = torch.einsum("ijh,jhc->ihc", dense.masked_softmax(logit, counts), value)
+    return (out * g if gate == "post" else out).flatten(1)
+
+
+@pytest.mark.parametrize(("temperature", "gate"), COMBINATIONS)
+def test_output_and_gradients_are_those_of_a_dense_softmax(temperature, gate):
+    torch.manual_seed(0)
+    conv = DotProductConv(5, 4, 3, temperature, gate).double()
+    parameters = dict(conv.named_parameters())
+    assert ("theta" in parameters) == isinstance(temperature, str)
+    assert ("lin_gate.weight" in parameters) == (gate is not None)
+    x = torch.randn(9, 5, dtype=torch.double, requires_grad=True)
+    counts = dense.adjacency(EDGES, 9, 9, self_loops=True)
+    out = conv(x, EDGES)
+    expected = by_matrices(parameters, x, counts, 3, temperature, gate)
+    assert torch.allclose(out, expected, rtol=1e-12, atol=1e-12)
+    inputs = [x, *parameters.values()]
+    direction = torch.randn_like(out)
+    ours = torch.autograd.grad((out * direction).sum(), inputs)
+    theirs = torch.autograd.grad((expected * direction).sum(), inputs)
+    for name, a, b in zip(["x", *parameters], ours, theirs, strict=True):
+        assert torch.allclose(a, b, rtol=1e-10, atol=1e-11), name
+
+
+@pytest.mark.parametrize("temperature", ["layer", "head"])
+@pytest.mark.parametrize("gate", ["post", "first"])
+def test_temperature_and_gate_are_trained(temperature, gate):
+    torch.manual_seed(0)
+    conv = DotProductConv(5, 4, 3, temperature, gate)
+    x, target = torch.randn(9, 5), torch.randn(9, 12)
+    optimizer = torch.optim.Adam(conv.parameters(), lr=0.05)
+    before = {name: p.detach().clone() for name, p in conv.named_parameters()}
+    assert torch.allclose(conv.softmax_temperature.value(conv), torch.tensor(0.8))
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        out = conv(x, EDGES)
+        loss = (out - target).square().mean() + 0.01 * gate_penalty(conv)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+    for name, parameter in conv.named_parameters():
+        assert not torch.equal(parameter, before[name]), name
+
+
+def test_the_penalty_finds_the_gate():
+    conv = DotProductConv(5, 4, 3, None, "post")
+    x = torch.randn(9, 5)
+    conv(x, EDGES)
+    assert torch.allclose(gate_penalty(conv), torch.sigmoid(conv.lin_gate(x)).mean())
