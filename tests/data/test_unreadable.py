@@ -1,4 +1,4 @@
-"""Graphs of one's own that are there, but that the system does not give out."""
+"""User graphs that are there, but that the system does not give out."""
 
 import os
 import tempfile

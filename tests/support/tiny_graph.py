@@ -11,7 +11,7 @@ from tempergat.data.dataset import MASKS
 
 
 def write_graph(path: Path, n: int = 60, **changes: np.ndarray) -> Path:
-    """A graph of one's own as .npz, with some arrays changed."""
+    """A user graph as .npz, with some arrays changed."""
     data = csbm(n=n, a=10.0, b=4.0, d=8, mu=2.0).data
     arrays = {
         name: data[name].numpy() for name in ("x", "y", "edge_index", *MASKS)
@@ -21,7 +21,7 @@ def write_graph(path: Path, n: int = 60, **changes: np.ndarray) -> Path:
 
 
 def write_graph_of_splits(path: Path, splits: int) -> Path:
-    """A graph of one's own with several splits, as columns of its masks."""
+    """A user graph with several splits, as columns of its masks."""
     drawn = np.random.default_rng(0).random((60, splits))
     return write_graph(
         path,

@@ -1,4 +1,4 @@
-"""`tempergat data`: what datasets there are, and what a graph of one's own holds."""
+"""`tempergat data`: lists datasets and reports on your own graph."""
 
 import dataclasses
 from pathlib import Path
@@ -24,11 +24,11 @@ def register(app: typer.Typer) -> None:
     family.command("list")(list_datasets)
     family.command("info")(show_info)
     family.command("check")(check)
-    app.add_typer(family, name="data", help="Datasets, and graphs of your own.")
+    app.add_typer(family, name="data", help="Datasets, and your own graphs.")
 
 
 def list_datasets(root: _Root = None, as_json: Json = False) -> None:
-    """List every dataset with its size, metric and whether it is at hand."""
+    """List every dataset with its size, metric and what is on this machine."""
     from tempergat.data import CATALOG, data_root
 
     facts = [_facts(entry, data_root(root)) for entry in CATALOG.values()]
@@ -38,7 +38,7 @@ def list_datasets(root: _Root = None, as_json: Json = False) -> None:
     from tempergat.cli.ui.tables import layout, output_console
 
     console = output_console()
-    columns = ("name", "nodes", "edges", "features", "classes", "metric", "at hand")
+    columns = ("name", "nodes", "edges", "features", "classes", "metric", "on disk")
     keys = ("name", "nodes", "edges", "features", "classes", "metric", "at_hand")
     rows = [[_text(fact[key]) for key in keys] for fact in facts]
     console.print(layout(columns, rows, console.width))
@@ -49,7 +49,7 @@ def show_info(
     root: _Root = None,
     as_json: Json = False,
 ) -> None:
-    """Print all that is known of a dataset."""
+    """Print everything known about a dataset."""
     from tempergat.data import data_root, find_entry
 
     facts = _facts(find_entry(name), data_root(root))
@@ -73,7 +73,7 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Report what a graph of your own holds, and what loading will do about it."""
+    """Report what your own graph holds, and what loading will do with it."""
     from tempergat.data import check_graph
 
     findings = check_graph(path, target)

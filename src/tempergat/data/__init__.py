@@ -5,7 +5,7 @@ from tempergat.data.csbm import csbm
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, describe, node_counts
 from tempergat.data.features import density, normalize_rows, to_dense
 from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
-from tempergat.data.homophily import Homophily, h2_index, homophily
+from tempergat.data.homophily_measures import Homophily, h2_index, homophily
 from tempergat.data.inputs import GraphInput, as_dataset, load_splits
 from tempergat.data.loading import load
 from tempergat.data.noise import gaussian, missing

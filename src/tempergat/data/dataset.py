@@ -1,4 +1,4 @@
-"""The one typed object every source of graphs turns into."""
+"""`Dataset`: a graph with labels and a split, from any source, and its fingerprint."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ class Dataset:
         fingerprint: sha256 over structure, features, labels and masks; the same
             on every machine.
         license: Licence of the data, as far as it is stated.
-        split: What the masks are, in words.
+        split: Description of the split.
         num_splits: How many splits the graph comes with; 1 where this one was made.
         split_number: Which of them this is, from 0.
         node_ids: The `id` of each classified node in the user's table; None where

@@ -1,9 +1,9 @@
 """Processed graphs on disk, as arrays that are mapped into memory when opened.
 
-A graph is a folder: one `.npy` file per array and `graph.json`, which names them. The
-folder is written under another name and renamed, so it is whole or absent. Opened
-arrays are private copies on write: they cost no memory until touched, and what a
-program writes into them never reaches the file.
+A graph is a folder with one `.npy` file per array and `graph.json`, which names them.
+The folder is written under another name and renamed, so that it is complete or absent.
+Arrays are opened copy-on-write: they take no memory until they are used, and a change
+to them never reaches the file.
 """
 
 import json
@@ -21,7 +21,7 @@ _INDEX = "graph.json"
 
 
 def write_processed(folder: Path, graph: Graph) -> None:
-    """Writes a graph in place of an older one; the caller holds the lock."""
+    """Writes a graph, replacing an older one. The caller holds the lock."""
     staging = folder.with_name(f".{folder.name}")
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
@@ -63,6 +63,6 @@ def open_processed(folder: Path) -> Graph | None:
             graph.arrays[name] = np.load(path, mmap_mode="c", allow_pickle=False)
             graph.hashes[name] = entry["sha256"]
     except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
-        # Damaged or of another version: it is made again from the raw files.
+        # Damaged or from another version: it is built from the raw files again.
         return None
     return graph

@@ -1,4 +1,4 @@
-"""Seeds, checked before anything is drawn."""
+"""Checked seeds."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from tempergat.base.errors import UserError
 
 
 def seed_sequence(name: str, seed: int) -> np.random.SeedSequence:
-    """What numpy grows its generators from.
+    """The seed sequence of a checked seed.
 
     Args:
         name: What the user calls this seed.
         seed: A whole number of at least 0.
 
     Raises:
-        UserError: It is anything else.
+        UserError: The seed is negative or not a whole number.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise UserError(f"{name} is {seed!r}; give a whole number of at least 0")

@@ -1,4 +1,4 @@
-"""Graphs of one's own: what is read, and what each mistake is told as."""
+"""User graphs: what is read, and what each mistake is told as."""
 
 from collections.abc import Callable
 from pathlib import Path

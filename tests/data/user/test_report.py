@@ -1,4 +1,4 @@
-"""Homophily, the H2Index, and the report on a graph of one's own."""
+"""Homophily, the H2Index, and the report on a user graph."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,8 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import homophily as pyg_homophily
 
 from tempergat.base.errors import UserError
-from tempergat.data import homophily as homophily_module
-from tempergat.data import load
-from tempergat.data.homophily import h2_index, homophily
+from tempergat.data import homophily_measures, load
+from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.user.report import check_graph
 from tests.data.conftest import require_raw_files
 
@@ -92,9 +91,9 @@ def test_h2_index_does_not_depend_on_the_size_of_a_block(
     require_raw_files("imdb", tmp_path)
     data = load("imdb", tmp_path).data
     whole = h2_index(data, "movie")
-    monkeypatch.setattr(homophily_module, "_PATHS_PER_BLOCK", 500)
+    monkeypatch.setattr(homophily_measures, "_PATHS_PER_BLOCK", 500)
     assert h2_index(data, "movie") == pytest.approx(whole)
-    monkeypatch.setattr(homophily_module, "_MAX_PATHS", 500)
+    monkeypatch.setattr(homophily_measures, "_MAX_PATHS", 500)
     assert h2_index(data, "movie") is None
 
 

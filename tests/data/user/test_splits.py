@@ -1,4 +1,4 @@
-"""The split of a graph of one's own: given once, several times, or wrongly."""
+"""The split of a user graph: given once, several times, or wrongly."""
 
 from pathlib import Path
 

@@ -1,8 +1,6 @@
-"""What is known of every dataset, before a byte of it is fetched.
+"""The catalogue: facts about every dataset that can be loaded by name.
 
-Checksums are given where the file itself was hashed; elsewhere they are unknown
-(None), and truncation is caught by the announced length and the archive's own sums.
-Counts of edges are of directed edges as loaded; `paper_edges` is the count usually
+Numbers of edges are of directed edges as loaded; `paper_edges` is the number usually
 printed, where that differs.
 """
 
@@ -33,9 +31,9 @@ class Entry:
     """One dataset of the catalogue.
 
     Attributes:
-        name: The word for `load`.
+        name: The name for `load`.
         description: One line on what the graph is.
-        files: What must be fetched; empty for a generated graph.
+        files: The raw files; empty for a generated graph.
         folders: Where a mirror may keep the files, relative to it.
         num_nodes: Number of nodes, all types together.
         num_edges: Number of directed edges as loaded, all types together; None where
@@ -47,7 +45,7 @@ class Entry:
         generator: Samples a graph that has no files; takes the dataset's options.
         metric: `"accuracy"` or `"micro_f1"`.
         license: Licence as stated by the source.
-        split: The split, in words.
+        split: Description of the split.
         num_splits: Number of official splits; 0 where a split must be made.
         made_split: The split that is made where there is no official one.
         target: Node type that is classified; None in a homogeneous graph.
@@ -56,8 +54,8 @@ class Entry:
         paper_edges: The count the paper prints, where it differs from `num_edges`.
         h2_index: The H2Index the paper prints.
         keep_processed: Whether the graph is kept as memory-mapped arrays.
-        raw_name: Whose raw files these are, where another dataset has the same.
-        swapped_files: Files to try where `files` turn out to hold another graph.
+        raw_name: The dataset whose raw files these are, where it is another one.
+        swapped_files: Files to try if `files` hold the graph of another dataset.
         options: Options of `load` this dataset takes beside the common ones.
         recipe: Recipe it is trained with, where that is not called like the dataset.
         note: What else a user should know.
@@ -381,7 +379,7 @@ CATALOG: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def find_entry(name: str) -> Entry:
-    """The entry of a name; upper case, and - for _, are taken as the same.
+    """The entry of a name. Case does not matter, and neither does - instead of _.
 
     Raises:
         UserError: There is no such dataset; the message names the nearest ones.
@@ -392,7 +390,7 @@ def find_entry(name: str) -> Entry:
         return entry
     raise UserError(
         f"there is no dataset {name!r}; {did_you_mean(name, CATALOG)}choose "
-        f"{', '.join(CATALOG)}, or give the path of a graph of your own"
+        f"{', '.join(CATALOG)}, or give the path of your own graph"
     )
 
 

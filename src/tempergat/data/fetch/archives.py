@@ -15,9 +15,9 @@ _BLOCK = 1 << 20
 def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
     """Unpacks the named members; the archive's single top folder, if any, is dropped.
 
-    Every member is checked against its own sum, and appears under its name only when
-    all of them are whole. Nothing but the named members is written, so no name in the
-    archive can reach outside the folder; an archive that tries is refused.
+    Every member is checked against its checksum in the archive. The members get their
+    final names only when all of them are complete. Nothing else is written, and an
+    archive with a name that leads outside the folder is refused.
 
     Args:
         archive: The zip file.
@@ -28,7 +28,7 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
         UserError: The archive is damaged, hostile, or lacks a member.
     """
     staging = folder / ".unpacking"
-    # What a killed process left; the caller holds the lock, so nobody is using it.
+    # A killed process may have left it. Nobody uses it: the caller holds the lock.
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
     try:

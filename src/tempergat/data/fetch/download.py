@@ -1,9 +1,8 @@
-"""The one way a file comes from the network.
+"""Downloads files.
 
-Only https is spoken; plain http is accepted for a loopback address alone, which never
-leaves the machine. A broken transfer is resumed where it ended, if the server still
-holds the same file. Nothing appears under the final name before it is whole and
-checked.
+Only https is used; plain http is accepted for loopback addresses, which never leave the
+machine. A broken transfer is resumed where it ended, if the server still has the same
+file. A file gets its final name only when it is complete and checked.
 """
 
 import hashlib
@@ -28,20 +27,20 @@ Progress = Callable[[str, int, int | None], None]
 
 _BLOCK = 1 << 18
 _TIMEOUT_S = 60.0
-# Attempts in a row that bring no new byte before the transfer is given up.
+# The transfer fails after this many attempts in a row without a new byte.
 _FRUITLESS_ATTEMPTS = 4
 _PAUSE_S = 0.5
 
 
 class DownloadError(Exception):
-    """The file could not be had from the network."""
+    """The file could not be downloaded."""
 
 
 def download(file: RemoteFile, path: Path, progress: Progress | None = None) -> None:
-    """Fetches a file, resuming what an earlier attempt left.
+    """Downloads a file, resuming an earlier attempt.
 
     Args:
-        file: What to fetch.
+        file: The file.
         path: The final name.
         progress: Called with file name, bytes done and bytes in all.
 
@@ -81,7 +80,7 @@ def download(file: RemoteFile, path: Path, progress: Progress | None = None) -> 
 
 
 def require_safe_url(url: str) -> None:
-    """Refuses an address whose answer could be changed on the way.
+    """Refuses an address whose answer could be changed by others.
 
     Raises:
         UserError: The address is neither https nor http to a loopback address.
@@ -91,7 +90,7 @@ def require_safe_url(url: str) -> None:
         return
     if address.scheme == "http" and _is_loopback(address.hostname or ""):
         return
-    raise UserError(f"{url} is not an https address; only https is fetched")
+    raise UserError(f"{url} is not an https address; only https is used")
 
 
 def _is_loopback(host: str) -> bool:
@@ -128,7 +127,7 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress | None) -> bool:
         response = opener.open(request, timeout=_TIMEOUT_S)
     except urllib.error.HTTPError as error:
         if error.code == 416 and done:
-            # What is here is longer than the file: begin again.
+            # The part is longer than the file: start from the beginning.
             _forget(part)
             return False
         raise
@@ -162,7 +161,7 @@ def _validator(part: Path) -> Path:
 
 
 def _remember_validator(part: Path, headers: HTTPMessage) -> None:
-    """Keeps what proves, at the next attempt, that the file is still the same."""
+    """Stores the tag by which the next attempt knows that the file is the same."""
     _forget(part)
     tag = headers.get("ETag") or headers.get("Last-Modified")
     # A weak tag does not promise the same bytes.

@@ -23,12 +23,12 @@ _BLOCK = 1 << 20
 
 
 def as_path(name: str | os.PathLike[str]) -> Path:
-    """A path as one writes it: `~` is the user's home."""
+    """A path as the user wrote it; `~` is the home folder."""
     return Path(os.path.expanduser(name))
 
 
 def data_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """Where datasets are kept: the argument, TEMPERGAT_DATA or the user's cache."""
+    """The folder for datasets: the argument, TEMPERGAT_DATA or the user's cache."""
     if root is not None:
         return as_path(root)
     if os.environ.get("TEMPERGAT_DATA"):
@@ -51,7 +51,7 @@ def mirror_folders() -> list[Path]:
 def obtain(
     entry: Entry, root: Path, progress: Progress | None = None
 ) -> dict[str, Path]:
-    """Finds or fetches the raw files of a dataset.
+    """Finds or downloads the raw files of a dataset.
 
     Args:
         entry: The dataset.
@@ -62,7 +62,7 @@ def obtain(
         The path of every raw file by name; members of archives by their own names.
 
     Raises:
-        UserError: A file is nowhere to be had, or is not what it should be.
+        UserError: A file can be neither found nor downloaded, or is damaged.
     """
     paths: dict[str, Path] = {}
     for file in entry.files:
@@ -80,7 +80,7 @@ def find_local(entry: Entry, file: RemoteFile, root: Path) -> dict[str, Path] | 
 
 
 def is_local(entry: Entry, root: Path) -> bool:
-    """Whether every raw file is at hand, packed or unpacked."""
+    """Whether every raw file is on this machine, packed or unpacked."""
     return all(
         find_local(entry, file, root) or _find_archive(entry, file, root)
         for file in entry.files
@@ -88,7 +88,7 @@ def is_local(entry: Entry, root: Path) -> bool:
 
 
 def availability(entry: Entry, root: Path) -> str:
-    """In a word or two, where a dataset would come from."""
+    """What is on this machine of a dataset: generated, processed, raw files or no."""
     if not entry.files:
         return "generated"
     if entry.keep_processed and any((root / entry.name).glob("processed*/graph.json")):
@@ -97,7 +97,7 @@ def availability(entry: Entry, root: Path) -> str:
 
 
 def _places(entry: Entry, root: Path) -> list[Path]:
-    """The folders to look in, in order; files of one set come from one of them."""
+    """The folders to search, in order. Members of an archive come from one folder."""
     places = [root / entry.raw_folder]
     for mirror in mirror_folders():
         for folder in entry.folders:
@@ -124,7 +124,7 @@ def _obtain_file(
             if found is None:
                 found = _fetch(entry, file, root, progress)
     for path in found.values():
-        # Readers take what they cannot read for damaged.
+        # A reader would report a file that may not be read as damaged.
         with explain_unreadable(path), open(path, "rb"):
             pass
     if not file.members:
@@ -150,7 +150,7 @@ def _fetch(
     try:
         unpack(packed, raw, file.members)
     except UserError:
-        # What was cut short on the way must not be found again by the next attempt.
+        # A truncated download must not be found by the next attempt.
         if is_new:
             packed.unlink()
         raise
@@ -163,7 +163,7 @@ def _how_to_supply(entry: Entry, raw: Path, reason: str) -> str:
     wanted = ", ".join(f"{file.name} from {file.url}" for file in entry.files)
     mirrors = ", ".join(str(folder) for folder in mirror_folders()) or "not set"
     return (
-        f"{entry.name} is not at hand and could not be downloaded ({reason}); put "
+        f"{entry.name} could not be found or downloaded ({reason}); put "
         f"{wanted} into {raw}, or into a folder listed in TEMPERGAT_MIRROR "
         f"(now {mirrors})"
     )

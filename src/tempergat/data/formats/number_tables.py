@@ -1,4 +1,4 @@
-"""Numbers from compressed text, read in blocks."""
+"""Gzipped tables of numbers, read in blocks."""
 
 import gzip
 import warnings
@@ -50,7 +50,7 @@ def read_numbers(
         raise DamagedFile(path, f"has {found} rows, but the graph has {rows}")
     result = np.empty((found, columns), dtype=dtype)
     start = 0
-    # Taken from the front and let go, so that the whole is not held twice.
+    # Each block is freed once it is copied, so that memory does not hold all twice.
     blocks.reverse()
     while blocks:
         block = blocks.pop()

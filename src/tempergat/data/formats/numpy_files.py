@@ -1,4 +1,4 @@
-"""Arrays from numpy's files, read without running code."""
+"""Reads .npz and .npy files without running code."""
 
 from pathlib import Path
 

@@ -1,8 +1,8 @@
-"""Reading pickles from the network without running what they ask for.
+"""Reads downloaded pickles without running code from them.
 
-A pickle can name any function and have it called. Here a name outside a fixed list ends
-the reading, and the classes on the list are plain data. A sparse matrix is read as a
-record and rebuilt by checked code, since a forged one could make compiled code read
+A pickle can name any function and have it called. Here every name outside a fixed list
+is an error, and the classes on the list are plain data. A sparse matrix is read as a
+record and rebuilt with checks, because a forged one could make compiled code read
 outside its arrays.
 """
 
@@ -51,7 +51,7 @@ class SparseRecord:
 
 
 def _latin1(text: str, encoding: str) -> bytes:
-    """Stands for the codec call by which older protocols write bytes."""
+    """Replaces the codec call with which older protocols write bytes."""
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"bytes written as {encoding!r}")
     return text.encode("latin-1")

@@ -1,4 +1,4 @@
-"""A graph as plain arrays: what readers produce and the cache keeps."""
+"""A graph as plain arrays, as readers return it and processed graphs store it."""
 
 from dataclasses import dataclass, field
 
@@ -91,7 +91,7 @@ def symmetrize(
 
 
 def transpose(edge_index: np.ndarray, sources: int, targets: int) -> np.ndarray:
-    """Edges between two node types, turned round."""
+    """The reversed edges between two node types."""
     return narrow(np.ascontiguousarray(edge_index[::-1]), max(sources, targets))
 
 

@@ -14,7 +14,7 @@ _VALIDATION_NODES = 500
 
 
 def read_planetoid(paths: dict[str, Path]) -> Graph:
-    """Puts the eight files of a Planetoid graph together.
+    """Reads a Planetoid graph from its eight files.
 
     `allx` holds the training and validation nodes and the rest of the graph, `tx` the
     test nodes in the shuffled order of `test.index`. Citeseer's index skips some

@@ -47,11 +47,11 @@ OBJECT_NAME = "graph"
 
 
 def _plain_dict(_factory: Any) -> dict[Any, Any]:
-    """In the place of a defaultdict, which torch cannot fill."""
+    """Replaces a defaultdict, which torch cannot fill."""
     return {}
 
 
-# What a saved Data or HeteroData is made of; it holds data and runs nothing.
+# The classes a saved Data or HeteroData consists of. They hold data and run nothing.
 _PARTS_OF_GRAPHS: list[Any] = [
     Data,
     HeteroData,
@@ -61,7 +61,7 @@ _PARTS_OF_GRAPHS: list[Any] = [
     NodeStorage,
     EdgeStorage,
     GlobalStorage,
-    # Which attributes belong to nodes or edges, remembered once someone has asked.
+    # PyG caches which attributes belong to nodes or edges.
     AttrType,
     (_plain_dict, "collections.defaultdict"),
 ]
@@ -91,10 +91,10 @@ def open_user_graph(
         UserError: The files are missing or damaged, or the graph contradicts itself.
     """
     if isinstance(graph, Path):
-        name, origin, licence = str(graph), str(graph.resolve()), "one's own"
+        name, origin, licence = str(graph), str(graph.resolve()), "the user's"
         read = read_user_graph(graph, labelled=labelled)
     else:
-        name, origin, licence = OBJECT_NAME, "a PyG object", "one's own"
+        name, origin, licence = OBJECT_NAME, "a PyG object", "the user's"
         read = UserGraph(_plain_graph(name, graph))
     data = read.data
     kind = target_type(name, data, target)
@@ -188,7 +188,7 @@ def _read_npz(path: Path, labelled: bool) -> Data:
     unknown = sorted(set(arrays) - set(known))
     if unknown:
         raise UserError(
-            f"{path} has an array {unknown[0]}, which means nothing here; an .npz "
+            f"{path} has an array {unknown[0]}, which is not known; an .npz "
             f"graph takes {', '.join(known)}"
         )
     data = Data()
@@ -202,7 +202,7 @@ def _read_npz(path: Path, labelled: bool) -> Data:
 
 
 def _native(array: np.ndarray) -> np.ndarray:
-    """An array torch takes: native byte order, no types that torch lacks."""
+    """The array in native byte order, without types that torch lacks."""
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
@@ -256,7 +256,7 @@ def _plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:
 
 @contextmanager
 def _loadable_graphs() -> Iterator[None]:
-    """Lets torch load PyG's graphs, and what it was allowed to load before."""
+    """Lets torch load PyG's graphs beside what it was allowed to load before."""
     before = torch.serialization.get_safe_globals()
     try:
         torch.serialization.clear_safe_globals()
@@ -270,10 +270,10 @@ def _loadable_graphs() -> Iterator[None]:
 
 
 def _plain_tensor(source: str, name: str, where: str, tensor: Tensor) -> Tensor:
-    """A tensor without gradients, of a type and a layout that numpy has too.
+    """The tensor without gradients, in a type and a layout that numpy has too.
 
     Raises:
-        UserError: It is of another layout, or holds no plain numbers.
+        UserError: It has another layout, or does not hold plain numbers.
     """
     may_be_sparse = name not in ("edge_index", "y", *MASKS)
     is_sparse = may_be_sparse and tensor.layout == torch.sparse_csr
@@ -299,7 +299,7 @@ def _plain_tensor(source: str, name: str, where: str, tensor: Tensor) -> Tensor:
 
 
 def _reason(error: BaseException) -> str:
-    """What torch has against a file, without its advice on how to run what is in it."""
+    """Why torch refuses a file, without its advice to run the code in the file."""
     text = str(error)
     named = re.search(r"GLOBAL (\S+)", text)
     if named:

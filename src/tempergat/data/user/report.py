@@ -11,7 +11,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.data.dataset import UNLABELLED, node_counts
-from tempergat.data.homophily import h2_index, homophily
+from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 from tempergat.data.user.loading import read_user_graph, target_type
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits

@@ -1,4 +1,4 @@
-"""Tables of one's own, in CSV or Parquet, with errors that name file and row."""
+"""Tables of user graphs, in CSV or Parquet, with errors that name file and row."""
 
 import csv
 import gc
@@ -64,7 +64,7 @@ class Table:
 
 
 def find_table(folder: Path, name: str) -> Path | None:
-    """The table of that name in a folder, whichever format it has.
+    """The table of that name in a folder, in either format; None where there is none.
 
     Raises:
         UserError: It exists in both formats.
@@ -80,10 +80,10 @@ def find_table(folder: Path, name: str) -> Path | None:
 
 
 def iter_tables(path: Path) -> Iterator[Table]:
-    """Reads a CSV or Parquet file in pieces, of which there is at least one.
+    """Reads a CSV or Parquet file in pieces; there is at least one.
 
-    Text takes far more memory than the numbers it stands for, so a caller turns every
-    piece into numbers before it asks for the next.
+    Text takes far more memory than numbers, so a caller should turn every piece into
+    numbers before it asks for the next.
 
     Raises:
         UserError: The file is empty, broken, or its rows differ in length.
@@ -92,7 +92,7 @@ def iter_tables(path: Path) -> Iterator[Table]:
 
 
 def read_table(path: Path) -> Table:
-    """Reads a whole table at once, which suits one of few or short columns.
+    """Reads a whole table at once; meant for tables with few or short columns.
 
     Raises:
         UserError: The file is empty, broken, or its rows differ in length.
@@ -144,8 +144,8 @@ def _iter_csv(path: Path) -> Iterator[Table]:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Holds off the collector: rows of text have no cycles, and it would take most
-    of the time to find that out.
+    """Turns the garbage collector off: rows of text have no cycles, and searching them
+    for cycles would take most of the time.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""How alike neighbours are: homophily, and the H2Index of a heterogeneous graph.
+"""How similar neighbours are: homophily, and the H2Index of a heterogeneous graph.
 
 Edges with an unlabelled end are left out of every measure here.
 """
@@ -25,7 +25,7 @@ class Homophily:
         node: Mean over nodes of the share of neighbours of their own class; nodes
             without a labelled neighbour are left out.
         adjusted: `edge` beyond what the classes' degrees would give by chance, divided
-            by the most it could be: 0 is chance, 1 only like with like.
+            by the most it could be: 0 is chance, 1 has all edges inside classes.
     """
 
     edge: float | None
