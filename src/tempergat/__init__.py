@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tempergat.base.errors import UserError
+    from tempergat.base import UserError
     from tempergat.data import load
     from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty
     from tempergat.nn.upgrade import upgrade

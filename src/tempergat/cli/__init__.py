@@ -4,6 +4,8 @@ import sys
 
 from tempergat.cli.ui.stopping import raise_on_sigterm, stopped
 
+__all__ = ["main"]
+
 
 def main() -> None:
     """Run the command; every ending that a user can cause is one line."""

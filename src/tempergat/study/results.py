@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.stats import Comparison, Summary, compare_pairs, summarise
 from tempergat.study.engine import LayerRecord, Run
 

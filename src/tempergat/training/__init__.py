@@ -27,6 +27,7 @@ from tempergat.training.record import (
     NoiseKind,
     Run,
     Scores,
+    Status,
     canonical_json,
     config_hash,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "Scores",
     "SeedGroup",
     "State",
+    "Status",
     "TensorBoardTracker",
     "Tracker",
     "TrainedModel",

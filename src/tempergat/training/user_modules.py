@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from tempergat.base import UserError, is_out_of_memory
-from tempergat.ops.random import fold_in
+from tempergat.ops import fold_in
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import METRICS, cross_entropy
 from tempergat.training.seeds import (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.base import files
+from tempergat.base import write_text
 from tempergat.base.errors import UserError
-from tempergat.study.engine import Store
+from tempergat.study.engine import Store, merge
 from tempergat.study.engine.export import (
     configs_path,
     export_runs,
@@ -108,14 +108,12 @@ def test_datasets_that_were_not_asked_for_are_not_exported(
 def test_a_process_killed_between_the_two_files_leaves_readable_runs(
     published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = files.write_text
-
     def killed_at_the_csv(path: Path, content: str) -> None:
         if path.suffix == ".csv":
             raise KeyboardInterrupt
-        write(path, content)
+        write_text(path, content)
 
-    monkeypatch.setattr(files, "write_text", killed_at_the_csv)
+    monkeypatch.setattr(merge, "write_text", killed_at_the_csv)
     with pytest.raises(KeyboardInterrupt):
         write_runs([run(config={"learning_rate": 0.5})], published)
     assert len(read_runs(published)) == 1560

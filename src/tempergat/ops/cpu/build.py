@@ -13,7 +13,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.ops.cpu.library import Library, library_path, open_library
 
 FLAGS = (

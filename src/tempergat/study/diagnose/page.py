@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats as scipy_stats
 
-from tempergat.base import files
+from tempergat.base import write_text
 from tempergat.stats import ALPHA, holm
 from tempergat.study.diagnose.screening import SCREENED
 from tempergat.study.diagnose.validation import (
@@ -72,7 +72,7 @@ def reproduce_diagnose(results: Path, docs: Path) -> ValidationReport:
     rows = read_validation(results / VALIDATION_CSV)
     choices = choices_of(rows)
     page = docs / "diagnose.md"
-    files.write_text(page, page_text(rows))
+    write_text(page, page_text(rows))
     return ValidationReport(tuple(choices), _verdict(_named(choices)), page)
 
 

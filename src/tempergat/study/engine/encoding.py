@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from tempergat.training import Condition, LayerRecord, Run, Scores
-from tempergat.training.record import Status, canonical_json
+from tempergat.training import (
+    Condition,
+    LayerRecord,
+    Run,
+    Scores,
+    Status,
+    canonical_json,
+)
 
 
 def encode(run: Run) -> tuple[Any, ...]:

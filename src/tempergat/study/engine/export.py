@@ -9,12 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.study.engine.encoding import EXTRAS, decode_extras, encode_extras
 from tempergat.study.engine.merge import Merged, configs_path, merge_rows
 from tempergat.study.engine.store import Store
-from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores
-from tempergat.training.record import canonical_json
+from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 
 _PARTS = ("epoch", "train", "val", "test")
 COLUMNS = (

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, files
-from tempergat.base.csv_files import csv_text
+from tempergat.base import UserError, csv_text, write_text
 
 Configs = Mapping[str, Mapping[str, Any]]
 # Optional columns that are part of a run's identity.
@@ -93,7 +92,7 @@ def merge_rows(
         there = {name for found in old.values() for row in found for name in row}
         filled = [name for name in filled if name in there or name in _IDENTIFYING]
     header = (*columns, *filled)
-    files.write_text(path, csv_text([{c: row.get(c) for c in header} for row in lines]))
+    write_text(path, csv_text([{c: row.get(c) for c in header} for row in lines]))
     if used != set(known):
         _write_configs(path, {key: known[key] for key in used})
     return Merged(path, written, replaced, kept)
@@ -153,7 +152,7 @@ def _read_configs(path: Path) -> dict[str, Mapping[str, Any]]:
 
 def _write_configs(path: Path, configs: Configs) -> None:
     text = json.dumps(dict(configs), indent=1, sort_keys=True) + "\n"
-    files.write_text(configs_path(path), text)
+    write_text(configs_path(path), text)
 
 
 def _by_dataset(counts: Mapping[str, int]) -> str:

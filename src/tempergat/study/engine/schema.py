@@ -9,7 +9,7 @@ import sqlite3
 from collections import Counter
 
 from tempergat.study.engine.encoding import decode_schema_1, encode
-from tempergat.training.record import canonical_json
+from tempergat.training import canonical_json
 
 SCHEMA_VERSION = 2
 # Distinguishes these files from other SQLite files: "tgat" in ASCII.

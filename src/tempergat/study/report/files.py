@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tempergat.base import figures as base_figures
-from tempergat.base import files
+from tempergat.base import file_stem, write_text
 from tempergat.study.report.figures import result_figure
 from tempergat.study.report.formats import as_latex, as_markdown
 from tempergat.study.report.records import as_csv
@@ -31,7 +31,7 @@ def write_result(
         The files: CSV, Markdown, LaTeX, SVG, PNG.
     """
     table = result_table(result, notes)
-    stem = folder / files.file_stem(result.dataset)
+    stem = folder / file_stem(result.dataset)
     paths = []
     for suffix, text in (
         (".csv", as_csv(result)),
@@ -39,7 +39,7 @@ def write_result(
         (".tex", as_latex(table)),
     ):
         path = Path(f"{stem}{suffix}")
-        files.write_text(path, text)
+        write_text(path, text)
         paths.append(path)
     return [*paths, *write_figure(result, stem, baseline)]
 

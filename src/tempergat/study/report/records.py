@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from tempergat.base.csv_files import csv_text
+from tempergat.base import csv_text
 from tempergat.study.results import DatasetResult, MethodResult
 from tempergat.training import LayerRecord
 

@@ -3,7 +3,7 @@
 import torch
 
 from tempergat.data import Dataset
-from tempergat.nn.methods import METHODS
+from tempergat.nn import METHODS
 from tempergat.training.config import RunConfig
 
 # Memory a group may take, by kind of device. Constants, not the memory that happens to
