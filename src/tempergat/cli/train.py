@@ -109,7 +109,7 @@ def _show(
     folder: Path,
     as_json: bool,
 ) -> None:
-    from tempergat.study.results import METRIC_NAMES
+    from tempergat.study import METRIC_NAMES
     from tempergat.training import CHECKPOINT_NAME
 
     file = folder / CHECKPOINT_NAME
@@ -165,7 +165,7 @@ def _folder_name(
     dataset: str, method: str, seed: int, split: str | None, split_seed: int | None
 ) -> str:
     """The name of a run's folder; it names the split if one was chosen."""
-    from tempergat.base.files import file_stem
+    from tempergat.base import file_stem
 
     name = f"{method}-seed{seed}"
     if split is not None:

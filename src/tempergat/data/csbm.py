@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import require_memory
+from tempergat.base import UserError, require_memory
 from tempergat.data.dataset import Dataset, hash_tensors
 from tempergat.data.formats.raw_graph import symmetrize
 from tempergat.data.noise import gaussian, missing

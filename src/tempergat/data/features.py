@@ -9,8 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import require_memory
+from tempergat.base import UserError, require_memory
 
 # Below this share of non-zeros, `sparse="auto"` keeps a matrix sparse.
 SPARSE_DENSITY = 0.10

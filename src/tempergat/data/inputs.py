@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import MASKS, Dataset
 from tempergat.data.fetch.download import Progress

@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import explain_full_disk
+from tempergat.base import UserError, explain_full_disk
 from tempergat.data.catalog.entries import Entry, find_entry
 from tempergat.data.dataset import Dataset, hash_tensors
 from tempergat.data.features import as_layout

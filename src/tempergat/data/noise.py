@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import require_memory
+from tempergat.base import UserError, require_memory
 from tempergat.data.features import to_dense
 from tempergat.data.seeds import seed_sequence
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 
 
 def seed_sequence(name: str, seed: int) -> np.random.SeedSequence:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data.dataset import (
     MASKS,
     UNLABELLED,

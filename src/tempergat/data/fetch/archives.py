@@ -5,8 +5,7 @@ import shutil
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import explain_full_disk, is_system_error
+from tempergat.base import UserError, explain_full_disk, is_system_error
 from tempergat.data.formats.damaged import DamagedFile
 
 _BLOCK = 1 << 20

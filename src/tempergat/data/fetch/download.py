@@ -19,8 +19,7 @@ from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import explain_full_disk
+from tempergat.base import UserError, explain_full_disk
 from tempergat.data.catalog.files import RemoteFile
 
 Progress = Callable[[str, int, int | None], None]

@@ -10,9 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from tempergat.base.errors import UserError
-from tempergat.base.locks import FileLock
-from tempergat.base.system_errors import explain_unreadable
+from tempergat.base import FileLock, UserError, explain_unreadable
 from tempergat.data.catalog.entries import Entry
 from tempergat.data.catalog.files import RemoteFile
 from tempergat.data.fetch.archives import unpack

@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data.formats.damaged import DamagedFile
 
 _reconstruct_array = np.empty(0).__reduce__()[0]

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import explain_unreadable
+from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.user.tables import (
     Table,

@@ -32,8 +32,7 @@ from torch_geometric.data.storage import (
     NodeStorage,
 )
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import explain_unreadable
+from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import MASKS, Dataset, hash_tensors
 from tempergat.data.features import without_beta_warning
 from tempergat.data.splits import GraphWithSplits

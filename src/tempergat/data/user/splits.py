@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data.dataset import MASKS, UNLABELLED
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tempergat.base.errors import UserError
-from tempergat.base.system_errors import explain_unreadable
+from tempergat.base import UserError, explain_unreadable
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 # Values in a piece of a table; as text they take about 15 MiB.

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
 from tempergat.data.formats.raw_graph import symmetrize

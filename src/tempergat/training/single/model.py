@@ -14,11 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from tempergat.base import UserError, first_validation_error
 from tempergat.data import Dataset, GraphInput, as_dataset, normalize_rows, to_dense
-<<<<<<< HEAD
-from tempergat.nn.temperature import temperature_of
-=======
 from tempergat.nn import temperature_of
->>>>>>> 20858ee (Packages import one another through what their __init__ lists: base, data, training and study)
 from tempergat.training.config import Count, RunConfig
 from tempergat.training.hardware import choose_device
 from tempergat.training.loop import COLUMNS
