@@ -39,9 +39,15 @@ class Sides(Generic[T]):
             *others: More values by side. The result has no targets where one of these
                 has none.
         """
+        # Plain loops: a layer calls this several times in every forward pass.
         src = function(self.src, *[other.src for other in others])
-        if self.dst is None or any(other.dst is None for other in others):
+        if self.dst is None:
             return Sides(src, None)
-        if self.is_shared and all(other.is_shared for other in others):
+        shared = self.dst is self.src
+        for other in others:
+            if other.dst is None:
+                return Sides(src, None)
+            shared = shared and other.dst is other.src
+        if shared:
             return Sides(src, src)
         return Sides(src, function(self.dst, *[other.dst for other in others]))
