@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base.errors import UserError
+from tempergat.base import UserError
 from tempergat.cli.graphs import load_graph
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from tempergat.data import Dataset
     from tempergat.study.engine import Progress
-    from tempergat.study.noise.plan import NoisePlan
-    from tempergat.study.noise.rows import NoiseRow
+    from tempergat.study.noise import NoisePlan, NoiseRow
     from tempergat.training import Recipe
 
 
@@ -68,7 +67,7 @@ def noise(
     it was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
     from tempergat.cli.ui.tables import error_console
-    from tempergat.study.noise.plan import load_plan
+    from tempergat.study.noise import load_plan
 
     if only_train and only_report:
         raise UserError("--only-train and --only-report leave nothing to do; give one")
@@ -113,8 +112,8 @@ def _tell_trained(kept: dict[str, "list[NoiseRow]"], out: Path, as_json: bool) -
 
 
 def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
-    from tempergat.study.noise.analysis import as_json as to_json
-    from tempergat.study.noise.page import write_page
+    from tempergat.study.noise import as_json as to_json
+    from tempergat.study.noise import write_page
 
     found = write_page(plan, out, docs)
     failed = sum(not row.scores for dataset in found for row in dataset.rows)
@@ -139,8 +138,7 @@ def _names(text: str) -> tuple[str, ...]:
 def _load(
     name: str, recipe: str | None, console: "Console | None"
 ) -> tuple["Dataset", "Recipe"]:
-    from tempergat.training import recipe_for
-    from tempergat.training.task import refuse_other_training
+    from tempergat.training import recipe_for, refuse_other_training
 
     _, settings = recipe_for(name, recipe)
     graph = load_graph(name, None, None, console)
@@ -157,7 +155,7 @@ def _train(
     console: "Console | None",
 ) -> "list[NoiseRow]":
     from tempergat.base import duration
-    from tempergat.study.noise.runs import run_noise, variant_of
+    from tempergat.study.noise import run_noise, variant_of
 
     def say(progress: "Progress") -> None:
         if console is None or progress.config is None or progress.epoch:

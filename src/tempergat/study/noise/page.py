@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tempergat.base import files as atomic
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, write_text
 from tempergat.stats import Comparison
 from tempergat.study.noise import figures as plots_noise
 from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
@@ -49,7 +48,7 @@ def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]
         raise UserError(f"{results} holds no runs of the noise study; run it first")
     for dataset in found:
         _draw(dataset, plan, docs / "figures")
-    atomic.write_text(docs / "noise.md", page_text(plan, found))
+    write_text(docs / "noise.md", page_text(plan, found))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tempergat.base import UserError, first_validation_error, read_yaml
-from tempergat.nn.methods import METHODS
+from tempergat.nn import METHODS
 from tempergat.training import CLEAN, Condition, MatmulPrecision, Recipe, RunConfig
 
 Strength = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]

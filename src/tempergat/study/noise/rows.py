@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import files as atomic
-from tempergat.base.errors import UserError
+from tempergat.base import UserError, write_text
 from tempergat.training import Condition
 
 LAYER_QUANTITIES = ("temperature", "gate", "spread", "entropy")
@@ -77,7 +76,7 @@ def write_rows(path: Path, rows: Iterable[NoiseRow]) -> None:
     writer = csv.DictWriter(buffer, list(lines[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
-    atomic.write_text(path, buffer.getvalue())
+    write_text(path, buffer.getvalue())
 
 
 def read_rows(path: Path) -> list[NoiseRow]:

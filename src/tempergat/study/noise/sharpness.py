@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tempergat.nn import AttentionLayer, NodeClassifier
 from tempergat.ops import Graph
-from tempergat.training.seeds import SeedGroup, State
+from tempergat.training import SeedGroup, State
 
 
 @dataclass(frozen=True)

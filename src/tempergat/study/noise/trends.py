@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tempergat.nn.methods import METHODS
+from tempergat.nn import METHODS
 from tempergat.stats import (
     ALPHA,
     Comparison,

@@ -14,9 +14,8 @@ from tempergat.study.diagnose import (
     validate,
     write_validation,
 )
-from tempergat.study.noise.plan import NoisePlan
-from tempergat.study.noise.rows import read_rows as read_noise_rows
-from tempergat.study.noise.runs import run_noise
+from tempergat.study.noise import NoisePlan, run_noise
+from tempergat.study.noise import read_rows as read_noise_rows
 from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
 from tempergat.training import recipe_for
 

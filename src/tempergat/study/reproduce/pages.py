@@ -10,9 +10,8 @@ from tempergat.study.diagnose import (
     generated_graphs,
     reproduce_diagnose,
 )
-from tempergat.study.noise.analysis import as_json as noise_json
-from tempergat.study.noise.page import write_page
-from tempergat.study.noise.plan import load_plan
+from tempergat.study.noise import as_json as noise_json
+from tempergat.study.noise import load_plan, write_page
 from tempergat.study.paper import (
     HOMOGENEOUS,
     ranks_json,
