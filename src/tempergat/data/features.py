@@ -21,12 +21,18 @@ def csr_tensor(
     """A float32 CSR tensor from the three arrays of a compressed matrix."""
     with without_beta_warning():
         return torch.sparse_csr_tensor(
-            torch.from_numpy(np.ascontiguousarray(indptr, dtype=np.int64)),
-            torch.from_numpy(np.ascontiguousarray(indices, dtype=np.int64)),
-            torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)),
+            _contiguous(indptr, np.int64),
+            _contiguous(indices, np.int64),
+            _contiguous(values, np.float32),
             size=(len(indptr) - 1, columns),
             check_invariants=True,
         )
+
+
+def _contiguous(array: np.ndarray, dtype: type[np.generic]) -> Tensor:
+    tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=dtype))
+    # torch refuses the strides that some versions of NumPy give to empty arrays.
+    return tensor if tensor.numel() else torch.empty(tensor.shape, dtype=tensor.dtype)
 
 
 def density(x: Tensor) -> float:

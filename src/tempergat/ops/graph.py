@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tempergat.ops.torch_internals import (
     GetAttrKey,
+    in_torch_export,
     is_tracing,
     ordinary_tensors,
     register_pytree_node,
@@ -71,7 +72,7 @@ class Graph:
         # graph must not keep edge_index alive.
         dtype = edge_index.dtype
         # An exported program takes graphs of any size, so it keeps the type.
-        if not torch.compiler.is_exporting():
+        if not in_torch_export():
             largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
             dtype = torch.int32 if largest < 2**31 else torch.int64
         self.src, self.dst = edge_index.to(dtype, copy=True).unbind()

@@ -15,6 +15,7 @@ from tempergat.ops.torch_internals import (
     any_requires_grad,
     below_autograd,
     in_forward_mode,
+    in_torch_export,
     in_transform,
     single_level_functions,
 )
@@ -125,7 +126,7 @@ def call(name: str, *arguments: Any) -> Any:
 
 def needs_plain() -> bool:
     """Whether only torch's own ops can be used: in forward mode and in an export."""
-    return in_forward_mode() or torch.compiler.is_exporting()
+    return in_forward_mode() or in_torch_export()
 
 
 def _refuse_tangents(arguments: Any) -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "edit_count",
     "in_backward",
     "in_forward_mode",
+    "in_torch_export",
     "in_transform",
     "is_alive",
     "is_compiled",
@@ -65,16 +66,22 @@ _tracing_state: Callable[[], Any] = torch._C._get_tracing_state
 
 def is_tracing() -> bool:
     """Whether a compiler, exporter or tracer records the calls instead of running."""
-    return (
-        torch.compiler.is_compiling()
-        or torch.compiler.is_exporting()
-        or bool(_tracing_state())
-    )
+    return torch.compiler.is_compiling() or in_torch_export() or bool(_tracing_state())
 
 
 def is_exporting() -> bool:
     """Whether the recorded program will run without this package."""
-    return torch.compiler.is_exporting() or bool(_tracing_state())
+    return in_torch_export() or bool(_tracing_state())
+
+
+def in_torch_export() -> bool:
+    """Whether `torch.export` records the calls.
+
+    The public `torch.compiler.is_exporting` also answers yes inside every
+    `torch.compile` of torch 2.11, so this reads the flag behind it.
+    """
+    flag = getattr(torch.compiler, "_is_exporting_flag", None)
+    return torch.compiler.is_exporting() if flag is None else bool(flag)
 
 
 def in_forward_mode() -> bool:

@@ -407,7 +407,8 @@ def test_one_float64_argument_is_served_by_the_reference(kind: str, wide: int) -
     assert "float64" in choice.refused["gpu"]
     out, _ = getattr(ops, kind)(graph, *arguments)
     expected, _ = getattr(reference, kind)(graph, *arguments, 0.2, 0.0, None)
-    assert torch.equal(out, expected)
+    # The reference adds on CUDA in any order.
+    torch.testing.assert_close(out, expected)
 
 
 def test_a_second_derivative_is_an_error_that_says_so() -> None:
