@@ -28,7 +28,7 @@ __all__ = [
     "train",
     "upgrade",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names are imported on first use: the command answers --help, and chooses how threads
 # wait, before torch is loaded.
