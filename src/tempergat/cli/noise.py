@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from tempergat.data import Dataset
     from tempergat.study.engine import Progress
-    from tempergat.study.noise import NoisePlan, NoiseRow
-    from tempergat.training import Recipe
+    from tempergat.study.noise import NoisePlan
+    from tempergat.training import Recipe, Run
 
 
 def register(app: typer.Typer) -> None:
@@ -77,28 +77,28 @@ def noise(
     console = None if quiet else error_console()
     if not only_report:
         require_writable(out)
-        # All of them now, so that no work is lost when the turn of one comes.
+        # Load all graphs first: a wrong name is then found before anything is trained.
         graphs = [_load(name, recipe, console) for name in names]
         with stoppable("finished groups are kept"):
-            kept = {
+            trained = {
                 graph.name: _train(graph, settings, plan, out, where, console)
                 for graph, settings in graphs
             }
         if only_train:
-            _tell_trained(kept, out, as_json)
+            _print_trained(trained, out, as_json)
             return
     _report(plan, out, docs, as_json)
 
 
-def _tell_trained(kept: dict[str, "list[NoiseRow]"], out: Path, as_json: bool) -> None:
+def _print_trained(trained: dict[str, "list[Run]"], out: Path, as_json: bool) -> None:
     found = [
         {
             "dataset": name,
-            "runs": len(rows),
-            "failed": sum(not row.scores for row in rows),
+            "runs": len(runs),
+            "failed": sum(run.status == "failed" for run in runs),
             "file": str(out / f"{name}.csv"),
         }
-        for name, rows in kept.items()
+        for name, runs in trained.items()
     ]
     if as_json:
         print_json({"datasets": found})
@@ -116,7 +116,7 @@ def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
     from tempergat.study.noise import write_page
 
     found = write_page(plan, out, docs)
-    failed = sum(not row.scores for dataset in found for row in dataset.rows)
+    failed = any(run.status == "failed" for dataset in found for run in dataset.runs)
     if as_json:
         content = {"datasets": to_json(found), "page": str(docs / "noise.md")}
         print_json(content)
@@ -153,15 +153,16 @@ def _train(
     out: Path,
     device: Any,
     console: "Console | None",
-) -> "list[NoiseRow]":
+) -> "list[Run]":
     from tempergat.base import duration
-    from tempergat.study.noise import run_noise, variant_of
+    from tempergat.study.noise import run_noise, variant_of_config
 
     def say(progress: "Progress") -> None:
         if console is None or progress.config is None or progress.epoch:
             return
+        variant = variant_of_config(progress.config)
         console.print(
-            f"{graph.name}: {variant_of(progress.config)}; {progress.runs_done} of "
+            f"{graph.name}: {variant}; {progress.runs_done} of "
             f"{progress.runs} runs, about {duration(progress.time_left_s or 0)} left"
         )
 

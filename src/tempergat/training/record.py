@@ -159,11 +159,17 @@ class Run:
         return config_hash(self.config, self.condition, self.matmul_precision)
 
     @property
-    def selected_epoch(self) -> int | None:
-        """The epoch chosen by the configured rule, from 1; None for a failed run."""
+    def selected_scores(self) -> Scores | None:
+        """Scores at the epoch chosen by the configured rule; None for a failed run."""
         if self.status == "failed":
             return None
-        return self.scores[self.config["selection"]].epoch
+        return self.scores[self.config["selection"]]
+
+    @property
+    def selected_epoch(self) -> int | None:
+        """The epoch chosen by the configured rule, from 1; None for a failed run."""
+        scores = self.selected_scores
+        return None if scores is None else scores.epoch
 
 
 def config_hash(

@@ -1,7 +1,7 @@
 """The noise study: plan, noise, sharpness, training that goes on, trends, page."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,17 +17,26 @@ from tempergat.data import Dataset, csbm
 from tempergat.ops.graph import Graph
 from tempergat.study.engine import Progress
 from tempergat.study.noise.analysis import analyse, end_of
+from tempergat.study.noise.export import (
+    layer_values,
+    read_noise_csv,
+    study_of,
+    write_noise_csv,
+)
 from tempergat.study.noise.features import NoisyFeatures, noisy
 from tempergat.study.noise.page import page_text, summary_text, write_page
 from tempergat.study.noise.plan import NoisePlan, load_plan
-from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
 from tempergat.study.noise.runs import run_noise
 from tempergat.study.noise.sharpness import group_sharpness, sharpness_of
 from tempergat.study.noise.trends import series_of, trends_of
+from tempergat.study.noise.variants import decays_temperature, variant_of
 from tempergat.training import (
     CLEAN,
     Condition,
+    LayerRecord,
     Recipe,
+    Run,
+    Scores,
     load_recipe,
     recipe_names,
     train_group,
@@ -66,16 +75,16 @@ def small_graph() -> Dataset:
     return csbm(n=60, a=6, b=2, d=8, seed=1)
 
 
-def made_up_rows(
+def made_up_runs(
     temperature: float = 0.0,
     gate: float = 0.0,
     entropy: float = 0.0,
     plan: NoisePlan | None = None,
-) -> list[NoiseRow]:
+) -> list[Run]:
     """Runs whose learned values change by so much per level, plus noise of the seed."""
     plan = plan or small_plan(seeds=10)
     draw = np.random.default_rng(0)
-    rows = []
+    runs = []
     for config in plan.configs(quick_recipe()):
         tempered, gated = "temp" in config.method, "gated" in config.method
         for condition in plan.conditions:
@@ -83,31 +92,36 @@ def made_up_rows(
             step = levels.index(condition.level)
             for seed in range(plan.seeds):
                 jitter = 0.001 * draw.standard_normal(3)
-                layers = {"spread": (0.5, 0.5)}
-                if config.method != "gcn":
-                    layers["entropy"] = (0.9 + entropy * step + jitter[0],) * 2
-                if tempered:
-                    layers["temperature"] = (1 + temperature * step + jitter[1],) * 2
-                if gated:
-                    layers["gate"] = (0.5 + gate * step + jitter[2],) * 2
-                rows.append(
-                    NoiseRow(
+                attends = config.method != "gcn"
+                learned = LayerRecord(
+                    temperatures=(1 + temperature * step + jitter[1],) * 2
+                    if tempered
+                    else (),
+                    gate_means=(0.5 + gate * step + jitter[2],) * 2 if gated else (),
+                    spread=(0.5, 0.5) if attends else (),
+                    entropy=(0.9 + entropy * step + jitter[0],) * 2 if attends else (),
+                )
+                runs.append(
+                    Run(
                         dataset="csbm",
+                        fingerprint="made up",
                         method=config.method,
-                        decay_temperature=config.decay_temperature
-                        if tempered
-                        else None,
-                        condition=condition,
                         seed=seed,
-                        epoch=2,
-                        scores={"train": 1.0, "val": 0.8, "test": 0.8 - 0.01 * step},
-                        layers=layers if config.method != "gcn" else {},
-                        study="made up",
-                        device="cpu",
-                        torch="2",
+                        config=config.model_dump(mode="json"),
+                        scores={
+                            config.selection: Scores(2, 1.0, 0.8, 0.8 - 0.01 * step)
+                        },
+                        condition=None if condition == CLEAN else condition,
+                        selected=learned,
+                        versions={"torch": "2"},
                     )
                 )
-    return rows
+    return runs
+
+
+def key(run: Run) -> tuple[str, Condition | None, int, str]:
+    """What no two runs of a study share."""
+    return (variant_of(run), run.condition, run.seed, study_of(run))
 
 
 def test_the_shipped_plan_has_ten_seeds_and_six_levels_from_zero() -> None:
@@ -233,18 +247,22 @@ def test_temperature_and_attention_vector_scaled_alike_change_no_sharpness(
 
 def test_every_run_of_the_plan_becomes_one_row_that_reads_back(tmp_path: Path) -> None:
     plan, path = small_plan(), tmp_path / "csbm.csv"
-    rows = run_noise(small_graph(), quick_recipe(), plan, path, CPU)
-    assert len(rows) == 4 * 7 * 2
-    read = {row.key: row for row in read_rows(path)}
-    assert len(read) == len(rows)
-    for row in rows:
-        found = read[row.key]
-        assert found.scores == pytest.approx(row.scores)
-        assert found.layers.keys() == row.layers.keys()
-        tempered = row.method == "temp_gated_v2"
-        assert ("temperature" in row.layers) == tempered
-        assert ("gate" in row.layers) == tempered
-        assert ("entropy" in row.layers) == (row.method != "gcn")
+    runs = run_noise(small_graph(), quick_recipe(), plan, path, CPU)
+    assert len(runs) == 4 * 7 * 2
+    read = {key(run): run for run in read_noise_csv(path)}
+    assert len(read) == len(runs)
+    for run in runs:
+        found = read[key(run)]
+        assert found.selected_epoch == run.selected_epoch
+        assert found.selected_scores is not None
+        assert run.selected_scores is not None
+        assert vars(found.selected_scores) == pytest.approx(vars(run.selected_scores))
+        for name, values in vars(run.selected).items():
+            assert getattr(found.selected, name) == pytest.approx(values)
+        tempered = run.method == "temp_gated_v2"
+        assert bool(run.selected.temperatures) == tempered
+        assert bool(run.selected.gate_means) == tempered
+        assert bool(run.selected.entropy) == (run.method != "gcn")
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -256,14 +274,13 @@ def test_runs_without_noise_are_those_of_plain_training(
     changed = recipe.attention.model_copy(update={"normalize_features": normalize})
     recipe = recipe.model_copy(update={"attention": changed})
     plan = small_plan(methods=["temp_gated_v2"], decay_temperature=[True])
-    rows = run_noise(graph, recipe, plan, tmp_path / "csbm.csv", CPU)
+    runs = run_noise(graph, recipe, plan, tmp_path / "csbm.csv", CPU)
     config = recipe.config_for("temp_gated_v2").with_changes(decay_temperature=True)
     for result in train_group(graph, config, [0, 1], CPU):
-        row = next(r for r in rows if r.condition == CLEAN and r.seed == result.seed)
-        expected = asdict(result.scores[config.selection])
-        assert row.epoch == expected.pop("epoch")
-        assert row.scores == expected
-        assert row.layers["gate"] == pytest.approx(result.selected.gate_means)
+        run = next(r for r in runs if r.condition is None and r.seed == result.seed)
+        assert run.selected_scores == result.scores[config.selection]
+        gates = result.selected.gate_means
+        assert run.selected.gate_means == pytest.approx(gates)
 
 
 def test_a_stopped_study_goes_on_and_a_finished_one_trains_nothing(
@@ -278,11 +295,10 @@ def test_a_stopped_study_goes_on_and_a_finished_one_trains_nothing(
 
     with pytest.raises(KeyboardInterrupt):
         run_noise(graph, recipe, plan, path, CPU, stop)
-    kept = {row.key: row for row in read_rows(path)}
-    assert len(kept) == 28
-    rows = run_noise(graph, recipe, plan, path, CPU)
-    assert len(rows) == 56
-    assert all(row == kept[row.key] for row in rows if row.key in kept)
+    lines = path.read_text().splitlines()
+    assert len(read_noise_csv(path)) == len(lines) - 1 == 28
+    assert len(run_noise(graph, recipe, plan, path, CPU)) == 56
+    assert set(lines) <= set(path.read_text().splitlines())
     seen: list[Progress] = []
     run_noise(graph, recipe, plan, path, CPU, seen.append)
     assert seen == []
@@ -299,12 +315,12 @@ def test_runs_that_do_not_fit_together_are_trained_in_several_groups(
         "tempergat.study.engine.sweeping.group_size", lambda *_, **__: most
     )
     parts = run_noise(graph, recipe, plan, tmp_path / "parts" / "csbm.csv", CPU)
-    expected = {row.key: row for row in whole}
-    assert {row.key for row in parts} == expected.keys()
-    for row in parts:
-        assert row.scores == expected[row.key].scores
-        assert row.layers["entropy"] == pytest.approx(
-            expected[row.key].layers["entropy"], rel=1e-4
+    expected = {key(run): run for run in whole}
+    assert {key(run) for run in parts} == expected.keys()
+    for run in parts:
+        assert run.scores == expected[key(run)].scores
+        assert run.selected.entropy == pytest.approx(
+            expected[key(run)].selected.entropy, rel=1e-4
         )
 
 
@@ -323,13 +339,13 @@ def test_runs_that_run_out_of_memory_together_are_trained_by_halves(
     path = tmp_path / "halves" / "csbm.csv"
     halves = run_noise(graph, recipe, plan, path, CPU, run_out_twice)
     assert next(failures, None) is None
-    expected = {row.key: row.scores for row in whole}
-    assert {row.key: row.scores for row in halves} == expected
+    expected = {key(run): run.scores for run in whole}
+    assert {key(run): run.scores for run in halves} == expected
 
 
 def test_a_file_of_other_settings_is_not_mixed_with_these(tmp_path: Path) -> None:
     path = tmp_path / "csbm.csv"
-    write_rows(path, made_up_rows()[:3])
+    write_noise_csv(path, made_up_runs()[:3])
     with pytest.raises(UserError, match="holds gcn with other settings or data"):
         run_noise(small_graph(), quick_recipe(), small_plan(), path, CPU)
 
@@ -337,15 +353,15 @@ def test_a_file_of_other_settings_is_not_mixed_with_these(tmp_path: Path) -> Non
 def test_a_file_that_is_no_table_of_runs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "csbm.csv").write_text("a,b\n1,2\n")
     with pytest.raises(UserError, match="is not a table of noise runs"):
-        read_rows(tmp_path / "csbm.csv")
+        read_noise_csv(tmp_path / "csbm.csv")
 
 
 @pytest.mark.parametrize(
     ("slope", "direction"), [(0.1, "rises"), (-0.1, "falls"), (0.0, "no trend")]
 )
 def test_a_trend_is_found_where_there_is_one(slope: float, direction: str) -> None:
-    rows = made_up_rows(temperature=slope)
-    series = series_of(rows, "gaussian", None, "temperature", lambda m: "temp" in m)
+    runs = made_up_runs(temperature=slope)
+    series = series_of(runs, "gaussian", None, "temperature", lambda m: "temp" in m)
     assert len(series) == 4
     for trend in trends_of(series):
         assert trend.direction == direction
@@ -353,15 +369,21 @@ def test_a_trend_is_found_where_there_is_one(slope: float, direction: str) -> No
 
 
 def test_a_seed_that_failed_at_one_level_is_left_out_and_counted() -> None:
-    rows = made_up_rows(temperature=0.1)
+    runs = made_up_runs(temperature=0.1)
     worst = Condition("gaussian", 3.0)
-    rows = [
-        replace(row, scores={}, layers={}, epoch=None, reason="the loss was nan")
-        if (row.seed, row.condition) == (4, worst)
-        else row
-        for row in rows
+    runs = [
+        replace(
+            run,
+            status="failed",
+            scores={},
+            selected=LayerRecord(),
+            reason="the loss was nan",
+        )
+        if (run.seed, run.condition) == (4, worst)
+        else run
+        for run in runs
     ]
-    series = series_of(rows, "gaussian", None, "temperature", lambda m: "temp" in m)
+    series = series_of(runs, "gaussian", None, "temperature", lambda m: "temp" in m)
     assert {(len(s.values), s.lost_seeds) for s in series} == {(9, 1)}
 
 
@@ -369,8 +391,8 @@ def test_the_page_says_where_t_rises_and_attention_does_not_follow(
     tmp_path: Path,
 ) -> None:
     plan = small_plan(seeds=10)
-    rows = made_up_rows(temperature=0.1, gate=0.05)
-    write_rows(tmp_path / "results" / "csbm.csv", rows)
+    runs = made_up_runs(temperature=0.1, gate=0.05)
+    write_noise_csv(tmp_path / "results" / "csbm.csv", runs)
     (found,) = write_page(plan, tmp_path / "results", tmp_path / "docs")
     assert found.is_complete
     page = (tmp_path / "docs" / "noise.md").read_text()
@@ -391,8 +413,8 @@ def test_the_page_says_where_t_rises_and_attention_does_not_follow(
 
 
 def test_the_page_says_when_a_flatter_attention_goes_with_t() -> None:
-    rows = made_up_rows(temperature=0.1, entropy=0.02)
-    found = analyse(rows, small_plan(seeds=10))
+    runs = made_up_runs(temperature=0.1, entropy=0.02)
+    found = analyse(runs, small_plan(seeds=10))
     for trend in found.temperature:
         assert found.entropy_beside(trend).direction == "rises"
 
@@ -400,17 +422,16 @@ def test_the_page_says_when_a_flatter_attention_goes_with_t() -> None:
 def test_a_change_without_a_trend_is_told_too() -> None:
     # Up at the first level above none, and back to little more than without noise.
     lift = {0.0: 0.0, 1.0: 0.5, 3.0: 0.01}
-    rows = [
-        replace(
-            row, layers={**row.layers, "temperature": (1 + lift[level] + luck,) * 2}
-        )
-        if "temperature" in row.layers and row.condition.noise != "missing"
-        else row
-        for row in made_up_rows()
-        for level, luck in [(row.condition.level, 1e-4 * row.seed)]
-    ]
+    runs = []
+    for run in made_up_runs():
+        condition = run.condition or CLEAN
+        if layer_values(run, "temperature") and condition.noise != "missing":
+            value = 1 + lift[condition.level] + 1e-4 * run.seed
+            learned = replace(run.selected, temperatures=(value, value))
+            run = replace(run, selected=learned)
+        runs.append(run)
     plan = small_plan(seeds=10)
-    found = analyse(rows, plan)
+    found = analyse(runs, plan)
     assert {t.direction for t in found.temperature} == {"no trend"}
     assert {end_of(t) for t in found.temperature} == {"higher"}
     page = page_text(plan, [found])
@@ -419,8 +440,8 @@ def test_a_change_without_a_trend_is_told_too() -> None:
 
 def test_an_unfinished_study_is_called_incomplete() -> None:
     plan = small_plan(seeds=10)
-    rows = [row for row in made_up_rows() if row.decay_temperature is not False]
-    page = page_text(plan, [analyse(rows, plan)])
+    runs = [run for run in made_up_runs() if decays_temperature(run) is not False]
+    page = page_text(plan, [analyse(runs, plan)])
     assert "210 of 280 runs, **incomplete**" in page
 
 
@@ -454,7 +475,7 @@ def test_the_command_trains_reports_and_prints_json(tmp_path: Path) -> None:
         "spread",
         "entropy",
     }
-    assert len(read_rows(tmp_path / "out" / "mine.csv")) == 42
+    assert len(read_noise_csv(tmp_path / "out" / "mine.csv")) == 42
 
     # Nothing is left to train; the summary is JSON as well.
     result = CliRunner().invoke(app, [*words, "--only-train"])
@@ -497,7 +518,7 @@ def test_the_verdicts_in_docs_are_those_of_the_committed_runs() -> None:
     root = Path(__file__).parents[3]
     plan = load_plan()
     found = [
-        analyse(read_rows(root / "results" / "noise" / f"{name}.csv"), plan)
+        analyse(read_noise_csv(root / "results" / "noise" / f"{name}.csv"), plan)
         for name in plan.datasets
     ]
     page = (root / "docs" / "noise.md").read_text(encoding="utf-8")

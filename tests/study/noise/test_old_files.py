@@ -11,12 +11,14 @@ import torch
 from tempergat.base import UserError
 from tempergat.data import Dataset, load
 from tempergat.study.engine import Progress, Store
+from tempergat.study.noise.export import read_noise_csv, study_of, write_noise_csv
 from tempergat.study.noise.plan import load_plan
-from tempergat.study.noise.rows import NoiseRow, read_rows, write_rows
-from tempergat.study.noise.runs import STORE_NAME, run_noise
-from tempergat.training import load_recipe
+from tempergat.study.noise.runs import NOISE_STORE, run_noise
+from tempergat.study.noise.variants import variant_of
+from tempergat.training import Condition, LayerRecord, Run, load_recipe
 
-OLD = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+ROOT = Path(__file__).parents[3]
+OLD = ROOT / "tests" / "fixtures" / "v0_1_0"
 CPU = torch.device("cpu")
 
 
@@ -24,10 +26,15 @@ def graph() -> Dataset:
     return replace(load(str(OLD / "graph")), name="graph")
 
 
-def trained(path: Path, events: list[Progress] | None = None) -> list[NoiseRow]:
+def trained(path: Path, events: list[Progress] | None = None) -> list[Run]:
     recipe, plan = load_recipe(OLD / "recipe.yaml"), load_plan(OLD / "noise_plan.yaml")
     show = None if events is None else events.append
     return run_noise(graph(), recipe, plan, path, CPU, show)
+
+
+def key(run: Run) -> tuple[str, Condition | None, int, str]:
+    """What no two runs of a study share."""
+    return (variant_of(run), run.condition, run.seed, study_of(run))
 
 
 def timeless(text: str) -> list[dict[str, str]]:
@@ -50,21 +57,58 @@ def test_a_finished_csv_of_0_1_0_is_left_alone(tmp_path: Path) -> None:
     assert len(trained(path, events)) == 45
     assert events == []
     assert path.read_bytes() == (OLD / "noise.csv").read_bytes()
-    assert not (tmp_path / STORE_NAME).exists()
+    assert not (tmp_path / NOISE_STORE).exists()
+
+
+@pytest.mark.parametrize(
+    "file",
+    [OLD / "noise.csv", *sorted((ROOT / "results" / "noise").glob("*.csv"))],
+    ids=lambda file: file.stem,
+)
+def test_a_csv_that_is_read_and_written_keeps_its_bytes(
+    file: Path, tmp_path: Path
+) -> None:
+    write_noise_csv(tmp_path / "copy.csv", read_noise_csv(file))
+    assert (tmp_path / "copy.csv").read_bytes() == file.read_bytes()
+
+
+def test_a_csv_read_with_its_settings_has_the_same_hash(tmp_path: Path) -> None:
+    path = tmp_path / "graph.csv"
+    path.write_bytes((OLD / "noise.csv").read_bytes())
+    read, recognised = read_noise_csv(path), trained(path)
+    assert [key(run) for run in recognised] == [key(run) for run in read]
+    assert {run.fingerprint for run in read} == {""}
+    assert {run.fingerprint for run in recognised} == {graph().fingerprint}
+    assert all("learning_rate" in run.config for run in recognised)
+
+
+def test_a_failed_run_keeps_its_reason_in_the_csv(tmp_path: Path) -> None:
+    done, *_ = read_noise_csv(OLD / "noise.csv")
+    failed = replace(
+        done,
+        status="failed",
+        scores={},
+        selected=LayerRecord(),
+        reason="loss is not a number",
+    )
+    write_noise_csv(tmp_path / "graph.csv", [failed])
+    assert read_noise_csv(tmp_path / "graph.csv") == [failed]
 
 
 def test_an_unfinished_csv_of_0_1_0_is_continued(tmp_path: Path) -> None:
-    old = {row.key: row for row in read_rows(OLD / "noise.csv")}
-    left = [row for row in old.values() if row.variant != "temp_gated, theta undecayed"]
+    old = {key(run): run for run in read_noise_csv(OLD / "noise.csv")}
+    left = [
+        run for run in old.values() if variant_of(run) != "temp_gated, theta undecayed"
+    ]
     path = tmp_path / "graph.csv"
-    write_rows(path, left)
+    write_noise_csv(path, left)
     lines = set(path.read_text().splitlines())
     events: list[Progress] = []
-    rows = {row.key: row for row in trained(path, events)}
-    assert rows.keys() == old.keys()
+    runs = {key(run) for run in trained(path, events)}
+    assert runs == old.keys()
     assert lines <= set(path.read_text().splitlines())
     assert {event.group_runs for event in events if event.epoch} == {15}
-    with Store(tmp_path / STORE_NAME) as store:
+    with Store(tmp_path / NOISE_STORE) as store:
         assert len(store.runs()) == 45
 
 
@@ -79,15 +123,15 @@ def test_a_store_alone_gives_the_csv_again(tmp_path: Path) -> None:
 
 
 def test_runs_of_another_device_are_not_continued_here(tmp_path: Path) -> None:
-    rows = [replace(r, device="cuda (A)") for r in read_rows(OLD / "noise.csv")]
+    runs = [replace(r, device="cuda (A)") for r in read_noise_csv(OLD / "noise.csv")]
     path = tmp_path / "graph.csv"
-    write_rows(path, rows[:30])
+    write_noise_csv(path, runs[:30])
     before = path.read_bytes()
     with pytest.raises(UserError, match=r"made on cuda \(A\), and 15 runs are missing"):
         trained(path)
     assert path.read_bytes() == before
     # Nothing is missing here, so nothing would be mixed.
-    write_rows(path, rows)
+    write_noise_csv(path, runs)
     assert len(trained(path)) == 45
 
 

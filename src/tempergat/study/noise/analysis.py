@@ -1,20 +1,23 @@
-"""What the runs of the noise study show on one dataset, tested."""
+"""Trends with the noise on one dataset, each tested."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.study.noise.plan import NoisePlan
-from tempergat.study.noise.rows import NoiseRow
 from tempergat.study.noise.trends import Series, Trend, series_of, trends_of
+from tempergat.study.noise.variants import decays_temperature
+from tempergat.training import Run
 
 
 @dataclass(frozen=True)
 class DatasetNoise:
-    """What the runs on one dataset show.
+    """The trends on one dataset.
 
     Attributes:
+        runs: Its runs, in the order of the plan's methods.
+        expected_runs: How many runs the plan asks for.
         temperature: Trends of T with sigma, by layer and tempered variant.
         gate: Trends of the mean gate with rho, by tau, layer and gated variant.
         entropy: Trends of the relative attention entropy with sigma, by layer and
@@ -23,7 +26,7 @@ class DatasetNoise:
     """
 
     dataset: str
-    rows: Sequence[NoiseRow]
+    runs: Sequence[Run]
     expected_runs: int
     temperature: list[Trend]
     gate: list[Trend]
@@ -32,8 +35,8 @@ class DatasetNoise:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every run of the plan is there."""
-        return len(self.rows) >= self.expected_runs
+        """Whether no run of the plan is missing."""
+        return len(self.runs) >= self.expected_runs
 
     @property
     def sentence(self) -> str:
@@ -41,13 +44,13 @@ class DatasetNoise:
         rising = sum(trend.direction == "rises" for trend in self.temperature)
         falling = sum(trend.direction == "falls" for trend in self.gate)
         return (
-            f"{self.dataset}: {len(self.rows)} of {self.expected_runs} runs; T rises "
+            f"{self.dataset}: {len(self.runs)} of {self.expected_runs} runs; T rises "
             f"with sigma in {rising} of {len(self.temperature)} layers and variants, "
             f"the gate falls with rho in {falling} of {len(self.gate)}"
         )
 
     def entropy_beside(self, trend: Trend) -> Trend:
-        """The entropy of the same variant and layer as a temperature's trend."""
+        """The entropy's trend in the variant and layer of a temperature's trend."""
         return next(
             other
             for other in self.entropy
@@ -56,25 +59,25 @@ class DatasetNoise:
         )
 
 
-def analyse(rows: Sequence[NoiseRow], plan: NoisePlan) -> DatasetNoise:
-    """Tests all trends of one dataset; each quantity is one Holm family."""
+def analyse(runs: Sequence[Run], plan: NoisePlan) -> DatasetNoise:
+    """Test all trends of one dataset; each quantity is one Holm family."""
     places = {method: place for place, method in enumerate(plan.methods)}
-    rows = sorted(
-        (row for row in rows if row.method in places),
-        key=lambda row: (row.decay_temperature is False, places[row.method]),
+    runs = sorted(
+        (run for run in runs if run.method in places),
+        key=lambda run: (decays_temperature(run) is False, places[run.method]),
     )
 
     def family(quantity: str, noise: str, taus: Sequence[float | None]) -> list[Trend]:
         found: list[Series] = []
         for tau in taus:
-            found += series_of(rows, noise, tau, quantity, _has(quantity))
+            found += series_of(runs, noise, tau, quantity, _has(quantity))
         return trends_of(found)
 
     tempered = [m for m in plan.methods if METHODS[m].temperature is not None]
     variants = len(plan.methods) + len(tempered) * (len(plan.decay_temperature) - 1)
     return DatasetNoise(
-        dataset=rows[0].dataset,
-        rows=rows,
+        dataset=runs[0].dataset,
+        runs=runs,
         expected_runs=variants * len(plan.conditions) * plan.seeds,
         temperature=family("temperature", "gaussian", [None]),
         gate=family("gate", "missing", plan.tau),
@@ -83,22 +86,24 @@ def analyse(rows: Sequence[NoiseRow], plan: NoisePlan) -> DatasetNoise:
     )
 
 
-def _has(quantity: str) -> Any:
+def _has(quantity: str) -> Callable[[str], bool]:
+    """Whether a method has a quantity."""
+
     def has(method: str) -> bool:
-        facts = METHODS[method]
+        known = METHODS[method]
         if quantity == "temperature":
-            return facts.temperature is not None
+            return known.temperature is not None
         if quantity == "gate":
-            return facts.gate is not None
-        return BACKBONES[facts.backbone].has_attention
+            return known.gate is not None
+        return BACKBONES[known.backbone].has_attention
 
     return has
 
 
 def end_of(trend: Trend) -> str:
-    """Where the highest level stands beside level 0: higher, lower or neither.
+    """Whether a value is `higher` or `lower` at the highest level than at level 0.
 
-    As far as the 95 % interval of the change tells, not corrected.
+    `neither` where the 95 % interval of the change, which is not corrected, contains 0.
     """
     low, high = trend.change.low, trend.change.high
     if low is not None and low > 0:
@@ -111,7 +116,7 @@ def as_json(found: Sequence[DatasetNoise]) -> list[dict[str, Any]]:
     return [
         {
             "dataset": dataset.dataset,
-            "runs": len(dataset.rows),
+            "runs": len(dataset.runs),
             "expected_runs": dataset.expected_runs,
             "trends": [
                 {

@@ -7,16 +7,19 @@ from tempergat.base import UserError, write_text
 from tempergat.stats import Comparison
 from tempergat.study.noise import figures as plots_noise
 from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
+from tempergat.study.noise.export import read_noise_csv
 from tempergat.study.noise.plan import NoisePlan
-from tempergat.study.noise.rows import read_rows
 from tempergat.study.noise.trends import (
     ACCURACY,
     Series,
     Trend,
+    accuracy,
     against_backbone,
     series_of,
 )
+from tempergat.study.noise.variants import variant_of
 from tempergat.study.report import filled, markdown_rows, p_value, signed
+from tempergat.training import CLEAN, Condition
 
 # Part of the study where its files can be had.
 _WHEN_PRESENT = "ogbn-arxiv"
@@ -42,7 +45,7 @@ def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]
     """
     files = sorted(results.glob("*.csv"))
     order = {name: place for place, name in enumerate(plan.datasets)}
-    found = [analyse(rows, plan) for file in files if (rows := read_rows(file))]
+    found = [analyse(runs, plan) for file in files if (runs := read_noise_csv(file))]
     found.sort(key=lambda dataset: order.get(dataset.dataset, len(order)))
     if not found:
         raise UserError(f"{results} holds no runs of the noise study; run it first")
@@ -83,9 +86,9 @@ def _draw(dataset: DatasetNoise, plan: NoisePlan, folder: Path) -> None:
 
 
 def _accuracies(dataset: DatasetNoise, plan: NoisePlan) -> list[Series]:
-    found = series_of(dataset.rows, "gaussian", None, ACCURACY)
+    found = series_of(dataset.runs, "gaussian", None, ACCURACY)
     for tau in plan.tau:
-        found += series_of(dataset.rows, "missing", tau, ACCURACY)
+        found += series_of(dataset.runs, "missing", tau, ACCURACY)
     return found
 
 
@@ -94,10 +97,10 @@ def _opening(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
     shares = ", ".join(f"{level:g}" for level in plan.missing)
     taus = " and ".join(f"{tau:g}" for tau in plan.tau)
     counts = "".join(
-        f"- {dataset.dataset}: {len(dataset.rows):,} of {dataset.expected_runs:,} runs"
+        f"- {dataset.dataset}: {len(dataset.runs):,} of {dataset.expected_runs:,} runs"
         f"{'' if dataset.is_complete else ', **incomplete**'}; "
-        f"{sum(not row.scores for row in dataset.rows)} failed; on "
-        f"{', '.join(sorted({row.device for row in dataset.rows}))}.\n"
+        f"{sum(run.status == 'failed' for run in dataset.runs)} failed; on "
+        f"{', '.join(sorted({run.device for run in dataset.runs}))}.\n"
         for dataset in found
     )
     present = {dataset.dataset for dataset in found}
@@ -338,7 +341,7 @@ def _unchanged_sentence(dataset: DatasetNoise) -> str:
 
 
 def _accuracy_table(dataset: DatasetNoise) -> str:
-    compared = against_backbone(dataset.rows)
+    compared = against_backbone(dataset.runs)
     conditions = sorted(
         compared, key=lambda c: (c.noise != "none", c.noise, c.tau or 0, c.level)
     )
@@ -347,17 +350,18 @@ def _accuracy_table(dataset: DatasetNoise) -> str:
         for condition in conditions
         for comparison in compared[condition]
     }
-    variants = list(dict.fromkeys(row.variant for row in dataset.rows))
+    scores: dict[tuple[str, Condition], list[float]] = {}
+    for run in dataset.runs:
+        score = accuracy(run)
+        if score is not None:
+            key = (variant_of(run), run.condition or CLEAN)
+            scores.setdefault(key, []).append(score)
     rows = []
-    for variant in variants:
+    for variant in dict.fromkeys(variant_of(run) for run in dataset.runs):
         cells = [variant]
         for condition in conditions:
-            scores = [
-                100.0 * row.scores["test"]
-                for row in dataset.rows
-                if (row.variant, row.condition) == (variant, condition) and row.scores
-            ]
-            mean = f"{sum(scores) / len(scores):.1f}" if scores else "-"
+            found = scores.get((variant, condition))
+            mean = f"{sum(found) / len(found):.1f}" if found else "-"
             cells.append(mean + _mark(verdicts.get((condition, variant))))
         rows.append(tuple(cells))
     return markdown_rows(("variant", *(c.words for c in conditions)), rows)

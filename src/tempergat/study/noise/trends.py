@@ -1,10 +1,11 @@
-"""What noise does to the learned values: trends over levels, tested over seeds.
+"""Trends of the learned values with the noise level, tested over seeds.
 
-Seeds are blocks: each has weights and noise of its own, and all levels. Page's test
-asks whether a value rises or falls with the level inside the blocks.
+Seeds are the blocks of Page's test: each seed has its own weights and noise, and a run
+at every level. The test asks whether a value rises or falls with the level within the
+blocks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,12 +23,13 @@ from tempergat.stats import (
     rises,
     summarise,
 )
-from tempergat.study.noise.rows import NoiseRow
-from tempergat.training import Condition
+from tempergat.study.noise.export import layer_values
+from tempergat.study.noise.variants import variant_of
+from tempergat.training import CLEAN, Condition, Run
 
 Direction = Literal["rises", "falls", "no trend", "too few runs"]
 
-# The score of a run, in percent, beside what its layers have learned.
+# The test accuracy of a run in percent; all other quantities are those of a layer.
 ACCURACY = "accuracy"
 
 
@@ -36,14 +38,14 @@ class Series:
     """One value of one variant against the levels of one kind of noise.
 
     Attributes:
-        variant: The method, and whether its theta went undecayed.
+        variant: The method, and whether its theta was not decayed.
         noise: `gaussian` or `missing`.
-        tau: Of the missing coordinates.
+        tau: tau of the missing coordinates; None for Gaussian noise.
         quantity: `accuracy`, `temperature`, `gate`, `spread` or `entropy`.
-        layer: From 1; None for the accuracy.
-        levels: Rising from 0.
-        values: By seed with a finished run at every level, [seeds, levels].
-        lost_seeds: Seeds that failed at some level.
+        layer: Number of the layer, from 1; None for the accuracy.
+        levels: The noise levels, rising from 0.
+        values: [seeds, levels], for the seeds with a finished run at every level.
+        lost_seeds: How many seeds lack a finished run at some level.
     """
 
     dataset: str
@@ -65,16 +67,16 @@ class Series:
 
 @dataclass(frozen=True)
 class Trend:
-    """What a series does from its first level to its last.
+    """The trend of a series.
 
     Attributes:
-        series: What was tested.
+        series: The values that were tested.
         first: Mean at level 0.
         last: Mean at the highest level.
         change: Mean over seeds of the highest level minus level 0.
         p: Two-sided p of Page's test.
         p_holm: The same, Holm-corrected over its family.
-        direction: What the corrected test shows at 5 %.
+        direction: The result of the corrected test at 5 %.
     """
 
     series: Series
@@ -87,7 +89,7 @@ class Trend:
 
 
 def series_of(
-    rows: Sequence[NoiseRow],
+    runs: Sequence[Run],
     noise: str,
     tau: float | None,
     quantity: str,
@@ -96,48 +98,60 @@ def series_of(
     """The series of one quantity, by layer and variant.
 
     Args:
-        rows: Runs on one dataset.
+        runs: Runs on one dataset.
         noise: `gaussian` or `missing`.
-        tau: Of the missing coordinates.
+        tau: tau of the missing coordinates; None for Gaussian noise.
         quantity: `accuracy`, or one of a layer's.
         wanted: Which methods to take.
     """
     chosen = [
-        row
-        for row in rows
-        if wanted(row.method)
+        run
+        for run in runs
+        if wanted(run.method)
         and (
-            row.condition.noise == "none"
-            or (row.condition.noise, row.condition.tau) == (noise, tau)
+            run.condition is None
+            or (run.condition.noise, run.condition.tau) == (noise, tau)
         )
     ]
     found = []
-    for variant in dict.fromkeys(row.variant for row in chosen):
-        of_variant = [row for row in chosen if row.variant == variant]
-        depth = max(len(row.layers.get(quantity, ())) for row in of_variant)
-        layers = [None] if quantity == ACCURACY else range(1, depth + 1)
-        found += [_series(of_variant, noise, tau, quantity, layer) for layer in layers]
+    for variant, of_variant in _by_variant(chosen).items():
+        layers: Iterable[int | None] = [None]
+        if quantity != ACCURACY:
+            depth = max(len(layer_values(run, quantity)) for run in of_variant)
+            layers = range(1, depth + 1)
+        found += [
+            _series(variant, of_variant, noise, tau, quantity, layer)
+            for layer in layers
+        ]
     return sorted(found, key=lambda series: series.layer or 0)
 
 
+def _by_variant(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(variant_of(run), []).append(run)
+    return found
+
+
 def _series(
-    rows: Sequence[NoiseRow],
+    variant: str,
+    runs: Sequence[Run],
     noise: str,
     tau: float | None,
     quantity: str,
     layer: int | None,
 ) -> Series:
     values = {
-        (row.seed, row.condition.level): _value(row, quantity, layer) for row in rows
+        (run.seed, _condition(run).level): _value(run, quantity, layer) for run in runs
     }
-    levels = sorted({row.condition.level for row in rows})
-    seeds = sorted({row.seed for row in rows})
+    levels = sorted({_condition(run).level for run in runs})
+    seeds = sorted({run.seed for run in runs})
     table = [[values.get((seed, level)) for level in levels] for seed in seeds]
     whole = [line for line in table if None not in line]
     return Series(
-        dataset=rows[0].dataset,
-        variant=rows[0].variant,
-        method=rows[0].method,
+        dataset=runs[0].dataset,
+        variant=variant,
+        method=runs[0].method,
         noise=noise,
         tau=tau,
         quantity=quantity,
@@ -148,15 +162,19 @@ def _series(
     )
 
 
-def _value(row: NoiseRow, quantity: str, layer: int | None) -> float | None:
+def _condition(run: Run) -> Condition:
+    return run.condition or CLEAN
+
+
+def _value(run: Run, quantity: str, layer: int | None) -> float | None:
     if quantity == ACCURACY:
-        return 100.0 * row.scores["test"] if row.scores else None
-    values = row.layers.get(quantity, ())
+        return accuracy(run)
+    values = layer_values(run, quantity)
     return values[layer - 1] if layer is not None and layer <= len(values) else None
 
 
 def trends_of(family: Sequence[Series]) -> list[Trend]:
-    """Tests every series of a family, Holm-corrected together."""
+    """Test every series of a Holm family."""
     trends = [_trend(series) for series in family]
     corrected = holm([trend.p for trend in trends])
     return [
@@ -182,28 +200,33 @@ def _direction(trend: Trend, p: float | None) -> Direction:
     return "rises" if rises(trend.series.values) else "falls"
 
 
+def accuracy(run: Run) -> float | None:
+    """Test accuracy in percent; None for a failed run."""
+    scores = run.selected_scores
+    return None if scores is None else 100.0 * scores.test
+
+
 def against_backbone(
-    rows: Sequence[NoiseRow],
+    runs: Sequence[Run],
 ) -> dict[Condition, list[Comparison]]:
-    """Every variant's accuracy against its backbone's, condition by condition.
+    """The accuracy of every variant against that of its backbone, by condition.
 
     One Holm family per dataset and condition.
 
     Args:
-        rows: Runs on one dataset.
+        runs: Runs on one dataset.
 
     Returns:
-        By condition, the comparisons over paired seeds, in percent.
+        By condition, the comparisons over paired seeds, in percent points.
     """
     found: dict[Condition, list[Comparison]] = {}
-    for condition in dict.fromkeys(row.condition for row in rows):
+    for condition in dict.fromkeys(_condition(run) for run in runs):
         scores: dict[str, dict[int, float | None]] = {}
         backbones: dict[str, str] = {}
-        for row in rows:
-            if row.condition == condition:
-                score = _value(row, ACCURACY, None)
-                scores.setdefault(row.variant, {})[row.seed] = score
-                backbones[row.variant] = METHODS[row.method].backbone
+        of_condition = [run for run in runs if _condition(run) == condition]
+        for variant, of_variant in _by_variant(of_condition).items():
+            scores[variant] = {run.seed: accuracy(run) for run in of_variant}
+            backbones[variant] = METHODS[of_variant[0].method].backbone
         against: Mapping[str, str] = {
             variant: backbone
             for variant, backbone in backbones.items()

@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tempergat.data import Dataset
-from tempergat.nn import METHODS
 from tempergat.study.diagnose import (
     VALIDATION_CSV,
     generate,
@@ -14,10 +13,16 @@ from tempergat.study.diagnose import (
     validate,
     write_validation,
 )
-from tempergat.study.noise import NoisePlan, run_noise
-from tempergat.study.noise import read_rows as read_noise_rows
+from tempergat.study.noise import (
+    NOISE_STORE,
+    NoisePlan,
+    read_noise_csv,
+    run_noise,
+    variant_of,
+    variant_of_config,
+)
 from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
-from tempergat.training import recipe_for
+from tempergat.training import CLEAN, recipe_for
 
 
 @dataclass(frozen=True)
@@ -32,25 +37,36 @@ class NoiseRuns(Job):
         """What is there, and what is missing."""
         configs = self.plan.configs(recipe_for(self.dataset)[1])
         each = len(self.plan.conditions) * self.plan.seeds
-        rows = read_noise_rows(workspace.results / self.file)
-        found = Counter((row.method, row.decay_temperature) for row in rows)
+        asked = set(self.plan.conditions)
+        found = Counter(
+            variant_of(run)
+            for run in read_noise_csv(workspace.results / self.file)
+            if run.seed < self.plan.seeds and (run.condition or CLEAN) in asked
+        )
         missing = []
         for config in configs:
-            tempered = METHODS[config.method].temperature is not None
-            key = (config.method, config.decay_temperature if tempered else None)
-            if found[key] < each:
-                missing.append(Batch(config, each - found[key]))
+            absent = each - found[variant_of_config(config)]
+            if absent > 0:
+                missing.append(Batch(config, absent))
         needed = each * len(configs)
-        absent = sum(batch.runs for batch in missing)
-        return Stock(needed, needed - absent, tuple(missing))
+        present = needed - sum(batch.runs for batch in missing)
+        return Stock(needed, present, tuple(missing))
 
     def run(self, workspace: Workspace) -> str:
         """Train the missing runs and write the file."""
         graph = workspace.load(self.dataset)
         _, recipe = recipe_for(self.dataset)
         path = workspace.results / self.file
-        rows = run_noise(graph, recipe, self.plan, path, workspace.device)
-        return f"wrote {len(rows)} runs to {path}"
+        runs = run_noise(
+            graph,
+            recipe,
+            self.plan,
+            path,
+            workspace.device,
+            workspace.watch(self.dataset),
+            workspace.out / NOISE_STORE,
+        )
+        return f"wrote {len(runs)} runs to {path}"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,205 @@
+"""The runs of the noise study as CSV, one row each, and back.
+
+The columns are those of version 0.1.0. A row has no configuration and no fingerprint,
+only a hash of both, in the column `study`. So a run that was read from a CSV has a
+short configuration: what the row says, and that hash.
+"""
+
+import csv
+import hashlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tempergat.base import UserError, write_text
+from tempergat.study.noise.variants import decays_temperature
+from tempergat.training import (
+    CLEAN,
+    Condition,
+    LayerRecord,
+    Run,
+    Scores,
+    canonical_json,
+)
+
+# The name of a quantity in the CSV and on the page, and that in a run's record.
+LAYER_QUANTITIES = {
+    "temperature": "temperatures",
+    "gate": "gate_means",
+    "spread": "spread",
+    "entropy": "entropy",
+}
+_SPLITS = ("train", "val", "test")
+# A row does not say which rule selected its epoch.
+_UNKNOWN_RULE = "unknown"
+
+
+def write_noise_csv(path: Path, runs: Sequence[Run]) -> None:
+    """Write one or more runs in a fixed order: the whole file, or nothing."""
+    ordered = sorted(runs, key=_order)
+    depth = max(
+        len(layer_values(run, quantity))
+        for run in ordered
+        for quantity in LAYER_QUANTITIES
+    )
+    rows = [_to_row(run, depth) for run in ordered]
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, buffer.getvalue())
+
+
+def read_noise_csv(path: Path) -> list[Run]:
+    """The runs of a CSV; none where there is no file.
+
+    Raises:
+        UserError: The file is not a CSV of noise runs.
+    """
+    if not path.exists():
+        return []
+    try:
+        text = path.read_text(encoding="utf-8")
+        return [_to_run(row) for row in csv.DictReader(io.StringIO(text))]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{path} is not a table of noise runs ({error}); move it away, or choose "
+            "another folder with --out"
+        ) from error
+
+
+def layer_values(run: Run, quantity: str) -> tuple[float, ...]:
+    """One value per layer at the selected epoch; none where there is no such quantity.
+
+    Args:
+        run: The run.
+        quantity: A key of `LAYER_QUANTITIES`.
+    """
+    values: tuple[float, ...] = getattr(run.selected, LAYER_QUANTITIES[quantity])
+    return values
+
+
+def study_of(run: Run) -> str:
+    """Hash of the graph and the settings of a run, as in the column `study`."""
+    if "study" in run.config:
+        return str(run.config["study"])
+    config = canonical_json(dict(run.config))
+    return study_hash(run.fingerprint, config, run.matmul_precision)
+
+
+def study_hash(fingerprint: str, config: str, precision: str) -> str:
+    """The hash in the column `study`.
+
+    Args:
+        fingerprint: Of the dataset.
+        config: The configuration as canonical JSON.
+        precision: torch's precision of matrix products.
+    """
+    text = f"{fingerprint} {config} {precision}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _order(run: Run) -> tuple[Any, ...]:
+    condition = run.condition or CLEAN
+    return (
+        decays_temperature(run) is False,
+        run.method,
+        condition.noise,
+        condition.tau or 0.0,
+        condition.level,
+        run.seed,
+    )
+
+
+def _to_row(run: Run, depth: int) -> dict[str, Any]:
+    condition, scores = run.condition or CLEAN, run.selected_scores
+    row: dict[str, Any] = {
+        "dataset": run.dataset,
+        "method": run.method,
+        "decay_temperature": _yes_or_no(decays_temperature(run)),
+        "noise": condition.noise,
+        "level": f"{condition.level:g}",
+        "tau": "" if condition.tau is None else f"{condition.tau:g}",
+        "seed": run.seed,
+        "epoch": run.selected_epoch,
+    }
+    for split in _SPLITS:
+        row[split] = "" if scores is None else _number(getattr(scores, split))
+    for quantity in LAYER_QUANTITIES:
+        values = layer_values(run, quantity)
+        for layer in range(depth):
+            cell = _number(values[layer]) if layer < len(values) else ""
+            row[f"{quantity}_{layer + 1}"] = cell
+    return row | {
+        "time_s": f"{run.time_s:.3g}",
+        "study": study_of(run),
+        "device": run.device,
+        "torch": run.versions["torch"],
+        "reason": run.reason or "",
+    }
+
+
+def _to_run(row: dict[str, str]) -> Run:
+    config: dict[str, Any] = {
+        "method": row["method"],
+        "selection": _UNKNOWN_RULE,
+        "study": row["study"],
+    }
+    if row["decay_temperature"]:
+        config["decay_temperature"] = {"yes": True, "no": False}[
+            row["decay_temperature"]
+        ]
+    failed = not row["epoch"]
+    return Run(
+        dataset=row["dataset"],
+        fingerprint="",
+        method=row["method"],
+        seed=int(row["seed"]),
+        config=config,
+        scores={} if failed else {_UNKNOWN_RULE: _scores_of(row)},
+        status="failed" if failed else "done",
+        reason=(row["reason"] or "not recorded") if failed else None,
+        condition=_condition_of(row),
+        selected=LayerRecord(
+            **{
+                attribute: _layers_of(row, quantity)
+                for quantity, attribute in LAYER_QUANTITIES.items()
+            }
+        ),
+        time_s=float(row["time_s"]),
+        versions={"torch": row["torch"]},
+        device=row["device"],
+        # The CSV has no column for it; all rows so far have the numerics of 0.1.0.
+        numerics=1,
+    )
+
+
+def _scores_of(row: dict[str, str]) -> Scores:
+    return Scores(int(row["epoch"]), *(float(row[split]) for split in _SPLITS))
+
+
+def _condition_of(row: dict[str, str]) -> Condition | None:
+    noise, tau = row["noise"], row["tau"]
+    if noise == "none":
+        return None
+    if noise not in ("gaussian", "missing"):
+        raise ValueError(f"there is no noise {noise!r}")
+    return Condition(
+        noise,  # type: ignore[arg-type]
+        float(row["level"]),
+        float(tau) if tau else None,
+    )
+
+
+def _layers_of(row: dict[str, str], quantity: str) -> tuple[float, ...]:
+    columns = [name for name in row if name.rpartition("_")[0] == quantity]
+    return tuple(float(row[name]) for name in columns if row[name])
+
+
+def _yes_or_no(flag: bool | None) -> str:
+    return {True: "yes", False: "no", None: ""}[flag]
+
+
+def _number(value: float) -> str:
+    return f"{value:.7g}"
