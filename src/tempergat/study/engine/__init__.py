@@ -7,8 +7,9 @@ from tempergat.study.engine.export import (
     write_runs,
 )
 from tempergat.study.engine.origin import Origin, elsewhere_note
+from tempergat.study.engine.progress import OnProgress, Progress
 from tempergat.study.engine.store import Group, Store
-from tempergat.study.engine.sweeping import OnProgress, Progress, finished_runs, sweep
+from tempergat.study.engine.sweeping import finished_runs, sweep
 from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
 
 __all__ = [

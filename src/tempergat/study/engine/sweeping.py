@@ -2,14 +2,15 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 
 from tempergat.base import GroupLocks
 from tempergat.data import Dataset
 from tempergat.study.engine.origin import Origin
+from tempergat.study.engine.progress import Clock, OnProgress, Progress
 from tempergat.study.engine.store import Group, Store
 from tempergat.training import (
     CLEAN,
@@ -27,43 +28,6 @@ from tempergat.training import (
     refuse_other_training,
     train_group,
 )
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state of a sweep, for display.
-
-    Attributes:
-        method: The method of the current group; None before the first.
-        runs_done: How many of the runs asked for are in the store.
-        runs: How many runs were asked for.
-        group_runs: How many of them are in the current group.
-        epoch: Epochs the current group has trained.
-        epochs: Epochs it will train.
-        new: Runs asked for that were seen in the store for the first time, whether
-            this sweep or another process trained them.
-        time_left_s: Estimate; None until a group has trained.
-        waiting: Whether another sweep trains the group and this one waits for it.
-        config: The settings of the current group.
-        elsewhere: How many runs of the same data, settings and seeds the store holds
-            that were made on another device or with other numerics. They are neither
-            used nor returned.
-    """
-
-    method: str | None
-    runs_done: int
-    runs: int
-    group_runs: int = 0
-    epoch: int = 0
-    epochs: int = 0
-    new: tuple[Run, ...] = ()
-    time_left_s: float | None = None
-    waiting: bool = False
-    config: RunConfig | None = None
-    elsewhere: Mapping[Origin, int] = field(default_factory=dict)
-
-
-OnProgress = Callable[[Progress], None]
 
 
 def sweep(
@@ -190,7 +154,7 @@ class _Sweep:
         self._groups = list(self._cut())
         self._known: dict[tuple[str, str, int], Run] = {}
         self._too_large: dict[RunConfig, str] = {}
-        self._clock = _Clock()
+        self._clock = Clock()
         self._runs_done = self._work_left = 0
         self._elsewhere = store.count_by_origin(
             list(self._parts), list(self._settings), self._seeds
@@ -405,21 +369,6 @@ class _Sweep:
 
     def _work(self, group: Group) -> int:
         return len(group.units) * self._config(group).epochs
-
-
-class _Clock:
-    """Time per epoch of a run, as measured so far."""
-
-    def __init__(self) -> None:
-        self._work = 0
-        self._time_s = 0.0
-
-    def add(self, work: int, time_s: float) -> None:
-        self._work += work
-        self._time_s += time_s
-
-    def estimate(self, work: int) -> float | None:
-        return self._time_s / self._work * max(work, 0) if self._work else None
 
 
 def _first_half(group: Group) -> Group:
