@@ -121,3 +121,9 @@ def test_runs_on_two_datasets_are_not_mixed() -> None:
 def test_a_seed_counted_twice_is_refused() -> None:
     with pytest.raises(UserError, match="two runs of one seed"):
         dataset_result([run(), run()], METHODS, "gat")
+
+
+def test_a_seed_run_on_two_devices_is_refused_with_their_names() -> None:
+    runs = [run(seed=0), run(seed=1), run(seed=0, device="cuda (A)")]
+    with pytest.raises(UserError, match=r"gat on cora .* cpu and cuda \(A\); keep"):
+        dataset_result(runs, METHODS, "gat")

@@ -8,7 +8,7 @@ import numpy as np
 
 from tempergat.base import UserError
 from tempergat.stats import Comparison, Summary, compare_pairs, summarise
-from tempergat.study.engine import LayerRecord, Run
+from tempergat.study.engine import LayerRecord, Origin, Run
 
 METRIC_NAMES = {"accuracy": "accuracy", "micro_f1": "micro-F1"}
 
@@ -83,7 +83,7 @@ def dataset_result(
 
     Raises:
         UserError: The runs come from several datasets, or a method's runs have several
-            configurations.
+            configurations or two runs of one seed.
     """
     by_method = {
         method: sorted(
@@ -138,9 +138,18 @@ def _check_comparable(
                 f"configurations ({', '.join(hashes)}); choose one"
             )
         if len({run.seed for run in found}) < len(found):
-            raise UserError(
-                f"{method} on {found[0].dataset} has two runs of one seed; remove one"
-            )
+            raise UserError(_two_runs_of_one_seed(method, found))
+
+
+def _two_runs_of_one_seed(method: str, runs: Sequence[Run]) -> str:
+    name = f"{method} on {runs[0].dataset}"
+    origins = sorted({Origin(run.device, run.numerics) for run in runs})
+    if len(origins) == 1:
+        return f"{name} has two runs of one seed; remove one"
+    return (
+        f"{name} has runs of the same seeds made on {' and '.join(map(str, origins))}; "
+        "keep those of one"
+    )
 
 
 def _pair_scores(
