@@ -127,8 +127,8 @@ def test_a_wrong_argument_is_refused_by_name(dot: str) -> None:
         ops.attend(dot, graph, value, key, query, query)
     with pytest.raises(ValueError, match="dot has no setting slope; it has scale"):
         ops.attend(dot, graph, value, key, query, slope=0.1)
-    with pytest.raises(ValueError, match="no attention called 'cosine'; there are gat"):
-        ops.attend("cosine", graph, value)
+    with pytest.raises(ValueError, match="no attention called 'absent'; there are gat"):
+        ops.attend("absent", graph, value)
 
 
 def test_a_registration_that_cannot_be_served_is_refused(dot: str) -> None:
@@ -152,3 +152,25 @@ def test_the_general_entry_serves_the_built_in_kinds(kind: str) -> None:
     found, _ = ops.attend(kind, graph, *inputs, negative_slope=0.1)
     expected, _ = getattr(ops, kind)(graph, *inputs, negative_slope=0.1)
     assert torch.equal(found, expected)
+
+
+def test_an_input_may_have_one_dimension() -> None:
+    def scaled(
+        graph: Graph,
+        value: Tensor,
+        scale: Tensor,
+        dropout: float,
+        dropout_seed: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        logit = at_source(graph, value).sum(-1) * scale
+        return attend_by_logits(graph, logit, value, dropout, dropout_seed)
+
+    ops.register_attention(
+        "scaled", inputs=[Input("value", "SHC"), Input("scale", "H")], reference=scaled
+    )
+    graph = GRAPHS["random"]()
+    value, scale = _inputs(graph)[0], torch.randn(HEADS, dtype=torch.float64)
+    out, _ = ops.attend("scaled", graph, value, scale)
+    assert torch.equal(out, scaled(graph, value, scale, 0.0, None)[0])
+    with pytest.raises(ValueError, match=r"^scale must have shape \[2\]"):
+        ops.attend("scaled", graph, value, scale[:1])

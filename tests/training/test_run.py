@@ -233,7 +233,7 @@ def heterogeneous() -> Dataset:
     [
         (no_validation, {}, "no labelled validation nodes; make a split"),
         (one_class, {}, "all 36 training nodes of csbm are of class 2"),
-        (heterogeneous, {}, "several node types; training is full-batch"),
+        (heterogeneous, {}, r"typed graph \(HeteroData\); training is full-batch"),
         (small_graph, {"training": "sampled"}, "say training: sampled; training is"),
     ],
 )

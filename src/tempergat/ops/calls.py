@@ -89,7 +89,7 @@ class Attention:
         self.settings = settings
         self.backends = backends
         # For each input, its shape from a dictionary of sizes by letter.
-        self.shape_of = tuple(itemgetter(*spec.shape) for spec in inputs)
+        self.shape_of = tuple(_sizes_of(spec.shape) for spec in inputs)
         count, numbers, rows = len(inputs), len(settings), len(Rows._fields)
         edges = {"by_target": rows, "by_source": rows}
         self.forward_layout = Layout(
@@ -129,6 +129,14 @@ class Layout:
             self.length = end
         # The parts of a flat list.
         self.split = itemgetter(*parts)
+
+
+def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
+    """Picks the sizes of a shape's letters from a dictionary, as a tuple."""
+    if len(shape) > 1:
+        return itemgetter(*shape)
+    # For a single letter, itemgetter would give a bare number.
+    return lambda sizes: tuple(sizes[letter] for letter in shape)
 
 
 class Forward(NamedTuple):

@@ -47,7 +47,7 @@ from tempergat.training.single import (
 from tempergat.training.single.progress import EpochLines
 from tempergat.training.source import callable_name, source_hash
 from tempergat.training.task import refuse_other_training
-from tempergat.training.user_modules import BuildModule
+from tempergat.training.user_modules import BuildModule, check_user_module
 
 __all__ = [
     "CHECKPOINT_NAME",
@@ -78,6 +78,7 @@ __all__ = [
     "bytes_per_seed",
     "callable_name",
     "canonical_json",
+    "check_user_module",
     "choose_device",
     "config_hash",
     "device_name",

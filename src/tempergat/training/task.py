@@ -90,7 +90,7 @@ def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
     """
     if dataset.is_heterogeneous:
         raise UserError(
-            f"{dataset.name} has several node types; training is full-batch on "
+            f"{dataset.name} is a typed graph (HeteroData); training is full-batch on "
             f"homogeneous graphs, so choose one of those"
         )
     if config.training != "full":

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from tempergat.base import UserError, is_out_of_memory
+from tempergat.data import Dataset
 from tempergat.ops import fold_in
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import METRICS, cross_entropy
@@ -25,7 +26,7 @@ from tempergat.training.seeds import (
     repeated_seeds,
     seeded_weights,
 )
-from tempergat.training.task import SPLITS, Task
+from tempergat.training.task import SPLITS, Task, task_of
 
 BuildModule = Callable[[int, int], nn.Module]
 # What a scoring pass adds to the seed, in place of the number of a training step.
@@ -196,6 +197,18 @@ def make_group(
     return ModuleGroup(task, config, seeds, build, features)
 
 
+def check_user_module(
+    dataset: Dataset, config: RunConfig, device: torch.device, build: BuildModule
+) -> None:
+    """Builds a user's module and runs it once, before any run is trained.
+
+    Raises:
+        UserError: The module cannot be built or called, or returns something else
+            than class scores.
+    """
+    ModuleGroup(task_of(dataset, config, device), config, [0], build)
+
+
 def build_user_module(
     build: BuildModule, method: str, in_channels: int, num_classes: int, seed: int
 ) -> nn.Module:
@@ -204,7 +217,8 @@ def build_user_module(
     Raises:
         UserError: The callable fails or returns no module.
     """
-    with seeded_weights(seed), explain_errors(method):
+    remedy = f"; it is called as {method}(in_channels, out_channels)"
+    with seeded_weights(seed), explain_errors(method, remedy):
         module: Any = build(in_channels, num_classes)
     if not isinstance(module, nn.Module):
         raise UserError(
@@ -236,8 +250,12 @@ def require_logits(method: str, logits: Any, expected: list[int]) -> Tensor:
 
 
 @contextmanager
-def explain_errors(method: str) -> Iterator[None]:
+def explain_errors(method: str, remedy: str = "") -> Iterator[None]:
     """Turns an error in a user's code into one line; the traceback stays chained.
+
+    Args:
+        method: The method's name.
+        remedy: What to do about it; ends the line.
 
     Raises:
         UserError: The code raised an exception, except for lack of memory.
@@ -252,6 +270,7 @@ def explain_errors(method: str) -> Iterator[None]:
         reason = " ".join(str(error).split())
         raise UserError(
             f"the module of {method} failed with {type(error).__name__}: {reason}"
+            f"{remedy}"
         ) from error
 
 

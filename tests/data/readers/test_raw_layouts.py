@@ -29,7 +29,9 @@ def served(server: Server, name: str, nodes: int, *contents: bytes) -> Entry:
     files = []
     for file, content in zip(entry.files, contents, strict=True):
         server.files[file.name] = content
-        files.append(dataclasses.replace(file, url=f"{server.url}/{file.name}"))
+        # The made-up file has another size and checksum than the published one.
+        here = f"{server.url}/{file.name}"
+        files.append(dataclasses.replace(file, url=here, size=None, sha256=None))
     return dataclasses.replace(entry, files=tuple(files), num_nodes=nodes)
 
 

@@ -143,7 +143,7 @@ def test_a_typed_graph_is_refused_in_one_line(recipe: Path) -> None:
     small = csbm(n=40, d=4).data
     typed["paper"].x, typed["paper"].y = small.x, small.y
     typed["paper", "cites", "paper"].edge_index = small.edge_index
-    with pytest.raises(UserError, match="node types") as refused:
+    with pytest.raises(UserError, match="typed graph") as refused:
         tempergat.compare(typed, "gat", 1, recipe, device="cpu", progress=False)
     assert "\n" not in str(refused.value)
 

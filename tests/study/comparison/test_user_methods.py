@@ -85,3 +85,23 @@ def test_a_mapping_names_callables_and_runs_are_kept(
 def test_names_that_cannot_be_used_are_refused(methods: object, words: str) -> None:
     with pytest.raises(UserError, match=words):
         tempergat.compare("demo", methods, runs=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("faulty", "words"),
+    [
+        (
+            lambda inputs, outputs: linear(inputs, outputs + 1),
+            r"returned a .* \[60, 3\]",
+        ),
+        (lambda inputs: linear(inputs, 2), r"called as faulty\(in_channels, out_chan"),
+    ],
+    ids=["wrong width", "wrong arguments"],
+)
+def test_a_faulty_module_is_refused_before_other_methods_train(
+    recipe: Path, faulty: object, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    methods = {"mean": MeanOfNeighbours, "faulty": faulty}
+    with pytest.raises(UserError, match=words):
+        tempergat.compare(csbm(n=60, d=8).data, methods, 2, recipe, device="cpu")
+    assert "mean:" not in capsys.readouterr().err

@@ -59,3 +59,9 @@ def test_without_a_finished_run_there_is_no_best() -> None:
     result = dataset_result([failed_run("gat", 0)], METHODS, "gat")
     assert best_method(result) is None
     assert verdict(result) == "no run finished on cora"
+
+
+def test_one_method_alone_is_compared_with_nothing() -> None:
+    runs = study("cora", {"mlp": 70.0}, SEEDS)
+    result = dataset_result(runs, ["mlp"], {})
+    assert verdict(result).startswith("nothing is compared on cora; the highest mean")

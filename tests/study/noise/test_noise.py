@@ -500,7 +500,7 @@ def test_a_dataset_that_cannot_be_trained_is_refused_before_any_is(
     typed["a", "to", "b"].edge_index = torch.tensor([[0, 1], [1, 2]])
     torch.save(typed, tmp_path / "typed.pt")
     for bad, reason in (
-        (tmp_path / "typed.pt", "typed has several node types"),
+        (tmp_path / "typed.pt", "typed is a typed graph"),
         (tmp_path / "absent.npz", "absent.npz"),
     ):
         with pytest.raises(UserError, match=reason):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from tempergat import nn
 from tempergat.base import figures as base_figures
 from tempergat.stats import average_ranks
 from tempergat.study.noise import figures as plots_noise
@@ -187,3 +188,12 @@ def test_every_curve_of_a_legend_looks_different_without_its_colour(
             for line in axes.get_lines()
         }
         assert len(looks) == len(axes.get_lines()) == 8
+
+
+def test_a_method_of_a_new_backbone_can_be_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gat = nn.METHODS["gat"]
+    monkeypatch.setitem(nn.METHODS, "new", gat._replace(backbone="new"))
+    result = dataset_result(study("cora", {"new": 70.0}, range(3)), ["new"], {})
+    assert len(plots.result_figure(result).axes[0].get_yticklabels()) == 1

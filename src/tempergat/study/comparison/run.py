@@ -28,7 +28,7 @@ from tempergat.study.engine import (
     sweep,
 )
 from tempergat.study.results import dataset_result
-from tempergat.training import Recipe, choose_device
+from tempergat.training import Recipe, check_user_module, choose_device
 
 STORE_NAME = "store.sqlite"
 
@@ -110,6 +110,10 @@ def run_plan(
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
+    for config in plan.configs:
+        if config.method in plan.builds:
+            graph = next(iter(graphs.values()))
+            check_user_module(graph, config, device, plan.builds[config.method])
     runs = sweep(
         graphs, plan.configs, plan.seeds, store, device, on_progress, plan.builds
     )

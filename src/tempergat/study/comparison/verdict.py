@@ -34,7 +34,9 @@ def verdict(result: DatasetResult) -> str:
             f"{best.method} is best on {result.dataset}, {score}; every method "
             "compared with it is worse"
         )
-    if not any(c.verdict != "too few runs" for c in compared):
+    if not compared:
+        return f"nothing is compared on {result.dataset}; {highest}"
+    if all(c.verdict == "too few runs" for c in compared):
         return f"too few runs to compare methods on {result.dataset}; {highest}"
     return f"no method stands out of the noise on {result.dataset}; {highest}"
 

@@ -18,7 +18,8 @@ _BACKBONE_LOOK = {
     "gatv2": ("#0072B2", "^"),
     "mlp": ("#009E73", "D"),
 }
-_USER_METHOD_LOOK = ("#CC79A7", "P")
+# For your own methods, and for backbones without a row above.
+_OTHER_LOOK = ("#CC79A7", "P")
 # Letters of a name that fit above a figure.
 _LONGEST_TITLE = 50
 
@@ -135,8 +136,8 @@ def _row_offsets(count: int) -> NDArray[np.float64]:
 def _look(method: str) -> tuple[str, str]:
     """The colour and the marker of a method."""
     if method not in METHODS:
-        return _USER_METHOD_LOOK
-    return _BACKBONE_LOOK[METHODS[method].backbone]
+        return _OTHER_LOOK
+    return _BACKBONE_LOOK.get(METHODS[method].backbone, _OTHER_LOOK)
 
 
 def _title(name: str) -> str:

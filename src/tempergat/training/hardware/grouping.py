@@ -3,7 +3,7 @@
 import torch
 
 from tempergat.data import Dataset
-from tempergat.nn import METHODS
+from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.config import RunConfig
 
 # Memory a group may take, by kind of device. Constants, not the memory that happens to
@@ -62,7 +62,7 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
     nodes, inputs = (int(size) for size in x.shape)
     edges = int(edge_index.size(1))
     hidden = config.hidden_channels
-    projections = 1 + (method.backbone == "gatv2") + (method.gate is not None)
+    projections = BACKBONES[method.backbone].num_projections + (method.gate is not None)
     node_values = nodes * hidden * config.num_layers * (_NODE_TENSORS + projections)
     edge_values = edges * config.heads * config.num_layers * _EDGE_TENSORS
     feature_values = 0
