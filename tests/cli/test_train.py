@@ -266,7 +266,7 @@ def test_runs_on_other_splits_have_folders_of_their_own(
     }
     other = command(*arguments, "--split", 1, "--out", "tempergat-out/splits-gcn-seed0")
     assert other.status == 2
-    assert "its graph or split is not this one" in other.err
+    assert "its graph or split is another one" in other.err
     assert "--no-resume" in other.err
 
 

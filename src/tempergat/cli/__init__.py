@@ -8,9 +8,9 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command; every ending that a user can cause is one line."""
+    """Run the command; a mistake of the user or a stop ends in one line."""
     try:
-        # First of all: importing the commands takes a while.
+        # Before the commands are imported, which takes a while.
         raise_on_sigterm()
         from tempergat.cli.application import run
 

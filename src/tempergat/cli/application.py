@@ -70,7 +70,7 @@ def _options(
         bool,
         typer.Option(
             "--version",
-            help="Print the version and leave.",
+            help="Print the version and exit.",
             is_eager=True,
             callback=_print_version,
         ),
@@ -109,7 +109,7 @@ def run() -> None:
     # processes and each other: a sweep beside other work took ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     keep_freed_memory()
-    # It warns at length where the home folder is read-only.
+    # Without this it prints long warnings where the home folder is read-only.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
         app()

@@ -71,10 +71,10 @@ def compare(
 ) -> None:
     """Which method wins on a graph, and is it real?
 
-    Trains every method over many seeds and says which differences stand out of the
+    Trains every method over many seeds and says which differences are larger than
     noise. Where a graph has several splits, the seeds take turns over them. Finished
     runs are kept in the --out folder: the same command continues where it was
-    stopped, and does nothing twice. Exit status: 0 done, 1 some runs failed, 2 bad
+    stopped, and trains nothing twice. Exit status: 0 done, 1 some runs failed, 2 bad
     usage or input.
     """
     with spinner("starting", quiet=quiet):
@@ -93,7 +93,7 @@ def compare(
         )
         where = parse_device(device)
         stderr = error_console()
-    # Before a download, so that it is not in vain.
+    # Before a download, which would otherwise be wasted.
     require_writable(out)
     graphs = load_splits(
         dataset, split, split_seed, len(plan.seeds), None if quiet else stderr

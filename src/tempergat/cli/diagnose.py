@@ -41,7 +41,8 @@ def diagnose(
         int | None, typer.Option(min=2, help="Seeds per method; 10 when left out.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Most epochs of a run; 100 if left out.")
+        int | None,
+        typer.Option(min=1, help="Maximum epochs of a run; 100 if left out."),
     ] = None,
     methods: Annotated[
         str | None,

@@ -57,7 +57,7 @@ def _command_for(name: str) -> Callable[..., None]:
             bool,
             typer.Option(
                 "--plan",
-                help="Say what is missing and what training it takes; train nothing.",
+                help="Print what is missing and the training it needs; train nothing.",
             ),
         ] = False,
         run: Annotated[
@@ -104,7 +104,7 @@ def export(
 ) -> None:
     """Write the runs of one or more stores as CSV, one row per run.
 
-    A CSV that is there already keeps the rows of datasets that the stores lack.
+    An existing CSV keeps the rows of datasets that the stores lack.
     """
     from tempergat.study.engine import export_stores
 
@@ -124,7 +124,7 @@ def export(
 
 def _page(name: str) -> "Page":
     if name == "theory":
-        # `study` and `theory` do not know each other.
+        # `study` and `theory` do not import each other.
         from tempergat.cli.theory_page import theory_page
 
         return theory_page()

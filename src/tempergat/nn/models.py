@@ -108,8 +108,8 @@ def build_model(
         )
 
     widths = [in_channels] + [hidden_channels] * (num_layers - 1)
-    # Draws made by the constructors do not count: a gate would shift the draws of all
-    # later layers. `reset_parameters` makes the draws that do.
+    # The constructors draw from a forked generator: a gate would shift all later draws.
+    # `reset_parameters` draws the initial values.
     with _fork_generator():
         convs = [layer(width, hidden_channels, False) for width in widths[:-1]]
         if jk is None:

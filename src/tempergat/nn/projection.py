@@ -39,7 +39,7 @@ def as_features(x: Features) -> Features:
 
 
 def drop_features(x: Features, rate: float, seed: Tensor) -> Features:
-    """Dropout on a layer's input; the seed and an element's place decide its fate."""
+    """Dropout on a layer's input, drawn from the seed and the element's position."""
     if isinstance(x, SparseFeatures):
         return x.dropout(rate, seed)
     return seeded_dropout(x, rate, seed)

@@ -218,7 +218,7 @@ def _check_inputs(
             f"{name} must have shape [{graph.num_src}, heads, channels], got "
             f"{None if z is None else list(z.shape)}"
         )
-    # A compiler would fix the sizes it is asked about.
+    # A compiler would specialise on the sizes that are compared.
     if is_tracing():
         return
     _, heads, channels = z.shape
@@ -237,8 +237,8 @@ def _check_inputs(
         ):
             continue
         raise ValueError(
-            f"{spec.name} must have shape {list(shape_of(sizes))}, as the graph and "
-            f"the features have, got {None if x is None else list(x.shape)}"
+            f"{spec.name} must have shape {list(shape_of(sizes))}, to fit the "
+            f"graph and the features, got {None if x is None else list(x.shape)}"
         )
 
 

@@ -40,7 +40,7 @@ def run(
     dropout_seed: Tensor | None,
     return_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
-    """The attention's reference, by kernels."""
+    """Computes the same as the attention's reference, by kernels."""
     first = inputs[0]
     assert first is not None
     # Only a backward pass needs the edges by source.

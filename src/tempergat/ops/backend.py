@@ -1,4 +1,4 @@
-"""Which backend runs a call: the one decision that all ops ask.
+"""Which backend runs a call; all ops decide it here.
 
 A backend is a sub-package with kernels for one kind of device. It answers the protocol
 below. Calls that no backend takes run in plain PyTorch: an attention by its reference,
@@ -30,7 +30,7 @@ class Backend(Protocol):
     def refusal(self, call: Call) -> str | None:
         """Why it cannot run a call on its own device; None when it can.
 
-        It sees the types and shapes of all tensors. Asking changes nothing.
+        It may use the types and shapes of all tensors, and has no side effects.
         """
 
     def kernels(self, op: str) -> Any:
@@ -48,7 +48,7 @@ class Choice(NamedTuple):
     refused: dict[str, str]
 
 
-# In the order in which they are asked.
+# In the order in which they are tried.
 BACKENDS: tuple[Backend, ...] = (gpu, cpu)
 
 
@@ -78,7 +78,7 @@ def find(call: Call) -> Backend | None:
     first = call.tensors[0]
     assert first is not None
     for backend in BACKENDS:
-        # Asked first, because the refusal's words take time to make.
+        # Checked first, because building the text of a refusal takes time.
         if first.device.type == backend.DEVICE_TYPE and refusal(backend, call) is None:
             return backend
     return None

@@ -118,7 +118,7 @@ class TensorCache:
 
 
 def _version_of(tensor: Tensor) -> tuple[int, ...]:
-    """What changes when the tensor is edited, or when its data is replaced."""
+    """Numbers that change when the tensor is edited or its data is replaced."""
     address = tensor.data_ptr() if tensor.layout == torch.strided else 0
     return (edit_count(tensor), address, *tensor.shape)
 

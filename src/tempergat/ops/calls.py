@@ -17,7 +17,7 @@ from tempergat.ops.graph import Graph, Rows
 
 
 class Call(NamedTuple):
-    """One call as a backend judges it before running it.
+    """What a backend knows of a call before it runs it.
 
     Attributes:
         op: The name of the op: an attention's, or "gate", "dropout", "aggregate".
@@ -50,7 +50,7 @@ class Input(NamedTuple):
 
 
 class Attention:
-    """One kind of attention: what it takes, its reference, and who has kernels for it.
+    """One kind of attention: its inputs, its reference, and the backends with kernels.
 
     Args:
         name: Its name.

@@ -31,12 +31,12 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
 def _run(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     backend = find(Call("dropout", ("cpu", "gpu"), (x_RXC, seeds_B)))
     if backend is None:
-        return _plainly(x_RXC, seeds_B, rate)
+        return _drop_in_plain_pytorch(x_RXC, seeds_B, rate)
     dropped: Tensor = backend.kernels("dropout").run(x_RXC, seeds_B, rate)
     return dropped
 
 
-def _plainly(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
+def _drop_in_plain_pytorch(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     rows, _, columns = x_RXC.shape
     index = torch.arange(rows * columns, device=x_RXC.device).view(rows, 1, columns)
     seeds = seeds_B.view(1, -1, 1)

@@ -43,7 +43,7 @@ class Graph:
         check: Compare the indices with ``num_nodes`` (reads them once).
         padded: Keep every shape independent of the data, because a compiler cannot know
             how many self-loops there are: a replaced self-loop stays in its place but
-            points to the row ``num_dst``, which is no node's.
+            points to the row ``num_dst``, which belongs to no node.
     """
 
     src: Tensor

@@ -57,7 +57,7 @@ class SparseFeatures:
             )
         if col.shape != values.shape:
             raise ValueError(
-                f"col and values must be as long, got {list(col.shape)} and "
+                f"col and values must have the same length, got {list(col.shape)} and "
                 f"{list(values.shape)}"
             )
         if col.numel() and not 0 <= int(col.min()) <= int(col.max()) < num_features:
@@ -194,7 +194,7 @@ def linear(
 def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
     """Sums of rows of x, weighted per model: [rows, B, O], row after row."""
     sets, (others, models, channels) = values_KV.size(1), x_RBO.shape
-    # One matrix for all models is one model that is as wide as all of them.
+    # Models that share their values are treated as one model with all their channels.
     shape = (models, channels) if sets == models else (1, models * channels)
     x = x_RBO.flatten(1).contiguous().view(others, *shape)
     backend = find(Call("aggregate", ("cpu", "gpu"), (x, values_KV)))
@@ -222,7 +222,7 @@ def _forward(
     values_KV: Tensor, weight_BOF: Tensor, crow: Tensor, col: Tensor, *rest: Tensor
 ) -> Tensor:
     rows = Rows(crow, col, rest[0], rest[0])
-    # Transposed as a matrix, which torch does by blocks.
+    # Transposed as one matrix, which torch does in blocks.
     x_FBO = weight_BOF.flatten(0, 1).t().contiguous()
     x_FBO = x_FBO.view(weight_BOF.size(2), *weight_BOF.shape[:2])
     return _product(rows, values_KV, x_FBO)
@@ -293,6 +293,8 @@ register(
     {ELSEWHERE: _backward},
     shapes=_backward_shape,
     save=save_nothing,
-    gradient=refuse_second_derivative("pass features.to_dense(), which has any"),
+    gradient=refuse_second_derivative(
+        "pass features.to_dense(), which has derivatives of any order"
+    ),
     fold=_fold_backward,
 )

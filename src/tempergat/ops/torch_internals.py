@@ -49,18 +49,18 @@ __all__ = [
 SingleLevelFunction: Any = torch.autograd.function._SingleLevelFunction
 single_level_functions = enable_single_level_autograd_function
 
-# Whether a torch.func transform (vmap, grad) is active; there is no public question.
+# Whether a torch.func transform (vmap, grad) is active; no public function says it.
 in_transform: Callable[[], bool] = torch._C._are_functorch_transforms_active
 # Whether an argument needs a gradient; a loop in Python would cost time in every call.
 any_requires_grad: Callable[..., bool] = torch._C._any_requires_grad
 # A context in which ops run without autograd, and the dispatch keys that come after
-# autograd's: what `torch.library` uses for a registered formula, without its look at
+# autograd's: what `torch.library` uses for a registered formula, without reading
 # the schema in every call.
 below_autograd: Callable[[], AbstractContextManager[None]] = (
     torch._C._AutoDispatchBelowAutograd
 )
 KEYS_BELOW_AUTOGRAD: Any = torch._C._after_autograd_keyset
-# torch.jit.is_tracing asks this too, in more time than a small graph has.
+# torch.jit.is_tracing returns the same, but is slow compared with a small graph.
 _tracing_state: Callable[[], Any] = torch._C._get_tracing_state
 
 
@@ -77,7 +77,7 @@ def is_exporting() -> bool:
 def in_torch_export() -> bool:
     """Whether `torch.export` records the calls.
 
-    The public `torch.compiler.is_exporting` also answers yes inside every
+    The public `torch.compiler.is_exporting` also returns True inside every
     `torch.compile` of torch 2.11, so this reads the flag behind it.
     """
     flag = getattr(torch.compiler, "_is_exporting_flag", None)
@@ -87,19 +87,19 @@ def in_torch_export() -> bool:
 def in_forward_mode() -> bool:
     """Whether a forward-mode derivative is being taken.
 
-    There is no public question. Without the private counter the answer is no, and our
+    No public function says it. Without the private counter this returns False, and our
     ops then refuse tensors that carry a tangent.
     """
     return bool(getattr(forward_ad, "_current_level", -1) >= 0)
 
 
 def in_backward() -> bool:
-    """Whether autograd is running a backward pass; no public question."""
+    """Whether autograd is running a backward pass; no public function says it."""
     return bool(torch._C._current_graph_task_id() != -1)
 
 
 def transform_level() -> int | None:
-    """The nesting depth of the active torch.func transforms; no public question."""
+    """The nesting depth of the active torch.func transforms, which is not public."""
     level: int | None = torch._C._functorch.maybe_current_level()
     return level
 
@@ -141,7 +141,7 @@ def ordinary_tensors(source: Tensor) -> AbstractContextManager[None]:
     Args:
         source: What the cached tensors are computed from.
     """
-    # Asked first: a compiler cannot trace the other questions.
+    # Checked first: a compiler cannot trace the other checks.
     if is_tracing():
         return nullcontext()
     if not (torch.is_inference_mode_enabled() or in_transform()):

@@ -50,9 +50,9 @@ def temperature_figure(curves: Sequence[Row], stem: Path) -> tuple[Path, Path]:
         figure = new_figure(6.4, 4.2)
         axes = figure.add_subplot()
         chosen = _evenly_chosen([*dict.fromkeys(row["sigma"] for row in curves)], 5)
-        for look, sigma in zip(_looks(), chosen, strict=False):
+        for curve, sigma in zip(_styles(), chosen, strict=False):
             rows = [row for row in curves if row["sigma"] == sigma]
-            _band(axes, rows, "temperature", "snr", look, f"sigma = {sigma:g}")
+            _band(axes, rows, "temperature", "snr", curve, f"sigma = {sigma:g}")
         first = curves[0]
         _level(axes, first["uniform_limit"], "T to infinity", 7)
         _level(axes, first["one_neighbour"], "one neighbour", 2)
@@ -72,7 +72,7 @@ def best_temperature_figure(best: Sequence[Row], stem: Path) -> tuple[Path, Path
     with style():
         figure = new_figure(7.6, 3.4)
         left, right = figure.subplots(1, 2)
-        _band(left, best, "sigma", "best_temperature", _look(0), "simulated")
+        _band(left, best, "sigma", "best_temperature", _style(0), "simulated")
         weak = [row["weak_logit_best"] for row in best]
         left.plot(
             sigma, weak, linestyle="--", color="#D55E00", label="second order in 1/T"
@@ -83,7 +83,7 @@ def best_temperature_figure(best: Sequence[Row], stem: Path) -> tuple[Path, Path
         left.set_ylabel("best temperature")
         left.set_title("Best temperature")
         left.legend(fontsize=8)
-        _band(right, best, "sigma", "share_at_one", _look(0), "SNR(1) / best SNR")
+        _band(right, best, "sigma", "share_at_one", _style(0), "SNR(1) / best SNR")
         right.axhline(0.95, color="#808080", linewidth=0.8, linestyle=":")
         right.set_xscale("log", base=2)
         right.set_ylim(0, 1.05)
@@ -103,7 +103,7 @@ def gate_figure(
         figure = new_figure(7.6, 5.6)
         panels = figure.subplots(2, 2, sharex=True).ravel()
         for axes, temperature in zip(panels, temperatures, strict=False):
-            for look, variant in zip(_looks(), _VARIANTS, strict=False):
+            for curve, variant in zip(_styles(), _VARIANTS, strict=False):
                 rows = [
                     row
                     for row in curves
@@ -112,8 +112,8 @@ def gate_figure(
                     and row["variant"] == variant
                 ]
                 label = _VARIANTS[variant]
-                _band(axes, rows, "tau", "snr", look, f"{label}, labels")
-                faint = look | {"markerfacecolor": "white", "linewidth": 0.8}
+                _band(axes, rows, "tau", "snr", curve, f"{label}, labels")
+                faint = curve | {"markerfacecolor": "white", "linewidth": 0.8}
                 _band(axes, rows, "tau", "readout_snr", faint, f"{label}, features")
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
@@ -144,11 +144,11 @@ def gate_rho_figure(
                     and row["temperature"] == temperature
                     and row["variant"] == variant
                 ]
-                look = _look(number) | {"linestyle": line}
+                curve = _style(number) | {"linestyle": line}
                 if variant == "ungated":
-                    look["markerfacecolor"] = "white"
+                    curve["markerfacecolor"] = "white"
                 label = f"{_VARIANTS[variant]}, T = {temperature:g}"
-                _band(axes, rows, "rho", "snr", look, label)
+                _band(axes, rows, "rho", "snr", curve, label)
         axes.set_yscale("log")
         axes.set_xlabel("share of missing coordinates rho")
         axes.set_ylabel("SNR")
@@ -163,9 +163,9 @@ def boundary_figure(boundary: Sequence[Row], stem: Path) -> tuple[Path, Path]:
         figure = new_figure(6.4, 4.0)
         axes = figure.add_subplot()
         temperatures = [*dict.fromkeys(row["temperature"] for row in boundary)]
-        for look, temperature in zip(_looks(), temperatures, strict=False):
+        for curve, temperature in zip(_styles(), temperatures, strict=False):
             rows = [row for row in boundary if row["temperature"] == temperature]
-            _band(axes, rows, "rho", "tau_star", look, f"T = {temperature:g}")
+            _band(axes, rows, "rho", "tau_star", curve, f"T = {temperature:g}")
         rows = [row for row in boundary if row["temperature"] == temperatures[0]]
         axes.plot(
             [row["rho"] for row in rows],
@@ -188,13 +188,13 @@ def order_figure(order: Sequence[Row], stem: Path) -> tuple[Path, Path]:
     with style():
         figure = new_figure(6.4, 4.0)
         axes = figure.add_subplot()
-        for look, tau in zip(
-            _looks(), dict.fromkeys(row["tau"] for row in order), strict=False
+        for curve, tau in zip(
+            _styles(), dict.fromkeys(row["tau"] for row in order), strict=False
         ):
             rows = [row for row in order if row["tau"] == tau]
-            _band(axes, rows, "temperature", "gain_times_t2", look, f"tau = {tau:g}")
+            _band(axes, rows, "temperature", "gain_times_t2", curve, f"tau = {tau:g}")
             limit = rows[0]["gain_times_t2_limit"]
-            axes.axhline(limit, color=look["color"], linewidth=0.8, linestyle=":")
+            axes.axhline(limit, color=curve["color"], linewidth=0.8, linestyle=":")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xlabel("temperature T")
@@ -207,7 +207,7 @@ def order_figure(order: Sequence[Row], stem: Path) -> tuple[Path, Path]:
 def scenarios_figure(
     table: Sequence[Row], stem: Path, sigma: float = 1.0
 ) -> tuple[Path, Path]:
-    """Size of the SNR against temperature beyond the paper's setting."""
+    """Absolute SNR against temperature beyond the paper's setting."""
     names = [*dict.fromkeys(row["scenario"] for row in table)]
     with style():
         figure = new_figure(8.8, 4.0)
@@ -228,7 +228,7 @@ def scenarios_figure(
                     and row[column] < _MOST
                 ]
                 label = name.replace("_", " ")
-                _band(axes, rows, "temperature", column, _look(number), label)
+                _band(axes, rows, "temperature", column, _style(number), label)
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
             axes.set_xlabel("temperature T")
@@ -257,7 +257,7 @@ _VARIANTS = {
 }
 
 
-def _look(number: int) -> dict[str, Any]:
+def _style(number: int) -> dict[str, Any]:
     """Colour, line and marker of a curve; the markers differ for up to eight curves."""
     return {
         "color": COLOURS[-1 - number % len(COLOURS)],
@@ -267,10 +267,10 @@ def _look(number: int) -> dict[str, Any]:
     }
 
 
-def _looks() -> Iterator[dict[str, Any]]:
+def _styles() -> Iterator[dict[str, Any]]:
     number = 0
     while True:
-        yield _look(number)
+        yield _style(number)
         number += 1
 
 
@@ -293,17 +293,17 @@ def _band(
     rows: Sequence[Row],
     x_name: str,
     y_name: str,
-    look: Mapping[str, Any],
+    curve: Mapping[str, Any],
     label: str,
 ) -> None:
     """A curve with its interval as a band."""
     x = [row[x_name] for row in rows]
-    axes.plot(x, [row[y_name] for row in rows], label=label, **look)
+    axes.plot(x, [row[y_name] for row in rows], label=label, **curve)
     axes.fill_between(
         x,
         [row[f"{y_name}_low"] for row in rows],
         [row[f"{y_name}_high"] for row in rows],
-        color=look["color"],
+        color=curve["color"],
         alpha=0.15,
         linewidth=0,
     )

@@ -165,7 +165,7 @@ def standard_setting(
     classes: int = 2,
     self_loop: bool = False,
 ) -> Setting:
-    """Unit weights and a signal of length one spread evenly over the coordinates."""
+    """Unit weights, and a signal of norm one with equal coordinates."""
     return Setting(
         signal=(coordinates**-0.5,) * coordinates,
         weights=(1.0,) * coordinates,

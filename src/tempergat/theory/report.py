@@ -271,7 +271,7 @@ def _self_loop_verdict(table: Table) -> str:
         if row["scenario"] == "self_loop" and row["temperature"] == 4.0
     )
     return (
-        "with self-loops Theorem 2 turns round: at rho 0.5, tau 1, T = 4 the label SNR "
+        "with self-loops Theorem 2 is reversed: at rho 0.5, tau 1, T = 4 the label SNR "
         f"is {row['ungated_size']:.3g} ungated and {row['gate_first_size']:.3g} gated"
     )
 

@@ -90,7 +90,7 @@ class Training:
                 times = self.config.epochs - self.epochs_done
                 self._advance = replayed(self._one_epoch, device, times)
         for _ in range(left):
-            # On a GPU this question would make the host wait.
+            # On a GPU this check would make the host wait.
             if device.type == "cpu" and self.all_failed:
                 break
             self._advance()
@@ -113,8 +113,8 @@ class Training:
         row = torch.cat([torch.stack([losses, val_loss], dim=1), scores], dim=1)
         self.history.index_copy_(0, self.epoch.view(1), row.unsqueeze(0))
         self.epoch += 1
-        # The training loss is of the weights before the step. Weights that the last
-        # step has spoilt show in the validation loss alone.
+        # The training loss is that of the weights before the step. If the last step
+        # made the weights infinite or NaN, only the validation loss shows it.
         finite = losses.isfinite() & val_loss.isfinite()
         fails = ~finite & (self.failed_epoch == 0)
         self.failed_epoch += fails * self.epoch

@@ -156,7 +156,7 @@ def recipe_for(
     """The recipe to train with, and its name.
 
     Args:
-        graph: A dataset or its name; anything else has the default recipe.
+        graph: A dataset or its name; any other graph gets the default recipe.
         recipe: A recipe, its name or its file; None for the paper's recipe of the
             dataset where there is one.
 
@@ -184,7 +184,7 @@ def _name_for(graph: object) -> str:
     try:
         entry = find_entry(graph)
     except UserError:
-        # A path, or a name whose mistake is reported when the graph is loaded.
+        # A path, or an unknown name, which is reported when the graph is loaded.
         return "default"
     name = (entry.recipe or entry.name).replace("_", "-")
     known = recipe_names()

@@ -55,7 +55,7 @@ def _texts(value: Any, seen: set[int]) -> Iterator[str]:
         for key, part in value.items():
             yield repr(key)
             yield from _texts(part, seen)
-    elif _is_of_a_library(value):
+    elif _is_library_code(value):
         yield callable_name(value)
     elif isinstance(value, FunctionType):
         yield _source(value)
@@ -88,7 +88,7 @@ def _code_texts(code: CodeType, names: dict[str, Any], seen: set[int]) -> Iterat
         found = names.get(name)
         if not isinstance(found, ModuleType):
             yield from _texts(found, seen)
-        elif not _is_of_a_library(found):
+        elif not _is_library_code(found):
             for attribute in code.co_names:
                 yield from _texts(getattr(found, attribute, None), seen)
 
@@ -109,11 +109,11 @@ def _source(value: Any) -> str:
     try:
         return textwrap.dedent(inspect.getsource(value))
     except (OSError, TypeError):
-        # Code without a file, as in `python -c`: its constants and names must do.
+        # Code without a file, as in `python -c`: its constants and names are hashed.
         return str(value.__qualname__)
 
 
-def _is_of_a_library(value: Any) -> bool:
+def _is_library_code(value: Any) -> bool:
     is_module = isinstance(value, ModuleType)
     name = value.__name__ if is_module else getattr(value, "__module__", None)
     if name is None or name.partition(".")[0] in _LIBRARIES:

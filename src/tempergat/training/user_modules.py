@@ -29,7 +29,7 @@ from tempergat.training.seeds import (
 from tempergat.training.task import SPLITS, Task, task_of
 
 BuildModule = Callable[[int, int], nn.Module]
-# What a scoring pass adds to the seed, in place of the number of a training step.
+# Added to the seed in a scoring pass, where training adds the number of the step.
 _SCORING = -1
 
 
@@ -152,7 +152,7 @@ class ModuleGroup:
             self.seeds[run],
         ).to(task.device)
         module.eval()
-        # Layers without a number of inputs draw their weights at the first call.
+        # Lazy layers draw their weights at the first call.
         with torch.no_grad(), self._user_code(run, _SCORING):
             self._logits(run, module)
         return module

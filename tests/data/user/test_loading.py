@@ -122,7 +122,7 @@ def test_parquet_is_read_like_csv(tmp_path: Path) -> None:
     with_lists = {"id": [7, 8, 9], "f": [[1.0, 2.0]] * 3, "label": [0, 1, 0]}
     parquet.write_table(arrow.table(with_lists), folder / "nodes.parquet")
     with pytest.raises(
-        UserError, match=r"row 1: f is \[1\.0, 2\.0\], which is no number"
+        UserError, match=r"row 1: f is \[1\.0, 2\.0\], which is not a number"
     ):
         load(folder)
     (folder / "nodes.parquet").write_bytes(b"PAR1 nonsense PAR1")
@@ -293,7 +293,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
         "fractions as labels",
         "id,f,label\na,1,0.5\nb,1,1.5\n",
         EDGES,
-        r"row 2: label is '0\.5', which is no whole number",
+        r"row 2: label is '0\.5', which is not a whole number",
     ),
     (
         "other separator",

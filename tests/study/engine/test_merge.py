@@ -122,7 +122,7 @@ def test_a_process_killed_between_the_two_files_leaves_readable_runs(
 def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "notes.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match="other columns than runs have"):
+    with pytest.raises(UserError, match="does not have the columns of runs"):
         write_runs([run()], path)
     assert path.read_text() == "a,b\n1,2\n"
 

@@ -5,11 +5,18 @@ import pytest
 
 from tempergat.stats.bootstrap import resampled_means
 from tempergat.theory.model import standard_setting
-from tempergat.theory.proofs.check import FAILS, HOLDS, UNSEEN, Place, judged, table_of
+from tempergat.theory.proofs.check import (
+    FAILS,
+    HOLDS,
+    UNSEEN,
+    Statement,
+    judged,
+    table_of,
+)
 from tempergat.theory.proofs.gate import gate_steps
 from tempergat.theory.proofs.temperature import temperature_steps
 
-PLACE = Place(1, "1.0", "a statement")
+STATEMENT = Statement(1, "1.0", "a statement")
 
 
 def noisy(mean, spread=1.0, seed=0):
@@ -18,24 +25,24 @@ def noisy(mean, spread=1.0, seed=0):
 
 
 def test_a_wrong_equality_fails_among_right_ones():
-    steps = [PLACE.equal(str(n), noisy(2.0, seed=n), 2.0) for n in range(20)]
-    steps.append(PLACE.equal("wrong", noisy(2.0, seed=30), 2.5))
+    steps = [STATEMENT.equal(str(n), noisy(2.0, seed=n), 2.0) for n in range(20)]
+    steps.append(STATEMENT.equal("wrong", noisy(2.0, seed=30), 2.5))
     verdicts = [step.verdict for step in judged(steps)]
     assert verdicts == [HOLDS] * 20 + [FAILS]
 
 
 def test_bounds_fail_only_when_crossed():
     seen = noisy(2.0)
-    assert PLACE.at_most("", seen, 2.0).verdict == HOLDS
-    assert PLACE.at_most("", seen, 1.5).verdict == FAILS
-    assert PLACE.at_least("", seen, 2.0).verdict == HOLDS
-    assert PLACE.at_least("", seen, 2.5).verdict == FAILS
+    assert STATEMENT.at_most("", seen, 2.0).verdict == HOLDS
+    assert STATEMENT.at_most("", seen, 1.5).verdict == FAILS
+    assert STATEMENT.at_least("", seen, 2.0).verdict == HOLDS
+    assert STATEMENT.at_least("", seen, 2.5).verdict == FAILS
 
 
 def test_an_order_the_sample_cannot_see_is_within_noise():
-    assert PLACE.above("", noisy(1.0)).verdict == HOLDS
-    assert PLACE.above("", noisy(-1.0)).verdict == FAILS
-    assert PLACE.above("", noisy(0.0)).verdict == UNSEEN
+    assert STATEMENT.above("", noisy(1.0)).verdict == HOLDS
+    assert STATEMENT.above("", noisy(-1.0)).verdict == FAILS
+    assert STATEMENT.above("", noisy(0.0)).verdict == UNSEEN
 
 
 @pytest.mark.parametrize(
@@ -46,7 +53,7 @@ def test_a_limit_must_come_nearer_at_every_step(path, last):
     sums = np.random.default_rng(1).normal(path, 0.1, (400, 3))
     sums += np.asarray(path) - sums.mean(axis=0)
     seen = resampled_means(sums, 1, seed=0)
-    steps = PLACE.approach(["x", "y", "z"], seen, 0.0)
+    steps = STATEMENT.approach(["x", "y", "z"], seen, 0.0)
     assert [step.verdict for step in steps] == [HOLDS, HOLDS, last]
 
 

@@ -177,7 +177,7 @@ def other_tensors() -> dict[str, torch.Tensor]:
         (other_tensors(), {}, r"holds .*\[1, 3, 3\] in place of best\.convs\.0"),
         ({"epoch": torch.zeros(3)}, {}, r"float32 \[3\] in place of epoch"),
         ({"best.convs.0.bias": None}, {}, r"nothing in place of best\.convs\.0"),
-        ({}, {"config": {}}, r"config.*epochs|of another run: its epochs is None"),
+        ({}, {"config": {}}, r"config.*epochs|to another run: its epochs is None"),
         ({}, {"config": [1]}, r"config: .*dictionary|its config is \[1\]"),
         ({}, {"num_classes": 10**18}, "num_classes"),
         ({}, {"in_channels": "12"}, "in_channels"),

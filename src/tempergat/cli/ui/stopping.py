@@ -45,7 +45,7 @@ def stoppable(kept: str = "finished runs are kept") -> Iterator[None]:
 
 
 def stopped(stop: KeyboardInterrupt) -> int:
-    """Say that a command was stopped that has nothing to keep; the exit status."""
+    """Report a stop of a command that stores nothing; return the exit status."""
     print("tempergat: stopped", file=sys.stderr)
     return exit_status(stop)
 

@@ -45,7 +45,7 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
         except UserError:
             raise
         except Exception as error:
-            # A damaged archive may fail in any way zipfile and its codecs can.
+            # A damaged archive can raise almost any exception in zipfile.
             if is_system_error(error):
                 raise
             raise DamagedFile(archive, f"is a damaged archive ({error})") from error

@@ -86,7 +86,7 @@ def is_local(entry: Entry, root: Path) -> bool:
 
 
 def availability(entry: Entry, root: Path) -> str:
-    """What is on this machine of a dataset: generated, processed, raw files or no."""
+    """What this machine has of a dataset: generated, processed, raw files or no."""
     if not entry.files:
         return "generated"
     if entry.keep_processed and any((root / entry.name).glob("processed*/graph.json")):
@@ -122,7 +122,7 @@ def _obtain_file(
             if found is None:
                 found = _fetch(entry, file, root, progress)
     for path in found.values():
-        # A reader would report a file that may not be read as damaged.
+        # Otherwise readers would report a file without read permission as damaged.
         with explain_unreadable(path), open(path, "rb"):
             pass
     if not file.members:

@@ -6,7 +6,7 @@ from tempergat.base import UserError
 
 
 class DamagedFile(UserError):
-    """A raw file of a dataset is damaged, and a fresh copy of it is needed.
+    """A raw file of a dataset is damaged and must be fetched again.
 
     Args:
         where: The file, or the file and the row.

@@ -50,7 +50,7 @@ def read_numbers(
         raise DamagedFile(path, f"has {found} rows, but the graph has {rows}")
     result = np.empty((found, columns), dtype=dtype)
     start = 0
-    # Each block is freed once it is copied, so that memory does not hold all twice.
+    # Each block is freed once it is copied, so that memory never holds all twice.
     blocks.reverse()
     while blocks:
         block = blocks.pop()
@@ -63,7 +63,7 @@ def _parse(
     path: Path, text: bytes, columns: int, dtype: type[np.generic], first: int
 ) -> np.ndarray:
     with warnings.catch_warnings():
-        # numpy only warns when it meets text it cannot read.
+        # numpy only warns about text that it cannot read.
         warnings.simplefilter("error", DeprecationWarning)
         try:
             values = np.fromstring(text.translate(_TO_SPACES), dtype=dtype, sep=" ")

@@ -20,7 +20,7 @@ def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
             opened = np.load(stream, allow_pickle=False)
             return {name: opened[name] for name in names}
     except Exception as error:
-        # A damaged archive may fail in any way zipfile and numpy can.
+        # A damaged archive can raise almost any exception in zipfile and numpy.
         raise DamagedFile(
             path,
             f"does not hold the arrays {', '.join(names)} ({error})",
@@ -37,7 +37,7 @@ def load_array(path: Path) -> np.ndarray:
         with open(path, "rb") as stream:
             array: np.ndarray = np.load(stream, allow_pickle=False)
     except Exception as error:
-        # A damaged archive may fail in any way zipfile and numpy can.
+        # A damaged archive can raise almost any exception in zipfile and numpy.
         raise DamagedFile(path, f"is not a plain array ({error})") from error
     return array
 
@@ -46,22 +46,22 @@ def require_nodes(path: Path, nodes: np.ndarray, count: int) -> None:
     """Checks that node numbers are below `count`.
 
     Raises:
-        UserError: One is not.
+        UserError: A node number is negative or too large.
     """
     if len(nodes) and not (nodes.min() >= 0 and nodes.max() < count):
         raise DamagedFile(
             path,
-            f"names nodes {nodes.min()} to {nodes.max()}, but there are {count}",
+            f"names nodes {nodes.min()} to {nodes.max()}, but there are {count} nodes",
         )
 
 
 def require_shape(
     path: Path, name: str, shape: tuple[int, ...], wanted: tuple[int, ...]
 ) -> None:
-    """Checks the shape of what a file holds.
+    """Checks the shape of an array in a file.
 
     Raises:
-        UserError: It is another.
+        UserError: The shape is not `wanted`.
     """
     if shape != wanted:
         raise DamagedFile(
@@ -80,7 +80,7 @@ def checked_csr(
     """A sparse matrix whose indices are within its shape.
 
     Raises:
-        UserError: They are not.
+        UserError: An index lies outside the shape.
     """
     try:
         matrix = scipy.sparse.csr_array((values, indices, indptr), shape=shape)

@@ -77,7 +77,7 @@ class _ListedOnly(pickle.Unpickler):
     def __init__(
         self, stream: IO[bytes], path: Path, allowed: Mapping[tuple[str, str], Any]
     ) -> None:
-        # Planetoid's pickles are Python 2's, whose byte strings are latin-1.
+        # Planetoid's pickles come from Python 2, with byte strings in latin-1.
         super().__init__(stream, encoding="latin1")
         self._path = path
         self._allowed = allowed
@@ -88,7 +88,7 @@ class _ListedOnly(pickle.Unpickler):
         except KeyError:
             raise DamagedFile(
                 self._path,
-                f"asks to load {module}.{name}, which this dataset has no use for; "
+                f"asks to load {module}.{name}, which this dataset does not need; "
                 "the file is damaged or hostile",
             ) from None
 
@@ -101,10 +101,11 @@ def load_pickle(path: Path, allowed: Mapping[tuple[str, str], Any] = PLAIN_DATA)
 
     Args:
         path: The file.
-        allowed: What may be named, by module and name, and what stands for it.
+        allowed: The classes that may be named, by module and name, each with the class
+            or function that replaces it.
 
     Raises:
-        UserError: The file names anything else, or is not a whole pickle.
+        UserError: The file names anything else, or is not a complete pickle.
     """
     with open(path, "rb") as stream:
         return load_pickle_stream(stream, path, allowed)
@@ -120,7 +121,7 @@ def load_pickle_stream(
     except UserError:
         raise
     except Exception as error:
-        # A damaged pickle may fail in any way the machine inside it can.
+        # A damaged pickle can raise almost any exception.
         raise DamagedFile(
             path,
             f"is not a readable pickle ({type(error).__name__}: {error})",

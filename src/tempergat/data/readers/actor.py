@@ -27,7 +27,7 @@ def read_actor(paths: dict[str, Path]) -> Graph:
         except ValueError as error:
             raise DamagedFile(
                 f"{path}, row {number}",
-                "is not a node, its words and its label",
+                "does not hold a node, its words and its label",
             ) from error
         rows += [nodes[-1]] * len(found)
         columns += found
@@ -56,7 +56,7 @@ def read_actor(paths: dict[str, Path]) -> Graph:
 
 
 def _data_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines after the header, with the number a person would give them."""
+    """The lines after the header with their line numbers; the header is line 1."""
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines[1:], start=2):
         if line.strip():
@@ -71,7 +71,7 @@ def _edges(path: Path, num_nodes: int) -> np.ndarray:
         if len(parts) != 2 or len(numbers) != 2 or max(numbers) >= num_nodes:
             raise DamagedFile(
                 f"{path}, row {number}",
-                f"is not two of {num_nodes} nodes",
+                f"does not hold two node numbers below {num_nodes}",
             )
         ends.append(numbers)
     return deduplicate(np.array(ends, dtype=np.int64).T, num_nodes)

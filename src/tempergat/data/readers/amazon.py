@@ -14,7 +14,7 @@ from tempergat.data.formats.raw_graph import Graph, put_sparse, symmetrize
 
 
 def read_amazon(paths: dict[str, Path]) -> Graph:
-    """Reads a graph with words as 0 or 1, both directions, and no self-loops."""
+    """Reads a graph with features 0 or 1, edges both ways, and no self-loops."""
     (path,) = paths.values()
     parts = ("data", "indices", "indptr", "shape")
     names = [f"{matrix}_{part}" for matrix in ("adj", "attr") for part in parts]

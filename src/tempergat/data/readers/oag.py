@@ -3,8 +3,8 @@
 Each file is a pickle inside torch's zip container: `node_forward` numbers the nodes of
 every type, `node_feature` is one pandas table per type with the columns `id`, `emb`
 and, for papers, `time`, and `edge_list[target][source][relation]` maps a target to its
-sources. Neither pandas nor torch is asked to read it: the few classes a table is made
-of are read as plain records, and anything else is refused.
+sources. It is read without pandas and torch: the few classes that a table consists of
+are read as plain records, and any other class is an error.
 """
 
 import pickle
@@ -56,7 +56,7 @@ class _Table(_Record):
 
 
 def _plain_dict(*_factory: object) -> dict[Any, Any]:
-    """Stands for a defaultdict, whose factory is of no use once it is filled."""
+    """Replaces a defaultdict, whose factory is not needed once it is filled."""
     return {}
 
 
@@ -85,8 +85,8 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
 def read_oag(paths: dict[str, Path]) -> Graph:
     """Reads a subset: papers are classified by journal, and split by year.
 
-    As in H2GB, venues are labels and no nodes, relations inside a type are followed
-    both ways, and every other relation gets a reverse type.
+    As in H2GB, venues are labels, not nodes. Relations within one node type get edges
+    in both directions, and every other relation gets a reverse type.
     """
     (path,) = paths.values()
     content = _load(path)
@@ -107,11 +107,11 @@ def _load(path: Path) -> Any:
         with zipfile.ZipFile(path) as container:
             inside = [n for n in container.namelist() if n.endswith("/data.pkl")]
             if len(inside) != 1:
-                raise zipfile.BadZipFile("there is no data.pkl in it")
+                raise zipfile.BadZipFile("it has no data.pkl")
             with container.open(inside[0]) as stream:
                 return load_pickle_stream(stream, path, _ALLOWED)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise DamagedFile(path, f"is not a whole file of torch ({error})") from error
+        raise DamagedFile(path, f"is not a complete torch file ({error})") from error
 
 
 def _build(content: dict[str, Any]) -> Graph:

@@ -16,7 +16,7 @@ _YEAR_CLASSES = 5
 
 
 def read_arxiv(paths: dict[str, Path], directed: bool = False) -> Graph:
-    """ogbn-arxiv. A citation is followed both ways unless `directed`.
+    """ogbn-arxiv. A citation becomes an edge in both directions unless `directed`.
 
     Most published results, the baselines of OGB among them, symmetrise this graph.
     """
@@ -36,7 +36,7 @@ def read_products(paths: dict[str, Path]) -> Graph:
     graph = _read_homogeneous(paths, "sales_ranking")
     num_nodes = graph.num_nodes[""]
     _require_nodes(paths["raw/edge.csv.gz"], edges, num_nodes, num_nodes)
-    # Not merged: OGB counts every listed edge twice, and so 123,718,280 of them.
+    # Not merged: OGB counts both directions of every listed edge, 123,718,280 in all.
     graph.arrays[".edge_index"] = symmetrize(edges, num_nodes, merge=False)
     return graph
 
@@ -57,8 +57,8 @@ def _read_homogeneous(paths: dict[str, Path], split: str) -> Graph:
 def read_mag(paths: dict[str, Path]) -> Graph:
     """ogbn-mag with reverse edges, as H2GB has it.
 
-    Citations are followed both ways within their type; the other three relations each
-    get a reverse type. Only papers have features.
+    Citations get edges in both directions within their type; the other three relations
+    each get a reverse type. Only papers have features.
     """
     counts = read_header_table(paths["raw/num-node-dict.csv.gz"])
     papers = counts["paper"]
@@ -79,7 +79,7 @@ def read_mag(paths: dict[str, Path]) -> Graph:
 
 
 def read_mag_year(paths: dict[str, Path]) -> Graph:
-    """ogbn-mag, the class of a paper being the quantile of its year.
+    """ogbn-mag, with papers classified by the quantile of their year.
 
     As in H2GB, the bounds are the 20, 40, 60 and 80 % quantiles, and a year equal to a
     bound belongs to the upper class. The split is made when the graph is loaded.
@@ -123,7 +123,7 @@ def _require_nodes(path: Path, columns: np.ndarray, *sizes: int) -> None:
             row = int(np.flatnonzero((ends < 0) | (ends >= size))[0])
             raise DamagedFile(
                 f"{path}, row {row + 1}",
-                f"names node {ends[row]}, but there are {size}",
+                f"names node {ends[row]}, but there are {size} nodes",
             )
 
 

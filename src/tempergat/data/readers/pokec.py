@@ -40,10 +40,10 @@ CLUB_TYPES = (
     "health",
     "companies_brands",
 )
-# The club fields are the last of the texts but one.
+# One free-text field follows the club fields.
 _FIRST_CLUB = _FIRST_TEXT + _NUM_TEXTS - 1 - len(CLUB_TYPES)
 _CLUB_LINK = re.compile(rb'href="/klub/([^"]+)"')
-# What H2GB's table reader takes for a missing value.
+# Values that H2GB's table reader treats as missing.
 _MISSING = frozenset(
     b"#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|"
     b"NaN|None|n/a|nan|null|".split(b"|")
@@ -53,7 +53,7 @@ _USUAL_AGE = 23
 
 
 def read_pokec(paths: dict[str, Path]) -> Graph:
-    """Reads both tables; friendships go both ways, clubs get reverse edges."""
+    """Reads both tables; friendships get edges both ways, clubs a reverse relation."""
     profiles = paths["soc-pokec-profiles.txt.gz"]
     users = _Users()
     for row, fields in _profiles(profiles):
@@ -121,10 +121,10 @@ class _Users:
 
     def features(self) -> np.ndarray:
         numbers = np.array(self.numbers, dtype=np.float32).reshape(-1, 3)
-        spread = numbers.std(axis=0, dtype=np.float64) + 1e-9
-        numbers = ((numbers - numbers.mean(axis=0, dtype=np.float64)) / spread).astype(
-            np.float32
-        )
+        deviation = numbers.std(axis=0, dtype=np.float64) + 1e-9
+        numbers = (
+            (numbers - numbers.mean(axis=0, dtype=np.float64)) / deviation
+        ).astype(np.float32)
         names = {name: column for column, name in enumerate(sorted(set(self.regions)))}
         regions = np.zeros((len(self.regions), len(names)), dtype=np.float32)
         columns = np.fromiter((names[r] for r in self.regions), np.int64)

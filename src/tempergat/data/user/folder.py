@@ -30,7 +30,7 @@ _NOT_FEATURES = ("id", "label", "split")
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
 _UNKNOWN_LABELS = ("", "-1", "-1.0", "nan", "NaN")
-# What a column of row numbers is called in tables that pandas saves.
+# Names that pandas gives to a column of row numbers.
 _ROW_NUMBERS = ("", "__index_level_0__")
 
 
@@ -129,7 +129,7 @@ def _read_nodes(path: Path, require_finite: bool, labelled: bool) -> _Nodes:
             if name in _ROW_NUMBERS:
                 raise UserError(
                     f"{path}: column {number} is called {name!r}, so it may be row "
-                    "numbers, which are no feature; give it a name or drop it (in "
+                    "numbers, which are not a feature; give it a name or drop it (in "
                     "pandas, save with index=False)"
                 )
         columns = [
@@ -180,7 +180,7 @@ def _lookup(table: Table, column: str, nodes: _Nodes) -> np.ndarray:
         row = found.index(None)
         name = identifiers[row]
         remedy = "add the node or drop the row"
-        # Whole numbers that were read as fractions on their way here.
+        # Whole numbers that another program saved as fractions, like 3.0.
         for other in (name.removesuffix(".0"), f"{name}.0"):
             if other in nodes.positions:
                 remedy = f"write it as {other}"
@@ -217,8 +217,8 @@ def _labels(nodes: _Nodes) -> tuple[np.ndarray, tuple[str, ...] | None]:
         number = _INTEGER.fullmatch(text)
         if number is None:
             raise UserError(
-                f"{nodes.at(row)}: label is {text!r}, which is no whole number; number "
-                "the classes from 0, or name them by words"
+                f"{nodes.at(row)}: label is {text!r}, which is not a whole number; "
+                "number the classes from 0, or name them by words"
             )
         label = int(number[1])
         if not 0 <= label < len(texts):
@@ -263,7 +263,7 @@ def _assign(
     owners: np.ndarray,
     words: np.ndarray,
 ) -> None:
-    """Puts the owner of each row into the split its word names."""
+    """Puts the node of each row into the split that the row names."""
     for row, word in enumerate(words):
         if word == "":
             continue

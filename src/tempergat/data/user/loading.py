@@ -79,7 +79,7 @@ def open_user_graph(
     Args:
         graph: A folder of tables, an `.npz`, a `.pt`, or a PyG object, which is not
             changed.
-        directed: Whether edges are kept as they point; False adds the reverse ones.
+        directed: Whether edges keep their direction; False adds the reverse ones.
         target: Node type to classify, where several have labels.
         labelled: Whether the graph needs labels. Without, its labels and masks are
             not used.
@@ -172,7 +172,7 @@ def _read_npz(path: Path, labelled: bool) -> Data:
     except UserError:
         raise
     except Exception as error:
-        # A damaged archive may fail in any way zipfile and numpy can.
+        # A damaged archive can raise almost any exception in zipfile and numpy.
         raise UserError(
             f"{path} is not a readable .npz of plain arrays ({_first_line(error)}); "
             "save it again with numpy.savez"
@@ -216,7 +216,7 @@ def _read_pt(path: Path) -> Data | HeteroData:
     except UserError:
         raise
     except Exception as error:
-        # torch raises whatever its archive reader or its unpickler meets first.
+        # Any exception of torch's archive reader or unpickler can come out here.
         raise UserError(
             f"{path} is not a graph that can be loaded without running code "
             f"({_reason(error)}); save it with torch.save(data, path), data being a "
@@ -233,7 +233,7 @@ def _plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:
     """A copy of a PyG object with plain tensors in main memory.
 
     Raises:
-        UserError: The object is broken, or holds tensors that numpy has no array for.
+        UserError: The object is broken, or holds tensors that numpy cannot hold.
     """
     kind = HeteroData if isinstance(graph, HeteroData) else Data
     try:
@@ -255,7 +255,7 @@ def _plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:
 
 @contextmanager
 def _loadable_graphs() -> Iterator[None]:
-    """Lets torch load PyG's graphs beside what it was allowed to load before."""
+    """Lets torch load PyG's graphs, besides what it was allowed to load before."""
     before = torch.serialization.get_safe_globals()
     try:
         torch.serialization.clear_safe_globals()
@@ -291,7 +291,7 @@ def _plain_tensor(source: str, name: str, where: str, tensor: Tensor) -> Tensor:
     except (TypeError, RuntimeError) as error:
         raise UserError(
             f"{source}: {name}{where} is a tensor of {tensor.dtype} on "
-            f"{tensor.device}, which numpy has no array for; save it as float32 or "
+            f"{tensor.device}, which numpy cannot hold; save it as float32 or "
             "int64, or leave it out"
         ) from error
     return tensor
@@ -304,7 +304,7 @@ def _reason(error: BaseException) -> str:
     if named:
         return f"it names {named[1]}"
     if text.startswith("Weights only load failed"):
-        return "it is no archive of plain tensors"
+        return "it is not an archive of plain tensors"
     return _first_line(error)
 
 

@@ -72,14 +72,14 @@ def check_graph(path: Path, target: str | None = None) -> list[Finding]:
         Finding(
             "isolated nodes",
             isolated if kind is not None else isolated[""],
-            "kept; a self-loop lets each keep its own features",
+            "kept; with a self-loop each attends to its own features",
         )
     )
     findings += _labels(store.y.numpy(), num_classes)
     findings += _split(path, store)
     for node_store in data.node_stores:
         findings += _features(node_store)
-    findings += _likeness(data, kind, store.y.numpy())
+    findings += _homophily_findings(data, kind, store.y.numpy())
     return findings
 
 
@@ -104,7 +104,7 @@ def _edges(
         findings.append(Finding(f"self-loops{where}", loops, action))
         back = np.sort(ends[1] * sizes[1] + ends[0])
         one_way = int((~np.isin(np.unique(keys), back)).sum())
-        action = "followed as they point; load with directed=False adds the reverse"
+        action = "kept one-way; load with directed=False adds the reverse edges"
         findings.append(Finding(f"one-way edges{where}", one_way, action))
     return findings
 
@@ -112,7 +112,7 @@ def _edges(
 def _unused(
     path: Path, types: tuple[str, str, str] | None, store: BaseStorage
 ) -> list[Finding]:
-    """What is said of edges beside their ends."""
+    """Edge attributes, which no method reads."""
     names = [name for name in store.edge_attrs() if name != "edge_index"]
     table = find_table(path, "edges") if path.is_dir() else None
     if table is not None:
@@ -142,7 +142,7 @@ def _labels(labels: np.ndarray, num_classes: int) -> list[Finding]:
     ]
     empty = int((counts == 0).sum())
     if empty:
-        action = "kept as outputs that are never right; number the classes from 0"
+        action = "kept as model outputs without a node; number the classes from 0"
         findings.append(Finding("classes without a node", empty, action))
     return findings
 
@@ -198,7 +198,7 @@ def _features(store: Any) -> list[Finding]:
     return findings
 
 
-def _likeness(
+def _homophily_findings(
     data: Data | HeteroData, kind: str | None, labels: np.ndarray
 ) -> list[Finding]:
     if isinstance(data, HeteroData):

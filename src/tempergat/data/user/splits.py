@@ -66,7 +66,7 @@ def check_masks(source: str, labels: Tensor, masks: Mapping[str, Tensor]) -> Non
     """Checks the masks of one split against the labels and one another.
 
     Raises:
-        UserError: They contradict them; the message begins with `source`.
+        UserError: They contradict each other; the message begins with `source`.
     """
     for first, second in (MASKS[:2], MASKS[1:], (MASKS[0], MASKS[2])):
         both = torch.nonzero(masks[first] & masks[second])

@@ -261,16 +261,16 @@ def as_numbers(table: Table, name: str, require_finite: bool) -> np.ndarray:
     except (ValueError, TypeError, OverflowError):
         row = next(row for row, value in enumerate(column) if not _is_number(value))
         raise UserError(
-            f"{table.at(row)}: {name} is {column[row]!r}, which is no number; features "
-            "must be numbers, so encode it or drop the column"
+            f"{table.at(row)}: {name} is {column[row]!r}, which is not a number; "
+            "features must be numbers, so encode it or drop the column"
         ) from None
     with np.errstate(over="ignore"):
         values = wide.astype(np.float32)
     wrong = np.flatnonzero(~np.isfinite(values))
     if require_finite and len(wrong):
         raise UserError(
-            f"{table.at(wrong[0])}: {name} is {column[wrong[0]]!r}, which is no finite "
-            "number; fill it or drop the row"
+            f"{table.at(wrong[0])}: {name} is {column[wrong[0]]!r}, which is not a "
+            "finite number; fill it or drop the row"
         )
     return values
 

@@ -27,7 +27,7 @@ def normalise(
         source: Where the graph came from, for errors.
         data: The graph.
         target: Node type that is classified; None in a homogeneous graph.
-        directed: Whether edges are kept as they point; False adds the reverse ones.
+        directed: Whether edges keep their direction; False adds the reverse ones.
         labelled: Whether labels are needed; otherwise every label is set to unknown.
 
     Returns:
@@ -61,7 +61,7 @@ def normalise(
 
 
 def _order_edges(store: BaseStorage, bound: int) -> None:
-    """Sorts edges and merges repeated ones; attributes go with the first of them."""
+    """Sorts edges and merges repeated ones; the first one's attributes are kept."""
     source, target = store.edge_index.numpy()
     _, kept = np.unique(source * bound + target, return_index=True)
     chosen = torch.from_numpy(kept)
@@ -80,8 +80,8 @@ EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
 def edge_stores(source: str, data: Data | HeteroData) -> list[EdgeStore]:
     """Every edge type with its storage and the number of nodes at either end.
 
-    The number of nodes is put on every node type: PyG would else guess it from the
-    edges, and miss what is isolated.
+    The number of nodes is set on every node type. Otherwise PyG would guess it from the
+    edges and miss isolated nodes.
 
     Raises:
         UserError: Edges are missing, of a wrong shape or type, or lead to a node that
@@ -190,7 +190,7 @@ def check_features(source: str, data: Data | HeteroData) -> None:
     """Checks features and makes them float32, in place.
 
     Raises:
-        UserError: They are no matrices, or do not fit the labels.
+        UserError: They are not matrices, or do not fit the labels.
     """
     for store in data.node_stores:
         x = store.get("x")

@@ -46,7 +46,7 @@ class Library:
         problem: Why the kernels cannot be used; None when they can.
         best_isa: Index in `ISAS` of the best instruction set of this machine.
         isa: The one in use.
-        warned: Whether the user was told of the problem.
+        warned: Whether a warning about the problem was given.
         forked: Whether this process is a fork of the one that loaded the library.
     """
 

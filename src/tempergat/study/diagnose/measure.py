@@ -129,7 +129,7 @@ def separability(x: Array, labels: NDArray[np.int64]) -> Separability:
     if not varies.any():
         return Separability(None, None, None)
     between, within = between[varies], within[varies]
-    # Nodes per class, as the expected mean square between classes counts them.
+    # Effective number of nodes per class in the expected mean square between classes.
     per_class = (nodes - (sizes**2).sum() / nodes) / (groups - 1)
     signal = (between - within) / per_class
     total = float(signal.sum())

@@ -109,7 +109,7 @@ class Database:
         self._connection.execute("PRAGMA foreign_keys = ON")
 
     def _write_ahead_log(self) -> str:
-        # SQLite does not wait its busy timeout out when two processes switch at once.
+        # SQLite ignores its busy timeout when two processes switch the mode at once.
         give_up = time.monotonic() + BUSY_TIMEOUT_S
         while True:
             try:
@@ -137,7 +137,7 @@ class Database:
 
     @contextmanager
     def _user_errors(self) -> Iterator[None]:
-        """Turn SQLite's complaints about the file into lines a user can act on."""
+        """Turn SQLite's errors about the file into messages a user can act on."""
         try:
             yield
         except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
@@ -167,7 +167,7 @@ class Database:
             raise UserError(self._damaged(str(error))) from error
 
     def _damaged(self, detail: str) -> str:
-        # Some of SQLite's complaints quote the damaged text.
+        # Some of SQLite's messages quote the damaged text.
         reason = detail.splitlines()[0][:_LONGEST_REASON]
         return (
             f"the store {self.path} is damaged ({reason}); restore it from a copy, or "

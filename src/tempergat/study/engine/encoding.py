@@ -49,7 +49,7 @@ def encode(run: Run) -> tuple[Any, ...]:
 
 
 def decode(row: Sequence[Any]) -> Run:
-    """The run that `encode` made a row of.
+    """The run that `encode` turned into this row.
 
     Raises:
         ValueError: The row does not match its checksum.
@@ -115,14 +115,14 @@ class _Extra(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
 def encode_extras(run: Run) -> dict[str, Any]:
     """The attributes that version 0.1.0 did not have, as plain JSON values.
 
-    An attribute with the value that runs of 0.1.0 stand for is left out.
+    An attribute that has its default value, as in every run of 0.1.0, is left out.
     """
     return {
         name: extra.encode(getattr(run, name))
@@ -176,9 +176,9 @@ def _checksum(fields: Sequence[Any]) -> str:
 
 EXTRAS = {
     "condition": _Extra(None, asdict, lambda record: Condition(**record)),
-    "matmul_precision": _Extra("highest", _same, _same),
-    "numerics": _Extra(1, _same, _same),
-    "parameter_count": _Extra(None, _same, _same),
+    "matmul_precision": _Extra("highest", _unchanged, _unchanged),
+    "numerics": _Extra(1, _unchanged, _unchanged),
+    "parameter_count": _Extra(None, _unchanged, _unchanged),
     "curves": _Extra(
         None,
         lambda curves: {name: _encode_numbers(found) for name, found in curves.items()},

@@ -36,7 +36,7 @@ COLUMNS = (
     "device",
     "versions",
 )
-# Columns that are there only where some run has a value; version 0.1.0 had none.
+# Columns that are present only where some run has a value; version 0.1.0 had none.
 _SHARPNESS_COLUMNS = {
     f"{name}_{moment}": (moment, name)
     for moment in ("selected", "last")
@@ -62,7 +62,7 @@ def export_runs(
 
     Raises:
         UserError: Two stores hold different results for one run, there are none, or
-            the file that is there is not a CSV of runs.
+            the existing file is not a CSV of runs.
     """
     stores = [stores] if isinstance(stores, Store) else stores
     runs: dict[tuple[object, ...], Run] = {}
@@ -87,14 +87,14 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
 
     Scores are fractions, lists are separated by spaces. The configurations, by hash,
     go to a JSON file beside the CSV. Attributes that runs of version 0.1.0 lack are
-    columns of JSON, each there only where some run has a value for it. In a CSV that
-    is there already, the rows of other datasets stay as they are.
+    columns of JSON, each present only where some run has a value for it. In an existing
+    CSV, the rows of other datasets stay as they are.
 
     Returns:
         What was written, replaced and kept.
 
     Raises:
-        UserError: The file that is there is not a CSV of runs.
+        UserError: The existing file is not a CSV of runs.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for run in sorted(runs, key=_identity):
@@ -119,7 +119,7 @@ def export_stores(paths: Sequence[Path], path: Path) -> Merged:
     """Write the runs of the stores at `paths` as `export_runs` does.
 
     Raises:
-        UserError: Besides, a store is missing.
+        UserError: As in `export_runs`, or a store is missing.
     """
     with ExitStack() as stack:
         stores = []
@@ -134,7 +134,7 @@ def read_runs(path: Path) -> list[Run]:
     """The runs of a CSV that `export_runs` wrote.
 
     Raises:
-        UserError: A file is missing, or not what was written.
+        UserError: A file is missing, or has other content than `export_runs` wrote.
     """
     try:
         text, configs_text = (

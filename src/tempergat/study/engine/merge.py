@@ -64,13 +64,13 @@ def merge_rows(
         path: The CSV; made when missing.
         rows: The cells of the new rows by column, by dataset.
         columns: The columns of every such CSV.
-        optional: Further columns; each is there only where some row has such a cell.
-            A CSV that keeps rows of other datasets gets only those of them that tell
-            which run it is.
+        optional: Further columns; each is there only where some row has a value.
+            A CSV that keeps rows of other datasets gets only those that are part of a
+            run's identity.
         configs: The configurations of the new rows by hash.
 
     Raises:
-        UserError: The files that are there are not a CSV of runs.
+        UserError: The existing files are not a CSV of runs.
     """
     old = _read_rows(path, columns, optional)
     written = {dataset: len(found) for dataset, found in rows.items()}
@@ -118,7 +118,7 @@ def _read_rows(
         header[len(columns) :]
     ) <= set(optional):
         raise UserError(
-            f"{path} has other columns than runs have; move it away, or write to "
+            f"{path} does not have the columns of runs; move it away, or write to "
             "another file"
         )
     found: dict[str, list[dict[str, str]]] = {}

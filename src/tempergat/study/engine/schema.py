@@ -113,8 +113,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE groups")
     _create_tables(connection)
     device_of_group = {run.group_id: run.device for run in runs}
-    # A group that was cut and not trained is continued where the others were trained.
-    # With no run in the store, nothing depends on how the seeds were cut.
+    # A group that was planned but not trained gets the device that trained most runs.
+    # Without any run in the store, the groups may be planned again.
     usual = Counter(run.device for run in runs).most_common(1)
     for id_, fingerprint, method, config_hash, seeds in groups:
         if id_ in device_of_group or usual:

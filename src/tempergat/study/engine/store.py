@@ -163,7 +163,7 @@ class Store(Database):
         )
         with self._user_errors(), self._transaction():
             self._insert(runs)
-            # Where there are no locks, another process may have been faster.
+            # Without file locks, another process may have written first.
             if self._has(group):
                 self._connection.execute(
                     "UPDATE groups SET config_hashes = ?, seeds = ? WHERE id = ?",
@@ -218,7 +218,7 @@ class Store(Database):
         config_hashes: Sequence[str],
         seeds: Sequence[int],
     ) -> dict[Origin, int]:
-        """How many stored runs of these data, settings and seeds were made where."""
+        """How many stored runs of these data, settings and seeds each origin has."""
         where, values = _where(
             fingerprint=fingerprints, config_hash=config_hashes, seed=seeds
         )
@@ -326,7 +326,7 @@ def _holding(groups: Iterable[Group], units: set[tuple[str, int]]) -> list[Group
 def _where(**wanted: Sequence[str | int] | None) -> tuple[str, list[str]]:
     """The WHERE clause for columns that have one of the given values, and its values.
 
-    A column whose values are None is not asked about.
+    A column whose values are None is left out.
     """
     given = {column: found for column, found in wanted.items() if found is not None}
     if not given:

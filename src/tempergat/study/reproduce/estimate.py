@@ -37,8 +37,8 @@ class Speeds:
         for run in _finished_runs(workspace):
             epochs = run.config.get("epochs")
             # A device is called `cpu`, or `cuda (NAME)`.
-            is_of_kind = run.device.split()[0] == self._kind
-            if run.status != "done" or not is_of_kind or not epochs:
+            same_kind = run.device.split()[0] == self._kind
+            if run.status != "done" or not same_kind or not epochs:
                 continue
             key = (run.dataset, run.method)
             time_s, done = self._sums.get(key, (0.0, 0))
@@ -75,7 +75,7 @@ class Speeds:
         )
 
     def _speed(self, dataset: str, batch: Batch) -> float:
-        """Seconds per epoch of a run; of all methods where this one was not run."""
+        """Seconds per epoch of a run; over all methods where this one was not run."""
         key = (dataset, batch.config.method)
         if key in self._sums:
             time_s, epochs = self._sums[key]

@@ -74,7 +74,7 @@ class ValidationRuns(Job):
     """Screening and full runs on some graphs, to test the screening's pick.
 
     Attributes:
-        dataset: What the graphs are called together.
+        dataset: Name of the group of graphs.
         graphs: Names of datasets or of generated graphs.
     """
 

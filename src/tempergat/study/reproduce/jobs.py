@@ -73,7 +73,8 @@ class Stock:
         elsewhere: Runs from other devices or versions that are there, by origin. They
             are not combined with runs of this device.
         unit: What is counted.
-        time_note: How long making the missing part takes, where runs do not say.
+        time_note: The time that the missing part takes, where it does not follow from
+            finished runs.
     """
 
     needed: int

@@ -133,7 +133,9 @@ def paper_runs(dataset: str, file: str, recipe: Recipe, name: str) -> MethodRuns
     """The paper's methods with one recipe, over as many seeds as it says."""
     obstacle = ""
     if recipe.training != "full":
-        obstacle = f"recipe {name} says training: {recipe.training}; only full is there"
+        obstacle = (
+            f"recipe {name} says training: {recipe.training}; only full is supported"
+        )
     configs = tuple(recipe.config_for(method) for method in PAPER_METHODS)
     return MethodRuns(dataset, file, configs, range(recipe.runs), obstacle)
 

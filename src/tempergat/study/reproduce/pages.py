@@ -63,7 +63,7 @@ def _tuned_jobs(workspace: Workspace) -> Iterator[Job]:
     for dataset in search_names():
         trials = f"{TRIALS_FOLDER}/{dataset}_trials.csv"
         yield SearchTrials(dataset, trials, load_search(dataset))
-        # A recipe found here comes before the one that the package has.
+        # A recipe found by a search here takes precedence over the package's.
         found = tuned_recipes(workspace) / f"{dataset}.yaml"
         name = str(found) if found.exists() else f"tuned/{dataset}"
         yield paper_runs(dataset, TUNED_CSV, load_recipe(name), name)

@@ -87,7 +87,7 @@ def search(
     for number in range(plan.trials):
         asked = study.ask()
         settings = {
-            # By index, so that the sampler knows which values are neighbours.
+            # By index, so that the sampler knows which values are adjacent.
             name: choices[asked.suggest_int(name, 0, len(choices) - 1)]
             for name, choices in values.items()
         }

@@ -54,7 +54,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Place:
+class Statement:
     """A statement of a proof, checked with several parameters."""
 
     theorem: int
@@ -88,14 +88,14 @@ class Place:
         """Estimates along an axis come closer to their limit at every step."""
         distance = abs(Estimate(seen.value - limit, seen.replicates - limit))
         verdicts = [HOLDS]
-        for place in range(1, len(at)):
-            change = distance[place] - distance[place - 1]
+        for i in range(1, len(at)):
+            change = distance[i] - distance[i - 1]
             low, _ = normal_interval(change)
             nearer = HOLDS if change.value < 0 else UNSEEN
             verdicts.append(FAILS if low > 0 else nearer)
         return [
-            self._step(where, "limit", seen[place], limit, 1.0, verdicts[place])
-            for place, where in enumerate(at)
+            self._step(where, "limit", seen[i], limit, 1.0, verdicts[i])
+            for i, where in enumerate(at)
         ]
 
     def _step(

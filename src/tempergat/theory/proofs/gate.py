@@ -21,7 +21,7 @@ from tempergat.theory.expansion import (
 from tempergat.theory.logits import LogitSample, simulate_logits
 from tempergat.theory.model import MissingNoise, Setting
 from tempergat.theory.neighbourhood import BLOCK, GATE_FIRST, UNGATED
-from tempergat.theory.proofs.check import Place, Step
+from tempergat.theory.proofs.check import Statement, Step
 from tempergat.theory.simulate import simulate
 
 RHOS = (0.2, 0.5, 0.8)
@@ -48,26 +48,30 @@ def gate_steps(
                 mean = moments.other_mean if other else moments.same_mean
                 variance = moments.other_variance if other else moments.same_variance
                 steps.append(
-                    Place(2, number, f"mean distance, {label}, {kind}").equal(
+                    Statement(2, number, f"mean distance, {label}, {kind}").equal(
                         at, sample.mean(other)[n, variant], mean
                     )
                 )
                 seen = sample.variance(other)[n, variant]
                 steps.append(
-                    Place(2, "2.6", f"logit variance, {label}, {kind}").equal(
+                    Statement(2, "2.6", f"logit variance, {label}, {kind}").equal(
                         at, seen, variance
                     )
                 )
                 if variant == 0:
                     bound = ungated_variance_bound(setting, noise)
-                    place = Place(2, "2.7", f"variance at least its bound, {kind}")
-                    steps.append(place.at_least(at, seen, bound))
+                    statement = Statement(
+                        2, "2.7", f"variance at least its bound, {kind}"
+                    )
+                    steps.append(statement.at_least(at, seen, bound))
                 else:
                     bound = gated_variance_bound(setting)
-                    place = Place(2, "2.7", f"gated variance at most C_g, {kind}")
-                    steps.append(place.at_most(at, seen, bound))
+                    statement = Statement(
+                        2, "2.7", f"gated variance at most C_g, {kind}"
+                    )
+                    steps.append(statement.at_most(at, seen, bound))
             steps.append(
-                Place(2, "2.5", f"logit gap 2 (1-rho)^2 sum w|mu|, {label}").equal(
+                Statement(2, "2.5", f"logit gap 2 (1-rho)^2 sum w|mu|, {label}").equal(
                     at, sample.gap()[n, variant], logit_gap(setting, noise.rho)
                 )
             )
@@ -85,7 +89,7 @@ def _normal_steps(setting: Setting, targets: int, seed: int) -> list[Step]:
         for shift in (0.0, size, 4 * size):
             away = np.abs(shift - tau * draws[0]).sum(axis=1)
             steps.append(
-                Place(2, "2.1", "A_tau(t) = E|t - xi|").equal(
+                Statement(2, "2.1", "A_tau(t) = E|t - xi|").equal(
                     f"tau={tau:g} t={shift:g}",
                     resampled_means(away, BLOCK, seed),
                     float(mean_absolute(shift, tau)),
@@ -95,12 +99,12 @@ def _normal_steps(setting: Setting, targets: int, seed: int) -> list[Step]:
         sums = np.stack([apart.sum(axis=1), (apart**2).sum(axis=1)], axis=1)
         means = resampled_means(sums, BLOCK, seed)
         steps.append(
-            Place(2, "2.2", "B_tau = 2 tau / sqrt(pi)").equal(
+            Statement(2, "2.2", "B_tau = 2 tau / sqrt(pi)").equal(
                 f"tau={tau:g}", means[0], mean_absolute_difference(tau)
             )
         )
         steps.append(
-            Place(2, "2.2", "Var|xi_1 - xi_2| = 2 (1 - 2/pi) tau^2").equal(
+            Statement(2, "2.2", "Var|xi_1 - xi_2| = 2 (1 - 2/pi) tau^2").equal(
                 f"tau={tau:g}",
                 means[1] - means[0].square(),
                 2 * (1 - 2 / np.pi) * tau**2,
@@ -110,7 +114,7 @@ def _normal_steps(setting: Setting, targets: int, seed: int) -> list[Step]:
 
 
 def _neighbour_steps(
-    setting: Setting, noise: MissingNoise, at: str, sample: LogitSample, place: int
+    setting: Setting, noise: MissingNoise, at: str, sample: LogitSample, level: int
 ) -> list[Step]:
     """Moments given the target, which the paper's proof needs but does not state."""
     steps: list[Step] = []
@@ -120,13 +124,13 @@ def _neighbour_steps(
         for other, kind in ((False, "same class"), (True, "other class")):
             expected = moments.other_variance if other else moments.same_variance
             steps.append(
-                Place(2, "2.8", f"variance among neighbours, {label}, {kind}").equal(
-                    at, sample.neighbour_variance(other)[place, variant], expected
-                )
+                Statement(
+                    2, "2.8", f"variance among neighbours, {label}, {kind}"
+                ).equal(at, sample.neighbour_variance(other)[level, variant], expected)
             )
         steps.append(
-            Place(2, "2.8", f"mean squared gap over targets, {label}").equal(
-                at, sample.squared_gap()[place, variant], moments.squared_gap
+            Statement(2, "2.8", f"mean squared gap over targets, {label}").equal(
+                at, sample.squared_gap()[level, variant], moments.squared_gap
             )
         )
     return steps
@@ -149,25 +153,25 @@ def _weak_steps(setting: Setting, targets: int, seed: int, threads: int) -> list
     for level, noise in enumerate(noises[1:], start=1):
         at = f"rho={rho:g} tau={noise.tau:g}"
         scaled = gain[level].scaled(np.array(temperatures))
-        place = Place(2, "2.10", f"gain times T goes to 0 as T grows, {at}")
-        steps += place.approach(names, scaled, 0.0)
-        place = Place(2, "2.10", "gain times T^2 is its closed form")
+        statement = Statement(2, "2.10", f"gain times T goes to 0 as T grows, {at}")
+        steps += statement.approach(names, scaled, 0.0)
+        statement = Statement(2, "2.10", "gain times T^2 is its closed form")
         steps.append(
-            place.equal(
+            statement.equal(
                 f"{at} {names[-1]}",
                 gain[level, -1].scaled(temperatures[-1] ** 2),
                 gate_advantage(setting, noise),
             )
         )
-        place = Place(2, "2.11", "the oracle gate raises the SNR at large tau")
+        statement = Statement(2, "2.11", "the oracle gate raises the SNR at large tau")
         # At the last temperature the gain is smaller than the sampling error.
         steps += [
-            place.above(f"{at} {name}", gain[level, n])
+            statement.above(f"{at} {name}", gain[level, n])
             for n, name in enumerate(names[:-1])
         ]
-    place = Place(2, "2.12", "and lowers it at small tau")
+    statement = Statement(2, "2.12", "and lowers it at small tau")
     at = f"rho={rho:g} tau={noises[0].tau:.3g} T=1"
-    steps.append(place.above(at, gain[0, 0].scaled(-1)))
+    steps.append(statement.above(at, gain[0, 0].scaled(-1)))
     return steps
 
 
@@ -188,6 +192,6 @@ def _expansion_steps(setting: Setting, seed: int) -> list[Step]:
         np.log2(means.value[:-1] / means.value[1:]),
         np.log2(means.replicates[:, :-1] / means.replicates[:, 1:]),
     )
-    place = Place(2, "2.9", "order in 1/T of the softmax remainder goes to 2")
+    statement = Statement(2, "2.9", "order in 1/T of the softmax remainder goes to 2")
     names = [f"T={temperature:g}" for temperature in EXPANSION_TEMPERATURES[1:]]
-    return place.approach(names, order, 2.0)
+    return statement.approach(names, order, 2.0)

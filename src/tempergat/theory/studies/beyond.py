@@ -78,7 +78,7 @@ def gate_scenarios(
     seed: int,
     threads: int = 2,
 ) -> Table:
-    """Sizes of the SNR with and without the oracle gate, for every scenario."""
+    """Absolute SNR with and without the oracle gate, for every scenario."""
     table: Table = []
     for name, setting in settings.items():
         simulation = simulate(

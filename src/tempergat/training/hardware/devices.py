@@ -11,7 +11,7 @@ def choose_device(name: str | torch.device, argument: str = "device") -> torch.d
     Args:
         name: `auto`, `cpu`, `cuda` or `cuda:1`; `auto` is the first CUDA device, or
             the CPU where there is none.
-        argument: How error messages call the argument.
+        argument: Name of the argument in error messages.
 
     Raises:
         UserError: The name is not one of these, or torch does not see the device.

@@ -10,7 +10,7 @@ from tempergat.training.config import RunConfig
 # be free, so that a study that is continued cuts its runs into the same groups.
 _BUDGET_BYTES = {"cuda": 32 * 2**30, "cpu": 2 * 2**30}
 # On a CPU speed is the limit where all runs share their features: beyond about this
-# size per tensor, the C library takes fresh pages for each, and 50 seeds at once are
+# size per tensor, the C library allocates new pages for each, and 50 seeds at once are
 # slower than several groups.
 _CPU_TENSOR_BYTES = 16 * 2**20
 
@@ -20,7 +20,7 @@ _NODE_TENSORS = 8
 _EDGE_TENSORS = 4
 _FEATURE_TENSORS = 3
 _PARAMETER_TENSORS = 6
-# Copies of a run's own features alive at once: the features, and those after dropout.
+# Copies of a run's features that exist at once: before and after dropout.
 _OWN_FEATURE_TENSORS = 3
 
 

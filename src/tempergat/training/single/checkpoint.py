@@ -95,8 +95,8 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
         raise UserError(_damaged(path))
     if about["format"] != _FORMAT:
         raise UserError(
-            f"{path} is a {about['format']!r}, this version reads {_FORMAT!r}; use "
-            f"the version of tempergat that made it"
+            f"{path} has the format {about['format']!r}, but this version reads "
+            f"{_FORMAT!r}; use the version of tempergat that made it"
         )
     return Checkpoint(tensors, facts)
 

@@ -31,7 +31,7 @@ from tempergat.training.user_modules import (
     tensors_of,
 )
 
-# The tensors of a checkpoint that tell how a run went.
+# The tensors of a checkpoint that record a run's progress.
 _PROGRESS = ("epoch", "failed_epoch", "history")
 
 
@@ -264,12 +264,12 @@ def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Mod
         return single_model(config, *sizes, seed=0)
     if build is None:
         raise UserError(
-            f"{file} is of your own module {config.method}; give load_model the "
+            f"{file} holds your own module {config.method}; give load_model the "
             "callable that builds it: build=..."
         )
     module = build_user_module(build, config.method, *sizes, seed=0)
     if any(is_lazy(parameter) for parameter in module.parameters()):
-        # Layers without a number of inputs make their weights at the first call.
+        # Lazy layers make their weights at the first call.
         x, edge_index = torch.zeros(1, sizes[0]), torch.zeros(2, 1, dtype=torch.int64)
         with torch.no_grad(), explain_errors(config.method):
             module.eval()(x, edge_index)
@@ -277,7 +277,7 @@ def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Mod
 
 
 def _run_of(facts: Facts, tensors: State) -> Run:
-    """The record of a run, as far as its checkpoint tells it."""
+    """The record of a run, as far as it is in the checkpoint."""
     epoch, failed_epoch = int(tensors["epoch"]), int(tensors["failed_epoch"])
     history = tensors["history"][:epoch, 0].numpy()
     outcome: dict[str, Any]

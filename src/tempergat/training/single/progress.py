@@ -23,7 +23,7 @@ class EpochLines:
     def line(self, epoch: int) -> str:
         """The line for an epoch that has just been done."""
         now = time.monotonic()
-        # Epochs that were done before this process started tell nothing of its speed.
+        # Epochs done before this process started say nothing about its speed.
         if self._first is None:
             self._first = epoch, now
         first, start = self._first
@@ -34,7 +34,7 @@ class EpochLines:
         return f"epoch {epoch} of {self._epochs}{left}"
 
     def is_due(self, epoch: int) -> bool:
-        """Whether an epoch is one of the few that are printed where lines stay."""
+        """Whether the line of an epoch is printed where earlier lines stay visible."""
         return epoch % max(self._epochs // _LINES, 1) == 0 or epoch == self._epochs
 
     def print_line(self, epoch: int) -> None:

@@ -257,5 +257,5 @@ def _refuse_another_run(
             name = next(k for k in {**value, **seen} if seen.get(k) != value.get(k))
             difference = f"its {name} is {seen.get(name)!r}, not {value.get(name)!r}"
         elif name == "fingerprint":
-            difference = "its graph or split is not this one"
-        raise UserError(f"{path} is of another run: {difference}; {_START_AGAIN}")
+            difference = "its graph or split is another one"
+        raise UserError(f"{path} belongs to another run: {difference}; {_START_AGAIN}")
