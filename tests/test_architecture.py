@@ -66,7 +66,7 @@ def private_torch_names(source: str) -> Iterator[str]:
         "def f(x):\n    return x._version",
     ],
 )
-def test_a_private_name_of_torch_is_found(line: str) -> None:
+def test_a_private_name_of_torch_is_reported(line: str) -> None:
     assert list(private_torch_names(line))
 
 
@@ -78,7 +78,7 @@ def test_a_private_name_of_torch_is_found(line: str) -> None:
         "class A:\n    def f(self):\n        return self._rows",
     ],
 )
-def test_a_public_name_is_not(line: str) -> None:
+def test_a_public_name_of_torch_is_not_reported(line: str) -> None:
     assert not list(private_torch_names(line))
 
 

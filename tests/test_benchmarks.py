@@ -16,7 +16,7 @@ def _measure(backbone: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("backbone", ["gat", "gatv2"])
-def test_a_right_kernel_has_a_speed(backbone: str) -> None:
+def test_a_correct_kernel_has_a_speed(backbone: str) -> None:
     row = _measure(backbone)
     if row["backend"] != "cpu":
         pytest.skip("no CPU kernels")
@@ -26,7 +26,7 @@ def test_a_right_kernel_has_a_speed(backbone: str) -> None:
 
 @pytest.mark.parametrize("backbone", ["gat", "gatv2"])
 @pytest.mark.parametrize("wrong", [1.01, torch.nan], ids=["differs", "is not a number"])
-def test_a_gradient_that_is_wrong_means_no_speed(
+def test_a_kernel_with_a_wrong_gradient_has_no_speed(
     backbone: str, wrong: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = getattr(ops, backbone)

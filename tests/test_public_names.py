@@ -22,7 +22,7 @@ FIRST_IMPORTS = (
 
 
 def python(code: str) -> str:
-    """What a fresh interpreter prints."""
+    """What a new interpreter prints."""
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

@@ -71,7 +71,7 @@ def test_a_full_disk_is_explained_and_other_errors_pass(tmp_path: Path) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
 
-def test_only_the_systems_refusal_makes_a_file_unreadable(tmp_path: Path) -> None:
+def test_only_an_error_of_the_system_makes_a_file_unreadable(tmp_path: Path) -> None:
     with (
         pytest.raises(UserError, match="Permission denied"),
         explain_unreadable(tmp_path),

@@ -1,4 +1,4 @@
-"""The command as a whole: help, version, and every ending in words."""
+"""The command as a whole: help, version, and how it ends."""
 
 import os
 import subprocess
@@ -30,7 +30,7 @@ def test_an_unknown_command_is_a_usage_error(command: Command) -> None:
     assert "comparre" in ended.err
 
 
-def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "tempergat", "methods"],
         stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_a_home_that_cannot_be_written_to_is_no_ones_concern(
+def test_a_home_folder_that_cannot_be_written_causes_no_warning(
     graph: Path, recipe: Path, tmp_path: Path
 ) -> None:
     arguments = ["compare", graph, "--recipe", recipe, "--methods", "gat", "--quiet"]

@@ -141,7 +141,7 @@ def test_the_numbers_are_those_of_scipy_on_the_exported_runs(
         assert (compared["verdict"] == "within noise") == (corrected[name] >= 0.05)
 
 
-def test_asking_again_does_nothing_twice(
+def test_running_again_trains_nothing_twice(
     command: Command, graph: Path, recipe: Path
 ) -> None:
     arguments = ("compare", graph, "--recipe", recipe, "--runs", 2, *THREE)
@@ -166,7 +166,7 @@ def test_a_baseline_is_compared_with_all_and_run_when_not_named(
     assert found["gat"]["baseline"] == found["gatv2"]["baseline"] == "gcn"
 
 
-def test_a_variant_without_its_backbone_is_said_to_be_compared_with_nothing(
+def test_a_variant_without_its_backbone_is_reported(
     command: Command, graph: Path, recipe: Path
 ) -> None:
     ended = command(
@@ -343,7 +343,7 @@ def test_a_mistake_ends_in_one_line_and_status_two(
     ],
     ids=["one class", "no validation", "no training", "nan", "no column", "edge"],
 )
-def test_a_graph_nothing_can_be_learned_from_is_refused_in_words(
+def test_a_graph_without_anything_to_learn_is_refused_with_a_reason(
     command: Command,
     tmp_path: Path,
     recipe: Path,
@@ -392,7 +392,7 @@ def test_a_recipe_with_two_rules_of_selection_is_refused(
     assert "best_val_accuracy and by last_epoch" in ended.err
 
 
-def test_a_model_beyond_memory_is_refused_in_words(
+def test_a_model_that_exceeds_memory_is_refused_with_a_reason(
     command: Command, graph: Path, tmp_path: Path
 ) -> None:
     # More than a process can address, so that no machine has it.
@@ -427,7 +427,7 @@ def test_unknown_options_are_usage_errors(command: Command) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_being_stopped_prints_the_table_so_far_and_how_to_go_on(
+def test_being_stopped_prints_the_table_so_far_and_how_to_continue(
     tmp_path: Path, graph: Path, number: signal.Signals
 ) -> None:
     recipe = write_recipe(tmp_path / "long.yaml", epochs=40)

@@ -39,7 +39,7 @@ def test_list_names_every_dataset(app: typer.Typer, tmp_path: Path) -> None:
     assert "generated" in printed
 
 
-def test_list_as_json_says_what_is_at_hand(
+def test_list_as_json_says_what_is_on_this_machine(
     app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw = tmp_path / "cora" / "raw"

@@ -1,4 +1,4 @@
-"""`tempergat doctor` says what there is, and why the rest is not."""
+"""`tempergat doctor` lists what is installed, and why the rest is not used."""
 
 import json
 from importlib import metadata
@@ -12,7 +12,7 @@ from tempergat.ops.cpu import library as kernels
 from tests.cli.conftest import Command
 
 
-def test_versions_devices_and_kernels_are_told(command: Command) -> None:
+def test_versions_devices_and_kernels_are_printed(command: Command) -> None:
     ended = command("doctor")
     assert ended.status == 0
     assert f"torch            {metadata.version('torch')}" in ended.out

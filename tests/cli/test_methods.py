@@ -26,7 +26,9 @@ def test_json_holds_the_same(command: Command) -> None:
     }
 
 
-def test_a_temperature_per_head_is_told_from_one_per_layer(command: Command) -> None:
+def test_a_temperature_per_head_is_distinguished_from_one_per_layer(
+    command: Command,
+) -> None:
     rows = {line.split()[0]: line for line in command("methods").out.splitlines()}
     assert "one per head" in rows["temp_gated_head"]
     assert "one per layer" in rows["temp_gated"]

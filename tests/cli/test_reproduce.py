@@ -33,10 +33,10 @@ def test_from_a_store_to_the_pages(results: Path, tmp_path: Path) -> None:
     store_path = str(tmp_path / "out.sqlite")
     exported = runner.invoke(app, ["reproduce", "export", store_path, "--to", table])
     assert exported.output == f"wrote 44 runs to {table}\n"
-    told = runner.invoke(
+    result = runner.invoke(
         app, ["reproduce", "export", store_path, "--to", table, "--json"]
     )
-    assert json.loads(told.output) == {
+    assert json.loads(result.output) == {
         "runs": 44,
         "replaced": {"cora": 44},
         "kept": {},
@@ -47,13 +47,13 @@ def test_from_a_store_to_the_pages(results: Path, tmp_path: Path) -> None:
         plain = runner.invoke(app, ["reproduce", command, *places])
         assert plain.exit_code == 0, plain.output
         assert f"wrote {tmp_path / 'docs' / page}" in plain.output
-        told = runner.invoke(app, ["reproduce", command, *places, "--json"])
-        found = json.loads(told.output)
+        result = runner.invoke(app, ["reproduce", command, *places, "--json"])
+        found = json.loads(result.output)
         assert found["page"] == str(tmp_path / "docs" / page)
     assert len(found["below_backbone"]) == 26
 
 
-def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_store_is_not_created(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["reproduce", "export", str(tmp_path / "none")])
     assert isinstance(done.exception, UserError)
     assert not (tmp_path / "none").exists()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a command in one line, at whatever moment they come."""
+"""Ctrl-C and SIGTERM end a command with one line at any moment."""
 
 import signal
 import subprocess

@@ -23,7 +23,7 @@ TINY = Effort(
 
 @cache
 def analysed():
-    """Both forms of output are of one analysis; it need not run twice."""
+    """One analysis, printed both as text and as JSON."""
     return analyse(TINY)
 
 

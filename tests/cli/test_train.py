@@ -77,7 +77,7 @@ def test_a_run_that_diverges_exits_with_one(
     assert re.search(r"failed, the validation loss was \S+ at epoch \d", ended.out)
 
 
-def test_a_run_beyond_memory_ends_in_one_line_and_status_one(
+def test_a_run_that_exceeds_memory_ends_in_one_line_and_status_one(
     command: Command, graph: Path, tmp_path: Path
 ) -> None:
     # More than a process can address, so that no machine has it.
@@ -88,7 +88,7 @@ def test_a_run_beyond_memory_ends_in_one_line_and_status_one(
     assert ended.err.count("\n") == 1
 
 
-def test_a_stopped_run_goes_on_to_the_same_checkpoint(
+def test_a_stopped_run_continues_to_the_same_checkpoint(
     command: Command, tmp_path: Path, graph: Path
 ) -> None:
     recipe = write_recipe(tmp_path / "long.yaml", epochs=120)
@@ -204,9 +204,9 @@ def test_a_graph_without_labels_is_classified_like_one_with_them(
     ended = command("predict", trained, bare, "--out", "without.csv")
     assert ended.status == 0, ended.err
     assert Path("without.csv").read_text() == Path("with.csv").read_text()
-    told = command("train", bare, "--method", "gat")
-    assert told.status == 2
-    assert "label" in told.err or " y" in told.err
+    ended = command("train", bare, "--method", "gat")
+    assert ended.status == 2
+    assert "label" in ended.err or " y" in ended.err
 
 
 def test_a_damaged_checkpoint_is_refused(
@@ -221,7 +221,7 @@ def test_a_damaged_checkpoint_is_refused(
     assert not Path("labels.csv").exists()
 
 
-def test_a_file_that_is_no_checkpoint_is_not_called_damaged_goods_to_delete(
+def test_the_error_for_another_file_does_not_advise_to_delete_it(
     command: Command, graph: Path
 ) -> None:
     ended = command("predict", graph, graph)
@@ -292,7 +292,7 @@ def test_a_missing_checkpoint_is_refused(command: Command, graph: Path) -> None:
         ["diagnose", "graph.npz", "--out", "graph.npz/run"],
     ],
 )
-def test_a_folder_that_cannot_be_is_refused_before_anything_else(
+def test_a_folder_that_cannot_be_made_is_refused_before_any_work(
     command: Command, graph: Path, recipe: Path, arguments: list[str]
 ) -> None:
     ended = command(*arguments, "--recipe", recipe)

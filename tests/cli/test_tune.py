@@ -36,12 +36,12 @@ def test_a_search_ends_in_a_recipe_that_compare_takes(
 
 
 def test_mistakes_end_in_one_line(command: Command, graph: Path) -> None:
-    for words, told in (
+    for words, message in (
         (("tune", "reddit"), "there is no search for 'reddit'"),
         (("tune", graph, "--search", "none.yaml"), "cannot read none.yaml"),
         (("calibrate", "cora"), "cannot read results/paper/results.csv"),
     ):
         ending = command(*words)
         assert ending.status == 2
-        assert told in ending.err
+        assert message in ending.err
         assert ending.err.count("\n") == 1

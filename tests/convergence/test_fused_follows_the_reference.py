@@ -1,4 +1,4 @@
-"""Training on the fused kernels takes the course it takes in plain PyTorch."""
+"""Training on the fused kernels follows training in plain PyTorch."""
 
 import pytest
 import torch

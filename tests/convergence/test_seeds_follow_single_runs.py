@@ -80,7 +80,9 @@ def test_slot_and_group_size_do_not_matter(seeds: list[int]) -> None:
     ],
     ids=["three layers", "layer norm and jk", "one layer", "initial values"],
 )
-def test_other_settings_follow_too(changes: dict[str, Any]) -> None:
+def test_seeds_with_other_settings_follow_their_single_runs(
+    changes: dict[str, Any],
+) -> None:
     settings = config("temp_gated", **DROPOUT, **changes)
     training = train_together(graph(), settings, [1, 2])
     assert_follows(training, 1, train_plainly(graph(), settings, 2))
@@ -129,7 +131,7 @@ def test_sparse_features_give_what_dense_ones_do() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
-def test_on_a_gpu_too(method: str) -> None:
+def test_seeds_on_a_gpu_follow_their_single_runs(method: str) -> None:
     settings = config(method, **DROPOUT)
     device = torch.device("cuda")
     training = train_together(graph(), settings, [7, 3, 11], device)

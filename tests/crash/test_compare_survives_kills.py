@@ -1,4 +1,4 @@
-"""Whatever moment `tempergat compare` is killed at, its table comes out the same."""
+"""`tempergat compare` gives the same table after a kill at any moment."""
 
 import csv
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tempergat.study.engine import Run, Store
-from tests.support.processes import Nursery
+from tests.support.processes import ProcessStarter
 from tests.support.tiny_graph import write_graph, write_recipe
 
 METHODS = 11
@@ -21,8 +21,8 @@ SEEDS = 3
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as started:
+def starter() -> Iterator[ProcessStarter]:
+    with ProcessStarter() as started:
         yield started
 
 
@@ -50,49 +50,55 @@ def _tables(out: Path) -> tuple[str, str, list[dict[str, str]]]:
 
 
 def _sweep_with_kills(
-    nursery: Nursery, folder: Path, out: Path, kills: int, luck: random.Random
+    starter: ProcessStarter,
+    folder: Path,
+    out: Path,
+    kills: int,
+    generator: random.Random,
 ) -> int:
     """Start the command again and again until it ends; count the kills that hit."""
     arguments = _arguments(folder, out)
     hits = 0
     while True:
-        process = nursery.start(arguments, folder / "output.txt")
+        process = starter.start(arguments, folder / "output.txt")
         if hits < kills:
-            time.sleep(luck.uniform(0.0, 0.8))
+            time.sleep(generator.uniform(0.0, 0.8))
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        status = nursery.wait()
+        status = starter.wait()
         if status == 0:
             return hits
         assert status == -signal.SIGKILL, (folder / "output.txt").read_text()
         hits += 1
 
 
-def _assert_kills_change_nothing(nursery: Nursery, folder: Path, kills: int) -> None:
+def _assert_kills_change_nothing(
+    starter: ProcessStarter, folder: Path, kills: int
+) -> None:
     write_graph(folder / "graph.npz")
     write_recipe(folder / "recipe.yaml", epochs=12)
     whole = folder / "whole"
-    assert _sweep_with_kills(nursery, folder, whole, 0, random.Random()) == 0
+    assert _sweep_with_kills(starter, folder, whole, 0, random.Random()) == 0
     assert len(_runs(whole)) == METHODS * SEEDS
-    luck = random.Random(7)
+    generator = random.Random(7)
     hits = 0
     attempt = 0
     while hits < kills:
         out = folder / f"killed-{attempt}"
-        hits += _sweep_with_kills(nursery, folder, out, kills - hits, luck)
+        hits += _sweep_with_kills(starter, folder, out, kills - hits, generator)
         assert _runs(out) == _runs(whole)
         assert _tables(out) == _tables(whole)
         attempt += 1
 
 
 def test_eight_kills_change_nothing_in_the_table(
-    nursery: Nursery, tmp_path: Path
+    starter: ProcessStarter, tmp_path: Path
 ) -> None:
-    _assert_kills_change_nothing(nursery, tmp_path, 8)
+    _assert_kills_change_nothing(starter, tmp_path, 8)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_change_nothing_in_the_table(
-    nursery: Nursery, tmp_path: Path
+    starter: ProcessStarter, tmp_path: Path
 ) -> None:
-    _assert_kills_change_nothing(nursery, tmp_path, 200)
+    _assert_kills_change_nothing(starter, tmp_path, 200)

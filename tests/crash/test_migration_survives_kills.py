@@ -1,4 +1,4 @@
-"""Whatever moment a migrating process is killed at, the store can be read."""
+"""The store can be read after a migration is killed at any moment."""
 
 import random
 import shutil
@@ -28,7 +28,7 @@ def _old_version(path: Path) -> bool:
 def test_a_store_killed_while_it_is_migrated_is_old_or_new(tmp_path: Path) -> None:
     context = get_context("forkserver")
     context.set_forkserver_preload(["tests.support.store_users"])
-    luck = random.Random(21)
+    generator = random.Random(21)
     shutil.copy(OLD, tmp_path / "whole.sqlite")
     with Store(tmp_path / "whole.sqlite") as store:
         expected = store.runs()
@@ -40,7 +40,7 @@ def test_a_store_killed_while_it_is_migrated_is_old_or_new(tmp_path: Path) -> No
         process = context.Process(target=open_store, args=(path, sender))
         process.start()
         receiver.recv()
-        time.sleep(luck.uniform(0.0, 0.2))
+        time.sleep(generator.uniform(0.0, 0.2))
         process.kill()
         process.join()
         killed_before_and_after.add(_old_version(path))

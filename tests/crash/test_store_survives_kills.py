@@ -1,4 +1,4 @@
-"""Whatever moment a writing process is killed at, no run is lost or doubled."""
+"""No run is lost or doubled when a writing process is killed at any moment."""
 
 import random
 import sqlite3
@@ -12,7 +12,7 @@ from tempergat.study.engine import Store
 from tests.support.group_writer import METHODS, SEEDS, groups_of, write_groups
 
 
-def _kill_at_random(path: Path, kills: int, luck: random.Random) -> int:
+def _kill_at_random(path: Path, kills: int, generator: random.Random) -> int:
     """Write with processes killed at random until all is written; count the kills."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["tests.support.group_writer"])
@@ -24,7 +24,7 @@ def _kill_at_random(path: Path, kills: int, luck: random.Random) -> int:
         writer.start()
         sender.close()
         if done < kills:
-            time.sleep(luck.uniform(0.0, 0.08))
+            time.sleep(generator.uniform(0.0, 0.08))
             writer.kill()
         writer.join()
         while receiver.poll():
@@ -66,12 +66,12 @@ def _assert_equal_to_an_uninterrupted_store(path: Path, folder: Path) -> None:
 
 
 def _assert_kills_lose_nothing(folder: Path, kills: int) -> None:
-    luck = random.Random(20)
+    generator = random.Random(20)
     total = 0
     attempt = 0
     while total < kills:
         path = folder / f"store-{attempt}.sqlite"
-        total += _kill_at_random(path, kills - total, luck)
+        total += _kill_at_random(path, kills - total, generator)
         _assert_equal_to_an_uninterrupted_store(path, folder)
         attempt += 1
 

@@ -1,4 +1,4 @@
-"""What the tests of the data share: a loopback server and small raw files."""
+"""Fixtures of the data tests: a loopback server and small raw files."""
 
 import threading
 import warnings
@@ -18,7 +18,7 @@ from tempergat.data.fetch.locate import is_local
 
 
 class Server:
-    """Serves files over loopback http, well or badly.
+    """Serves files over loopback http, with faults where asked for.
 
     Attributes:
         files: Content by name.

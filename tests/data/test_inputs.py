@@ -211,7 +211,7 @@ def test_the_demonstration_graph_is_that_of_0_1_0() -> None:
     assert demo.fingerprint == same.fingerprint
 
 
-def test_csbm_is_the_same_graph_from_every_door() -> None:
+def test_csbm_is_the_same_graph_from_every_entry_point() -> None:
     expected = csbm().fingerprint
     assert load("csbm").fingerprint == expected
     assert as_dataset("csbm").fingerprint == expected

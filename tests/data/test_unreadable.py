@@ -1,4 +1,4 @@
-"""User graphs that are there, but that the system does not give out."""
+"""User graphs that exist but cannot be read."""
 
 import os
 import tempfile
@@ -19,7 +19,7 @@ _NOBODY = 65534
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Root may read everything, so ask as somebody else."""
+    """Root may read everything, so the test runs as another user."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(_NOBODY)
@@ -62,7 +62,7 @@ def write(folder: Path, name: str) -> Path:
 @pytest.mark.parametrize(
     "name", ["g.npz", "g.pt", "nodes.csv", "edges.csv", "nodes.parquet"]
 )
-def test_file_one_may_not_read_is_told(name: str, folder: Path) -> None:
+def test_file_without_read_permission_is_an_error(name: str, folder: Path) -> None:
     graph = write(folder, name)
     assert load(graph).data.num_nodes == 2
     (folder / name).chmod(0)
@@ -74,7 +74,7 @@ def test_file_one_may_not_read_is_told(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["g.npz", "nodes.csv"])
-def test_folder_one_may_not_enter_is_told(name: str, folder: Path) -> None:
+def test_folder_without_permission_is_an_error(name: str, folder: Path) -> None:
     graph = write(folder, name)
     folder.chmod(0o644)
     with (
@@ -97,7 +97,7 @@ def test_raw_file_in_a_mirror_is_not_taken_for_damaged(
     )
 
 
-def test_name_that_is_too_long_is_told(tmp_path: Path) -> None:
+def test_name_that_is_too_long_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be read \(File name too long\)"):
         load(tmp_path / ("n" * 300 + ".npz"))
     with pytest.raises(UserError, match="there is no dataset 'nnn"):

@@ -119,7 +119,7 @@ def test_means_are_in_no_state_copy_or_pickle():
     assert gate_penalty(layers).item() > 0
 
 
-def test_forgotten_penalties_do_not_pile_up():
+def test_unused_penalties_do_not_accumulate():
     conv = TemperGATConv(5, 5)
     for _ in range(400):
         conv(X, EDGES)
@@ -146,7 +146,7 @@ def test_passes_without_a_penalty_do_not_keep_their_activations(layer, gate, tra
     assert sum(reference() is not None for reference in inputs) <= 4
 
 
-def test_every_pass_counts_whose_output_is_in_use():
+def test_every_pass_whose_output_is_in_use_counts():
     conv = TemperGATConv(5, 5)
     expected, loss = 0.0, 0.0
     for scale in range(1, 21):
@@ -171,7 +171,7 @@ def test_a_layer_in_a_long_loop_counts_with_its_average():
     assert torch.allclose(gate_penalty(conv), torch.stack(gates).mean())
 
 
-def test_of_passes_whose_output_was_dropped_the_last_four_count():
+def test_the_last_four_passes_with_a_dropped_output_count():
     conv = TemperGATConv(5, 5)
     for scale in range(1, 11):
         conv(scale * X, EDGES)
@@ -196,7 +196,7 @@ class OneNode(torch.autograd.Function):
 
 
 @pytest.mark.parametrize("gate", ["post", "first"])
-def test_nothing_leaks_where_one_kernel_gives_output_and_sum(gate, monkeypatch):
+def test_a_kernel_with_output_and_sum_leaks_no_memory(gate, monkeypatch):
     conv = TemperGATConv(5, 5, gate=gate)
     conv(X, EDGES)
     expected = gate_penalty(conv)
@@ -250,7 +250,7 @@ def test_checkpointing_does_not_count_a_call_twice():
     assert gate_penalty(layers).item() == 0.0
 
 
-def test_a_penalty_that_reentrant_checkpointing_hides_is_missed_aloud():
+def test_a_penalty_lost_to_reentrant_checkpointing_gives_a_warning():
     layers = two_layers()
     x = X.clone().requires_grad_()
     checkpoint(layers[0], x, EDGES, use_reentrant=True)
@@ -322,7 +322,7 @@ def test_inside_vmap_of_grad_each_model_has_its_own_penalty(method):
             assert torch.allclose(gradients[name][i], expected, atol=1e-6), name
 
 
-def test_transforms_without_a_penalty_do_not_pile_up():
+def test_transforms_without_a_penalty_do_not_accumulate():
     conv = TemperGATConv(5, 5)
     values = {name: p.detach() for name, p in conv.named_parameters()}
 
@@ -354,7 +354,7 @@ def test_a_layer_used_often_inside_a_transform_counts_with_its_average():
     assert torch.allclose(found, expected, atol=1e-6)
 
 
-def test_a_transform_that_never_asked_leaves_nothing_behind():
+def test_a_transform_that_ignores_the_penalty_leaves_no_state():
     models = [build_model("temp_gated", 5, 8, 3, heads=2) for _ in range(3)]
     params, buffers = stack_module_state(models)
     base = models[0]

@@ -51,7 +51,7 @@ def test_isolated_node_keeps_its_own_features(backbone):
 
 
 @pytest.mark.parametrize(("backbone", "gate"), ALL)
-def test_a_node_alone_gives_itself_all_its_attention(backbone, gate):
+def test_an_isolated_node_gives_itself_all_its_attention(backbone, gate):
     conv = LAYERS[backbone](4, 3, gate=gate)
     x, loop = torch.randn(1, 4), torch.tensor([[0], [0]])
     out = train_step(conv, x, loop)
@@ -202,12 +202,12 @@ class TestBadInput:
         assert "9 rows" in error_of(lambda: conv(self.x, self.edges, torch.randn(9, 2)))
 
     @pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "1", True])
-    def test_init_temp_that_is_no_temperature(self, backbone, value):
+    def test_invalid_init_temp(self, backbone, value):
         message = error_of(lambda: LAYERS[backbone](4, 3, init_temp=value))
         assert repr(value) in message
 
     @pytest.mark.parametrize("value", [0.0, -2.0, "heads", float("inf"), True])
-    def test_temperature_that_is_none(self, backbone, value):
+    def test_invalid_temperature(self, backbone, value):
         message = error_of(lambda: LAYERS[backbone](4, 3, temperature=value))
         assert repr(value) in message
 
@@ -219,7 +219,7 @@ class TestBadInput:
         assert "1.5" in error_of(lambda: LAYERS[backbone](4, 3, dropout=1.5))
 
     @pytest.mark.parametrize("value", [0, -1, 1.5])
-    def test_counts_that_are_none(self, backbone, value):
+    def test_invalid_counts(self, backbone, value):
         layer = LAYERS[backbone]
         assert f"heads must be a whole number of at least 1, got {value}" in error_of(
             lambda: layer(4, 3, heads=value)

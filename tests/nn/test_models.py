@@ -75,7 +75,7 @@ def test_jumping_knowledge_and_normalisation(jk, norm):
     assert all(p.grad is not None for p in model.parameters())
 
 
-def test_activation_stands_between_layers_only():
+def test_activation_is_applied_between_layers_only():
     model = build_model("gat", 6, 8, 3, heads=2, act="relu")
     hidden = model.convs[0](X, EDGES).relu()
     assert torch.allclose(model(X, EDGES), model.convs[1](hidden, EDGES))

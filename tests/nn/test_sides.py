@@ -15,7 +15,7 @@ from tempergat.nn import Sides
         (Sides("a", "a"), Sides("b", None), 1),
     ],
 )
-def test_a_function_is_applied_to_each_side_that_is_there(first, second, calls):
+def test_a_function_is_applied_to_each_present_side(first, second, calls):
     seen = []
 
     def join(a, b):

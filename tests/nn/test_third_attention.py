@@ -1,4 +1,4 @@
-"""A new attention layer takes its temperature and its gate as they are.
+"""A new attention layer can use the existing temperature and gate.
 
 It needs its mathematics, one registration and a layer; nothing in tempergat is edited.
 """

@@ -1,4 +1,4 @@
-"""The layers live with the rest of torch and PyG."""
+"""The layers work with other features of torch and PyG."""
 
 import copy
 import io

@@ -210,7 +210,7 @@ def test_a_graph_first_used_by_a_transform_can_be_stored():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_autocast_makes_of_many_models_what_it_makes_of_one(shared):
+def test_autocast_gives_many_models_the_results_of_one(shared):
     conv = TemperGATConv(5, 4, heads=2, residual=True, bias=False)
     x = X if shared else torch.stack([X, X])
 
@@ -293,7 +293,7 @@ def test_forward_mode_drops_what_reverse_mode_drops():
     assert torch.equal(tangent, random.dropout(2 * ones, 0.5, SEED))
 
 
-def test_a_tangent_that_meets_a_kernel_is_refused():
+def test_a_tangent_that_reaches_a_kernel_is_refused():
     x = X.clone().requires_grad_()
     out = TemperGATConv(5, 4)(x, EDGES)
     with forward_ad.dual_level():

@@ -48,7 +48,7 @@ def assert_same(a, b):
 @pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("temperature", [None, "layer", "head", 1.0])
 @pytest.mark.parametrize("edge_dim", [None, 3])
-def test_function_is_unchanged_and_new_parts_are_alive(
+def test_function_is_unchanged_and_new_parts_have_gradients(
     layer, gate, temperature, edge_dim
 ):
     model = randomise_biases(TwoLayers(layer, edge_dim=edge_dim, residual=True))
@@ -262,7 +262,7 @@ def other_aggregation():
 
 
 @pytest.mark.parametrize("make", [tied, parametrised, other_aggregation])
-def test_a_gate_that_would_change_the_function_is_refused_and_no_gate_is_not(make):
+def test_upgrading_refuses_a_gate_that_changes_the_function_but_not_no_gate(make):
     model = make().eval()
     expected = [layer(X, EDGES) for layer in model]
     with pytest.raises(ValueError, match="gate=None"):
@@ -322,7 +322,7 @@ def test_a_layer_compiled_on_its_own_is_refused_and_nothing_is_changed(compile_l
     assert type(model[0]) is GATConv
 
 
-def test_a_layer_with_a_method_of_its_own_is_left_alone_with_a_warning():
+def test_a_layer_with_an_overridden_method_is_left_alone_with_a_warning():
     model = torch.nn.ModuleList([GATConv(6, 5)])
     plain = model[0].forward
     model[0].forward = lambda *arguments: 2 * plain(*arguments)

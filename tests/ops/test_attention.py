@@ -1,4 +1,4 @@
-"""What the entry points refuse before a kernel reads what is not there."""
+"""The entry points check their arguments before a kernel reads them."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_a_rate_above_one_is_refused() -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 0, 6), (5, 2, 0)], ids=str)
-def test_features_without_heads_or_channels_give_as_much(
+def test_features_without_heads_or_channels_give_empty_results(
     shape: tuple[int, ...],
 ) -> None:
     z, score = torch.zeros(shape), torch.zeros(5, shape[1])

@@ -64,7 +64,7 @@ def test_gradients_of_many_models_equal_those_of_each(kind: str) -> None:
 
 @pytest.mark.parametrize("shared", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_models_share_is_not_batched(kind: str, shared: int) -> None:
+def test_tensors_shared_by_models_are_not_batched(kind: str, shared: int) -> None:
     graph = GRAPHS["bipartite"]()
     seeds, batch = _batch(kind, graph)
     arguments: list[Tensor] = [seeds, *batch]
@@ -222,7 +222,7 @@ def test_exported_program_holds_plain_pytorch_only() -> None:
     torch.testing.assert_close(program.module()(*arguments), Layer()(*arguments))
 
 
-def test_features_elsewhere_than_the_graph_are_refused() -> None:
+def test_features_on_another_device_than_the_graph_are_refused() -> None:
     graph = GRAPHS["random"]()
     z = torch.empty(23, HEADS, CHANNELS, device="meta")
     assert "meta" in ops.explain(graph, z).refused["cpu"]

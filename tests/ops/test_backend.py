@@ -111,7 +111,7 @@ def test_tensors_of_several_devices_are_an_error_in_words() -> None:
         ops.gat(GRAPH, z, score)
 
 
-def test_asking_warns_of_nothing(
+def test_choosing_a_backend_gives_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpu, "library", cpu.Library(tmp_path / "_cpu.so"))

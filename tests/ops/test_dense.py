@@ -1,4 +1,4 @@
-"""Many models' dense products are each model's own."""
+"""Dense products of many models equal those of each model alone."""
 
 from typing import Any
 

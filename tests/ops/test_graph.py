@@ -1,4 +1,4 @@
-"""The graph object and the cache that spares a training loop its making."""
+"""The graph object, and the cache that builds it once per training loop."""
 
 import gc
 import threading
@@ -88,7 +88,7 @@ def builds(monkeypatch):
     return made
 
 
-def test_a_training_loop_makes_its_graph_once(monkeypatch):
+def test_a_training_loop_builds_its_graph_once(monkeypatch):
     made = builds(monkeypatch)
     conv, x = TemperGATConv(3, 2), torch.randn(4, 3)
     for _ in range(5):
@@ -185,7 +185,7 @@ def test_the_cache_keeps_many_small_graphs_but_few_large_ones():
     assert cache.get(large, "key", lambda: 2) == 1
 
 
-def test_tensors_that_died_take_no_room_in_the_cache():
+def test_freed_tensors_take_no_room_in_the_cache():
     cache = TensorCache(numbers=20 * EDGES.numel())
     for _ in range(100):
         cache.get(EDGES.clone(), "key", lambda: 1)

@@ -44,7 +44,9 @@ def _inputs(graph: Graph, *batch: int) -> list[Tensor]:
     return [torch.randn(*batch, n, HEADS, CHANNELS, dtype=torch.float64) for n in rows]
 
 
-def test_it_is_served_by_its_reference_with_dropout_and_weights(dot: str) -> None:
+def test_a_registered_attention_runs_by_its_reference_with_dropout_and_weights(
+    dot: str,
+) -> None:
     graph = GRAPHS["bipartite"]()
     inputs, seed = _inputs(graph), torch.tensor([3, -4])
     out, weights = ops.attend(

@@ -39,7 +39,7 @@ def test_one_run_has_a_mean_but_no_spread_and_none_has_neither() -> None:
     assert (none.mean, none.std, none.runs, none.failed) == (None, None, 0, 3)
 
 
-def test_a_score_that_is_not_a_number_is_no_score() -> None:
+def test_a_score_of_nan_is_refused() -> None:
     with pytest.raises(ValueError, match="record that run as failed"):
         summarise([80.0, math.nan])
 
@@ -142,7 +142,7 @@ def test_the_correction_can_take_a_verdict_away() -> None:
     assert among_others.verdict == "within noise"
 
 
-def test_a_failed_run_costs_its_pair_and_is_counted() -> None:
+def test_a_failed_run_drops_its_pair_and_is_counted() -> None:
     base = by_seed([80.0, 81.0, 82.0, 83.0])
     other = by_seed([81.0, 83.0, 82.5, 99.0]) | {3: None}
     (found,) = compare_to_baseline({"gat": base, "gated": other}, "gat")
@@ -150,7 +150,7 @@ def test_a_failed_run_costs_its_pair_and_is_counted() -> None:
     assert found.difference == pytest.approx((1.0 + 2.0 + 0.5) / 3)
 
 
-def test_runs_without_a_partner_are_no_pairs() -> None:
+def test_runs_without_a_partner_are_not_paired() -> None:
     (found,) = compare_to_baseline(
         {"gat": {0: 1.0, 1: 2.0, 2: 3.0}, "gated": {1: 3.0, 2: 5.0, 7: 9.0}}, "gat"
     )

@@ -23,6 +23,6 @@ def test_values_that_differ_in_the_last_bits_show_no_trend() -> None:
     assert page_p(np.ones((6, 5)) + 1e-15 * np.arange(5.0)) == 1.0
 
 
-def test_the_direction_is_that_of_the_ranks() -> None:
+def test_the_sign_of_the_trend_is_that_of_the_ranks() -> None:
     assert rises(rising_values())
     assert not rises(-rising_values())

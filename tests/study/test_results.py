@@ -28,7 +28,7 @@ def test_the_selection_rule_chooses_the_scores() -> None:
     assert last["gat"].summary.mean == pytest.approx(79.0)
 
 
-def test_failed_runs_are_counted_and_told() -> None:
+def test_failed_runs_are_counted_and_reported() -> None:
     runs = [run(seed=0), failed_run(seed=1), run(seed=2)]
     result = dataset_result(runs, ["gat"], "gat")["gat"]
     assert (result.summary.runs, result.summary.failed) == (2, 1)

@@ -40,7 +40,7 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 
 
 class Settings(NamedTuple):
-    """What a call may leave out."""
+    """Optional parts of a call."""
 
     edge: bool = False
     target_score: bool = True

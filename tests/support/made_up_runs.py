@@ -1,4 +1,4 @@
-"""Made-up runs for tests of what is kept and shown of runs."""
+"""Made-up runs for tests of storing and reporting."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""One run trained in the plainest way: the yardstick for seeds trained at once."""
+"""A simple training loop of one run, to compare seeds trained at once with."""
 
 import torch
 import torch.nn.functional as F

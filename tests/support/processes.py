@@ -23,7 +23,7 @@ def restore_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-class Nursery:
+class ProcessStarter:
     """Starts `tempergat` processes, one after another."""
 
     def __enter__(self) -> Self:

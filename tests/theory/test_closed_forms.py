@@ -218,7 +218,7 @@ def test_random_degrees_are_conditioned_on_more_than_one_neighbour(degree):
     assert sum(degree.probabilities) == pytest.approx(1)
 
 
-def test_settings_refuse_what_they_cannot_mean():
+def test_settings_refuse_invalid_values():
     with pytest.raises(ValueError, match="one weight per coordinate"):
         Setting((1.0, 1.0), (1.0,))
     with pytest.raises(ValueError, match="positive, got 0"):

@@ -152,7 +152,7 @@ def test_the_gate_hurts_just_below_its_boundary_and_helps_just_above(rho):
     assert gate_advantage(setting, MissingNoise(rho, 1.1 * boundary)) > 0
 
 
-def test_a_gate_over_silent_fill_in_changes_nothing():
+def test_a_gate_over_fill_in_values_of_zero_changes_nothing():
     assert gate_advantage(standard_setting(), MissingNoise(0.5, 0.0)) == pytest.approx(
         0.0, abs=1e-12
     )

@@ -73,7 +73,7 @@ def test_without_signal_the_snr_is_set_by_concentration_alone():
     assert min(holm(product.p_values(SINGLE).ravel())) > 0.001
 
 
-def test_a_self_loop_turns_the_high_noise_limit_round():
+def test_a_self_loop_reverses_the_high_noise_limit():
     looped = replace(SETTING, self_loop=True)
     snr = simulate(
         looped, [GaussianNoise(4.0)], [1.0, 64.0, np.inf], targets=20_000, seed=6

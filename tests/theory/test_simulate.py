@@ -197,7 +197,7 @@ def test_a_gate_after_attention_leaves_the_label_score_as_it_was():
     assert (readout[:, POST_GATE] != readout[:, UNGATED]).all()
 
 
-def test_silent_fill_in_makes_the_gate_superfluous():
+def test_fill_in_values_of_zero_make_the_gate_superfluous():
     simulation = simulate(
         UNEVEN, [MissingNoise(0.5, 0.0)], [1.0], targets=4000, seed=1, readout=True
     )

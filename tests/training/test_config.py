@@ -62,7 +62,7 @@ def recipe_file(folder: Path, **changes: Any) -> Path:
     return path
 
 
-def test_a_recipe_of_ones_own_is_read_from_its_path(tmp_path: Path) -> None:
+def test_a_user_recipe_is_read_from_its_path(tmp_path: Path) -> None:
     recipe = load_recipe(recipe_file(tmp_path, runs=3, attention__epochs=7))
     assert recipe.runs == 3
     assert recipe.config_for("gated").epochs == 7

@@ -1,4 +1,4 @@
-"""Groups in which every seed has features of its own, in several variants."""
+"""Groups in which every seed has different features, in several variants."""
 
 from dataclasses import replace
 

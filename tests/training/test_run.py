@@ -1,4 +1,4 @@
-"""What comes of a group of runs, and what is refused before any work."""
+"""The results of a group of runs, and the errors raised before any work."""
 
 import dataclasses
 import re
@@ -138,7 +138,7 @@ def test_a_seed_that_diverges_fails_alone() -> None:
     assert torch.equal(healthy.history[:, [0, 2]], poisoned.history[:, [0, 2]])
 
 
-def test_a_loss_that_is_no_number_fails_every_seed_from_the_first_epoch() -> None:
+def test_a_non_finite_loss_fails_every_seed_at_the_first_epoch() -> None:
     graph = small_graph()
     x = graph.data.x.clone()
     x[3, 2] = torch.nan
@@ -146,7 +146,7 @@ def test_a_loss_that_is_no_number_fails_every_seed_from_the_first_epoch() -> Non
         assert (result.status, result.failed_epoch) == ("failed", 1)
 
 
-def test_a_last_step_that_leaves_no_numbers_fails_the_run() -> None:
+def test_a_last_step_that_makes_weights_non_finite_fails_the_run() -> None:
     settings = config("temp_gated", epochs=1, learning_rate=1e30)
     (result,) = train_group(small_graph(), settings, [0], CPU)
     assert (result.status, result.failed_epoch) == ("failed", 1)
@@ -175,7 +175,7 @@ def test_initial_weights_are_those_of_the_single_model() -> None:
             assert torch.equal(value[slot], expected[name]), name
 
 
-def test_which_parameters_are_decayed_is_as_set() -> None:
+def test_the_settings_choose_which_parameters_are_decayed() -> None:
     model = single_model(config("temp_gated_v2"), 12, 3, seed=0)
     names = [name for name, _ in model.named_parameters()]
     spared = {

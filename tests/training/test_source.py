@@ -73,7 +73,7 @@ def test_every_change_of_the_code_changes_the_hash(
     assert source_hash(load(folder, **texts).build) != before
 
 
-def test_lambdas_on_one_line_are_told_apart() -> None:
+def test_lambdas_on_one_line_have_different_hashes() -> None:
     narrow, wide = lambda i, o: GATConv(i, o, 1), lambda i, o: GATConv(i, o, 2)
     assert source_hash(narrow) != source_hash(wide)
 

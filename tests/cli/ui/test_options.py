@@ -1,4 +1,4 @@
-"""What several commands take."""
+"""Options that several commands share."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def test_times_are_told_in_words(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-def test_the_command_to_go_on_is_the_one_that_was_typed(
+def test_the_command_to_continue_is_the_one_that_was_typed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program = tmp_path / "bin" / "tempergat"

@@ -19,7 +19,7 @@ ROWS = (
 )
 
 
-def test_words_stand_left_and_numbers_right() -> None:
+def test_words_are_aligned_left_and_numbers_right() -> None:
     heading, rule, gat, gated = layout(COLUMNS, ROWS, 200).plain.splitlines()
     assert heading.startswith("method ")
     assert set(rule) == {"─"}
@@ -62,7 +62,7 @@ def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
     return file.getvalue()
 
 
-def test_lines_tell_scores_counts_and_time_left() -> None:
+def test_progress_lines_have_scores_counts_and_time_left() -> None:
     assert _shown(terminal=False).splitlines() == [
         "gat: 81.00 ± 1.41 over 2 runs; 2 of 4 runs, about 1 min 5 s left",
         "gatv2: waiting for another process to finish it",

@@ -77,7 +77,7 @@ def test_damage_inside_an_archive_is_caught(method: str, tmp_path: Path) -> None
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_member_before_the_beginning_of_an_archive_is_caught(tmp_path: Path) -> None:
+def test_member_with_a_negative_offset_in_an_archive_is_caught(tmp_path: Path) -> None:
     archive = write_zip(tmp_path / "a.zip", {"top/x": b"1"})
     damaged = bytearray(archive.read_bytes())
     # Where the directory begins; it and the members are taken to lie that far before.
@@ -152,10 +152,10 @@ def test_damaged_pickle_is_a_users_error(
     cut = data.draw(st.integers(0, len(whole)))
     path = tmp_path_factory.mktemp("pickle") / "x.pickle"
     path.write_bytes(damaged[:cut])
-    # What is left may still be a pickle; anything else must be told as a mistake.
-    told = path.name
+    # What is left may still be a pickle; anything else must be a user error.
+    message = path.name
     try:
         load_pickle(path)
     except UserError as error:
-        told = str(error)
-    assert path.name in told
+        message = str(error)
+    assert path.name in message

@@ -72,7 +72,7 @@ def test_part_of_a_file_that_changed_meanwhile_is_not_mixed_in(
     assert (tmp_path / "file.bin").read_bytes() == CONTENT
 
 
-def test_part_without_proof_of_its_origin_is_fetched_anew(
+def test_part_without_a_validator_is_fetched_again(
     server: Server, tmp_path: Path
 ) -> None:
     file = remote(server)
@@ -82,7 +82,7 @@ def test_part_without_proof_of_its_origin_is_fetched_anew(
     assert (tmp_path / "file.bin").read_bytes() == CONTENT
 
 
-def test_part_longer_than_the_file_is_fetched_anew(
+def test_part_longer_than_the_file_is_fetched_again(
     server: Server, tmp_path: Path
 ) -> None:
     file = remote(server)
@@ -92,7 +92,7 @@ def test_part_longer_than_the_file_is_fetched_anew(
     assert (tmp_path / "file.bin").read_bytes() == CONTENT
 
 
-def test_transfer_that_never_gets_on_is_given_up(
+def test_transfer_without_progress_is_given_up(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download_module, "_PAUSE_S", 0.0)
@@ -164,7 +164,7 @@ def test_more_than_the_disk_holds_is_refused_before_a_byte_is_written(
     assert leftovers(tmp_path) == []
 
 
-def test_disk_that_fills_up_midway_is_told_and_nothing_stays(
+def test_disk_that_fills_up_midway_is_an_error_and_leaves_no_file(
     server: Server, tmp_path: Path
 ) -> None:
     file = remote(server)

@@ -310,7 +310,7 @@ def test_oag_is_read_without_pandas_or_torch(server: Server, tmp_path: Path) -> 
         assert sorted(ours.T.tolist()) == sorted(theirs.T.tolist())
 
 
-def test_oag_chem_is_told_from_engineering_by_its_counts(
+def test_oag_chem_and_engineering_are_distinguished_by_their_counts(
     server: Server, tmp_path: Path
 ) -> None:
     entry = oag(server, "oag-chem", 152, oag_content(papers=10))
@@ -339,7 +339,7 @@ def test_oag_file_that_names_other_classes_is_refused(
     assert not (tmp_path / "hacked").exists()
 
 
-def test_pandas_own_pickle_is_understood(server: Server, tmp_path: Path) -> None:
+def test_a_pickle_written_by_pandas_is_read(server: Server, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     content = oag_content()
     names = np.array(["p0", "p1", "p2", "p3"], dtype=object)

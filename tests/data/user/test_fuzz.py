@@ -1,4 +1,4 @@
-"""Damaged files of one's own: each is a graph or a mistake told in one line."""
+"""Damaged user graphs: each one either loads or gives a one-line error."""
 
 import io
 from pathlib import Path
@@ -71,7 +71,7 @@ def damaged(draw: st.DrawFn, whole: bytes, text: bool = False) -> bytes:
     return bytes(content)
 
 
-def assert_loads_or_is_told(path: Path) -> None:
+def assert_loads_or_names_the_path(path: Path) -> None:
     """Loads a graph that is sound, or gets one line that names the path."""
     around = path if path.is_dir() else path.parent
     before = {file: file.read_bytes() for file in around.iterdir()}
@@ -108,7 +108,7 @@ def test_damaged_table_of_nodes(
     folder = tmp_path_factory.mktemp("graph")
     (folder / "nodes.csv").write_bytes(nodes)
     (folder / "edges.csv").write_bytes(edges)
-    assert_loads_or_is_told(folder)
+    assert_loads_or_names_the_path(folder)
 
 
 @bounded
@@ -119,7 +119,7 @@ def test_damaged_table_of_edges(
     folder = tmp_path_factory.mktemp("graph")
     (folder / "nodes.csv").write_bytes(NODES)
     (folder / "edges.csv").write_bytes(edges)
-    assert_loads_or_is_told(folder)
+    assert_loads_or_names_the_path(folder)
 
 
 @bounded
@@ -131,7 +131,7 @@ def test_damaged_table_of_splits(
     (folder / "nodes.csv").write_bytes(b"id,f,label\na,1,0\nb,2,1\nc,3,1\n")
     (folder / "edges.csv").write_bytes(b"source,target\na,b\n")
     (folder / "split.csv").write_bytes(split)
-    assert_loads_or_is_told(folder)
+    assert_loads_or_names_the_path(folder)
 
 
 @bounded
@@ -139,7 +139,7 @@ def test_damaged_table_of_splits(
 def test_damaged_npz(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("graph") / "g.npz"
     path.write_bytes(content)
-    assert_loads_or_is_told(path)
+    assert_loads_or_names_the_path(path)
 
 
 @bounded
@@ -147,4 +147,4 @@ def test_damaged_npz(content: bytes, tmp_path_factory: pytest.TempPathFactory) -
 def test_damaged_pt(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("graph") / "g.pt"
     path.write_bytes(content)
-    assert_loads_or_is_told(path)
+    assert_loads_or_names_the_path(path)

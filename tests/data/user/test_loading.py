@@ -1,4 +1,4 @@
-"""User graphs: what is read, and what each mistake is told as."""
+"""User graphs: what is read, and the error for each mistake."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -197,7 +197,7 @@ def test_edge_attributes_follow_their_edges(tmp_path: Path) -> None:
     ],
     ids=["gradient", "bfloat16", "uint64", "uint16"],
 )
-def test_kind_of_tensor_makes_no_difference(
+def test_every_kind_of_tensor_gives_the_same_dataset(
     name: str, value: torch.Tensor, tmp_path: Path
 ) -> None:
     data = small_graph()
@@ -373,7 +373,7 @@ def test_missing_table_is_named(missing: str, tmp_path: Path) -> None:
         load(folder)
 
 
-def test_table_in_another_encoding_is_told(tmp_path: Path) -> None:
+def test_table_in_another_encoding_is_an_error(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "g")
     (folder / "nodes.csv").write_bytes(NODES.encode("utf-16"))
     with pytest.raises(UserError, match=r"nodes\.csv, from row .* is not CSV in UTF-8"):
@@ -451,7 +451,7 @@ def test_loading_leaves_the_classes_torch_may_load_as_they_were(tmp_path: Path) 
     assert set(torch.serialization.get_safe_globals()) == before
 
 
-def test_pt_that_is_no_graph_is_told(tmp_path: Path) -> None:
+def test_pt_without_a_graph_is_an_error(tmp_path: Path) -> None:
     torch.save({"weights": torch.ones(3)}, tmp_path / "g.pt")
     with pytest.raises(UserError, match="holds a dict"):
         load(tmp_path / "g.pt")
@@ -494,7 +494,7 @@ def test_npz_of_types_torch_lacks_is_read(tmp_path: Path) -> None:
     assert data.y.tolist() == [0, 1, 0]
 
 
-def test_missing_and_foreign_files_are_told(tmp_path: Path) -> None:
+def test_missing_and_foreign_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no file or folder"):
         load(tmp_path / "nothing.pt")
     (tmp_path / "g.xlsx").write_bytes(b"")

@@ -100,7 +100,7 @@ def test_report_names_the_split_that_contradicts_itself(tmp_path: Path) -> None:
     ],
     ids=["mixed", "no columns", "short", "scalar", "list", "no training", "empty"],
 )
-def test_wrong_masks_are_told_by_loading_and_by_the_report(
+def test_wrong_masks_are_errors_in_loading_and_in_the_report(
     masks: dict[str, torch.Tensor], named: str, tmp_path: Path
 ) -> None:
     path = write_graph(tmp_path / "g.pt", **masks)

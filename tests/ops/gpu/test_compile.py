@@ -1,4 +1,4 @@
-"""Kernels compile for a GPU that is not there."""
+"""Kernels compile without a GPU on the machine."""
 
 import pytest
 

@@ -41,7 +41,7 @@ def test_a_schedule_is_made_once_and_follows_a_change() -> None:
     assert gpu_schedule.schedule(pointer).items[:, 2].max() == 4
 
 
-def test_a_schedule_dies_with_its_rows() -> None:
+def test_a_schedule_is_freed_with_its_rows() -> None:
     pointer = _pointer([1, 2, 3])
     gpu_schedule.schedule(pointer)
     before = len(gpu_schedule._made._entries)

@@ -66,7 +66,7 @@ def test_a_comparison_can_be_read_in_every_form(graph: Path, recipe: Path) -> No
     assert labels == list(METHODS)
 
 
-def test_nothing_is_kept_without_a_folder(
+def test_nothing_is_written_without_a_folder(
     graph: Path, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     temporary = tmp_path / "temporary"
@@ -163,7 +163,7 @@ def test_a_typed_graph_is_refused_in_one_line(recipe: Path) -> None:
         ({"graph": 3}, "the graph is a int"),
     ],
 )
-def test_mistakes_are_told_before_any_work(
+def test_mistakes_are_reported_before_any_work(
     arguments: dict[str, object], words: str
 ) -> None:
     with pytest.raises(UserError, match=words):

@@ -1,4 +1,4 @@
-"""A researcher's own modules stand in the table with the same statistics."""
+"""A user's own modules are in the table with the same statistics."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def test_a_callable_is_compared_under_its_name(recipe: Path) -> None:
     assert "<td>MeanOfNeighbours</td>" in found._repr_html_()
 
 
-def test_a_mapping_names_callables_and_runs_are_kept(
+def test_a_mapping_names_callables_and_runs_are_stored(
     recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = csbm(n=60, d=8).data

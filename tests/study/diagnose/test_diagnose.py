@@ -80,7 +80,7 @@ def test_constant_features_and_single_classes_are_unknown_not_numbers() -> None:
     assert alone.reliable_share is None
 
 
-def test_a_coordinate_that_tells_classes_apart_without_fail_is_reliable() -> None:
+def test_a_coordinate_that_separates_the_classes_perfectly_is_reliable() -> None:
     draw = np.random.default_rng(0)
     labels = draw.integers(2, size=60)
     x = draw.standard_normal((60, 10))
@@ -179,7 +179,7 @@ def test_few_validation_nodes_all_right_do_not_look_certain() -> None:
     assert screening_of(scores, 1).standard_error > 20
 
 
-def test_the_screening_is_kept_and_not_trained_twice(tmp_path: Path) -> None:
+def test_the_screening_is_stored_and_not_trained_twice(tmp_path: Path) -> None:
     graph = csbm(n=80, d=8)
     with Store(tmp_path / "store.sqlite") as store:
         arguments = (graph, quick_recipe(), store, CPU)

@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 def continued(
     path: Path, seeds: range, events: list[Progress] | None = None
 ) -> list[Run]:
-    """The comparison that made the fixture, asked for again."""
+    """The comparison that made the fixture, run again."""
     recipe = load_recipe(OLD / "recipe.yaml")
     with Store(path) as store:
         return sweep(

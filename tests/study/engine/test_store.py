@@ -36,7 +36,7 @@ def test_a_run_comes_back_as_it_was_put(path: Path) -> None:
         assert store.runs() == kept
 
 
-def test_the_same_run_is_kept_once_and_not_overwritten(path: Path) -> None:
+def test_the_same_run_is_stored_once_and_not_overwritten(path: Path) -> None:
     with Store(path) as store:
         store.put_group([run(test=0.8)])
         assert store.put_group([run(test=0.9), run(seed=1)]) == 1
@@ -60,7 +60,7 @@ def test_the_configuration_hash_ignores_the_order_of_keys() -> None:
     assert config_hash({"a": 1}) != config_hash({"a": 2})
 
 
-def test_a_group_is_kept_whole_or_not_at_all(path: Path) -> None:
+def test_a_group_is_stored_whole_or_not_at_all(path: Path) -> None:
     bad = run(seed=1, group_id=99)
     with Store(path) as store:
         with pytest.raises(sqlite3.IntegrityError):
@@ -154,7 +154,7 @@ def test_every_seed_is_in_exactly_one_group(asked: list[tuple[set[int], int]]) -
         assert sorted(every) == list(range(31))
 
 
-def test_a_group_is_pending_until_all_its_runs_are_kept(path: Path) -> None:
+def test_a_group_is_pending_until_all_its_runs_are_stored(path: Path) -> None:
     with Store(path) as store:
         groups = store.groups("print-of-cora", "gat", run().config_hash, range(4), 2)
         store.put_group(
@@ -184,7 +184,7 @@ def test_condition_and_precision_enter_the_hash_only_where_they_differ() -> None
 
 
 @pytest.mark.parametrize("test", [math.nan, 81.4, -0.1])
-def test_a_score_that_is_no_fraction_is_refused(test: float) -> None:
+def test_a_score_that_is_not_a_fraction_is_refused(test: float) -> None:
     with pytest.raises(ValueError, match="not fractions"):
         run(scores={"last_epoch": Scores(1, 1.0, 0.5, test)})
 
@@ -227,7 +227,7 @@ def test_a_store_from_a_newer_version_is_refused(path: Path) -> None:
         Store(path)
 
 
-def test_a_file_of_another_program_is_refused_and_untouched(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE theirs (x)")
@@ -238,7 +238,9 @@ def test_a_file_of_another_program_is_refused_and_untouched(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_refused_and_untouched(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_not_changed(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "store.sqlite"
     path.write_text("these are not the bytes of a database at all\n" * 40)
     before = path.read_bytes()
@@ -368,7 +370,7 @@ def test_two_processes_cutting_groups_agree(path: Path) -> None:
     assert sorted(s for g in groups for s in g.seeds) == list(range(29))
 
 
-def test_a_complaint_that_quotes_the_damage_is_cut_short(path: Path) -> None:
+def test_an_error_that_quotes_damaged_text_is_shortened(path: Path) -> None:
     with Store(path) as store:
         store.put_group([run()])
     connection = sqlite3.connect(path)
@@ -377,7 +379,7 @@ def test_a_complaint_that_quotes_the_damage_is_cut_short(path: Path) -> None:
     )
     connection.commit()
     connection.close()
-    with Store(path) as store, pytest.raises(UserError) as told:
+    with Store(path) as store, pytest.raises(UserError) as raised:
         store.runs()
-    assert "is damaged (Could not decode to UTF-8" in str(told.value)
-    assert len(str(told.value).replace(str(path), "")) < 200
+    assert "is damaged (Could not decode to UTF-8" in str(raised.value)
+    assert len(str(raised.value).replace(str(path), "")) < 200

@@ -1,4 +1,4 @@
-"""A sweep trains what is missing, once, whoever asks and however it was stopped."""
+"""A sweep trains missing runs once, after any stop and from any process."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +38,7 @@ def configs(folder: Path, **changes: object) -> list[RunConfig]:
 
 
 def timeless(runs: list[Run]) -> list[Run]:
-    """What must be bit-equal: all but the time it took, and the group's number."""
+    """A run without its time and group, which may differ; the rest must not."""
     return [replace(run, time_s=0.0, group_id=None) for run in runs]
 
 
@@ -53,7 +53,7 @@ def collect(
     return on_progress
 
 
-def test_every_method_and_seed_is_trained_and_kept(tmp_path: Path) -> None:
+def test_every_method_and_seed_is_trained_and_stored(tmp_path: Path) -> None:
     with Store(tmp_path / "store") as store:
         runs = sweep(graph(), configs(tmp_path), range(3), store, CPU)
         assert [(run.method, run.seed) for run in runs] == [
@@ -70,7 +70,7 @@ def test_every_method_and_seed_is_trained_and_kept(tmp_path: Path) -> None:
     assert gated.versions["torch"] == torch.__version__
 
 
-def test_asking_again_trains_nothing(tmp_path: Path) -> None:
+def test_sweeping_again_trains_nothing(tmp_path: Path) -> None:
     events: list[Progress] = []
     with Store(tmp_path / "store") as store:
         first = sweep(graph(), configs(tmp_path), range(2), store, CPU)
@@ -92,7 +92,9 @@ def test_more_seeds_leave_the_earlier_ones_as_they_were(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stop_at", [0, 5, 17, 26])
-def test_a_stopped_sweep_goes_on_to_the_same_end(tmp_path: Path, stop_at: int) -> None:
+def test_a_stopped_sweep_continues_to_the_same_result(
+    tmp_path: Path, stop_at: int
+) -> None:
     events: list[Progress] = []
     with Store(tmp_path / "whole") as store:
         whole = sweep(graph(), configs(tmp_path), range(3), store, CPU)
@@ -134,7 +136,7 @@ def test_progress_counts_runs_and_estimates_after_the_first_group(
     assert [p.epoch for p in events if p.method == "gcn" and p.epoch] == [*range(1, 9)]
 
 
-def test_a_run_that_diverges_is_kept_as_failed(tmp_path: Path) -> None:
+def test_a_run_that_diverges_is_stored_as_failed(tmp_path: Path) -> None:
     with Store(tmp_path / "store") as store:
         runs = sweep(
             graph(), configs(tmp_path, learning_rate=1e30), range(2), store, CPU
@@ -171,7 +173,9 @@ def test_a_graph_without_features_is_refused_in_words(tmp_path: Path) -> None:
         sweep(bare, configs(tmp_path), [0], store, CPU)
 
 
-def test_locks_that_cannot_be_had_are_told_with_a_remedy(tmp_path: Path) -> None:
+def test_locks_that_cannot_be_acquired_are_an_error_with_a_remedy(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "store.lock").mkdir()
     with (
         Store(tmp_path / "store") as store,
@@ -218,7 +222,7 @@ def test_a_seed_on_another_split_is_another_run(tmp_path: Path) -> None:
     assert {run.split for run in runs} == {0, 1, 2}
 
 
-def test_a_split_that_is_there_twice_is_one(tmp_path: Path) -> None:
+def test_a_split_given_twice_is_used_once(tmp_path: Path) -> None:
     graphs = {0: graph(), 1: graph()}
     with Store(tmp_path / "store") as store:
         runs = sweep(graphs, configs(tmp_path), range(4), store, CPU)
@@ -243,7 +247,7 @@ def seeds_of_groups(store: Store, dataset: Dataset, config: RunConfig) -> list[o
     return [group.seeds for group in groups]
 
 
-def test_a_group_that_does_not_fit_memory_is_cut_for_good(tmp_path: Path) -> None:
+def test_a_group_that_does_not_fit_memory_is_split_permanently(tmp_path: Path) -> None:
     events: list[Progress] = []
     settings = configs(tmp_path, epochs=3)
     with Store(tmp_path / "plain") as store:
@@ -262,7 +266,9 @@ def test_a_group_that_does_not_fit_memory_is_cut_for_good(tmp_path: Path) -> Non
         )
 
 
-def test_a_sweep_stopped_after_a_cut_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_a_sweep_stopped_after_a_split_continues_to_the_same_result(
+    tmp_path: Path,
+) -> None:
     little = memory_for(2, [])
     _, gat, _ = configs(tmp_path, epochs=3)
     with Store(tmp_path / "whole") as store:
@@ -281,7 +287,7 @@ def test_a_sweep_stopped_after_a_cut_goes_on_to_the_same_end(tmp_path: Path) -> 
     assert timeless(runs) == timeless(whole)
 
 
-def test_a_run_that_does_not_fit_memory_is_not_kept_and_the_rest_is_done(
+def test_a_run_that_does_not_fit_memory_is_not_stored_and_the_others_are_trained(
     tmp_path: Path,
 ) -> None:
     def on_progress(progress: Progress) -> None:

@@ -79,7 +79,7 @@ def test_each_gain_of_the_paper_is_judged(results: Path, tmp_path: Path) -> None
     )
 
 
-def test_a_variant_the_paper_has_below_its_backbone_is_no_claim(
+def test_a_variant_below_its_backbone_in_the_paper_is_not_a_claim(
     results: Path, tmp_path: Path
 ) -> None:
     # On Pubmed the paper's gated is below its gat; here it is far above.

@@ -85,7 +85,7 @@ def test_the_ranks_figure_carries_its_critical_difference() -> None:
         assert any(method in text and f"{rank:.2f}" in text for text in texts)
 
 
-def test_groups_not_told_apart_are_the_widest_within_the_difference() -> None:
+def test_groups_that_do_not_differ_are_the_widest_within_the_difference() -> None:
     # Four methods on forty datasets in one order: ranks 1 to 4, difference 0.74.
     table = average_ranks(
         {
@@ -100,7 +100,7 @@ def test_groups_not_told_apart_are_the_widest_within_the_difference() -> None:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures drawn in a test, in the place of files."""
+    """The figures drawn in a test, collected instead of written to files."""
     found: list[Figure] = []
 
     def keep(figure: Figure, stem: Path) -> tuple[Path, Path]:

@@ -138,7 +138,7 @@ def test_all_files_of_a_result_are_written(
     assert len(list((tmp_path / "out").iterdir())) == 5
 
 
-def test_a_folder_that_cannot_be_made_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(UserError, match=r"cannot write .*choose another folder"):
         atomic.write_text(tmp_path / "out" / "a.csv", "text")
@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-def test_many_failures_are_told_in_few_words() -> None:
+def test_many_failures_are_reported_briefly() -> None:
     runs = [failed_run("gat", seed) for seed in range(50)]
     note = result_table(dataset_result(runs, ["gat"], "gat")).notes[-1]
     assert note.startswith("gat: 50 of 50 runs failed")

@@ -56,7 +56,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def identities_and_scores(path: Path) -> list[dict[str, str]]:
-    """What does not depend on the runs that a run is trained together with.
+    """The part of a run that does not depend on the other runs of its group.
 
     The last bits of the learned values do.
     """
@@ -168,7 +168,7 @@ def test_without_finished_runs_the_time_is_unknown(tmp_path: Path) -> None:
     assert "no finished runs on cpu" in cora.time_source
 
 
-def test_one_dataset_that_fails_does_not_hold_up_the_others(
+def test_one_dataset_that_fails_does_not_stop_the_others(
     results: Path, tmp_path: Path
 ) -> None:
     def load(name: str) -> Dataset:
@@ -182,7 +182,7 @@ def test_one_dataset_that_fails_does_not_hold_up_the_others(
     assert {run.dataset for run in read_runs(results / "homogeneous.csv")} == {"pubmed"}
 
 
-def test_a_recipe_that_cannot_be_trained_is_said_so(
+def test_a_recipe_that_cannot_be_trained_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_small(monkeypatch, tmp_path, training="sampled")

@@ -71,7 +71,7 @@ def made_up_runs(
     offsets: dict[tuple[bool, float, float], float],
     paper: dict[str, PaperCell] = PAPER,
 ) -> list[Run]:
-    """Runs of every cell; gat and gatv2 so far from the paper's, gcn upon it."""
+    """Runs of every cell, gat and gatv2 at given distances from the paper's mean."""
     recipe = load_recipe(plan.datasets[dataset].base)
     noise = np.linspace(-0.01, 0.01, plan.seeds)
     runs = []
@@ -108,7 +108,7 @@ def test_the_cell_nearest_the_papers_baselines_is_chosen(plan: CalibrationPlan) 
     assert found.chosen.misfit == pytest.approx(2 * (0.4 / error) ** 2)
 
 
-def test_of_equal_cells_the_simpler_is_chosen(plan: CalibrationPlan) -> None:
+def test_the_simpler_of_equal_cells_is_chosen(plan: CalibrationPlan) -> None:
     equal = dict.fromkeys(CELLS, 3.0) | {CELLS[3]: 0.0, CELLS[6]: 0.0}
     found = judge("csbm", made_up_runs(plan, "csbm", equal), plan, PAPER)
     assert tuple(found.chosen.settings.values()) == CELLS[3]
@@ -132,7 +132,7 @@ def test_a_cell_with_a_failed_run_is_not_chosen(plan: CalibrationPlan) -> None:
     assert found.chosen is not found.cells[4]
 
 
-def test_a_missing_run_is_told_not_passed_over(plan: CalibrationPlan) -> None:
+def test_a_missing_run_is_an_error(plan: CalibrationPlan) -> None:
     runs = made_up_runs(plan, "csbm", dict.fromkeys(CELLS, 1.0))
     with pytest.raises(UserError, match=r"1 calibration runs of gat.*tempergat cal"):
         judge("csbm", runs[1:], plan, PAPER)
@@ -178,12 +178,12 @@ def test_the_projects_plan_is_small_and_its_seeds_are_its_own() -> None:
         ({"tries": 1}, "tries: no such setting; choose one of criterion"),
     ],
 )
-def test_a_plan_that_cannot_be_used_is_told_in_a_line(
+def test_a_plan_that_cannot_be_used_is_a_one_line_error(
     tmp_path: Path, changes: dict[str, object], words: str
 ) -> None:
-    with pytest.raises(UserError, match=words) as told:
+    with pytest.raises(UserError, match=words) as raised:
         load_calibration(write_plan(tmp_path, **changes))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_the_page_shows_every_cell_and_says_it_looked_at_test_scores(

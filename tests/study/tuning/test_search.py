@@ -111,7 +111,7 @@ def test_the_same_search_again_trains_nothing(
     assert not any(progress.epoch for progress in events)
 
 
-def test_a_stopped_search_goes_on_to_the_same_end(
+def test_a_stopped_search_continues_to_the_same_result(
     tmp_path: Path, plan: SearchPlan, graph: Dataset
 ) -> None:
     pytest.importorskip("optuna")
@@ -164,7 +164,7 @@ def test_the_best_trial_is_the_first_of_the_best_without_a_failed_run() -> None:
     assert best_trial(trials).number == 1
 
 
-def test_a_search_in_which_all_fails_ends_in_words(
+def test_a_search_in_which_all_trials_fail_ends_with_an_error(
     tmp_path: Path, graph: Dataset
 ) -> None:
     pytest.importorskip("optuna")
@@ -223,15 +223,15 @@ def test_every_value_of_the_projects_searches_can_be_used(name: str) -> None:
         ({"trials": 0}, "trials: Input should be greater than 0"),
     ],
 )
-def test_a_search_that_cannot_be_used_is_told_in_a_line(
+def test_a_search_that_cannot_be_used_is_a_one_line_error(
     tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(UserError, match=words) as told:
+    with pytest.raises(UserError, match=words) as raised:
         load_search(write_plan(tmp_path, **changes))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
-def test_a_dataset_without_a_search_is_told_those_that_have_one() -> None:
+def test_the_error_for_a_dataset_without_a_search_lists_those_with_one() -> None:
     with pytest.raises(UserError, match="choose one of citeseer, cora, pubmed"):
         load_search("reddit")
 

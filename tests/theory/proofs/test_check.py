@@ -1,4 +1,4 @@
-"""The table of proof steps tells a right statement from a wrong one."""
+"""The table of proof steps distinguishes right from wrong statements."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_bounds_fail_only_when_crossed():
     assert STATEMENT.at_least("", seen, 2.5).verdict == FAILS
 
 
-def test_an_order_the_sample_cannot_see_is_within_noise():
+def test_an_order_that_the_sample_cannot_decide_is_within_noise():
     assert STATEMENT.above("", noisy(1.0)).verdict == HOLDS
     assert STATEMENT.above("", noisy(-1.0)).verdict == FAILS
     assert STATEMENT.above("", noisy(0.0)).verdict == UNSEEN

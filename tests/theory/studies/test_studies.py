@@ -25,7 +25,7 @@ def inside(row, name, value):
     return row[f"{name}_low"] <= value <= row[f"{name}_high"]
 
 
-def test_best_temperature_is_on_top_of_its_curve_and_rises_with_the_noise():
+def test_best_temperature_is_the_maximum_of_its_curve_and_rises_with_the_noise():
     study = temperature_study(
         SETTING, [0.5, 1.0, 2.0], TEMPERATURES, targets=40_000, seed=1
     )

@@ -11,7 +11,7 @@ from tempergat.training.hardware.capture import replayed
 
 
 class FakeCuda:
-    """Stands in for `torch.cuda`: keeps the current device, and who used which."""
+    """Replaces `torch.cuda`; records the current device and the device of each call."""
 
     def __init__(self) -> None:
         self.current = torch.device("cuda:0")

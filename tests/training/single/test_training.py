@@ -37,7 +37,7 @@ def kill_at(folder: Path, epochs: int, epoch: int) -> None:
     assert process.wait() == -9
 
 
-def test_a_killed_run_goes_on_to_bitwise_the_same_weights(tmp_path: Path) -> None:
+def test_a_killed_run_continues_to_bitwise_the_same_weights(tmp_path: Path) -> None:
     threads = torch.get_num_threads()
     try:
         train(tmp_path / "whole", 40, report=False)
@@ -183,7 +183,7 @@ def other_tensors() -> dict[str, torch.Tensor]:
         ({}, {"in_channels": "12"}, "in_channels"),
     ],
 )
-def test_a_sound_file_of_other_content_is_refused_in_a_line(
+def test_a_valid_file_with_other_content_is_a_one_line_error(
     tmp_path: Path, tensors: dict[str, Any], facts: dict[str, Any], message: str
 ) -> None:
     settings = config(epochs=2)
@@ -247,7 +247,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert epochs == []
 
 
-def test_a_file_where_the_folder_should_be_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_output_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     with pytest.raises(UserError, match="a file is where its folder should be"):
         train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path / "run")
