@@ -44,7 +44,7 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """A method against a baseline over pairs.
 
     Attributes:
@@ -77,6 +77,10 @@ class Comparison:
     pairs: int
     lost_pairs: int
     verdict: Verdict
+
+
+# The former name, which `study.results` and `study.noise` still import.
+Comparison = PairedComparison
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def holm(p_values: Sequence[PValue]) -> list[PValue]:
 def compare_pairs(
     scores: Mapping[str, Mapping[int, float | None]],
     against: Mapping[str, str],
-) -> list[Comparison]:
+) -> list[PairedComparison]:
     """Compares methods with their baselines; Holm's correction covers all of them.
 
     Args:
@@ -175,7 +179,7 @@ def compare_pairs(
 
 def compare_to_baseline(
     scores: Mapping[str, Mapping[int, float | None]], baseline: str
-) -> list[Comparison]:
+) -> list[PairedComparison]:
     """Compares every other method with one baseline."""
     return compare_pairs(
         scores, {method: baseline for method in scores if method != baseline}
@@ -216,7 +220,7 @@ def _compare(
     scores: Mapping[int, float | None],
     baseline: str,
     baseline_scores: Mapping[int, float | None],
-) -> Comparison:
+) -> PairedComparison:
     pairs = [
         (ours, theirs)
         for key in sorted(set(scores) & set(baseline_scores))
@@ -229,7 +233,7 @@ def _compare(
     differences = np.round([ours - theirs for ours, theirs in pairs], 9)
     summary = summarise(differences.tolist())
     t_p, wilcoxon_p, effect_size = _paired_tests(differences)
-    return Comparison(
+    return PairedComparison(
         method=method,
         baseline=baseline,
         difference=summary.mean,
@@ -277,8 +281,8 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _with_verdict(
-    comparison: Comparison, t_p_holm: float | None, wilcoxon_p_holm: float | None
-) -> Comparison:
+    comparison: PairedComparison, t_p_holm: float | None, wilcoxon_p_holm: float | None
+) -> PairedComparison:
     verdict: Verdict = "within noise"
     if t_p_holm is None or comparison.difference is None:
         verdict = "too few runs"

@@ -1,6 +1,6 @@
 """What a comparison shows, in one sentence."""
 
-from tempergat.stats import Comparison as PairedComparison
+from tempergat.stats import PairedComparison
 from tempergat.study.report import mean_and_std, p_value
 from tempergat.study.results import DatasetResult, MethodResult
 

@@ -14,7 +14,7 @@ import torch
 
 from tempergat.base import UserError
 from tempergat.data import Dataset
-from tempergat.stats import Comparison, Summary, compare_to_baseline, summarise
+from tempergat.stats import PairedComparison, Summary, compare_to_baseline, summarise
 from tempergat.study.diagnose.measure import Measurements, measure
 from tempergat.study.engine import OnProgress, Run, Store, sweep
 from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
@@ -41,7 +41,7 @@ class Screened:
 
     method: str
     summary: Summary
-    against_best: Comparison | None
+    against_best: PairedComparison | None
     highest_share: float
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tempergat.stats import Comparison, Welch, holm, welch
+from tempergat.stats import PairedComparison, Welch, holm, welch
 from tempergat.study.engine import Run
 from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PaperCell
 from tempergat.study.results import DatasetResult, MethodResult, dataset_result
@@ -44,7 +44,7 @@ class Claim:
     method: str
     backbone: str
     paper_difference: float
-    ours: Comparison
+    ours: PairedComparison
     outcome: Outcome | None
 
 
@@ -141,7 +141,7 @@ def _claims(result: DatasetResult, paper: Mapping[str, PaperCell]) -> tuple[Clai
     return tuple(claims)
 
 
-def _outcome(comparison: Comparison) -> Outcome:
+def _outcome(comparison: PairedComparison) -> Outcome:
     if comparison.verdict == "better":
         return "holds"
     if comparison.verdict == "worse":
