@@ -37,8 +37,8 @@ def check_features(
         projections: The linear maps that will take them.
 
     Raises:
-        TypeError: They are no tensors.
-        ValueError: They have another shape than the maps take.
+        TypeError: They are not tensors.
+        ValueError: Their shape does not fit the maps.
     """
     x_src, x_dst = x if isinstance(x, tuple | list) else (x, x)
     if x_src is None:

@@ -155,7 +155,7 @@ class TemperGATConv(AttentionLayer):
                 changes. Changes that torch cannot see (through ``.data`` or a NumPy
                 view) go unnoticed.
             edge_attr: Edge features.
-            size: Number of source and target nodes; None for one that x tells.
+            size: Number of source and target nodes; None for one that x determines.
             return_attention_weights: If true, also return the edges and their
                 attention weights, as PyG does.
             dropout_seed: A 0-d int64 tensor that fixes the dropout mask; drawn from

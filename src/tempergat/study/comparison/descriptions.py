@@ -23,7 +23,7 @@ def opening_lines(
     """
     lines = describe(next(iter(graphs.values()))).splitlines()
     if len(graphs) > 1:
-        lines.append(_turns(len(plan.seeds), len(graphs)))
+        lines.append(_split_assignment(len(plan.seeds), len(graphs)))
     lines.append(
         f"{counted(len(plan.methods), 'method')} x "
         f"{counted(len(plan.seeds), 'run')} on {device}, recipe {plan.recipe}"
@@ -62,12 +62,12 @@ def notes_on_test_sets(
     )
 
 
-def _turns(runs: int, splits: int) -> str:
-    """How the runs take turns over the splits."""
-    alone = "choose split 0 for the first alone"
+def _split_assignment(runs: int, splits: int) -> str:
+    """Which run is trained on which split, in words."""
+    alone = "choose split 0 to use only the first"
     if runs <= splits:
         return f"{runs} splits: run r is on split r; {alone}"
     uneven = ""
     if runs % splits:
-        uneven = f"; {runs - runs % splits} runs would give each as many"
+        uneven = f"; {runs - runs % splits} runs would use each equally often"
     return f"{splits} splits: run r is on split r mod {splits}; {alone}{uneven}"

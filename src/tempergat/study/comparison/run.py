@@ -47,7 +47,7 @@ def compare(
 ) -> Comparison:
     """Which method wins on a graph, and is it real?
 
-    Trains every method over many seeds and tests which differences stand out of the
+    Trains every method over many seeds and tests which differences are larger than
     noise. Where a graph has several splits, the seeds take turns over them.
 
     Args:

@@ -35,7 +35,7 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         figure = new_figure(6.4, 0.8 + 0.32 * max(len(result.results), 3))
         axes = figure.add_subplot()
         for row, method in enumerate(result.results):
-            colour, marker = _look(method.method)
+            colour, marker = _colour_and_marker(method.method)
             values = list(method.scores.values())
             axes.scatter(
                 values,
@@ -133,7 +133,7 @@ def _row_offsets(count: int) -> NDArray[np.float64]:
     return (steps * 0.6180339887 % 1.0 - 0.5) * 0.6
 
 
-def _look(method: str) -> tuple[str, str]:
+def _colour_and_marker(method: str) -> tuple[str, str]:
     """The colour and the marker of a method."""
     if method not in METHODS:
         return _OTHER_LOOK
@@ -192,7 +192,7 @@ def _draw_critical_difference(axes: Any, width: float, start: float) -> None:
 def _draw_rank(
     axes: Any, method: str, rank: float, depth: float, label_x: float, on_left: bool
 ) -> None:
-    colour, marker = _look(method)
+    colour, marker = _colour_and_marker(method)
     axes.plot([rank, rank, label_x], [0, depth, depth], color="#707070", linewidth=0.7)
     axes.plot(rank, 0, marker=marker, markersize=5, color=colour, clip_on=False)
     axes.text(
