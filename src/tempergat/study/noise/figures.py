@@ -1,4 +1,4 @@
-"""Figures of the noise study, one function each, from series over noise levels."""
+"""The figures of the noise study: values against noise levels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,8 +12,9 @@ from tempergat.nn import BACKBONES, METHODS, BackboneName
 from tempergat.study.noise.trends import Series
 
 _BACKBONES = ("gat", "gatv2")
-# By what a method adds to its backbone; a marker of its own each, for print in grey.
-_LOOKS = {
+# Colour and marker, by what a method adds to its backbone. The markers differ too, so
+# that the figures can be read in grey.
+_COLOUR_AND_MARKER = {
     "gcn": ("#8C8C8C", "X"),
     "plain": ("#000000", "o"),
     "gated": ("#E69F00", "s"),
@@ -41,7 +42,7 @@ def gate_figure(series: Sequence[Series], stem: Path) -> tuple[Path, Path]:
 def sharpness_figure(
     spread: Sequence[Series], entropy: Sequence[Series], stem: Path
 ) -> tuple[Path, Path]:
-    """What the softmax sees and gives against sigma, tempered and plain models."""
+    """Spread of e/T and entropy of attention against sigma, by layer and backbone."""
     rows = [
         (f"{label}, layer {layer}", [s for s in found if s.layer == layer])
         for layer in sorted({s.layer or 0 for s in spread})
@@ -59,7 +60,7 @@ def sharpness_figure(
 def accuracy_figure(series: Sequence[Series], stem: Path) -> tuple[Path, Path]:
     """Test accuracy of every method against both kinds of noise."""
     rows = [
-        (f"accuracy (%), {b}", [s for s in series if _is_drawn_beside(b, _backbone(s))])
+        (f"accuracy (%), {b}", [s for s in series if _is_drawn_with(b, _backbone(s))])
         for b in _BACKBONES
     ]
     kinds = dict.fromkeys((s.noise, s.tau) for s in series)
@@ -99,7 +100,7 @@ def _grid(
     axis: str,
     stem: Path,
 ) -> tuple[Path, Path]:
-    """One panel per row and column, a row's panels on one scale."""
+    """One panel per row and column; the panels of a row share their vertical scale."""
     with style():
         figure = new_figure(0.6 + 2.7 * len(columns), 1.1 + 2.1 * len(rows))
         panels = figure.subplots(len(rows), len(columns), squeeze=False, sharey="row")
@@ -138,16 +139,16 @@ def _add_legend(figure: Figure, handles: Mapping[str, Any]) -> None:
 
 
 def _draw(axes: Any, series: Series) -> None:
-    """Means with 95 % intervals; levels stand at equal distances."""
-    colour, marker = _LOOKS[_role(series.method)]
+    """Draw means with 95 % intervals, the levels at equal distances."""
+    colour, marker = _COLOUR_AND_MARKER[_role(series.method)]
     undecayed = series.variant != series.method
     summaries = series.summaries
     if any(summary.mean is None for summary in summaries):
         return
     places = np.arange(len(series.levels))
     means = np.array([summary.mean for summary in summaries])
-    # Curves stand a little beside each other, or their intervals would hide.
-    shift = 0.05 * (list(_LOOKS).index(_role(series.method)) - 3)
+    # Curves are shifted a little, so that their intervals do not cover each other.
+    shift = 0.05 * (list(_COLOUR_AND_MARKER).index(_role(series.method)) - 3)
     axes.errorbar(
         places + shift + (0.025 if undecayed else 0.0),
         means,
@@ -168,7 +169,7 @@ def _draw(axes: Any, series: Series) -> None:
 
 
 def _role(method: str) -> str:
-    """What a method adds to its backbone, the same word on both."""
+    """What a method adds to its backbone, by the same name for both backbones."""
     if method in _BACKBONES:
         return "plain"
     return method.removesuffix("_v2")
@@ -178,8 +179,11 @@ def _backbone(series: Series) -> BackboneName:
     return METHODS[series.method].backbone
 
 
-def _is_drawn_beside(attention: str, backbone: BackboneName) -> bool:
-    """Methods without attention stand beside both attention backbones."""
+def _is_drawn_with(attention: str, backbone: BackboneName) -> bool:
+    """Whether a backbone is drawn in the panels of an attention backbone.
+
+    Methods without attention are drawn in the panels of both.
+    """
     return backbone == attention or not BACKBONES[backbone].has_attention
 
 

@@ -1,11 +1,11 @@
-"""The page of the noise study: what holds on each dataset and layer, and where not."""
+"""The page of the noise study: where the paper's statements hold, and where not."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from tempergat.base import UserError, write_text
 from tempergat.stats import Comparison
-from tempergat.study.noise import figures as plots_noise
+from tempergat.study.noise import figures
 from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
 from tempergat.study.noise.export import read_noise_csv
 from tempergat.study.noise.plan import NoisePlan
@@ -21,9 +21,10 @@ from tempergat.study.noise.variants import variant_of
 from tempergat.study.report import filled, markdown_rows, p_value, signed
 from tempergat.training import CLEAN, Condition
 
-# Part of the study where its files can be had.
-_WHEN_PRESENT = "ogbn-arxiv"
+# Named as not run when there are no runs on it, though the plan does not list it.
+_OPTIONAL_DATASET = "ogbn-arxiv"
 
+# What a trend of the entropy means for the attention weights.
 _ATTENTION_WORDS = {
     "rises": "flatter",
     "falls": "sharper",
@@ -33,12 +34,15 @@ _ATTENTION_WORDS = {
 
 
 def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]:
-    """Writes docs/noise.md and its figures from the runs of the study.
+    """Write docs/noise.md and its figures from the runs of the study.
 
     Args:
-        plan: What the study consists of.
+        plan: The methods, noise levels and seeds of the study.
         results: Folder of the CSV files, one per dataset.
-        docs: Where the page goes, its figures into `figures/` below it.
+        docs: Folder of the page; its figures go to `figures/` below it.
+
+    Returns:
+        The trends on each dataset.
 
     Raises:
         UserError: There are no runs.
@@ -62,7 +66,7 @@ def page_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
 
 
 def summary_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
-    """What was run and what holds: the page without its sections."""
+    """The first part of the page, before the sections on single datasets."""
     return "\n".join([_opening(plan, found), _verdicts(found)])
 
 
@@ -71,18 +75,18 @@ def _draw(dataset: DatasetNoise, plan: NoisePlan, folder: Path) -> None:
         return folder / f"noise-{dataset.dataset}-{name}"
 
     if dataset.temperature:
-        plots_noise.temperature_figure(
+        figures.temperature_figure(
             [trend.series for trend in dataset.temperature], stem("temperature")
         )
     if dataset.gate:
-        plots_noise.gate_figure([trend.series for trend in dataset.gate], stem("gate"))
+        figures.gate_figure([trend.series for trend in dataset.gate], stem("gate"))
     if dataset.entropy:
-        plots_noise.sharpness_figure(
+        figures.sharpness_figure(
             [trend.series for trend in dataset.spread],
             [trend.series for trend in dataset.entropy],
             stem("sharpness"),
         )
-    plots_noise.accuracy_figure(_accuracies(dataset, plan), stem("accuracy"))
+    figures.accuracy_figure(_accuracies(dataset, plan), stem("accuracy"))
 
 
 def _accuracies(dataset: DatasetNoise, plan: NoisePlan) -> list[Series]:
@@ -104,7 +108,7 @@ def _opening(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
         for dataset in found
     )
     present = {dataset.dataset for dataset in found}
-    missing = [n for n in (*plan.datasets, _WHEN_PRESENT) if n not in present]
+    missing = [n for n in (*plan.datasets, _OPTIONAL_DATASET) if n not in present]
     absent = ""
     if missing:
         names = ", ".join(missing)
@@ -117,22 +121,25 @@ with Gaussian noise on the features, and does the mean gate fall with the share 
 missing coordinates?
 
 - {len(plan.methods)} methods with the settings of `recipes/paper`, {plan.seeds} seeds,
-  each with a noise of its own that falls on every node after the recipe's
-  normalisation. sigma ({levels}) and tau ({taus}) are in units of the feature matrix's
-  root mean square; rho is {shares}. The levels were fixed before the first run.
-- T and mean gate are those of the selected epoch, in evaluation, over all nodes.
+  each with its own noise, which is added to the features of every node after the
+  recipe's normalisation. sigma ({levels}) and tau ({taus}) are in units of the feature
+  matrix's root mean square; rho is {shares}. The levels were fixed before the first
+  run.
+- T and the mean gate are measured at the selected epoch, in evaluation mode, over all
+  nodes.
 - Methods with temperature are trained with and without weight decay on theta. Decay
   pulls theta to 0, which is T = 0.69, whatever the data say.
-- Only the ratio of attention vector and T matters to a layer, so T alone does not say
-  how sharp attention is. Beside it stand the spread of e/T over a target's edges and
-  the entropy of the attention weights over the logarithm of the degree (1 is uniform).
-- A trend is Page's test over all levels with seeds as blocks, two-sided; p is
-  Holm-corrected over all tests of one quantity on one dataset. It asks for a rise or a
-  fall along the levels: what moves at the last level only, or goes down and up again,
-  may show none.
+- Only the ratio of the attention vector and T matters to a layer, so T alone does not
+  say how sharp attention is. Two more values do: the standard deviation of e/T over the
+  edges of a target (its spread), and the entropy of the attention weights divided by
+  the logarithm of the degree (1 is uniform).
+- Trends are tested with Page's test over all levels, with seeds as blocks, two-sided; p
+  is Holm-corrected over all tests of one quantity on one dataset. The test looks for a
+  rise or a fall over all levels: a value that changes at the last level only, or goes
+  down and up again, may show no trend.
 - Changes are from level 0 to the highest level, paired by seed, with 95 % intervals,
   which are not corrected; a value is called higher or lower at the highest level where
-  its interval leaves out 0.
+  its interval does not contain 0.
 
 {counts}{absent}"""
     return filled(text)
@@ -179,7 +186,7 @@ def _verdicts(found: Sequence[DatasetNoise]) -> str:
         "dataset",
         "layer",
         "the paper's statement",
-        "it",
+        "result",
         "over all levels: rises / falls / no trend",
         "at the highest level: higher / lower / neither",
         "where T rises, attention gets",
@@ -231,7 +238,7 @@ def _section(dataset: DatasetNoise, plan: NoisePlan) -> str:
             f"![T against sigma on {name}](figures/noise-{name}-temperature.svg)\n",
             f"T against sigma, from 0 to {top:g}:\n",
             _temperature_table(dataset),
-            _unchanged_sentence(dataset),
+            _rises_without_effect(dataset),
         ]
     if dataset.entropy:
         parts += [
@@ -249,9 +256,9 @@ def _section(dataset: DatasetNoise, plan: NoisePlan) -> str:
     parts += [
         f"![Accuracy against noise on {name}](figures/noise-{name}-accuracy.svg)\n",
         filled(
-            "Test accuracy in percent, means; the figure has their intervals. ▲ and ▼: "
-            "told apart from the backbone, better or worse (paired t-test over seeds, "
-            "Holm-corrected over the column).\n"
+            "Mean test accuracy in percent; the figure shows the intervals. ▲ and ▼: "
+            "significantly better or worse than the backbone (paired t-test over "
+            "seeds, Holm-corrected over the column).\n"
         ),
         _accuracy_table(dataset),
     ]
@@ -276,7 +283,7 @@ _TREND_COLUMNS = (
     "variant",
     "layer",
     "without noise",
-    "with most",
+    "highest level",
     "change",
     "p",
     "trend",
@@ -296,24 +303,24 @@ def _trend_cells(trend: Trend) -> tuple[str, ...]:
     return (
         series.variant + lost,
         str(series.layer),
-        _three(trend.first),
-        _three(trend.last),
+        _three_digits(trend.first),
+        _three_digits(trend.last),
         f"{signed(change.mean, 3)} [{signed(change.low, 3)}, {signed(change.high, 3)}]",
         p_value(trend.p_holm),
         trend.direction,
     )
 
 
-def _three(value: float | None) -> str:
+def _three_digits(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _unchanged_sentence(dataset: DatasetNoise) -> str:
-    """Where T rises and attention does not follow, layer by layer."""
+def _rises_without_effect(dataset: DatasetNoise) -> str:
+    """The variants in which T rises and the entropy shows no trend, by layer."""
     lines = []
-    starred = False
+    any_moved = False
     for layer in _layers(dataset.temperature):
-        named = []
+        names = []
         for trend in dataset.temperature:
             beside = dataset.entropy_beside(trend)
             if (
@@ -322,20 +329,20 @@ def _unchanged_sentence(dataset: DatasetNoise) -> str:
                 and beside.direction == "no trend"
             ):
                 moved = end_of(beside) != "neither"
-                starred = starred or moved
-                named.append(trend.series.variant + (" (*)" if moved else ""))
-        if named:
-            lines.append(f"- layer {layer}: {'; '.join(named)}.")
+                any_moved = any_moved or moved
+                names.append(trend.series.variant + (" (*)" if moved else ""))
+        if names:
+            lines.append(f"- layer {layer}: {'; '.join(names)}.")
     if not lines:
-        return "No rise of T goes with an entropy that shows no trend.\n"
+        return "Wherever T rises, the entropy of attention shows a trend.\n"
     text = (
-        "T rises and the attention's entropy shows no trend, so without an effect on "
-        "attention that these runs show:\n\n" + "\n".join(lines) + "\n"
+        "T rises but the entropy of attention shows no trend, so these runs show no "
+        "effect of the rise on attention:\n\n" + "\n".join(lines) + "\n"
     )
-    if starred:
+    if any_moved:
         text += (
-            "\n(*) The entropy is not unchanged either: at the highest level it is "
-            "higher or lower than without noise, though it shows no trend.\n"
+            "\n(*) The entropy shows no trend, but at the highest level it is higher "
+            "or lower than without noise.\n"
         )
     return filled(text)
 
