@@ -10,7 +10,7 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
-from tempergat.ops.sparse import SparseFeatures
+from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.training.loop import COLUMNS, Training
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of

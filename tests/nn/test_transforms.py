@@ -13,8 +13,8 @@ from tempergat import Graph
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model, gate_penalty
 from tempergat.ops import random
 from tempergat.ops.cache import tensor_cache
-from tempergat.ops.dropout import dropout
-from tempergat.ops.sparse import SparseFeatures
+from tempergat.ops.features.dropout import dropout
+from tempergat.ops.features.sparse import SparseFeatures
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 X = torch.randn(10, 5, generator=torch.Generator().manual_seed(0))

@@ -263,7 +263,7 @@ def test_the_gradient_of_the_weights_alone_reaches_the_scores() -> None:
     ],
 )
 def test_ops_the_layers_always_use_run_on_any_device(module: str, name: str) -> None:
-    importlib.import_module(f"tempergat.ops.{module}")
+    importlib.import_module(f"tempergat.ops.features.{module}")
     has_kernel = torch._C._dispatch_has_computed_kernel_for_dispatch_key
     for device in ("CPU", "CUDA", "MPS", "XPU"):
         assert has_kernel(f"tempergat::{name}", device), device

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from tempergat.data import Dataset, normalize_rows
 from tempergat.nn import build_model, gate_penalty
+from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.random import fold_in
-from tempergat.ops.sparse import SparseFeatures
 from tempergat.training.config import RunConfig
 
 

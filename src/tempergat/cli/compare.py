@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.graphs import DEMONSTRATION, load_splits
+from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
     DeviceName,

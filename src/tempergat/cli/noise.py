@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,

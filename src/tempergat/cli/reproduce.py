@@ -134,7 +134,7 @@ def _page(name: str) -> "Page":
 
 
 def _workspace(results: Path, out: Path, device: str, *, quiet: bool) -> "Workspace":
-    from tempergat.cli.graphs import load_graph
+    from tempergat.cli.ui.graphs import load_graph
     from tempergat.cli.ui.progress import progress_lines
     from tempergat.cli.ui.tables import error_console
     from tempergat.study.reproduce import Workspace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, replace_non_finite
-from tempergat.cli.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,

@@ -6,14 +6,14 @@ What other packages may use. `ops/README.md` has the mathematics.
 from tempergat.ops.attention import attend, explain, gat, gatv2, register_attention
 from tempergat.ops.cache import tensor_cache
 from tempergat.ops.calls import Input
-from tempergat.ops.dense import linear as dense_linear
-from tempergat.ops.dropout import dropout as seeded_dropout
-from tempergat.ops.gate import sigmoid_gate
+from tempergat.ops.features.dense import linear as dense_linear
+from tempergat.ops.features.dropout import dropout as seeded_dropout
+from tempergat.ops.features.gate import sigmoid_gate
+from tempergat.ops.features.sparse import SparseFeatures
+from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.gpu import launch_path
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.random import draw_seed, fold_in, keep_factor
-from tempergat.ops.sparse import SparseFeatures
-from tempergat.ops.sparse import linear as sparse_linear
 from tempergat.ops.torch_internals import (
     as_constant,
     in_backward,

@@ -4,7 +4,6 @@ from tempergat.stats.bootstrap import Estimate, resampled_means
 from tempergat.stats.paired import (
     ALPHA,
     CONFIDENCE,
-    Comparison,
     PairedComparison,
     Summary,
     Verdict,
@@ -21,7 +20,6 @@ from tempergat.stats.trends import page_p, rises
 __all__ = [
     "ALPHA",
     "CONFIDENCE",
-    "Comparison",
     "Estimate",
     "PairedComparison",
     "RankTable",

@@ -79,10 +79,6 @@ class PairedComparison:
     verdict: Verdict
 
 
-# The former name, which `study.results` and `study.noise` still import.
-Comparison = PairedComparison
-
-
 @dataclass(frozen=True)
 class Welch:
     """Welch's test: two means compared without pairs.

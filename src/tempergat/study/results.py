@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from tempergat.base import UserError
-from tempergat.stats import Comparison, Summary, compare_pairs, summarise
+from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
 from tempergat.study.engine import LayerRecord, Origin, Run
 
 METRIC_NAMES = {"accuracy": "accuracy", "micro_f1": "micro-F1"}
@@ -30,7 +30,7 @@ class MethodResult:
     method: str
     summary: Summary
     scores: dict[int, float]
-    comparison: Comparison | None
+    comparison: PairedComparison | None
     selected: LayerRecord
     last: LayerRecord
     failures: tuple[str, ...]
@@ -178,7 +178,7 @@ def _method_result(
     method: str,
     runs: Sequence[Run],
     selection: str,
-    comparison: Comparison | None,
+    comparison: PairedComparison | None,
 ) -> MethodResult:
     finished = [run for run in runs if run.status == "done"]
     scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tempergat.ops.sparse import SparseFeatures, aggregate_plainly, linear
+from tempergat.ops.features.sparse import SparseFeatures, aggregate_plainly, linear
 
 pytestmark = pytest.mark.gpu
 

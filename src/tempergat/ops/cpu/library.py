@@ -106,7 +106,7 @@ class Library:
         _check(name, getattr(self._functions, f"tempergat_{name}")(ctypes.byref(call)))
 
     def dropout(self, x: Tensor, seeds: Tensor, rate: float, out: Tensor) -> None:
-        """Writes dropped-out elements, [rows, seeds, columns], see `ops/dropout.py`."""
+        """Writes dropped-out elements, [rows, seeds, columns]; see `ops/features`."""
         name = f"tempergat_{DROPOUT_TYPES[x.dtype]}"
         status = getattr(self._functions, name)(
             x.data_ptr(),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tempergat.base import UserError, write_text
-from tempergat.stats import Comparison
+from tempergat.stats import PairedComparison
 from tempergat.study.noise import figures
 from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
 from tempergat.study.noise.export import read_noise_csv
@@ -374,7 +374,7 @@ def _accuracy_table(dataset: DatasetNoise) -> str:
     return markdown_rows(("variant", *(c.words for c in conditions)), rows)
 
 
-def _mark(comparison: Comparison | None) -> str:
+def _mark(comparison: PairedComparison | None) -> str:
     if comparison is None:
         return ""
     return {"better": " ▲", "worse": " ▼"}.get(comparison.verdict, "")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tempergat.nn import METHODS
 from tempergat.stats import (
     ALPHA,
-    Comparison,
+    PairedComparison,
     Summary,
     compare_pairs,
     holm,
@@ -208,7 +208,7 @@ def accuracy(run: Run) -> float | None:
 
 def against_backbone(
     runs: Sequence[Run],
-) -> dict[Condition, list[Comparison]]:
+) -> dict[Condition, list[PairedComparison]]:
     """The accuracy of every variant against that of its backbone, by condition.
 
     One Holm family per dataset and condition.
@@ -219,7 +219,7 @@ def against_backbone(
     Returns:
         By condition, the comparisons over paired seeds, in percent points.
     """
-    found: dict[Condition, list[Comparison]] = {}
+    found: dict[Condition, list[PairedComparison]] = {}
     for condition in dict.fromkeys(_condition(run) for run in runs):
         scores: dict[str, dict[int, float | None]] = {}
         backbones: dict[str, str] = {}

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tempergat.ops import gate
+from tempergat.ops.features import gate
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def _by_formula(logit: Tensor, x: Tensor, _: bool) -> tuple[Tensor, Tensor]:

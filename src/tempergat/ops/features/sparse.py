@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tempergat.ops.backend import find
 from tempergat.ops.calls import Call, working_dtype
-from tempergat.ops.dropout import dropout
+from tempergat.ops.features.dropout import dropout
 from tempergat.ops.graph import Rows
 from tempergat.ops.registration import (
     ELSEWHERE,

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.cpu import library as cpu
+from tempergat.ops.features.sparse import SparseFeatures, linear
 from tempergat.ops.random import keep_mask
-from tempergat.ops.sparse import SparseFeatures, linear
 
 MODELS = 3
 

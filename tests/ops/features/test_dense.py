@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tempergat.ops.dense import linear
+from tempergat.ops.features.dense import linear
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -1,0 +1,1 @@
+"""Ops on node features: linear maps, sparse products, dropout and the gate."""
