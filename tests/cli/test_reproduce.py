@@ -64,7 +64,7 @@ def small(
     monkeypatch: pytest.MonkeyPatch, results: Path, tmp_path: Path
 ) -> dict[str, list[object]]:
     """Short runs on tiny graphs, and the options that name their folders."""
-    from tempergat.cli import graphs
+    from tempergat.cli.ui import graphs
 
     make_small(monkeypatch, tmp_path)
     monkeypatch.setattr(graphs, "load_graph", lambda name, *rest: tiny_cora(name))
@@ -113,7 +113,7 @@ def test_results_that_stay_incomplete_end_in_status_1(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    from tempergat.cli import graphs
+    from tempergat.cli.ui import graphs
 
     words = ("reproduce", "homogeneous", "--run", *small["run"], "--quiet")
     command(*words, "--datasets", "cora")

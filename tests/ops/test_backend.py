@@ -26,10 +26,10 @@ def pretend_a_modern_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gpu, "_TRITON_VERSION", (3, 6))
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Tesla T4")
-    gpu._device_refusal.cache_clear()
+    gpu._device_refusals.clear()
     with FakeTensorMode():
         yield
-    gpu._device_refusal.cache_clear()
+    gpu._device_refusals.clear()
 
 
 def _calls() -> list[Call]:
@@ -137,3 +137,16 @@ def test_the_launch_path_is_said_in_words(
     monkeypatch.setattr(gpu, "TRITON", version)
     monkeypatch.setattr(gpu, "HAS_FAST_LAUNCH", version == "3.6.0")
     assert words in ops.launch_path()
+
+
+def test_compiled_code_asks_for_the_device_without_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu, "TRITON", None)
+    monkeypatch.setattr(gpu, "_device_refusals", {})
+
+    def refused(x: torch.Tensor) -> torch.Tensor:
+        return x if gpu._device_refusal(0) is None else -x
+
+    compiled = torch.compile(refused, fullgraph=True, backend="eager")
+    assert compiled(torch.ones(1)).item() == -1

@@ -68,8 +68,17 @@ def refusal(call: Call) -> str | None:
     return None if call.graph is None else _attention_refusal(call)
 
 
-@functools.cache
+# By device. A dictionary, because torch.compile warns about functools.cache.
+_device_refusals: dict[int, str | None] = {}
+
+
 def _device_refusal(device: int) -> str | None:
+    if device not in _device_refusals:
+        _device_refusals[device] = _find_device_refusal(device)
+    return _device_refusals[device]
+
+
+def _find_device_refusal(device: int) -> str | None:
     if TRITON is None:
         return "triton is not installed; it comes with CUDA builds of torch"
     if _TRITON_VERSION is not None and _TRITON_VERSION < _OLDEST_TRITON:
