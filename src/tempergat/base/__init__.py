@@ -6,7 +6,7 @@ it loads matplotlib.
 
 from tempergat.base.csv_files import csv_text
 from tempergat.base.cutting import even_groups
-from tempergat.base.errors import UserError
+from tempergat.base.errors import UserError, first_line
 from tempergat.base.files import file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
 from tempergat.base.locks import FileLock, GroupLocks
@@ -34,6 +34,7 @@ __all__ = [
     "explain_full_disk",
     "explain_unreadable",
     "file_stem",
+    "first_line",
     "first_validation_error",
     "is_out_of_memory",
     "is_system_error",

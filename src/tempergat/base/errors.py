@@ -7,3 +7,9 @@ class UserError(Exception):
     The message is one line with what was wrong, the value seen and the remedy. The
     command line prints it without a traceback and exits with status 2.
     """
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, at most 200 characters of it."""
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__

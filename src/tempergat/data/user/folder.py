@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 
 from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import MASKS, UNLABELLED
@@ -18,6 +18,7 @@ from tempergat.data.user.tables import (
     iter_tables,
     read_table,
 )
+from tempergat.data.user.user_graph import UserGraph
 
 _SPLIT_NAMES = {
     "train": MASKS[0],
@@ -32,21 +33,6 @@ _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
 _UNKNOWN_LABELS = ("", "-1", "-1.0", "nan", "NaN")
 # Names that pandas gives to a column of row numbers.
 _ROW_NUMBERS = ("", "__index_level_0__")
-
-
-@dataclass(frozen=True)
-class UserGraph:
-    """A user graph as its files give it.
-
-    Attributes:
-        data: The graph.
-        node_ids: The `id` of each node; None where nodes are numbered.
-        class_names: The label of each class; None where the labels are numbers.
-    """
-
-    data: Data | HeteroData
-    node_ids: tuple[str, ...] | None = None
-    class_names: tuple[str, ...] | None = None
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tempergat.base import UserError, explain_unreadable
+from tempergat.base import UserError, explain_unreadable, first_line
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 # Values in a piece of a table; as text they take about 15 MiB.
@@ -220,14 +220,9 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
                 yield Table(path, empty, np.empty(0, dtype=np.int64))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise UserError(
-            f"{path} is not a readable Parquet file ({_first_line(error)}); save the "
+            f"{path} is not a readable Parquet file ({first_line(error)}); save the "
             "table again"
         ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).splitlines()
-    return lines[0] if lines else type(error).__name__
 
 
 def as_text(column: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Layouts of user graphs in files: one module reads one kind of file."""
