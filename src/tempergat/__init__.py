@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tempergat.base import UserError
-    from tempergat.data import load
+    from tempergat.data import ReadOptions, load
     from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty
     from tempergat.nn.upgrade import upgrade
     from tempergat.ops import Graph
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "Graph",
+    "ReadOptions",
     "TemperGATConv",
     "TemperGATv2Conv",
     "TrainedModel",
@@ -35,6 +36,7 @@ __version__ = "0.2.0"
 _MODULES = {
     "Comparison": "study",
     "Graph": "ops",
+    "ReadOptions": "data",
     "TemperGATConv": "nn",
     "TemperGATv2Conv": "nn",
     "TrainedModel": "training",

@@ -20,6 +20,7 @@ from tempergat.cli.ui.options import (
     parse_runs,
     require_writable,
 )
+from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import exit_status, resume_command
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(compare)
+    app.command()(with_reading_options(compare))
 
 
 def compare(
@@ -64,6 +65,8 @@ def compare(
     recipe: RecipeName = None,
     split: Split = None,
     split_seed: SplitSeed = None,
+    *,
+    reading: Reading,
     device: DeviceName = "auto",
     out: OutFolder = Path("tempergat-out"),
     as_json: Json = False,
@@ -96,7 +99,7 @@ def compare(
     # Before a download, which would otherwise be wasted.
     require_writable(out)
     graphs = load_splits(
-        dataset, split, split_seed, len(plan.seeds), None if quiet else stderr
+        dataset, split, split_seed, len(plan.seeds), None if quiet else stderr, reading
     )
     if not quiet:
         for line in study.opening_lines(plan, graphs, where):

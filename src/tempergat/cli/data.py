@@ -8,6 +8,7 @@ import typer
 
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
+from tempergat.cli.ui.reading import Reading, with_reading_options
 
 if TYPE_CHECKING:
     from tempergat.data import Entry
@@ -23,7 +24,7 @@ def register(app: typer.Typer) -> None:
     family = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     family.command("list")(list_datasets)
     family.command("info")(show_info)
-    family.command("check")(check)
+    family.command("check")(with_reading_options(check))
     app.add_typer(family, name="data", help="Datasets, and your own graphs.")
 
 
@@ -71,12 +72,14 @@ def check(
     target: Annotated[
         str | None, typer.Option(help="Node type to classify, where several could be.")
     ] = None,
+    *,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Report what your own graph holds, and what loading will do with it."""
     from tempergat.data import check_graph
 
-    findings = check_graph(path, target)
+    findings = check_graph(path, reading.options(target))
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
         return

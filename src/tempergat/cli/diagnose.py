@@ -20,6 +20,7 @@ from tempergat.cli.ui.options import (
     parse_methods,
     require_writable,
 )
+from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ STORE_NAME = "diagnose.sqlite"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(diagnose)
+    app.command()(with_reading_options(diagnose))
 
 
 def diagnose(
@@ -51,6 +52,8 @@ def diagnose(
     recipe: RecipeName = None,
     split: Split = None,
     split_seed: SplitSeed = None,
+    *,
+    reading: Reading,
     device: DeviceName = "auto",
     out: OutFolder = Path("tempergat-out"),
     as_json: Json = False,
@@ -73,7 +76,8 @@ def diagnose(
     require_writable(out)
     console = error_console()
     with Store(out / STORE_NAME) as store:
-        graph = load_graph(data, split, split_seed, None if quiet else console)
+        shown = None if quiet else console
+        graph = load_graph(data, split, split_seed, shown, reading)
 
         def say(progress: Progress) -> None:
             # Not the display of `compare`, which shows test scores.

@@ -17,6 +17,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(noise)
+    app.command()(with_reading_options(noise))
 
 
 def noise(
@@ -46,6 +47,8 @@ def noise(
         typer.Option(help="A plan with other levels, methods or seeds; a YAML file."),
     ] = None,
     recipe: RecipeName = None,
+    *,
+    reading: Reading,
     device: DeviceName = "auto",
     out: OutFolder = Path("results/noise"),
     docs: Annotated[
@@ -78,7 +81,7 @@ def noise(
     if not only_report:
         require_writable(out)
         # Load all graphs first: a wrong name is then found before anything is trained.
-        graphs = [_load(name, recipe, console) for name in names]
+        graphs = [_load(name, recipe, console, reading) for name in names]
         with stoppable("finished groups are kept"):
             trained = {
                 graph.name: _train(graph, settings, plan, out, where, console)
@@ -136,12 +139,12 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _load(
-    name: str, recipe: str | None, console: "Console | None"
+    name: str, recipe: str | None, console: "Console | None", reading: Reading
 ) -> tuple["Dataset", "Recipe"]:
     from tempergat.training import recipe_for, refuse_other_training
 
     _, settings = recipe_for(name, recipe)
-    graph = load_graph(name, None, None, console)
+    graph = load_graph(name, None, None, console, reading)
     refuse_other_training(graph, settings.config_for("gat"))
     return graph, settings
 

@@ -14,11 +14,12 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.reading import Reading, with_reading_options
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(predict)
+    app.command()(with_reading_options(predict))
 
 
 def predict(
@@ -27,6 +28,8 @@ def predict(
     ],
     data: DatasetName,
     out: Annotated[Path, typer.Option(help="The CSV to write.")] = Path("labels.csv"),
+    *,
+    reading: Reading,
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:
@@ -39,7 +42,7 @@ def predict(
     from tempergat.training import predict as predict_classes
 
     require_writable(out.parent)
-    graph = load_graph(data, None, None, None, labelled=False)
+    graph = load_graph(data, None, None, None, reading, labelled=False)
     classes = predict_classes(checkpoint, graph, parse_device(device)).tolist()
     nodes = graph.node_ids or range(len(classes))
     lines = [

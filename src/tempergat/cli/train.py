@@ -21,6 +21,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(train)
+    app.command()(with_reading_options(train))
 
 
 def train(
@@ -43,6 +44,8 @@ def train(
     recipe: RecipeName = None,
     split: Split = None,
     split_seed: SplitSeed = None,
+    *,
+    reading: Reading,
     device: DeviceName = "auto",
     out: Annotated[
         Path | None,
@@ -76,7 +79,8 @@ def train(
     # Checked before a download.
     require_writable(out or Path("tempergat-out"))
     console = error_console()
-    graph = load_graph(dataset, split, split_seed, None if quiet else console)
+    shown = None if quiet else console
+    graph = load_graph(dataset, split, split_seed, shown, reading)
     folder = out or Path("tempergat-out") / _folder_name(
         graph.name, method, seed, split, split_seed
     )
@@ -132,6 +136,7 @@ def _show(
             "metric": graph.metric,
             "status": run.status,
             "reason": run.reason,
+            "notes": list(graph.notes),
             "selection": config.selection,
             "epochs": {rule: found.epoch for rule, found in run.scores.items()},
             "scores": scores,

@@ -19,6 +19,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
@@ -31,7 +32,7 @@ STORE_NAME = "store.sqlite"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(tune)
+    app.command()(with_reading_options(tune))
 
 
 def tune(
@@ -44,6 +45,8 @@ def tune(
     ] = None,
     split: Split = None,
     split_seed: SplitSeed = None,
+    *,
+    reading: Reading,
     device: DeviceName = "auto",
     out: OutFolder = Path("tempergat-out/tuned"),
     as_json: Json = False,
@@ -67,7 +70,8 @@ def tune(
         where = parse_device(device)
         require_writable(out)
     console = error_console()
-    graph = load_graph(dataset, split, split_seed, None if quiet else console)
+    shown = None if quiet else console
+    graph = load_graph(dataset, split, split_seed, shown, reading)
     trials: list[Trial] = []
 
     def on_trial(trial: "Trial") -> None:

@@ -7,10 +7,10 @@ from tempergat.data.features import density, normalize_rows, to_dense
 from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
 from tempergat.data.homophily_measures import Homophily, h2_index, homophily
 from tempergat.data.inputs import GraphInput, as_dataset, load_splits
-from tempergat.data.loading import load
+from tempergat.data.loading import load, warn_of_notes
 from tempergat.data.noise import gaussian, missing
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
-from tempergat.data.user import Finding, check_graph
+from tempergat.data.user import Finding, ReadOptions, check_graph, match_features
 
 __all__ = [
     "CATALOG",
@@ -24,6 +24,7 @@ __all__ = [
     "GraphInput",
     "Homophily",
     "Progress",
+    "ReadOptions",
     "as_dataset",
     "availability",
     "check_graph",
@@ -38,9 +39,11 @@ __all__ = [
     "load",
     "load_splits",
     "make_split",
+    "match_features",
     "mirror_folders",
     "missing",
     "node_counts",
     "normalize_rows",
     "to_dense",
+    "warn_of_notes",
 ]

@@ -37,7 +37,18 @@ class Dataset:
         node_ids: The `id` of each classified node in the user's table; None where
             nodes are numbered.
         class_names: The label of each class in the user's table; None where the
-            labels were numbers.
+            labels were numbers from 0.
+        feature_names: The name of each feature of the classified nodes; None where
+            they have none.
+        label_name: The column of the user's table that holds the labels.
+        undirected: Whether every edge is there in both directions; None where the
+            graph has node types or it is not known.
+        edge_feature_names: What the columns of `edge_attr` are; empty where the graph
+            has no edge features, or they are not used.
+        edge_weight_name: What `edge_weight` is; None where there is none, or it is not
+            used.
+        notes: A sentence for each guess or omission in reading the graph that changes
+            results, naming the option that changes it.
     """
 
     name: str
@@ -53,6 +64,12 @@ class Dataset:
     split_number: int = 0
     node_ids: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    label_name: str | None = None
+    undirected: bool | None = None
+    edge_feature_names: tuple[str, ...] = ()
+    edge_weight_name: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def store(self) -> BaseStorage:

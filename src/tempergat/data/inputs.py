@@ -14,6 +14,7 @@ from tempergat.data.fetch.download import Progress
 from tempergat.data.loading import open_graph
 from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
 from tempergat.data.user.loading import open_user_graph
+from tempergat.data.user.options import ReadOptions, option_flag
 
 GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]
 
@@ -25,6 +26,7 @@ def as_dataset(
     split_seed: int | None = None,
     labelled: bool = True,
     progress: Progress | None = None,
+    options: ReadOptions | None = None,
 ) -> Dataset:
     """Turns a graph in any form a caller may have it in into a dataset.
 
@@ -37,6 +39,7 @@ def as_dataset(
         split_seed: Seed of a split made here, or what chooses among several splits.
         labelled: Whether a user graph must have labels; False loads it for prediction.
         progress: Called with file name, bytes done and bytes in all while downloading.
+        options: How a user graph is read; the defaults when left out.
 
     Returns:
         The dataset. One from a path is called by the file's or folder's name.
@@ -47,8 +50,9 @@ def as_dataset(
     """
     if isinstance(graph, Dataset):
         _refuse_split(split, split_seed)
+        _refuse_options(options)
         return graph
-    opened = _open(graph, split, labelled=labelled, progress=progress)
+    opened = _open(graph, split, options, labelled=labelled, progress=progress)
     dataset = opened.choose(split, split_seed)
     _refuse_idle_seed(dataset, split_seed)
     return dataset
@@ -61,6 +65,7 @@ def load_splits(
     split_seed: int | None = None,
     max_splits: int | None = None,
     progress: Progress | None = None,
+    options: ReadOptions | None = None,
 ) -> dict[int, Dataset]:
     """Loads a graph with each of its splits.
 
@@ -72,6 +77,7 @@ def load_splits(
         split_seed: Likewise.
         max_splits: How many splits are wanted at most; all when left out.
         progress: Called with file name, bytes done and bytes in all while downloading.
+        options: As for `as_dataset`.
 
     Returns:
         Datasets by the number of their split; a split made here is number 0.
@@ -82,8 +88,9 @@ def load_splits(
     """
     if isinstance(graph, Dataset):
         _refuse_split(split, split_seed)
+        _refuse_options(options)
         return {graph.split_number: graph}
-    opened = _open(graph, split, progress=progress)
+    opened = _open(graph, split, options, progress=progress)
     first = opened.choose(split, split_seed)
     _refuse_idle_seed(first, split_seed)
     count = first.num_splits if max_splits is None else max_splits
@@ -102,13 +109,16 @@ def load_splits(
 def _open(
     graph: Data | HeteroData | str | os.PathLike[str],
     split: int | str | None,
+    options: ReadOptions | None,
     *,
     labelled: bool = True,
     progress: Progress | None,
 ) -> GraphWithSplits:
     use_masks = not isinstance(split, str)
     if isinstance(graph, Data | HeteroData):
-        return open_user_graph(graph, labelled=labelled, use_masks=use_masks)
+        return open_user_graph(
+            graph, options=options, labelled=labelled, use_masks=use_masks
+        )
     if not isinstance(graph, str | os.PathLike):
         raise UserError(
             f"the graph is a {type(graph).__name__}; give a dataset, a PyG Data or "
@@ -120,7 +130,11 @@ def _open(
             "of your own graph"
         )
     opened = open_graph(
-        graph, labelled=labelled, use_masks=use_masks, progress=progress
+        graph,
+        labelled=labelled,
+        use_masks=use_masks,
+        progress=progress,
+        options=options,
     )
     if opened.unsplit.name in CATALOG:
         return opened
@@ -135,6 +149,15 @@ def _refuse_split(split: int | str | None, split_seed: int | None) -> None:
         raise UserError(
             f"split is {split!r} and split_seed is {split_seed!r}, but a Dataset has "
             "its split already; leave both out, or load the graph with them"
+        )
+
+
+def _refuse_options(options: ReadOptions | None) -> None:
+    given = [] if options is None else options.given()
+    if given:
+        raise UserError(
+            f"{option_flag(given[0])} says how a graph is read, but a Dataset has been "
+            "read already; leave it out, or load the graph with it"
         )
 
 

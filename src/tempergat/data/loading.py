@@ -1,6 +1,7 @@
 """Loads graphs: datasets by name, user graphs by path."""
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from tempergat.data.formats.raw_graph import Graph, official_masks, to_pyg
 from tempergat.data.processed import open_processed, write_processed
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
+from tempergat.data.user.options import ReadOptions, option_flag
 
 
 def load(
@@ -30,7 +32,8 @@ def load(
     sparse: str | bool = "auto",
     labelled: bool = True,
     progress: Progress | None = None,
-    **options: Any,
+    options: ReadOptions | None = None,
+    **parameters: Any,
 ) -> Dataset:
     """Loads a dataset by name, or a user graph by path.
 
@@ -47,8 +50,9 @@ def load(
         labelled: Whether a user graph must have labels; False loads it without labels
             and split, for prediction.
         progress: Called with file name, bytes done and bytes in all while downloading.
-        **options: Options of one dataset: `directed` for ogbn-arxiv and user graphs,
-            `target` for heterogeneous user graphs, and the parameters of `csbm`.
+        options: How a user graph is read; the defaults when left out.
+        **parameters: Parameters of one dataset: `directed` for ogbn-arxiv and user
+            graphs, `target` for heterogeneous user graphs, and those of `csbm`.
 
     Raises:
         UserError: There is no such dataset, an option does not fit it, or its files
@@ -62,8 +66,17 @@ def load(
         use_masks=not isinstance(split, str),
         progress=progress,
         options=options,
+        parameters=parameters,
     )
-    return opened.choose(split, split_seed)
+    dataset = opened.choose(split, split_seed)
+    warn_of_notes(dataset)
+    return dataset
+
+
+def warn_of_notes(dataset: Dataset) -> None:
+    """Gives each note on how a graph was read as a `UserWarning`."""
+    for note in dataset.notes:
+        warnings.warn(note, UserWarning, stacklevel=3)
 
 
 def open_graph(
@@ -74,7 +87,8 @@ def open_graph(
     labelled: bool = True,
     use_masks: bool = True,
     progress: Progress | None = None,
-    options: dict[str, Any] | None = None,
+    options: ReadOptions | None = None,
+    parameters: dict[str, Any] | None = None,
 ) -> GraphWithSplits:
     """Reads and hashes a graph, before a split is chosen.
 
@@ -86,22 +100,33 @@ def open_graph(
         use_masks: Whether the masks of a user graph are its splits; otherwise a split
             is made.
         progress: As for `load`.
-        options: Options of one dataset, as for `load`.
+        options: As for `load`.
+        parameters: Parameters of one dataset, as for `load`.
 
     Raises:
         UserError: As for `load`.
     """
-    options = options or {}
+    options, parameters = options or ReadOptions(), parameters or {}
     entry = _named_entry(name)
     if entry is None:
-        _refuse_unknown("a user graph", options, ("directed", "target"))
+        _refuse_unknown("a user graph", parameters, ("directed", "target"))
         graph = open_user_graph(
-            as_path(name), labelled=labelled, use_masks=use_masks, **options
+            as_path(name),
+            options=replace(options, **parameters),
+            labelled=labelled,
+            use_masks=use_masks,
         )
         _set_layout(graph.unsplit, sparse)
         return graph
-    _refuse_unknown(entry.name, options, entry.options)
-    return open_entry(entry, data_root(root), sparse, progress, options)
+    for option in options.given():
+        if option != "directed" or option not in entry.options:
+            raise UserError(
+                f"{option_flag(option)} is for your own graph, but {entry.name} is a "
+                "dataset that is always read the same way; leave it out"
+            )
+        parameters = {option: options.directed, **parameters}
+    _refuse_unknown(entry.name, parameters, entry.options)
+    return open_entry(entry, data_root(root), sparse, progress, parameters)
 
 
 def _named_entry(name: str | os.PathLike[str]) -> Entry | None:

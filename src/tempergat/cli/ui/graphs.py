@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tempergat.cli.ui.options import parse_split
+from tempergat.cli.ui.reading import Reading
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +21,7 @@ def load_graph(
     split: str | None,
     split_seed: int | None,
     console: "Console | None",
+    reading: Reading | None = None,
     labelled: bool = True,
 ) -> "Dataset":
     """Load the graph a command names.
@@ -29,7 +31,8 @@ def load_graph(
         split: As the user wrote it.
         split_seed: Seed of a split made here.
         console: Where to show downloads and the size of the graph; None to show
-            nothing.
+            neither. Notes on how the graph was read are shown in any case.
+        reading: How a user graph is read; the defaults when left out.
         labelled: Whether a user graph must have labels.
 
     Raises:
@@ -44,9 +47,11 @@ def load_graph(
             split_seed=split_seed,
             labelled=labelled,
             progress=progress,
+            options=None if reading is None else reading.options(),
         )
     if console is not None:
         console.print(describe(graph))
+    print_notes(graph)
     return graph
 
 
@@ -56,6 +61,7 @@ def load_splits(
     split_seed: int | None,
     max_splits: int,
     console: "Console | None",
+    reading: Reading,
 ) -> dict[int, "Dataset"]:
     """Load the graph a command names with each of its splits.
 
@@ -64,7 +70,8 @@ def load_splits(
         split: As the user wrote it; only this split is loaded.
         split_seed: Likewise.
         max_splits: How many splits are wanted at most.
-        console: Where to show downloads; None to show nothing.
+        console: Where to show downloads; None to show none.
+        reading: How a user graph is read.
 
     Raises:
         UserError: There is no such graph, or it cannot be used.
@@ -72,13 +79,24 @@ def load_splits(
     from tempergat.data import load_splits
 
     with _download_display(console) as progress:
-        return load_splits(
+        graphs = load_splits(
             name,
             split=parse_split(split),
             split_seed=split_seed,
             max_splits=max_splits,
             progress=progress,
+            options=reading.options(),
         )
+    print_notes(next(iter(graphs.values())))
+    return graphs
+
+
+def print_notes(graph: "Dataset") -> None:
+    """Print the notes on how a graph was read to standard error."""
+    from tempergat.cli.ui.tables import error_console
+
+    for note in graph.notes:
+        error_console().print(f"note: {note}", soft_wrap=True)
 
 
 @contextmanager

@@ -1,6 +1,15 @@
 """User graphs: read from files or PyG objects, checked, and reported on."""
 
 from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
+from tempergat.data.user.matching import match_features
+from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.report import Finding, check_graph
 
-__all__ = ["USER_SUFFIXES", "Finding", "check_graph", "open_user_graph"]
+__all__ = [
+    "USER_SUFFIXES",
+    "Finding",
+    "ReadOptions",
+    "check_graph",
+    "match_features",
+    "open_user_graph",
+]

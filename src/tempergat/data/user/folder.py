@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.tables import (
     Table,
     as_numbers,
@@ -52,12 +53,16 @@ class _Nodes:
 
 
 def read_folder(
-    folder: Path, require_finite: bool = True, labelled: bool = True
+    folder: Path,
+    options: ReadOptions,
+    require_finite: bool = True,
+    labelled: bool = True,
 ) -> UserGraph:
     """Reads `nodes`, `edges` and, where there is one, `split`.
 
     Args:
         folder: Where the tables are.
+        options: How they are read.
         require_finite: Whether NaN and infinity are refused as features.
         labelled: Whether some node must have a label; otherwise labels and splits are
             not read.

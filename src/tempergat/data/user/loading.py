@@ -24,6 +24,7 @@ from tempergat.data.user.folder import read_folder
 from tempergat.data.user.layouts.npz import read_npz
 from tempergat.data.user.layouts.pt import read_pt
 from tempergat.data.user.layouts.pyg_objects import plain_graph
+from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import normalise
@@ -36,8 +37,7 @@ OBJECT_NAME = "graph"
 def open_user_graph(
     graph: Path | Data | HeteroData,
     *,
-    directed: bool = True,
-    target: str | None = None,
+    options: ReadOptions | None = None,
     labelled: bool = True,
     use_masks: bool = True,
 ) -> GraphWithSplits:
@@ -46,8 +46,7 @@ def open_user_graph(
     Args:
         graph: A folder of tables, an `.npz`, a `.pt`, or a PyG object, which is not
             changed.
-        directed: Whether edges keep their direction; False adds the reverse ones.
-        target: Node type to classify, where several have labels.
+        options: How it is read; the defaults when left out.
         labelled: Whether the graph needs labels. Without, its labels and masks are
             not used.
         use_masks: Whether the masks of the graph are its splits; otherwise a split is
@@ -56,14 +55,16 @@ def open_user_graph(
     Raises:
         UserError: The files are missing or damaged, or the graph contradicts itself.
     """
+    options = options or ReadOptions()
     if isinstance(graph, Path):
         name, origin, licence = str(graph), str(graph.resolve()), "the user's"
-        read = read_user_graph(graph, labelled=labelled)
+        read = read_user_graph(graph, options, labelled=labelled)
     else:
         name, origin, licence = OBJECT_NAME, "a PyG object", "the user's"
-        read = UserGraph(plain_graph(name, graph))
+        read = UserGraph(plain_graph(name, graph), keeps_direction=True)
     data = read.data
-    kind = target_type(name, data, target)
+    kind = target_type(name, data, options.target)
+    directed = options.directed is not False
     num_classes = normalise(name, data, kind, directed, labelled)
     unsplit = Dataset(
         name=name,
@@ -76,6 +77,12 @@ def open_user_graph(
         license=licence,
         node_ids=read.node_ids,
         class_names=read.class_names,
+        feature_names=read.feature_names,
+        label_name=read.label_name,
+        undirected=read.undirected,
+        edge_feature_names=read.edge_feature_names,
+        edge_weight_name=read.edge_weight_name,
+        notes=read.notes,
     )
     hashes = hash_tensors(data)
     if not labelled:
@@ -102,12 +109,16 @@ def open_user_graph(
 
 
 def read_user_graph(
-    path: Path, require_finite: bool = True, labelled: bool = True
+    path: Path,
+    options: ReadOptions,
+    require_finite: bool = True,
+    labelled: bool = True,
 ) -> UserGraph:
     """Reads the files of a graph and checks each by itself.
 
     Args:
         path: A folder of tables, an `.npz` or a `.pt`.
+        options: How they are read.
         require_finite: Whether NaN and infinity in a table are refused.
         labelled: Whether there must be labels.
 
@@ -117,13 +128,13 @@ def read_user_graph(
     with explain_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
     if is_folder:
-        return read_folder(path, require_finite, labelled)
+        return read_folder(path, options, require_finite, labelled)
     if not is_file:
         raise UserError(f"there is no file or folder {path}; check the path")
     if path.suffix == ".npz":
         return UserGraph(read_npz(path, labelled))
     if path.suffix == ".pt":
-        return UserGraph(read_pt(path))
+        return UserGraph(read_pt(path), keeps_direction=True)
     raise UserError(
         f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz or .pt "
         "file; save the graph as one of these"

@@ -14,6 +14,7 @@ from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 from tempergat.data.user.loading import read_user_graph, target_type
+from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.tables import find_table, iter_tables
 from tempergat.data.user.validate import check_features, check_labels, edge_stores
@@ -36,18 +37,19 @@ class Finding:
     action: str = ""
 
 
-def check_graph(path: Path, target: str | None = None) -> list[Finding]:
+def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]:
     """Reports what a user graph holds.
 
     Args:
         path: A folder of tables, an `.npz` or a `.pt`.
-        target: Node type to classify, where several have labels.
+        options: How it is read; the defaults when left out.
 
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
-    data = read_user_graph(path, require_finite=False).data
-    kind = target_type(str(path), data, target)
+    options = options or ReadOptions()
+    data = read_user_graph(path, options, require_finite=False).data
+    kind = target_type(str(path), data, options.target)
     store = data if kind is None else data[kind]
     num_classes = check_labels(str(path), store)
     check_features(str(path), data)

@@ -1,4 +1,4 @@
-"""What every reader of user graphs returns."""
+"""`UserGraph`: what every reader of user files returns."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,30 @@ class UserGraph:
     """A user graph as its files give it.
 
     Attributes:
-        data: The graph.
+        data: The graph. A homogeneous one holds `edge_attr` (float32, edges x columns)
+            and `edge_weight` (float32, edges) only where `edge_feature_names` and
+            `edge_weight_name` say so.
         node_ids: The `id` of each node; None where nodes are numbered.
         class_names: The label of each class; None where the labels are numbers.
+        feature_names: The name of each feature; None where they have none.
+        label_name: The column that holds the labels.
+        undirected: Whether the file says that its edges go both ways; None where it
+            says nothing.
+        keeps_direction: Whether edges are followed as they are listed, like those of
+            a PyG object; otherwise a list of one-way edges is taken for an undirected
+            graph.
+        edge_feature_names: What the columns of `edge_attr` are.
+        edge_weight_name: What `edge_weight` is.
+        notes: A sentence for each guess or omission that changes results.
     """
 
     data: Data | HeteroData
     node_ids: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    label_name: str | None = None
+    undirected: bool | None = None
+    keeps_direction: bool = False
+    edge_feature_names: tuple[str, ...] = ()
+    edge_weight_name: str | None = None
+    notes: tuple[str, ...] = ()

@@ -10,7 +10,13 @@ from typing import Literal
 
 import torch
 
-from tempergat.data import Dataset, GraphInput, load_splits
+from tempergat.data import (
+    Dataset,
+    GraphInput,
+    ReadOptions,
+    load_splits,
+    warn_of_notes,
+)
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import (
     notes_on_test_sets,
@@ -44,6 +50,7 @@ def compare(
     progress: bool = True,
     split: int | str | None = None,
     split_seed: int | None = None,
+    read_options: ReadOptions | None = None,
 ) -> Comparison:
     """Which method wins on a graph, and is it real?
 
@@ -69,6 +76,7 @@ def compare(
         progress: Whether to print the progress to standard error.
         split: The number of an official split, or percentages like `60/20/20`.
         split_seed: Seed of a split made here.
+        read_options: How a user graph is read; the defaults when left out.
 
     Raises:
         UserError: An argument or the graph cannot be used.
@@ -78,8 +86,14 @@ def compare(
     where = choose_device(device)
     say = _print_line if progress else _ignore
     graphs = load_splits(
-        graph, split=split, split_seed=split_seed, max_splits=len(plan.seeds)
+        graph,
+        split=split,
+        split_seed=split_seed,
+        max_splits=len(plan.seeds),
+        options=read_options,
     )
+    if not isinstance(graph, Dataset):
+        warn_of_notes(next(iter(graphs.values())))
     for line in opening_lines(plan, graphs, where):
         say(line)
     lines = ProgressLines(say, Tally(plan.methods, len(plan.seeds), plan.selection))
@@ -145,6 +159,7 @@ def _comparison(
         device=str(device),
         complete=len(runs) == plan.total_runs,
         notes=(
+            *next(iter(graphs.values())).notes,
             *notes_on_test_sets(result, graphs),
             *_note_on_other_origins(plan, graphs, store, runs),
         ),

@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from tempergat.base import UserError, first_validation_error
-from tempergat.data import Dataset, GraphInput, as_dataset, normalize_rows, to_dense
+from tempergat.data import (
+    Dataset,
+    GraphInput,
+    ReadOptions,
+    as_dataset,
+    normalize_rows,
+    to_dense,
+    warn_of_notes,
+)
 from tempergat.nn import temperature_of
 from tempergat.training.config import Count, RunConfig
 from tempergat.training.hardware import choose_device
@@ -101,23 +109,29 @@ class TrainedModel(nn.Module):
         logits: Tensor = self.module(x.float(), edge_index)
         return logits
 
-    def predict(self, data: GraphInput) -> Tensor:
+    def predict(
+        self, data: GraphInput, read_options: ReadOptions | None = None
+    ) -> Tensor:
         """The class of every node, int64, on the CPU.
 
         Args:
             data: A PyG ``Data``, a dataset, or the name or path of a graph, with as
                 many features per node as the training graph. It needs no labels.
+            read_options: How a user graph is read; the defaults when left out.
 
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
         """
-        return self._logits(data).argmax(dim=-1).cpu()
+        return self._logits(data, read_options).argmax(dim=-1).cpu()
 
-    def predict_proba(self, data: GraphInput) -> Tensor:
+    def predict_proba(
+        self, data: GraphInput, read_options: ReadOptions | None = None
+    ) -> Tensor:
         """The probability of every class for every node, on the CPU.
 
         Args:
             data: As in `predict`.
+            read_options: As in `predict`.
 
         Returns:
             [num_nodes, num_classes]; every row sums to 1.
@@ -125,7 +139,7 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
         """
-        return self._logits(data).softmax(dim=-1).cpu()
+        return self._logits(data, read_options).softmax(dim=-1).cpu()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a checkpoint that `tempergat.load_model` reads.
@@ -159,11 +173,13 @@ class TrainedModel(nn.Module):
         return f"TrainedModel({self.config.method}, {sizes}, {outcome})"
 
     @torch.no_grad()
-    def _logits(self, data: GraphInput) -> Tensor:
+    def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
         if self.run.status == "failed":
             raise UserError(_failed("the run", self.run.failed_epoch))
         facts = self._facts
-        dataset = as_dataset(data, labelled=False)
+        dataset = as_dataset(data, labelled=False, options=read_options)
+        if not isinstance(data, Dataset):
+            warn_of_notes(dataset)
         refuse_other_training(dataset, self.config)
         features = int(dataset.data.x.size(1))
         if features != facts.in_channels:
@@ -236,6 +252,7 @@ def predict(
     model: TrainedModel | str | os.PathLike[str],
     graph: GraphInput,
     device: str | torch.device = "auto",
+    read_options: ReadOptions | None = None,
 ) -> Tensor:
     """The class of every node of a graph.
 
@@ -244,6 +261,7 @@ def predict(
         graph: A PyG ``Data``, a dataset, or the name or path of a graph, with as many
             features per node as the training graph. It needs no labels.
         device: Where to compute with a checkpoint; a model stays on its device.
+        read_options: How a user graph is read; the defaults when left out.
 
     Returns:
         One class per node, int64, on the CPU.
@@ -254,7 +272,7 @@ def predict(
     """
     if not isinstance(model, TrainedModel):
         model = load_model(model, device=device)
-    return model.predict(graph)
+    return model.predict(graph, read_options)
 
 
 def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Module:

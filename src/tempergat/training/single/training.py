@@ -12,7 +12,13 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError, replace_non_finite
-from tempergat.data import Dataset, GraphInput, as_dataset
+from tempergat.data import (
+    Dataset,
+    GraphInput,
+    ReadOptions,
+    as_dataset,
+    warn_of_notes,
+)
 from tempergat.training.config import RunConfig
 from tempergat.training.hardware import (
     choose_device,
@@ -53,6 +59,7 @@ def train(
     resume: bool = True,
     progress: bool | OnEpoch = True,
     tracker: Tracker | None = None,
+    read_options: ReadOptions | None = None,
 ) -> TrainedModel:
     """Trains one model.
 
@@ -73,6 +80,7 @@ def train(
         progress: Whether to print the progress to standard error, or a function that
             is called with each epoch's number, from 1.
         tracker: Takes the run's numbers after every epoch.
+        read_options: How a user graph is read; the defaults when left out.
 
     Returns:
         The model, with the weights of the selected epoch.
@@ -88,7 +96,11 @@ def train(
     else:
         config = settings.config_for_module(callable_name(method), source_hash(method))
     place = choose_device(device)
-    dataset = as_dataset(graph, split=split, split_seed=split_seed)
+    dataset = as_dataset(
+        graph, split=split, split_seed=split_seed, options=read_options
+    )
+    if not isinstance(graph, Dataset):
+        warn_of_notes(dataset)
     on_epoch = progress if callable(progress) else None
     if progress is True:
         on_epoch = EpochLines(config.epochs).print_line

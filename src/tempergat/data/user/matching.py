@@ -1,0 +1,107 @@
+"""Puts the features of a graph into the order a model was trained on, by name."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tempergat.base import UserError, counted
+from tempergat.data.dataset import Dataset, fingerprint
+from tempergat.data.features import csr_tensor
+
+# How many names a message lists.
+_SHOWN = 5
+
+
+def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
+    """Reorders the features of a graph by name.
+
+    A 0-1 feature `column=word` that the graph lacks becomes zeros where the graph has
+    other words of that column.
+
+    Args:
+        dataset: The graph.
+        names: The names of the features, in the order that is wanted.
+
+    Returns:
+        The graph with the features in that order. If the graph's features have no
+        names, it is returned as it is, with a note.
+
+    Raises:
+        UserError: Features are missing, or there are others.
+    """
+    found = dataset.feature_names
+    if found == tuple(names):
+        return dataset
+    if found is None:
+        note = (
+            f"the features of {dataset.name} have no names, so they are taken to be "
+            f"in the order of training: {_listed(names)}"
+        )
+        return replace(dataset, notes=(*dataset.notes, note))
+    encoded = {_column(name) for name in found if _is_word(name)}
+    wanted = {name: position for position, name in enumerate(names)}
+    unseen = [
+        name
+        for name in found
+        if name not in wanted
+        and _is_word(name)
+        and any(_is_word(other) and _column(other) == _column(name) for other in names)
+    ]
+    if unseen:
+        column, _, word = unseen[0].partition("=")
+        raise UserError(
+            f"{dataset.name}: {column} holds {word!r}, which no training node had; "
+            "replace it by a word that was seen in training, or train again"
+        )
+    missing = [
+        name
+        for name in names
+        if name not in found and not (_is_word(name) and _column(name) in encoded)
+    ]
+    other = [name for name in found if name not in wanted]
+    if missing or other:
+        parts = []
+        if missing:
+            parts.append(f"lacks {_listed(missing)}")
+        if other:
+            parts.append(f"has {_listed(other)}, which the model was not trained on")
+        raise UserError(
+            f"{dataset.name} {' and '.join(parts)}; name the features as in training, "
+            "or choose them with --features"
+        )
+    positions = np.array([wanted[name] for name in found], dtype=np.int64)
+    data = copy.copy(dataset.data)
+    changed = replace(dataset, data=data, feature_names=tuple(names))
+    changed.store.x = _reordered(dataset.store.x, positions, len(names))
+    return replace(changed, fingerprint=fingerprint(data))
+
+
+def _reordered(x: Tensor, positions: np.ndarray, width: int) -> Tensor:
+    """Moves column i of `x` to `positions[i]`; the columns in between are zero."""
+    if x.layout != torch.sparse_csr:
+        reordered = x.new_zeros((x.shape[0], width))
+        reordered[:, torch.from_numpy(positions)] = x
+        return reordered
+    pointers = x.crow_indices().numpy()
+    columns = positions[x.col_indices().numpy()]
+    rows = np.repeat(np.arange(x.shape[0]), np.diff(pointers))
+    order = np.lexsort((columns, rows))
+    return csr_tensor(pointers, columns[order], x.values().numpy()[order], width)
+
+
+def _is_word(name: str) -> bool:
+    return "=" in name
+
+
+def _column(name: str) -> str:
+    return name.partition("=")[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    rest = len(names) - _SHOWN
+    return shown if rest <= 0 else f"{shown} and {counted(rest, 'other')}"
