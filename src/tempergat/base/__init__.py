@@ -10,6 +10,7 @@ from tempergat.base.errors import UserError, first_line
 from tempergat.base.files import file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
 from tempergat.base.locks import FileLock, GroupLocks
+from tempergat.base.shown_text import one_line, printable, shown
 from tempergat.base.suggest import did_you_mean, suggest_one_of
 from tempergat.base.system_errors import (
     explain_full_disk,
@@ -38,9 +39,12 @@ __all__ = [
     "first_validation_error",
     "is_out_of_memory",
     "is_system_error",
+    "one_line",
+    "printable",
     "read_yaml",
     "replace_non_finite",
     "require_memory",
+    "shown",
     "suggest_one_of",
     "validated",
     "write_bytes",

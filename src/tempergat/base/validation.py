@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 from tempergat.base.errors import UserError
+from tempergat.base.shown_text import shown
 from tempergat.base.suggest import suggest_one_of
 
 Model = TypeVar("Model", bound="BaseModel")
@@ -40,7 +41,7 @@ def first_validation_error(error: ValidationError, model: type[BaseModel]) -> st
     """Location, reason and value of the first validation error."""
     first = error.errors()[0]
     location = [str(part) for part in first["loc"]]
-    seen = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
+    seen = "" if isinstance(first["input"], dict) else f" (got {shown(first['input'])})"
     reason = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         known = _fields_beside(model, location)
