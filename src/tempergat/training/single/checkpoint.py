@@ -1,8 +1,8 @@
 """Checkpoints: safetensors files with a checksum.
 
 A file holds tensors and, in its header, facts as JSON text and a sha256 of both:
-safetensors itself notices a truncated file but not a flipped bit. Reading a file runs
-no code from it.
+safetensors itself notices a truncated file but not a flipped bit. The same tensors and
+facts always make the same bytes. Reading a file runs no code from it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ from torch import Tensor
 from tempergat.base import UserError, write_bytes
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
-_FORMAT = "tempergat checkpoint 1"
+_OURS = "tempergat checkpoint "
+_FORMAT = f"{_OURS}1"
 _LENGTH_BYTES = 8
+# safetensors starts the tensors at a multiple of this.
+_ALIGNMENT = 8
+# What a checkpoint that cannot be continued needs.
+TRAIN_AGAIN = "train again with --no-resume (resume=False in Python)"
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,15 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
         UserError: The folder cannot be written to.
     """
     stored = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    header = {"format": _FORMAT, "facts": json.dumps(facts, sort_keys=True)}
-    unsigned = safetensors.torch.save(stored, {**header, "sha256": ""})
-    digest = _digest(unsigned)
-    content = safetensors.torch.save(stored, {**header, "sha256": digest})
-    write_bytes(path, content)
+    about = {"format": _FORMAT, "facts": json.dumps(facts, sort_keys=True)}
+    unsigned = safetensors.torch.save(stored, {**about, "sha256": ""})
+    about["sha256"] = _digest(unsigned)
+    # safetensors itself writes the metadata in another order each time.
+    header = {**_header(unsigned), "__metadata__": about}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    length = len(text).to_bytes(_LENGTH_BYTES, "little")
+    write_bytes(path, b"".join((length, text, _body(unsigned))))
 
 
 _REMEDY = "give the path of a file that `tempergat train` made"
@@ -88,16 +97,16 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
         raise UserError(
             f"{path} is not a checkpoint of tempergat, or a damaged one; {remedy}"
         ) from error
-    ours = str(about.get("format", "")).startswith("tempergat checkpoint")
-    if not ours or not isinstance(facts, dict):
+    version = str(about.get("format", ""))
+    if not version.startswith(_OURS) or not isinstance(facts, dict):
         raise UserError(f"{path} is not a checkpoint of tempergat; {remedy}")
+    if version != _FORMAT:
+        raise UserError(
+            f"{path} has the format {version[:80]!r}, which a later version of "
+            f"tempergat writes; this version reads {_FORMAT!r}, so update tempergat"
+        )
     if not intact:
         raise UserError(_damaged(path))
-    if about["format"] != _FORMAT:
-        raise UserError(
-            f"{path} has the format {about['format']!r}, but this version reads "
-            f"{_FORMAT!r}; use the version of tempergat that made it"
-        )
     return Checkpoint(tensors, facts)
 
 
@@ -120,8 +129,7 @@ def require_tensors(
         seen = "nothing" if value is None else _describe(value)
         if seen != expected:
             raise UserError(
-                f"{path} holds {seen} in place of {name}, not {expected}; train "
-                "again with --no-resume"
+                f"{path} holds {seen} in place of {name}, not {expected}; {TRAIN_AGAIN}"
             )
 
 
@@ -148,7 +156,12 @@ def _digest(content: bytes) -> str:
     """The sha256 of a file's header, without the checksum in it, and its tensors."""
     header = _header(content)
     header["__metadata__"] = {**header["__metadata__"], "sha256": ""}
-    length = int.from_bytes(content[:_LENGTH_BYTES], "little")
     digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    digest.update(memoryview(content)[_LENGTH_BYTES + length :])
+    digest.update(_body(content))
     return digest.hexdigest()
+
+
+def _body(content: bytes) -> memoryview:
+    """The bytes of the tensors."""
+    length = int.from_bytes(content[:_LENGTH_BYTES], "little")
+    return memoryview(content)[_LENGTH_BYTES + length :]

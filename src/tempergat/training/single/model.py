@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 
-from tempergat.base import UserError, first_validation_error
+from tempergat.base import UserError
 from tempergat.data import (
     Dataset,
     GraphInput,
@@ -22,18 +20,21 @@ from tempergat.data import (
     to_dense,
     warn_of_notes,
 )
-from tempergat.nn import temperature_of
-from tempergat.training.config import Count, RunConfig
+from tempergat.training.config import RunConfig
 from tempergat.training.hardware import choose_device
-from tempergat.training.loop import COLUMNS
-from tempergat.training.record import LayerRecord, Run
-from tempergat.training.run import failure_reason, scores_by_rule
-from tempergat.training.seeds import State, single_model
+from tempergat.training.record import Run
 from tempergat.training.single import checkpoint
+from tempergat.training.single.facts import Facts, read_facts
+from tempergat.training.single.restoring import (
+    failed_run,
+    refuse_untrained,
+    require_progress,
+    restored_module,
+    run_of,
+)
 from tempergat.training.task import features_of, graph_of, refuse_other_training
 from tempergat.training.user_modules import (
     BuildModule,
-    build_user_module,
     explain_errors,
     require_logits,
     tensors_of,
@@ -41,26 +42,6 @@ from tempergat.training.user_modules import (
 
 # The tensors of a checkpoint that record a run's progress.
 _PROGRESS = ("epoch", "failed_epoch", "history")
-
-
-class Facts(BaseModel):
-    """What a checkpoint says about its run, besides the tensors.
-
-    Checkpoints of version 0.1.0 lack the fields that have a default.
-    """
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    config: RunConfig
-    seed: int
-    fingerprint: str
-    in_channels: Count
-    num_classes: Count
-    dataset: str = ""
-    device: str = "cpu"
-    versions: dict[str, str] = {}
-    gate_means: list[float | None] = []
-    time_s: float = 0.0
 
 
 class TrainedModel(nn.Module):
@@ -175,7 +156,7 @@ class TrainedModel(nn.Module):
     @torch.no_grad()
     def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
         if self.run.status == "failed":
-            raise UserError(_failed("the run", self.run.failed_epoch))
+            raise UserError(failed_run("the run", self.run.failed_epoch))
         facts = self._facts
         dataset = as_dataset(data, labelled=False, options=read_options)
         if not isinstance(data, Dataset):
@@ -230,21 +211,11 @@ def load_model(
     file = checkpoint.file_at(path)
     place = choose_device(device)
     saved = checkpoint.read(file)
-    facts = _facts_of(file, saved.facts)
-    _refuse_untrained(file, facts, saved.tensors)
-    weights = {
-        name.removeprefix("best."): value
-        for name, value in saved.tensors.items()
-        if name.startswith("best.")
-    }
-    module = _empty_module(file, facts, build)
-    found = {f"best.{name}": value for name, value in weights.items()}
-    wanted = {f"best.{name}": v.unsqueeze(0) for name, v in tensors_of(module).items()}
-    checkpoint.require_tensors(file, found, wanted)
-    with torch.no_grad():
-        for name, value in tensors_of(module).items():
-            value.copy_(weights[name][0])
-    run = _run_of(facts, saved.tensors)
+    facts = read_facts(file, saved.facts)
+    require_progress(file, saved.tensors, facts.config)
+    refuse_untrained(file, saved.tensors)
+    module = restored_module(file, facts, saved.tensors, build)
+    run = run_of(facts, saved.tensors)
     return TrainedModel(module.to(place), facts, saved.tensors, run)
 
 
@@ -273,94 +244,3 @@ def predict(
     if not isinstance(model, TrainedModel):
         model = load_model(model, device=device)
     return model.predict(graph, read_options)
-
-
-def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Module:
-    config = facts.config
-    sizes = (facts.in_channels, facts.num_classes)
-    if config.source_hash is None:
-        return single_model(config, *sizes, seed=0)
-    if build is None:
-        raise UserError(
-            f"{file} holds your own module {config.method}; give load_model the "
-            "callable that builds it: build=..."
-        )
-    module = build_user_module(build, config.method, *sizes, seed=0)
-    if any(is_lazy(parameter) for parameter in module.parameters()):
-        # Lazy layers make their weights at the first call.
-        x, edge_index = torch.zeros(1, sizes[0]), torch.zeros(2, 1, dtype=torch.int64)
-        with torch.no_grad(), explain_errors(config.method):
-            module.eval()(x, edge_index)
-    return module
-
-
-def _run_of(facts: Facts, tensors: State) -> Run:
-    """The record of a run, as far as it is in the checkpoint."""
-    epoch, failed_epoch = int(tensors["epoch"]), int(tensors["failed_epoch"])
-    history = tensors["history"][:epoch, 0].numpy()
-    outcome: dict[str, Any]
-    if failed_epoch:
-        reason = failure_reason(history[failed_epoch - 1], failed_epoch)
-        outcome = {"status": "failed", "failed_epoch": failed_epoch, "reason": reason}
-    else:
-        outcome = {
-            "scores": scores_by_rule(history),
-            "selected": LayerRecord(
-                _temperatures(tensors, "best."),
-                tuple(float("nan") if g is None else g for g in facts.gate_means),
-            ),
-            "last": LayerRecord(_temperatures(tensors, "current.")),
-        }
-    return Run(
-        dataset=facts.dataset,
-        fingerprint=facts.fingerprint,
-        method=facts.config.method,
-        seed=facts.seed,
-        config=facts.config.model_dump(mode="json"),
-        time_s=facts.time_s,
-        device=facts.device,
-        versions=facts.versions,
-        **outcome,
-    )
-
-
-def _temperatures(tensors: State, prefix: str) -> tuple[float, ...]:
-    """The temperature of each layer, averaged over heads."""
-    names = (f"{prefix}convs.{layer}.theta" for layer in range(len(tensors)))
-    thetas = [tensors[name][0] for name in names if name in tensors]
-    return tuple(float(temperature_of(theta).mean()) for theta in thetas)
-
-
-def _facts_of(path: Path, facts: Mapping[str, Any]) -> Facts:
-    try:
-        return Facts.model_validate(facts)
-    except ValidationError as error:
-        raise UserError(
-            f"{path} is not a checkpoint that this version can use "
-            f"({first_validation_error(error, Facts)}); train again with --no-resume"
-        ) from error
-
-
-def _refuse_untrained(path: Path, facts: Facts, tensors: Mapping[str, Tensor]) -> None:
-    shape = (facts.config.epochs, 1, len(COLUMNS))
-    progress = {
-        "failed_epoch": torch.zeros(1, dtype=torch.int64),
-        "epoch": torch.zeros((), dtype=torch.int64),
-        "history": torch.empty(shape, dtype=torch.float64, device="meta"),
-    }
-    checkpoint.require_tensors(path, tensors, progress)
-    failed_epoch = int(tensors["failed_epoch"])
-    if failed_epoch:
-        raise UserError(_failed(f"the run of {path}", failed_epoch))
-    if int(tensors["epoch"]) == 0:
-        raise UserError(
-            f"the run of {path} was stopped before its first checkpoint; continue it "
-            "with the `tempergat train` that made it"
-        )
-
-
-def _failed(what: str, epoch: int | None) -> str:
-    return (
-        f"{what} failed at epoch {epoch}, where its loss was not a finite number; "
-        "train it again with a lower learning rate"
-    )

@@ -30,8 +30,10 @@ from tempergat.training.recipes import Recipe, recipe_for
 from tempergat.training.record import Run
 from tempergat.training.run import finished_runs, versions
 from tempergat.training.single import checkpoint
-from tempergat.training.single.model import Facts, TrainedModel
+from tempergat.training.single.facts import Facts, read_facts
+from tempergat.training.single.model import TrainedModel
 from tempergat.training.single.progress import EpochLines
+from tempergat.training.single.restoring import require_progress
 from tempergat.training.single.trackers import Tracker
 from tempergat.training.source import callable_name, source_hash
 from tempergat.training.task import task_of
@@ -39,9 +41,7 @@ from tempergat.training.user_modules import BuildModule, make_group, tensors_of
 
 OnEpoch = Callable[[int], None]
 
-_START_AGAIN = (
-    "choose another folder with --out, or train from the start with --no-resume"
-)
+_START_AGAIN = f"choose another folder (--out, out=), or {checkpoint.TRAIN_AGAIN}"
 # A checkpoint is continued only by a run that agrees in these.
 _IDENTITY = ("config", "seed", "fingerprint", "in_channels", "num_classes")
 
@@ -192,8 +192,7 @@ def train_model(
 
         def write(**values: Any) -> None:
             if file is not None:
-                spent = {"time_s": time.perf_counter() - start, **values}
-                written = facts.model_dump(mode="json") | spent
+                written = facts.model_dump(mode="json") | values
                 checkpoint.write(file, training.state(), written)
 
         def after_epoch(epoch: int) -> None:
@@ -212,7 +211,7 @@ def train_model(
                 following = training.epochs_done // checkpoint_every + 1
                 training.run(until=following * checkpoint_every, on_epoch=after_epoch)
                 if not _is_finished(training):
-                    write()
+                    write(time_s=time.perf_counter() - start)
         finally:
             if tracker is not None:
                 tracker.finish()
@@ -220,9 +219,7 @@ def train_model(
         gate_means = replace_non_finite(list(run.selected.gate_means))
         if not finished:
             write(gate_means=gate_means)
-        facts = facts.model_copy(
-            update={"gate_means": gate_means, "time_s": run.time_s}
-        )
+        facts = facts.model_copy(update={"gate_means": gate_means})
         with torch.no_grad():
             for name, value in tensors_of(group.model).items():
                 value.copy_(training.best[name][0])
@@ -236,12 +233,12 @@ def _is_finished(training: Training) -> bool:
 def _continue_from(file: Path, facts: Facts, training: Training) -> float:
     """Loads a checkpoint into a training; returns the seconds spent on it so far."""
     saved = checkpoint.read(file, _START_AGAIN)
-    wanted = facts.model_dump(mode="json", include=set(_IDENTITY))
-    _refuse_another_run(file, saved.facts, wanted)
+    found = read_facts(file, saved.facts)
+    _refuse_another_run(file, found, facts)
     _refuse_other_state(file, saved.tensors, training)
+    require_progress(file, saved.tensors, training.config)
     training.load_state(saved.tensors)
-    seconds = saved.facts.get("time_s")
-    return float(seconds) if isinstance(seconds, int | float) else 0.0
+    return found.time_s
 
 
 def _refuse_other_state(
@@ -257,17 +254,19 @@ def _refuse_other_state(
     checkpoint.require_tensors(path, found, wanted)
 
 
-def _refuse_another_run(
-    path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> None:
+def _refuse_another_run(path: Path, found: Facts, wanted: Facts) -> None:
+    theirs, ours = (
+        facts.model_dump(mode="json", include=set(_IDENTITY))
+        for facts in (found, wanted)
+    )
     for name in _IDENTITY:
-        value, seen = wanted[name], found.get(name)
+        seen, value = theirs[name], ours[name]
         if seen == value:
             continue
-        difference = f"its {name} is {seen!r}, not {value!r}"
-        if name == "config" and isinstance(seen, dict):
+        if name == "config":
             name = next(k for k in {**value, **seen} if seen.get(k) != value.get(k))
-            difference = f"its {name} is {seen.get(name)!r}, not {value.get(name)!r}"
-        elif name == "fingerprint":
+            seen, value = seen.get(name), value.get(name)
+        difference = f"its {name} is {seen!r}, not {value!r}"
+        if name == "fingerprint":
             difference = "its graph or split is another one"
         raise UserError(f"{path} belongs to another run: {difference}; {_START_AGAIN}")
