@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.nn import GATConv
 
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
 
@@ -82,3 +83,37 @@ def test_parameters_have_the_names_that_optimizers_ask_for():
     names = [name for name, _ in TemperGATConv(5, 4, heads=2).named_parameters()]
     assert "theta" in names
     assert [name for name in names if name.startswith("lin_gate")] == GATE
+
+
+@pytest.mark.parametrize("layer", [TemperGATConv, TemperGATv2Conv])
+@pytest.mark.parametrize("strict", [True, False])
+def test_weights_of_a_gate_in_another_place_are_refused(layer, strict, tmp_path):
+    post = torch.nn.Sequential(layer(5, 4, gate="post"))
+    first = torch.nn.Sequential(layer(5, 4, gate="first"))
+    torch.save(post.state_dict(), tmp_path / "post.pt")
+    state = torch.load(tmp_path / "post.pt", weights_only=True)
+    with pytest.raises(RuntimeError, match=r"weights of 0 are of gate='post', but it"):
+        first.load_state_dict(state, strict=strict)
+    post.load_state_dict(state)
+    first.load_state_dict(dict(state))
+    for name, value in post.state_dict().items():
+        assert torch.equal(first.state_dict()[name], value)
+
+
+def test_the_place_of_the_gate_adds_no_name_to_the_state():
+    layer = TemperGATConv(5, 4, gate="first")
+    state = layer.state_dict()
+    assert state._metadata[""]["gate"] == "first"
+    assert set(state) == {name for name, _ in layer.named_parameters()}
+    assert set(layer.state_dict(destination={})) == set(state)
+
+
+def test_weights_with_a_gate_and_without_one_load_as_before():
+    plain = TemperGATConv(5, 4, gate=None)
+    gated = TemperGATConv(5, 4, gate="first")
+    missing, unexpected = gated.load_state_dict(plain.state_dict(), strict=False)
+    assert missing == GATE
+    assert unexpected == []
+    pyg = GATConv(5, 4)
+    gated.load_state_dict(pyg.state_dict(), strict=False)
+    assert torch.equal(gated.att_src, pyg.att_src)

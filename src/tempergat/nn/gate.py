@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ from tempergat.ops import is_tracing, sigmoid_gate
 
 GateKind = Literal["post", "first"] | None
 
+# Where the gate is, in the metadata of a state_dict.
+_METADATA_KEY = "gate"
 _MAPS = ("lin_gate", "lin_gate_src", "lin_gate_dst")
 
 
@@ -84,6 +87,39 @@ class FeatureGate:
             lin = getattr(layer, name, None)
             if lin is not None:
                 lin.reset_parameters()
+
+    def save_kind(self, state: Any, prefix: str) -> None:
+        """Writes where the gate is into the metadata of a ``state_dict``.
+
+        Args:
+            state: The dictionary that `state_dict` fills. A plain one has no metadata.
+            prefix: What the names of the layer's weights begin with in it.
+        """
+        metadata = getattr(state, "_metadata", None)
+        if metadata is not None and prefix[:-1] in metadata:
+            metadata[prefix[:-1]][_METADATA_KEY] = self.kind
+
+    def refuse_other_kind(
+        self, metadata: Mapping[str, Any], prefix: str, errors: list[str]
+    ) -> None:
+        """Adds an error if weights are those of a gate in another place.
+
+        The names and shapes of the weights are the same for both places.
+
+        Args:
+            metadata: The layer's metadata in a ``state_dict``. Weights that were saved
+                before version 0.2, or by PyG, do not say where the gate was.
+            prefix: What the names of the layer's weights begin with.
+            errors: The messages that `load_state_dict` raises.
+        """
+        saved = metadata.get(_METADATA_KEY)
+        if None in (saved, self.kind) or saved == self.kind:
+            return
+        errors.append(
+            f"the weights of {prefix[:-1] or 'the layer'} are of gate={saved!r}, but "
+            f"it has gate={self.kind!r}; make it with gate={saved!r}, or load "
+            "dict(state_dict) to use them all the same"
+        )
 
     def maps(self, layer: Any) -> list[Linear]:
         """The gate's linear maps."""

@@ -149,6 +149,19 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         """Which gate the layer has: ``"post"``, ``"first"`` or None."""
         return self.feature_gate.kind
 
+    def _save_to_state_dict(
+        self, destination: Any, prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        self.feature_gate.save_kind(destination, prefix)
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *others: Any
+    ) -> None:
+        # torch's last argument is the list of error messages.
+        self.feature_gate.refuse_other_kind(local_metadata, prefix, others[-1])
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *others)
+
     @property
     def target_to_source(self) -> bool:
         """Whether messages run from row 1 of ``edge_index`` to row 0."""
