@@ -85,9 +85,12 @@ class GroupLocks(_LockFile):
         if not _locks_belong_to_files() and self._path in _used_by_this_process:
             raise UserError(
                 f"another sweep of this process uses {store}; wait for it to end, or "
-                "choose another folder with --out"
+                "choose another folder with --out (out= in Python)"
             )
-        super().__init__(path, "make it writable or choose another folder with --out")
+        super().__init__(
+            path,
+            "make it writable or choose another folder with --out (out= in Python)",
+        )
         _used_by_this_process.add(self._path)
 
     def __exit__(

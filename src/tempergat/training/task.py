@@ -90,8 +90,9 @@ def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
     """
     if dataset.is_heterogeneous:
         raise UserError(
-            f"{dataset.name} is a typed graph (HeteroData); training is full-batch on "
-            f"homogeneous graphs, so choose one of those"
+            f"{dataset.name} is a typed graph (HeteroData), and models are trained on "
+            "graphs with one type of nodes and edges; if all node types have the same "
+            "number of features, give data.to_homogeneous()"
         )
     if config.training != "full":
         raise UserError(
@@ -157,7 +158,7 @@ def _remedy_for_empty_part(y: Tensor) -> str:
     if all(mask.any() for mask in made.values()):
         return (
             f"make a split of its {labelled} labelled nodes with --split "
-            f"{DEFAULT_SPLIT}"
+            f"{DEFAULT_SPLIT} (split= in Python)"
         )
     return (
         f"its {labelled} labelled nodes are too few for --split {DEFAULT_SPLIT}, so "

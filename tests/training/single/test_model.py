@@ -182,13 +182,14 @@ def test_a_run_of_version_0_1_0_is_trained_again_to_the_same_numbers() -> None:
         torch.testing.assert_close(value, tensors[f"best.{name}"][0], msg=name)
 
 
-def test_typed_graphs_are_refused_in_one_line(model: TrainedModel) -> None:
+def test_typed_graphs_are_refused_and_the_remedy_works(model: TrainedModel) -> None:
     from torch_geometric.data import HeteroData
 
     typed = HeteroData()
     typed["paper"].x = torch.ones(4, 12)
     typed["paper"].y = torch.tensor([0, 1, 0, 1])
     typed["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError, match=r"give data\.to_homogeneous\(\)") as found:
         model.predict(typed)
     assert "\n" not in str(found.value)
+    assert model.predict(typed.to_homogeneous()).shape == (4,)

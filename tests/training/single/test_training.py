@@ -131,8 +131,10 @@ def test_the_checkpoint_of_another_run_is_not_continued(
     tmp_path: Path, method: str, seed: int, nodes: int, named: str
 ) -> None:
     train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path)
-    with pytest.raises(UserError, match=f"another run: its {named} is"):
+    with pytest.raises(UserError, match=f"another run: its {named} is") as found:
         train_single(small_graph(nodes), config(method, epochs=2), seed, CPU, tmp_path)
+    for option in ("--out", "out=", "--no-resume", "resume=False"):
+        assert option in str(found.value)
 
 
 @pytest.mark.parametrize("method", ["gcn", "temp_gated_v2"])

@@ -37,7 +37,7 @@ class Database:
         except OSError as error:
             raise UserError(
                 f"cannot make the folder {self.path.parent} for the store: "
-                f"{error.strerror}; choose another with --out"
+                f"{error.strerror}; choose another with --out (out= in Python)"
             ) from error
         with self._user_errors():
             # Autocommit: transactions are opened and closed by `_transaction` alone.
@@ -81,13 +81,13 @@ class Database:
         if tables and application != APPLICATION_ID:
             raise UserError(
                 f"{self.path} is an SQLite file of another program; choose another "
-                "place for the store with --out"
+                "place for the store with --out (out= in Python)"
             )
         if version > SCHEMA_VERSION:
             raise UserError(
                 f"{self.path} was written by a newer tempergat (store version "
                 f"{version}, this one reads up to {SCHEMA_VERSION}); upgrade tempergat "
-                "or choose another folder with --out"
+                "or choose another folder with --out (out= in Python)"
             )
         found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
@@ -98,7 +98,7 @@ class Database:
         if mode != "wal":
             raise UserError(
                 f"{self.path} is on a file system without shared memory (journal mode "
-                f"{mode}); choose a local folder with --out"
+                f"{mode}); choose a local folder with --out (out= in Python)"
             )
         self._connection.execute("PRAGMA synchronous = FULL")
         with self._transaction():
@@ -155,7 +155,10 @@ class Database:
             elif name.startswith(
                 ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
             ):
-                remedy = "make its folder writable or choose another with --out"
+                remedy = (
+                    "make its folder writable or choose another with --out (out= in "
+                    "Python)"
+                )
             elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
                 remedy = "check the disk and its free space, then run again"
             else:

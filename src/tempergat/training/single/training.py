@@ -41,7 +41,9 @@ from tempergat.training.user_modules import BuildModule, make_group, tensors_of
 
 OnEpoch = Callable[[int], None]
 
-_START_AGAIN = f"choose another folder (--out, out=), or {checkpoint.TRAIN_AGAIN}"
+_START_AGAIN = (
+    f"choose another folder with --out (out= in Python), or {checkpoint.TRAIN_AGAIN}"
+)
 # A checkpoint is continued only by a run that agrees in these.
 _IDENTITY = ("config", "seed", "fingerprint", "in_channels", "num_classes")
 
