@@ -13,6 +13,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import as_dataset, csbm, load, load_splits
 from tempergat.data import dataset as dataset_module
 from tempergat.data.dataset import MASKS
+from tempergat.data.user import loading as user_loading
 from tests.data.conftest import require_raw_files
 from tests.support.tiny_graph import write_graph, write_graph_of_splits
 
@@ -145,13 +146,13 @@ def test_features_and_edges_are_hashed_once_for_all_splits(
 
     monkeypatch.setattr(dataset_module, "hash_array", count)
     opened = []
-    load_array = np.load
+    read_npz = user_loading.read_npz
 
-    def count_reads(file: Any, *args: Any, **keywords: Any) -> Any:
+    def count_reads(file: Path, *arguments: Any) -> Any:
         opened.append(file)
-        return load_array(file, *args, **keywords)
+        return read_npz(file, *arguments)
 
-    monkeypatch.setattr(np, "load", count_reads)
+    monkeypatch.setattr(user_loading, "read_npz", count_reads)
     assert len(load_splits(path)) == 4
     assert len(opened) == 1
     assert hashed.count((60, 8)) == 1

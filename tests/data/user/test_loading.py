@@ -10,7 +10,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.transforms import ToUndirected
 
 from tempergat.base.errors import UserError
-from tempergat.data import load
+from tempergat.data import ReadOptions, load
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 NODES = "id,height,label,weight,split\na,1.5,x,0,train\nb,2,y,1,val\nc,-1e3,x,0,test\n"
@@ -181,7 +181,8 @@ def test_edge_attributes_follow_their_edges(tmp_path: Path) -> None:
     data.edge_weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
     data.edge_name = ["first", "second", "third", "fourth"]
     torch.save(data, tmp_path / "g.pt")
-    loaded = load(tmp_path / "g.pt").data
+    options = ReadOptions(edge_weight="edge_weight", directed=True)
+    loaded = load(tmp_path / "g.pt", options=options).data
     assert loaded.edge_index.tolist() == [[0, 1, 2], [1, 2, 3]]
     assert loaded.edge_weight.tolist() == [2.0, 4.0, 1.0]
     assert loaded.edge_name == ["second", "fourth", "first"]
@@ -470,7 +471,10 @@ def test_pt_without_a_graph_is_an_error(tmp_path: Path) -> None:
             {"edge_index": np.zeros((2, 1), int), "y": np.zeros(2, int), "z": 1},
             "an array z",
         ),
-        ({"edge_index": np.zeros((2, 1), int), "y": np.array([None])}, "plain arrays"),
+        (
+            {"edge_index": np.zeros((2, 1), int), "y": np.array([None])},
+            "y holds pickled Python objects",
+        ),
     ],
 )
 def test_wrong_npz_is_named(

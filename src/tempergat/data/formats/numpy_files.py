@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from tempergat.base import UserError, first_line
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.npz_archive import NpzArchive
 
 
 def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
@@ -15,15 +17,16 @@ def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
         UserError: The file is damaged, or lacks an array.
     """
     try:
-        # Opened here, since numpy leaves a damaged file open.
+        # Opened here, since zipfile leaves a damaged file open.
         with open(path, "rb") as stream:
-            opened = np.load(stream, allow_pickle=False)
-            return {name: opened[name] for name in names}
+            return NpzArchive(path, stream).read(names)
+    except UserError:
+        raise
     except Exception as error:
         # A damaged archive can raise almost any exception in zipfile and numpy.
         raise DamagedFile(
             path,
-            f"does not hold the arrays {', '.join(names)} ({error})",
+            f"does not hold the arrays {', '.join(names)} ({first_line(error)})",
         ) from error
 
 
@@ -37,8 +40,11 @@ def load_array(path: Path) -> np.ndarray:
         with open(path, "rb") as stream:
             array: np.ndarray = np.load(stream, allow_pickle=False)
     except Exception as error:
-        # A damaged archive can raise almost any exception in zipfile and numpy.
-        raise DamagedFile(path, f"is not a plain array ({error})") from error
+        # A damaged file can raise almost any exception in numpy. What numpy says about
+        # pickles ends in advice to run the code in them.
+        text = first_line(error)
+        reason = "it holds pickled Python objects" if "allow_pickle" in text else text
+        raise DamagedFile(path, f"is not a plain array ({reason})") from error
     return array
 
 

@@ -23,7 +23,7 @@ from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.folder import read_folder
 from tempergat.data.user.layouts.npz import read_npz
 from tempergat.data.user.layouts.pt import read_pt
-from tempergat.data.user.layouts.pyg_objects import plain_graph
+from tempergat.data.user.layouts.pyg_objects import from_pyg
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
@@ -61,7 +61,7 @@ def open_user_graph(
         read = read_user_graph(graph, options, labelled=labelled)
     else:
         name, origin, licence = OBJECT_NAME, "a PyG object", "the user's"
-        read = UserGraph(plain_graph(name, graph), keeps_direction=True)
+        read = from_pyg(name, graph, options)
     data = read.data
     kind = target_type(name, data, options.target)
     directed = options.directed is not False
@@ -84,7 +84,8 @@ def open_user_graph(
         edge_weight_name=read.edge_weight_name,
         notes=read.notes,
     )
-    hashes = hash_tensors(data)
+    hashes = hash_tensors(data) | _hash_use_of_edges(read)
+    _drop_unused(read)
     if not labelled:
         empty = np.zeros(len(unsplit.store.y), dtype=bool)
         nobody = dict.fromkeys(MASKS, empty)
@@ -106,6 +107,27 @@ def open_user_graph(
         checked_masks,
         is_numbered=bool(numbered),
     )
+
+
+def _hash_use_of_edges(read: UserGraph) -> dict[str, str]:
+    """Lines that tell a graph whose edge attributes are used from the same graph
+    without: both hold the attributes when they are hashed.
+    """
+    used = (
+        ("edge_attr", read.edge_feature_names),
+        ("edge_weight", read.edge_weight_name),
+    )
+    return {f"use of {name}": f"{name} is {names}\n" for name, names in used if names}
+
+
+def _drop_unused(read: UserGraph) -> None:
+    """Removes edge features and weights that were not asked for."""
+    if isinstance(read.data, HeteroData):
+        return
+    if not read.edge_feature_names:
+        read.data.pop("edge_attr", None)
+    if read.edge_weight_name is None:
+        read.data.pop("edge_weight", None)
 
 
 def read_user_graph(
@@ -132,9 +154,9 @@ def read_user_graph(
     if not is_file:
         raise UserError(f"there is no file or folder {path}; check the path")
     if path.suffix == ".npz":
-        return UserGraph(read_npz(path, labelled))
+        return read_npz(path, options, labelled)
     if path.suffix == ".pt":
-        return UserGraph(read_pt(path), keeps_direction=True)
+        return read_pt(path, options)
     raise UserError(
         f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz or .pt "
         "file; save the graph as one of these"

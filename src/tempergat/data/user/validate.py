@@ -10,6 +10,7 @@ from tempergat.base import UserError
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
 from tempergat.data.formats.raw_graph import symmetrize
+from tempergat.data.user.edge_columns import edge_attributes
 
 
 def normalise(
@@ -48,7 +49,7 @@ def normalise(
         _order_edges(edges, max(sizes))
         if directed:
             continue
-        described = [name for name in edges.edge_attrs() if name != "edge_index"]
+        described = edge_attributes(edges)
         if (kind is not None and kind[0] != kind[2]) or described:
             raise UserError(
                 f"directed is False, but {source} has "
@@ -65,10 +66,11 @@ def _order_edges(store: BaseStorage, bound: int) -> None:
     source, target = store.edge_index.numpy()
     _, kept = np.unique(source * bound + target, return_index=True)
     chosen = torch.from_numpy(kept)
-    for name in store.edge_attrs():
-        if name == "edge_index":
-            store.edge_index = store.edge_index[:, chosen]
-        elif isinstance(store[name], Tensor):
+    # Before the edges change, by whose number the attributes are known.
+    names = edge_attributes(store)
+    store.edge_index = store.edge_index[:, chosen]
+    for name in names:
+        if isinstance(store[name], Tensor):
             store[name] = store[name][chosen]
         else:
             store[name] = [store[name][edge] for edge in kept]

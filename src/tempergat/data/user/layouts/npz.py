@@ -1,65 +1,106 @@
-"""Reads .npz files of NumPy arrays."""
+"""Reads .npz files of NumPy arrays, in the layout of PyG or in a published one."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-import numpy as np
-import torch
 from torch_geometric.data import Data
 
-from tempergat.base import UserError, explain_unreadable, first_line
+from tempergat.base import UserError, did_you_mean, explain_unreadable, first_line
 from tempergat.data.dataset import MASKS
+from tempergat.data.formats.npz_archive import (
+    NpzArchive,
+    PickledObjects,
+    refuse_pickled,
+)
+from tempergat.data.user.edge_columns import choose_edge_columns
+from tempergat.data.user.layouts.arrays import read_edge_column, read_tensors
+from tempergat.data.user.layouts.published_npz import read_matrices, read_node_edges
+from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.user_graph import UserGraph
+
+_Reader = Callable[[Path, NpzArchive, ReadOptions, bool], UserGraph]
+_EDGE_ARRAYS = ("edge_attr", "edge_weight")
+_KNOWN = ("edge_index", "x", "y", *MASKS, *_EDGE_ARRAYS)
 
 
-def read_npz(path: Path, labelled: bool) -> Data:
-    """Reads an .npz with one array for each attribute of a graph.
+def read_npz(path: Path, options: ReadOptions, labelled: bool) -> UserGraph:
+    """Reads a graph from an .npz file.
 
     Args:
         path: The file.
-        labelled: Whether it must hold labels.
+        options: Which arrays of the edges are used.
+        labelled: Whether it must hold labels; otherwise they are not read.
 
     Raises:
-        UserError: The file is damaged, or has other arrays.
+        UserError: The file is damaged, holds Python objects, or is not a graph.
     """
+    with explain_unreadable(path), open(path, "rb") as stream, _readable(path):
+        archive = NpzArchive(path, stream)
+        return _reader_of(path, archive)(path, archive, options, labelled)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
     try:
-        # Opened here, since numpy leaves a damaged file open.
-        with explain_unreadable(path), open(path, "rb") as stream:
-            opened = np.load(stream, allow_pickle=False)
-            arrays = {name: opened[name] for name in opened.files}
+        yield
     except UserError:
         raise
+    except PickledObjects as objects:
+        raise refuse_pickled(path, objects) from None
     except Exception as error:
         # A damaged archive can raise almost any exception in zipfile and numpy.
         raise UserError(
             f"{path} is not a readable .npz of plain arrays ({first_line(error)}); "
             "save it again with numpy.savez"
         ) from error
-    known = ("edge_index", "x", "y", *MASKS)
+
+
+def _reader_of(path: Path, archive: NpzArchive) -> _Reader:
+    names = archive.names
+    if "edge_index" in names:
+        return _read_pyg_names
+    if "adj_indptr" in names:
+        return read_matrices
+    if "edges" in names:
+        return read_node_edges
+    for name in names:
+        header = archive.header(name)
+        if header.dtype.hasobject:
+            # Often a pickled matrix, so that no other name is known.
+            raise PickledObjects(name, header)
+    raise UserError(
+        f"{path} has no array edge_index, only {', '.join(names[:9]) or 'none'}; an "
+        f".npz graph takes {', '.join(_KNOWN)}, or the arrays of a published layout "
+        "(adj_data, adj_indices, ... or node_features, node_labels, edges)"
+    )
+
+
+def _read_pyg_names(
+    path: Path, archive: NpzArchive, options: ReadOptions, labelled: bool
+) -> UserGraph:
+    names = archive.names
+    asked = {*options.edge_features, options.edge_weight}
     for name in ("edge_index", "y") if labelled else ("edge_index", "x"):
-        if name not in arrays:
+        if name not in names:
             raise UserError(
-                f"{path} has no array {name}, only {', '.join(arrays) or 'none'}; an "
-                f".npz graph takes {', '.join(known)}"
+                f"{path} has no array {name}, only {', '.join(names)}; an .npz graph "
+                f"takes {', '.join(_KNOWN)}"
             )
-    unknown = sorted(set(arrays) - set(known))
+    unknown = sorted(set(names) - {*_KNOWN, *asked})
     if unknown:
         raise UserError(
-            f"{path} has an array {unknown[0]}, which is not known; an .npz "
-            f"graph takes {', '.join(known)}"
+            f"{path} has an array {unknown[0]}, which is not known; "
+            f"{did_you_mean(unknown[0], _KNOWN)}an .npz graph takes "
+            f"{', '.join(_KNOWN)}, and arrays named by --edge-features"
         )
-    data = Data()
-    for name, array in arrays.items():
-        if array.dtype.kind not in "iufb":
-            raise UserError(
-                f"{path}: {name} has type {array.dtype}; save it as numbers"
-            )
-        data[name] = torch.from_numpy(_native(array))
-    return data
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    """The array in native byte order, without types that torch lacks."""
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        array = array.astype(np.int64)
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        array = array.astype(np.float64)
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    wanted = ["edge_index", "x", *(("y", *MASKS) if labelled else ())]
+    tensors = read_tensors(path, archive, [name for name in wanted if name in names])
+    chosen = choose_edge_columns(
+        str(path),
+        [name for name in names if name in asked or name in _EDGE_ARRAYS],
+        partial(read_edge_column, path, archive, tensors["edge_index"]),
+        options,
+    )
+    return chosen.added_to(UserGraph(Data.from_dict(tensors)))

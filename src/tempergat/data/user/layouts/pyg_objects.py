@@ -1,19 +1,68 @@
-"""PyG objects as plain copies in main memory."""
+"""PyG objects as user graphs, copied into plain tensors in main memory."""
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError, first_line
+from tempergat.base import UserError, counted, first_line
 from tempergat.data.dataset import MASKS
+from tempergat.data.user.edge_columns import choose_edge_columns, edge_attributes
+from tempergat.data.user.layouts.arrays import native_numbers
+from tempergat.data.user.layouts.pt_classes import SavedArray
+from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.user_graph import UserGraph
+
+# What is read of a graph. NumPy arrays under other names are left as they are.
+_USED = ("x", "y", "edge_index", "edge_attr", "edge_weight", *MASKS)
 
 
-def plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:
-    """A copy of a PyG object with plain tensors in main memory.
+def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> UserGraph:
+    """A copy of a PyG object, with the edge attributes that the options name.
+
+    Edge attributes that are not asked for stay on the graph until it is hashed, because
+    they are part of its fingerprint.
 
     Raises:
-        UserError: The object is broken, or holds tensors that numpy cannot hold.
+        UserError: The object is broken, holds tensors that numpy cannot hold, or has
+            no such edge attribute.
     """
+    data = _plain_graph(source, graph)
+    read = UserGraph(data, keeps_direction=True, notes=_note_of_batch(source, graph))
+    if isinstance(data, HeteroData):
+        if options.edge_features or options.edge_weight:
+            raise UserError(
+                f"{source} has node types, where edge features and weights are not "
+                "used; leave --edge-features and --edge-weight out"
+            )
+        return read
+    ends = data.get("edge_index")
+    if not isinstance(ends, Tensor) or ends.dim() != 2:
+        # What is wrong with the edges is said where they are checked.
+        return read
+    names = [
+        name
+        for name in edge_attributes(data)
+        if isinstance(data[name], Tensor) and data[name].dim() <= 2
+    ]
+    chosen = choose_edge_columns(
+        source, names, lambda name: data[name].numpy(), options
+    )
+    return chosen.added_to(read)
+
+
+def _note_of_batch(source: str, graph: Data | HeteroData) -> tuple[str, ...]:
+    # PyG keeps the number of joined graphs apart from the attributes.
+    joined = getattr(graph, "_num_graphs", None)
+    if not isinstance(joined, int):
+        return ()
+    return (
+        f"{source} is a Batch of {counted(joined, 'graph')}, which are read as one "
+        "graph of unconnected parts",
+    )
+
+
+def _plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:
     kind = HeteroData if isinstance(graph, HeteroData) else Data
     try:
         # A damaged file may yield an object that lacks its inner parts.
@@ -24,12 +73,28 @@ def plain_graph(source: str, graph: Data | HeteroData) -> Data | HeteroData:
             "save it again"
         ) from error
     for store in data.stores:
-        for name, tensor in list(store.items()):
-            if isinstance(tensor, Tensor):
-                where = "" if store._key is None else f" of {store._key}"
-                tensor = tensor.cpu() if tensor.is_cuda else tensor
+        where = "" if store._key is None else f" of {store._key}"
+        for name, value in list(store.items()):
+            if isinstance(value, np.ndarray | SavedArray) and name in _USED:
+                array = _plain_array(f"{source}: {name}{where}", value)
+                store[name] = torch.from_numpy(array)
+            elif isinstance(value, Tensor):
+                tensor = value.cpu() if value.is_cuda else value
                 store[name] = _plain_tensor(source, name, where, tensor)
     return data
+
+
+def _plain_array(where: str, value: np.ndarray | SavedArray) -> np.ndarray:
+    if isinstance(value, SavedArray):
+        try:
+            value = value.array()
+        except Exception as error:
+            # A damaged file can hold anything in place of a shape or a type.
+            raise UserError(
+                f"{where} is {first_line(error)}; save it as a tensor"
+            ) from error
+    # A copy, because torch wants to be able to write.
+    return native_numbers(where, value).copy()
 
 
 def _plain_tensor(source: str, name: str, where: str, tensor: Tensor) -> Tensor:
@@ -47,6 +112,8 @@ def _plain_tensor(source: str, name: str, where: str, tensor: Tensor) -> Tensor:
         )
     tensor = tensor.detach()
     if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):
+        values = (tensor.values() if is_sparse else tensor).numpy()
+        native_numbers(f"{source}: {name}{where}", values)
         tensor = tensor.long()
     elif tensor.dtype == torch.bfloat16:
         tensor = tensor.float()
