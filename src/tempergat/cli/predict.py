@@ -1,11 +1,13 @@
 """`tempergat predict`: classes of nodes from a checkpoint."""
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.ui.graphs import load_graph
+from tempergat.base import UserError
+from tempergat.cli.ui.graphs import print_notes
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -15,6 +17,11 @@ from tempergat.cli.ui.options import (
     require_writable,
 )
 from tempergat.cli.ui.reading import Reading, with_reading_options
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_STANDARD_OUTPUT = Path("-")
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +34,15 @@ def predict(
         Path, typer.Argument(help="A checkpoint of `tempergat train`, or its folder.")
     ],
     data: DatasetName,
-    out: Annotated[Path, typer.Option(help="The CSV to write.")] = Path("labels.csv"),
+    out: Annotated[
+        Path, typer.Option(help="The CSV to write; - for standard output.")
+    ] = Path("labels.csv"),
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities", help="Add a column with the probability of each class."
+        ),
+    ] = False,
     *,
     reading: Reading,
     device: DeviceName = "auto",
@@ -35,31 +50,63 @@ def predict(
 ) -> None:
     """Classify the nodes of a graph with a checkpoint; they need no labels.
 
-    Writes a CSV of nodes and class numbers. Classes that are words are numbered in
-    alphabetical order.
+    Writes a CSV of nodes and classes. The graph is read as the training graph was, and
+    its features are matched by name.
     """
-    from tempergat.base import csv_text, write_text
-    from tempergat.training import predict as predict_classes
+    from tempergat.base import printable, write_text
+    from tempergat.training import load_model
 
-    require_writable(out.parent)
-    graph = load_graph(data, None, None, None, reading, labelled=False)
-    classes = predict_classes(checkpoint, graph, parse_device(device)).tolist()
-    nodes = graph.node_ids or range(len(classes))
-    lines = [
+    to_screen = out == _STANDARD_OUTPUT
+    if to_screen and as_json:
+        raise UserError(
+            "--out - and --json both write to standard output; leave out one of them"
+        )
+    if not to_screen:
+        require_writable(out.parent)
+    model = load_model(checkpoint, device=parse_device(device))
+    graph = model.read_graph(data, reading.options())
+    print_notes(graph)
+    words = model.class_names or tuple(map(str, range(model.num_classes)))
+    classes = [words[number] for number in model.predict(graph).tolist()]
+    nodes = graph.node_ids or tuple(map(str, range(len(classes))))
+    shares = model.predict_proba(graph) if probabilities else None
+    write_text(out, _csv(nodes, classes, words, shares))
+    found = Counter(classes)
+    counts = {word: found[word] for word in words if word in found}
+    if as_json:
+        print_json(
+            {
+                "dataset": graph.name,
+                "nodes": len(classes),
+                "per_class": counts,
+                "notes": list(graph.notes),
+                "file": str(out),
+            }
+        )
+        return
+    listed = ", ".join(f"{count:,} of class {word}" for word, count in counts.items())
+    line = f"{graph.name}: {len(classes):,} nodes, {listed}"
+    typer.echo(printable(line), err=to_screen)
+    if not to_screen:
+        typer.echo(f"wrote {out}")
+
+
+def _csv(
+    nodes: tuple[str, ...],
+    classes: list[str],
+    words: tuple[str, ...],
+    shares: "Tensor | None",
+) -> str:
+    """A line per node: its name, its class and, if wanted, each class's probability."""
+    from tempergat.base import csv_text
+
+    columns = [f"probability_{word}" for word in words]
+    rows = [
         {"node": node, "label": label}
         for node, label in zip(nodes, classes, strict=True)
     ]
-    write_text(out, csv_text(lines))
-    counts = {label: classes.count(label) for label in sorted(set(classes))}
-    if as_json:
-        facts = {
-            "dataset": graph.name,
-            "nodes": len(classes),
-            "per_class": {str(label): count for label, count in counts.items()},
-            "file": str(out),
-        }
-        print_json(facts)
-        return
-    listed = ", ".join(f"{count:,} of class {label}" for label, count in counts.items())
-    typer.echo(f"{graph.name}: {len(classes):,} nodes, {listed}")
-    typer.echo(f"wrote {out}")
+    if shares is not None:
+        for row, values in zip(rows, shares.tolist(), strict=True):
+            numbers = (f"{value:.6g}" for value in values)
+            row.update(zip(columns, numbers, strict=True))
+    return csv_text(rows)

@@ -7,7 +7,7 @@ from tempergat.data.features import density, normalize_rows, to_dense
 from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
 from tempergat.data.homophily_measures import Homophily, h2_index, homophily
 from tempergat.data.inputs import GraphInput, as_dataset, load_splits
-from tempergat.data.loading import load, warn_of_notes
+from tempergat.data.loading import load, named_entry, warn_of_notes
 from tempergat.data.noise import gaussian, missing
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
 from tempergat.data.user import Finding, ReadOptions, check_graph, match_features
@@ -42,6 +42,7 @@ __all__ = [
     "match_features",
     "mirror_folders",
     "missing",
+    "named_entry",
     "node_counts",
     "normalize_rows",
     "to_dense",

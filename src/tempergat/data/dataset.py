@@ -3,12 +3,16 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
+
+if TYPE_CHECKING:
+    from tempergat.data.user.options import ReadOptions
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 UNLABELLED = -1
@@ -49,6 +53,7 @@ class Dataset:
             used.
         notes: A sentence for each guess or omission in reading the graph that changes
             results, naming the option that changes it.
+        read_options: How the user graph was read; None for datasets by name.
     """
 
     name: str
@@ -70,6 +75,7 @@ class Dataset:
     edge_feature_names: tuple[str, ...] = ()
     edge_weight_name: str | None = None
     notes: tuple[str, ...] = ()
+    read_options: "ReadOptions | None" = None
 
     @property
     def store(self) -> BaseStorage:

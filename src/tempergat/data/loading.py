@@ -107,7 +107,7 @@ def open_graph(
         UserError: As for `load`.
     """
     options, parameters = options or ReadOptions(), parameters or {}
-    entry = _named_entry(name)
+    entry = named_entry(name)
     if entry is None:
         _refuse_unknown("a user graph", parameters, ("directed", "target"))
         graph = open_user_graph(
@@ -129,7 +129,7 @@ def open_graph(
     return open_entry(entry, data_root(root), sparse, progress, parameters)
 
 
-def _named_entry(name: str | os.PathLike[str]) -> Entry | None:
+def named_entry(name: str | os.PathLike[str]) -> Entry | None:
     """The entry of a name, or None for a path. A name comes before a path like it."""
     if (
         not isinstance(name, str)

@@ -75,6 +75,7 @@ def open_user_graph(
         source=origin,
         fingerprint="",
         license=licence,
+        read_options=options,
         node_ids=read.node_ids,
         class_names=read.class_names,
         feature_names=read.feature_names,

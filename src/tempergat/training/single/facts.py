@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 import tempergat
 from tempergat.base import UserError, first_validation_error
+from tempergat.data import Dataset, ReadOptions
 from tempergat.training.config import Count, RunConfig
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
+
+_OPTIONS = TypeAdapter(ReadOptions)
 
 
 class Facts(BaseModel):
@@ -29,6 +40,13 @@ class Facts(BaseModel):
         device: The name of the device.
         versions: Versions of the packages that took part.
         gate_means: The mean gate of each layer at the selected epoch.
+        feature_names: The name of each feature; None where they had none.
+        class_names: The word of each class; None where the labels were numbers from 0.
+        label_name: The column that held the labels.
+        undirected: Whether every edge was there in both directions; None if unknown.
+        edge_feature_names: The names of the edge features that were used.
+        edge_weight_name: The name of the edge weight that was used.
+        read_options: How the user graph was read; None for datasets by name.
         time_s: Seconds spent so far. The checkpoint of a finished run does not keep
             them, so that the same run always makes the same file.
     """
@@ -44,7 +62,59 @@ class Facts(BaseModel):
     device: str = "cpu"
     versions: dict[str, str] = {}
     gate_means: list[float | None] = []
+    feature_names: list[str] | None = None
+    class_names: list[str] | None = None
+    label_name: str | None = None
+    undirected: bool | None = None
+    edge_feature_names: list[str] = []
+    edge_weight_name: str | None = None
+    read_options: ReadOptions | None = None
     time_s: float = 0.0
+
+    @field_validator("read_options", mode="before")
+    @classmethod
+    def _options_from_json(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        unknown = sorted(set(value) - {field.name for field in fields(ReadOptions)})
+        if unknown:
+            raise ValueError(f"no such option {unknown[0]!r}")
+        try:
+            # JSON has lists in place of tuples, which strict settings refuse.
+            return _OPTIONS.validate_python(value, strict=False)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ValueError(f"{first['loc'][0]}: {first['msg']}") from error
+
+    @model_validator(mode="after")
+    def _one_name_each(self) -> Self:
+        for names, count, what in (
+            (self.feature_names, self.in_channels, "features"),
+            (self.class_names, self.num_classes, "classes"),
+        ):
+            if names is not None and len(names) != count:
+                raise ValueError(f"{len(names)} names for {count} {what}")
+        return self
+
+
+def facts_of(dataset: Dataset) -> dict[str, Any]:
+    """The facts that come from the training graph."""
+
+    def as_list(names: tuple[str, ...] | None) -> list[str] | None:
+        return None if names is None else list(names)
+
+    return {
+        "fingerprint": dataset.fingerprint,
+        "num_classes": dataset.num_classes,
+        "dataset": dataset.name,
+        "feature_names": as_list(dataset.feature_names),
+        "class_names": as_list(dataset.class_names),
+        "label_name": dataset.label_name,
+        "undirected": dataset.undirected,
+        "edge_feature_names": list(dataset.edge_feature_names),
+        "edge_weight_name": dataset.edge_weight_name,
+        "read_options": dataset.read_options,
+    }
 
 
 def read_facts(path: Path, values: Mapping[str, Any]) -> Facts:

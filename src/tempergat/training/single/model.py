@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from tempergat.data import (
     Dataset,
     GraphInput,
     ReadOptions,
-    as_dataset,
     normalize_rows,
     to_dense,
     warn_of_notes,
@@ -25,6 +25,7 @@ from tempergat.training.hardware import choose_device
 from tempergat.training.record import Run
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts, read_facts
+from tempergat.training.single.reading import read_for_prediction
 from tempergat.training.single.restoring import (
     failed_run,
     refuse_untrained,
@@ -32,7 +33,7 @@ from tempergat.training.single.restoring import (
     restored_module,
     run_of,
 )
-from tempergat.training.task import features_of, graph_of, refuse_other_training
+from tempergat.training.task import features_of, graph_of
 from tempergat.training.user_modules import (
     BuildModule,
     explain_errors,
@@ -75,6 +76,23 @@ class TrainedModel(nn.Module):
         """The settings of the run."""
         return self._facts.config
 
+    @property
+    def num_classes(self) -> int:
+        """The number of classes."""
+        return self._facts.num_classes
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        """The word of each class in the training table; None for plain numbers."""
+        names = self._facts.class_names
+        return None if names is None else tuple(names)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The name of each feature in the training table; None where it had none."""
+        names = self._facts.feature_names
+        return None if names is None else tuple(names)
+
     def forward(self, x: Tensor, edge_index: Any) -> Tensor:
         """Class scores (logits) of all nodes, [num_nodes, num_classes].
 
@@ -90,15 +108,37 @@ class TrainedModel(nn.Module):
         logits: Tensor = self.module(x.float(), edge_index)
         return logits
 
+    def read_graph(
+        self, data: GraphInput, read_options: ReadOptions | None = None
+    ) -> Dataset:
+        """Reads a graph as the training graph was read.
+
+        Its features are put into the order of training by their names. Where the model
+        or the graph has no names, they are used in the order in which they come.
+
+        Args:
+            data: A PyG ``Data``, a dataset, or the name or path of a graph with the
+                features of the training graph. It needs no labels.
+            read_options: Options that differ from those of the training graph.
+
+        Returns:
+            The graph; its ``notes`` say where it differs from the training graph.
+
+        Raises:
+            UserError: The graph does not fit the model, or the run has failed.
+        """
+        if self.run.status == "failed":
+            raise UserError(failed_run("the run", self.run.failed_epoch))
+        return read_for_prediction(data, self._facts, read_options)
+
     def predict(
         self, data: GraphInput, read_options: ReadOptions | None = None
     ) -> Tensor:
         """The class of every node, int64, on the CPU.
 
         Args:
-            data: A PyG ``Data``, a dataset, or the name or path of a graph, with as
-                many features per node as the training graph. It needs no labels.
-            read_options: How a user graph is read; the defaults when left out.
+            data: As in `read_graph`.
+            read_options: As in `read_graph`.
 
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
@@ -153,23 +193,15 @@ class TrainedModel(nn.Module):
         sizes = f"{facts.in_channels} features, {facts.num_classes} classes"
         return f"TrainedModel({self.config.method}, {sizes}, {outcome})"
 
-    @torch.no_grad()
     def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
-        if self.run.status == "failed":
-            raise UserError(failed_run("the run", self.run.failed_epoch))
-        facts = self._facts
-        dataset = as_dataset(data, labelled=False, options=read_options)
-        if not isinstance(data, Dataset):
-            warn_of_notes(dataset)
-        refuse_other_training(dataset, self.config)
-        features = int(dataset.data.x.size(1))
-        if features != facts.in_channels:
-            raise UserError(
-                f"{dataset.name} has {features} features per node, but the model was "
-                f"trained on {facts.in_channels}; give a graph with the same features"
-            )
+        dataset = self.read_graph(data, read_options)
+        known = data.notes if isinstance(data, Dataset) else ()
+        warn_of_notes(
+            replace(dataset, notes=tuple(n for n in dataset.notes if n not in known))
+        )
         self.eval()
-        logits = self._call(dataset)
+        with torch.no_grad():
+            logits = self._call(dataset)
         unknown = int((~logits.isfinite().all(dim=-1)).sum())
         if unknown:
             raise UserError(
@@ -229,13 +261,16 @@ def predict(
 
     Args:
         model: A trained model, a checkpoint, or its folder.
-        graph: A PyG ``Data``, a dataset, or the name or path of a graph, with as many
-            features per node as the training graph. It needs no labels.
+        graph: A PyG ``Data``, a dataset, or the name or path of a graph with the
+            features of the training graph, which are matched by name. It needs no
+            labels.
         device: Where to compute with a checkpoint; a model stays on its device.
-        read_options: How a user graph is read; the defaults when left out.
+        read_options: How a user graph is read, where it differs from the training
+            graph.
 
     Returns:
-        One class per node, int64, on the CPU.
+        One class per node, int64, on the CPU. ``TrainedModel.class_names`` has the
+        word of each class.
 
     Raises:
         UserError: The checkpoint is damaged, or of a run that failed or has not begun,

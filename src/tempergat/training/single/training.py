@@ -30,7 +30,7 @@ from tempergat.training.recipes import Recipe, recipe_for
 from tempergat.training.record import Run
 from tempergat.training.run import finished_runs, versions
 from tempergat.training.single import checkpoint
-from tempergat.training.single.facts import Facts, read_facts
+from tempergat.training.single.facts import Facts, facts_of, read_facts
 from tempergat.training.single.model import TrainedModel
 from tempergat.training.single.progress import EpochLines
 from tempergat.training.single.restoring import require_progress
@@ -179,12 +179,10 @@ def train_model(
         facts = Facts(
             config=config,
             seed=seed,
-            fingerprint=dataset.fingerprint,
             in_channels=task.in_channels,
-            num_classes=task.num_classes,
-            dataset=dataset.name,
             device=device_name(device),
             versions=versions(),
+            **facts_of(dataset),
         )
         file = None
         if checkpoint_dir is not None:

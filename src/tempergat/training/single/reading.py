@@ -1,0 +1,145 @@
+"""The graph to predict on, read and arranged as the training graph was."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tempergat.base import UserError
+from tempergat.data import (
+    Dataset,
+    GraphInput,
+    ReadOptions,
+    as_dataset,
+    match_features,
+    named_entry,
+)
+from tempergat.training.single.facts import Facts
+from tempergat.training.task import refuse_other_training
+
+_WAYS = {True: "both ways", False: "one way"}
+_FLAGS = {True: "--undirected", False: "--directed"}
+
+
+def read_for_prediction(
+    graph: GraphInput, facts: Facts, options: ReadOptions | None
+) -> Dataset:
+    """Reads a graph as the training graph was read.
+
+    Args:
+        graph: The graph in any form; it needs no labels.
+        facts: What the model knows of its training graph.
+        options: Options that differ from those of the training graph.
+
+    Returns:
+        The graph with its features in the order of training. Its notes also say where
+        it differs from the training graph.
+
+    Raises:
+        UserError: It cannot be read, or lacks something that the model needs.
+    """
+    used = _options(graph, facts, options)
+    dataset = as_dataset(graph, labelled=False, options=used)
+    refuse_other_training(dataset, facts.config)
+    notes = [
+        *_by_position(dataset, facts, isinstance(graph, str | os.PathLike)),
+        *_other_direction(dataset, facts),
+        *_unused_edge_columns(dataset, facts),
+    ]
+    if facts.feature_names is not None:
+        dataset = match_features(dataset, facts.feature_names)
+    _refuse_other_counts(dataset, facts)
+    new = [note for note in notes if note not in dataset.notes]
+    return replace(dataset, notes=(*dataset.notes, *new))
+
+
+def _options(
+    graph: GraphInput, facts: Facts, given: ReadOptions | None
+) -> ReadOptions | None:
+    """The options of training, changed by those given now."""
+    stored = facts.read_options
+    if (
+        stored is None
+        or not isinstance(graph, str | os.PathLike)
+        or Path(graph).suffix == ".pt"
+        or named_entry(graph) is not None
+    ):
+        return given
+    if facts.undirected is not None:
+        stored = replace(stored, directed=not facts.undirected)
+    changes = {} if given is None else {n: getattr(given, n) for n in given.given()}
+    return replace(stored, **changes)
+
+
+def _by_position(dataset: Dataset, facts: Facts, is_path: bool) -> list[str]:
+    """Says that features are used by position, except where nobody expects names."""
+    nobody = dataset.feature_names is None and not (
+        is_path and dataset.read_options is not None
+    )
+    if facts.feature_names is not None or nobody:
+        return []
+    return [
+        f"the model knows no feature names, so the {facts.in_channels} features of "
+        f"{dataset.name} are used in the order in which they come; to have them "
+        "matched by name, train on a table with named columns"
+    ]
+
+
+def _other_direction(dataset: Dataset, facts: Facts) -> list[str]:
+    before, now = facts.undirected, dataset.undirected
+    if before is None or now is None or before == now:
+        return []
+    return [
+        f"edges of {dataset.name} are followed {_WAYS[now]}, but the model was trained "
+        f"with edges followed {_WAYS[before]}; {_FLAGS[before]} changes that"
+    ]
+
+
+def _unused_edge_columns(dataset: Dataset, facts: Facts) -> list[str]:
+    notes = []
+    if dataset.edge_feature_names and not facts.edge_feature_names:
+        listed = ", ".join(dataset.edge_feature_names)
+        notes.append(f"edge features of {dataset.name} are not used ({listed})")
+    if dataset.edge_weight_name and not facts.edge_weight_name:
+        name = dataset.edge_weight_name
+        notes.append(f"the edge weight of {dataset.name} is not used ({name})")
+    return [f"{note}: the model was trained without" for note in notes]
+
+
+def _refuse_other_counts(dataset: Dataset, facts: Facts) -> None:
+    features = int(dataset.data.x.size(1))
+    if features != facts.in_channels:
+        raise UserError(
+            f"{dataset.name} has {features} features per node, but the model was "
+            f"trained on {facts.in_channels}; give a graph with the same features"
+        )
+    _refuse_other_names(
+        dataset,
+        "edge features",
+        facts.edge_feature_names,
+        dataset.edge_feature_names,
+        "--edge-features",
+    )
+    _refuse_other_names(
+        dataset,
+        "edge weight",
+        [facts.edge_weight_name] if facts.edge_weight_name else [],
+        [dataset.edge_weight_name] if dataset.edge_weight_name else [],
+        "--edge-weight",
+    )
+
+
+def _refuse_other_names(
+    dataset: Dataset,
+    what: str,
+    wanted: Sequence[str],
+    found: Sequence[str],
+    option: str,
+) -> None:
+    if wanted and list(found) != list(wanted):
+        raise UserError(
+            f"the model was trained with the {what} {', '.join(wanted)}, but "
+            f"{dataset.name} has {', '.join(found) or 'none'}; name them with {option}"
+        )

@@ -1,0 +1,89 @@
+"""`tempergat predict` writes the words of classes and says what it assumed."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.support.tiny_graph import write_recipe
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
+WORDS = ("cat", "dog")
+
+
+def write_folder(folder: Path, header: str = "id,label,height,weight") -> Path:
+    """A ring of 24 nodes of two classes."""
+    folder.mkdir()
+    cells = {
+        "id": lambda node: f"n{node}",
+        "label": lambda node: WORDS[node % 2],
+        "height": lambda node: f"{4 * (node % 2) - 2}",
+        "weight": lambda node: f"{node / 24:.3f}",
+    }
+    rows = [
+        ",".join(cells[name](node) for name in header.split(",")) for node in range(24)
+    ]
+    (folder / "nodes.csv").write_text("\n".join([header, *rows]) + "\n")
+    edges = [f"n{a},n{(a + 2) % 24}\nn{(a + 2) % 24},n{a}" for a in range(24)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def trained(command: Command, tmp_path: Path) -> Path:
+    """A checkpoint's folder, beside the folder of its graph."""
+    graph = write_folder(tmp_path / "mine")
+    recipe = write_recipe(tmp_path / "recipe.yaml", epochs=30, learning_rate=0.05)
+    arguments = ("--method", "gat", "--recipe", recipe, "--split", "50/25/25")
+    ended = command("train", graph, *arguments, "--out", "run", "--quiet")
+    assert ended.status == 0, ended.err
+    return tmp_path / "run"
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_classes_are_written_as_the_words_of_the_training_table(
+    command: Command, trained: Path
+) -> None:
+    ended = command("predict", trained, "mine")
+    assert ended.status == 0, ended.err
+    rows = rows_of(Path("labels.csv").read_text())
+    assert list(rows[0]) == ["node", "label"]
+    assert [row["node"] for row in rows] == [f"n{node}" for node in range(24)]
+    assert {row["label"] for row in rows} <= set(WORDS)
+    right = sum(row["label"] == WORDS[n % 2] for n, row in enumerate(rows))
+    assert right > 20
+    assert "of class cat" in ended.out
+    facts = json.loads(command("predict", trained, "mine", "--json").out)
+    assert set(facts["per_class"]) <= set(WORDS)
+    assert sum(facts["per_class"].values()) == 24
+    assert isinstance(facts["notes"], list)
+
+
+def test_probabilities_are_one_column_per_class(
+    command: Command, trained: Path
+) -> None:
+    assert command("predict", trained, "mine", "--probabilities").status == 0
+    rows = rows_of(Path("labels.csv").read_text())
+    assert list(rows[0]) == ["node", "label", "probability_cat", "probability_dog"]
+    for row in rows:
+        shares = {word: float(row[f"probability_{word}"]) for word in WORDS}
+        assert sum(shares.values()) == pytest.approx(1.0, abs=1e-5)
+        assert shares[row["label"]] == max(shares.values())
+
+
+def test_a_checkpoint_of_version_0_1_0_is_used_by_position_and_that_is_said(
+    command: Command,
+) -> None:
+    ended = command(
+        "predict", FIXTURES / "checkpoint.safetensors", FIXTURES / "graph", "--json"
+    )
+    assert ended.status == 0, ended.err
+    assert "note: the model knows no feature names" in ended.err
+    facts = json.loads(ended.out)
+    assert facts["per_class"] == {"0": 11, "1": 49}
