@@ -21,6 +21,7 @@ from tempergat.cli.ui.options import (
     require_writable,
 )
 from tempergat.cli.ui.reading import Reading, with_reading_options
+from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import exit_status, resume_command
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_reading_options(compare))
+    app.command()(with_settings_options(with_reading_options(compare)))
 
 
 def compare(
@@ -66,6 +67,7 @@ def compare(
     split: Split = None,
     split_seed: SplitSeed = None,
     *,
+    settings: Settings,
     reading: Reading,
     device: DeviceName = "auto",
     out: OutFolder = Path("tempergat-out"),
@@ -93,6 +95,7 @@ def compare(
             parse_runs(runs),
             recipe,
             baseline,
+            settings.overrides(),
         )
         where = parse_device(device)
         stderr = error_console()

@@ -22,6 +22,7 @@ from tempergat.cli.ui.options import (
     require_writable,
 )
 from tempergat.cli.ui.reading import Reading, with_reading_options
+from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.data import Dataset
-    from tempergat.training import Run, RunConfig, Tracker
+    from tempergat.training import Run, RunConfig, Scores, Tracker
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_reading_options(train))
+    app.command()(with_settings_options(with_reading_options(train)))
 
 
 def train(
@@ -45,6 +46,7 @@ def train(
     split: Split = None,
     split_seed: SplitSeed = None,
     *,
+    settings: Settings,
     reading: Reading,
     device: DeviceName = "auto",
     out: Annotated[
@@ -73,14 +75,17 @@ def train(
         from tempergat.training import recipe_for
         from tempergat.training import train as train_model
 
-        _, settings = recipe_for(dataset, recipe)
-        config = settings.config_for(method)
+        overrides = settings.overrides()
+        recipe_name, chosen = recipe_for(dataset, recipe)
+        config = overrides.applied_to(chosen.config_for(method), dataset)
         where = parse_device(device)
     # Checked before a download.
     require_writable(out or Path("tempergat-out"))
     console = error_console()
     shown = None if quiet else console
     graph = load_graph(dataset, split, split_seed, shown, reading)
+    if shown is not None:
+        shown.print(f"{method}, recipe {recipe_name}{overrides.words}")
     folder = out or Path("tempergat-out") / _folder_name(
         graph.name, method, seed, split, split_seed
     )
@@ -93,12 +98,15 @@ def train(
             graph,
             method,
             seed=seed,
-            recipe=settings,
+            recipe=chosen,
             device=where,
             out=folder,
             resume=resume,
             progress=False if on_epoch is None else on_epoch,
             tracker=tracker,
+            metric=overrides.metric,
+            class_weights=overrides.class_weights,
+            settings=overrides.settings,
         )
     run = model.run
     _show(graph, config, run, folder, as_json)
@@ -117,10 +125,8 @@ def _show(
     from tempergat.training import CHECKPOINT_NAME
 
     file = folder / CHECKPOINT_NAME
-    scores = {
-        rule: {part: 100.0 * getattr(found, part) for part in ("train", "val", "test")}
-        for rule, found in run.scores.items()
-    }
+    metric = config.metric or graph.metric
+    scores = {rule: _in_percent(found) for rule, found in run.scores.items()}
     learned = {
         name: {
             "selected": list(getattr(run.selected, name)),
@@ -133,13 +139,19 @@ def _show(
             "dataset": graph.name,
             "method": config.method,
             "seed": run.seed,
-            "metric": graph.metric,
+            "metric": metric,
             "status": run.status,
             "reason": run.reason,
             "notes": list(graph.notes),
             "selection": config.selection,
             "epochs": {rule: found.epoch for rule, found in run.scores.items()},
             "scores": scores,
+            "metrics": {
+                name: {rule: _in_percent(found) for rule, found in by_rule.items()}
+                for name, by_rule in (run.metrics or {}).items()
+            },
+            "confusion": run.confusion,
+            "class_names": graph.class_names,
             "temperatures": replace_non_finite(learned["temperatures"]),
             "gate_means": replace_non_finite(learned["gate_means"]),
             "time_s": run.time_s,
@@ -153,7 +165,7 @@ def _show(
         return
     chosen = scores[config.selection]
     typer.echo(
-        f"{title}: test {METRIC_NAMES[graph.metric]} {chosen['test']:.2f} % at epoch "
+        f"{title}: test {METRIC_NAMES[metric]} {chosen['test']:.2f} % at epoch "
         f"{run.selected_epoch} of {config.epochs} (validation {chosen['val']:.2f}, "
         f"training {chosen['train']:.2f})"
     )
@@ -164,6 +176,10 @@ def _show(
         if values:
             typer.echo(f"{words}: {', '.join(f'{value:.3f}' for value in values)}")
     typer.echo(f"checkpoint: {file}")
+
+
+def _in_percent(scores: "Scores") -> dict[str, float]:
+    return {part: 100.0 * getattr(scores, part) for part in ("train", "val", "test")}
 
 
 def _folder_name(

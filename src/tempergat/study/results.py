@@ -1,8 +1,8 @@
 """The result of one dataset: each method's scores in percent, and comparisons."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,7 +10,14 @@ from tempergat.base import UserError
 from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
 from tempergat.study.engine import LayerRecord, Origin, Run
 
-METRIC_NAMES = {"accuracy": "accuracy", "micro_f1": "micro-F1"}
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "micro_f1": "micro-F1",
+    "macro_f1": "macro-F1",
+    "roc_auc": "ROC AUC",
+    "average_precision": "average precision",
+}
+LOWEST_SCORE, HIGHEST_SCORE = 0.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,11 @@ class MethodResult:
         last: Learned values at the last epoch, averaged over finished runs.
         failures: A line for each failed run.
         time_s: Total time of all runs.
+        confusion: Test nodes of all finished runs by true class (rows) and predicted
+            class; None where a run has none, as those of version 0.1.0.
+        only_class: By seed, the class that a run predicts for every test node; without
+            the runs that predict several classes.
+        largest_class: The class of most test nodes; None without confusion matrix.
     """
 
     method: str
@@ -35,6 +47,9 @@ class MethodResult:
     last: LayerRecord
     failures: tuple[str, ...]
     time_s: float
+    confusion: tuple[tuple[int, ...], ...] | None = None
+    only_class: dict[int, int] = field(default_factory=dict)
+    largest_class: int | None = None
 
 
 @dataclass(frozen=True)
@@ -191,7 +206,25 @@ def _method_result(
         last=_mean_layers([run.last for run in finished]),
         failures=tuple(_failure(run) for run in runs if run.status == "failed"),
         time_s=sum(run.time_s for run in runs),
+        **_confusion_facts(finished),
     )
+
+
+def _confusion_facts(finished: Sequence[Run]) -> dict[str, Any]:
+    matrices = [np.array(run.confusion) for run in finished if run.confusion]
+    if not matrices or len(matrices) < len(finished):
+        return {}
+    total = np.sum(matrices, axis=0)
+    only_class = {}
+    for run, counts in zip(finished, matrices, strict=True):
+        # With test nodes of one class there is nothing else to predict.
+        if np.count_nonzero(counts.sum(1)) > 1 and np.count_nonzero(counts.sum(0)) == 1:
+            only_class[run.seed] = int(counts.sum(0).argmax())
+    return {
+        "confusion": tuple(map(tuple, total.tolist())),
+        "only_class": only_class,
+        "largest_class": int(total.sum(1).argmax()),
+    }
 
 
 def _failure(run: Run) -> str:
@@ -203,7 +236,10 @@ def _failure(run: Run) -> str:
 
 
 def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
-    """The summary of the runs; with several splits, the interval is over splits."""
+    """The summary of the runs; with several splits, the interval is over splits.
+
+    The interval ends at 0 and 100: no score lies beyond.
+    """
     of_runs, of_splits = (
         summarise([score for score in scores.values() if score is not None], failed)
         for scores in (
@@ -215,7 +251,11 @@ def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
     if of_runs.mean is None or low is None or high is None:
         return of_runs
     half = (high - low) / 2
-    return replace(of_runs, low=of_runs.mean - half, high=of_runs.mean + half)
+    return replace(
+        of_runs,
+        low=max(of_runs.mean - half, LOWEST_SCORE),
+        high=min(of_runs.mean + half, HIGHEST_SCORE),
+    )
 
 
 def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:

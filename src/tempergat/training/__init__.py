@@ -10,6 +10,7 @@ from tempergat.training.hardware import (
     free_memory,
     group_size,
 )
+from tempergat.training.overrides import METRICS, Overrides, make_overrides
 from tempergat.training.recipes import (
     AttentionBlock,
     GcnBlock,
@@ -52,6 +53,7 @@ from tempergat.training.user_modules import BuildModule, check_user_module
 __all__ = [
     "CHECKPOINT_NAME",
     "CLEAN",
+    "METRICS",
     "NUMERICS",
     "SELECTION_RULES",
     "AttentionBlock",
@@ -64,6 +66,7 @@ __all__ = [
     "MatmulPrecision",
     "NoiseKind",
     "OutOfMemory",
+    "Overrides",
     "Recipe",
     "Run",
     "RunConfig",
@@ -87,6 +90,7 @@ __all__ = [
     "group_size",
     "load_model",
     "load_recipe",
+    "make_overrides",
     "predict",
     "recipe_for",
     "recipe_names",

@@ -16,6 +16,7 @@ from pydantic import (
 
 from tempergat.base import suggest_one_of, validated
 from tempergat.nn import METHODS
+from tempergat.training.evaluate import MetricName
 
 SelectionRule = Literal["best_val_accuracy", "last_epoch", "best_val_loss"]
 SELECTION_RULES: tuple[SelectionRule, ...] = (
@@ -113,7 +114,12 @@ class RunConfig(MethodSettings):
         init_temp: Initial value of the temperatures.
         gate_bias_init: Initial value of the gates' biases.
         normalize_features: Whether each node's features are divided by their sum.
-        selection: The rule that chooses the epoch to report.
+        selection: The rule that chooses the epoch to report; `best_val_accuracy`
+            takes the epoch of best validation score in the run's metric.
+        metric: The metric of the scores; None for the dataset's.
+        class_weights: "balanced" weighs the classes in the training and the
+            validation loss as scikit-learn does, so that all training nodes of a class
+            together count as much as those of any other; None weighs nodes equally.
         fanout: Neighbours per hop, for sampled training.
         batch_size: Nodes per step, for sampled training.
         eval_batch_size: Nodes per evaluation batch, for sampled training.
@@ -131,6 +137,8 @@ class RunConfig(MethodSettings):
     gate_penalty: NotNegative = 0.0
     init_temp: Temperature = 1.0
     gate_bias_init: GateBias = 0.0
+    metric: MetricName | None = None
+    class_weights: Literal["balanced"] | None = None
 
     @model_validator(mode="after")
     def _known_method(self) -> Self:
@@ -172,13 +180,14 @@ class RunConfig(MethodSettings):
         }
 
     @model_serializer(mode="wrap")
-    def _without_absent_source(
+    def _without_later_settings(
         self, serialize: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
-        # Hashes of settings written before there was the field must stay the same.
+        # Hashes of settings written before there were these fields must stay the same.
         values: dict[str, Any] = serialize(self)
-        if values.get("source_hash") is None:
-            values.pop("source_hash", None)
+        for name in ("source_hash", "metric", "class_weights"):
+            if values.get(name) is None:
+                values.pop(name, None)
         return values
 
     def with_changes(self, **changes: Any) -> RunConfig:

@@ -1,18 +1,37 @@
-"""Scores of predictions, as fractions. Every function works under vmap."""
+"""Scores of predictions, as fractions. Every function works under vmap.
 
-from collections.abc import Callable
+No value is read back to the host, so that a training step with its scores can be
+captured as a CUDA graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+# Ranking metrics sort the nodes once for every class; above this many class scores of a
+# run, only the metric that was asked for is worth that.
+_MOST_RANKED_SCORES = 2**20
 
-def accuracy(predicted: Tensor, labels: Tensor) -> Tensor:
-    """Share of nodes whose predicted class is right, float64."""
+MetricName = Literal["accuracy", "micro_f1", "macro_f1", "roc_auc", "average_precision"]
+
+
+def accuracy(predicted: Tensor, labels: Tensor, num_classes: int = 0) -> Tensor:
+    """Share of nodes whose predicted class is right, float64.
+
+    Args:
+        predicted: The predicted class of each node, [N].
+        labels: Its true class, [N].
+        num_classes: Accepted as by `macro_f1`, and not used.
+    """
     return (predicted == labels).sum().double() / labels.numel()
 
 
-def micro_f1(predicted: Tensor, labels: Tensor) -> Tensor:
-    """F1 over all classes pooled, float64.
+def micro_f1(predicted: Tensor, labels: Tensor, num_classes: int = 0) -> Tensor:
+    """F1 over all classes pooled, float64; arguments as in `accuracy`.
 
     With exactly one class per node, every wrong prediction is one false positive and
     one false negative, and the score equals accuracy.
@@ -22,12 +41,196 @@ def micro_f1(predicted: Tensor, labels: Tensor) -> Tensor:
     return 2 * hits / (2 * hits + misses + misses)
 
 
-METRICS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+def macro_f1(predicted: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """Mean of the classes' F1, float64: scikit-learn's f1_score(average="macro").
+
+    A class that is neither among the labels nor predicted is left out of the mean; one
+    that is predicted but not among the labels counts with an F1 of 0.
+    """
+    counts = confusion_counts(predicted, labels, num_classes)
+    # true + predicted = 2 TP + FN + FP
+    occurrences = counts.sum(0) + counts.sum(1)
+    f1 = 2 * counts.diagonal() / occurrences.clamp(min=1).double()
+    return f1.sum() / (occurrences > 0).sum()
+
+
+def roc_auc(probabilities: Tensor, labels: Tensor) -> Tensor:
+    """Area under the ROC curve, float64: scikit-learn's roc_auc_score.
+
+    With two classes it is that of the probability of class 1. With more it is the mean
+    over the classes of each against the rest ("macro", "ovr"); a class without nodes
+    among the labels is left out of the mean.
+
+    Args:
+        probabilities: The probability of every class for each node, [N, classes].
+        labels: The true class of each node, [N]; at least two classes occur.
+    """
+    ranked = _Ranked(probabilities, labels)
+    # A negative is outranked by the positives above it, and half by those of its tie.
+    above = (ranked.hits_before_tie + ranked.hits_to_tie_end).double() / 2
+    area = (above * ~ranked.is_hit).sum(0)
+    pairs = ranked.positives * (labels.numel() - ranked.positives)
+    return _mean_over_classes(area / pairs.clamp(min=1), pairs > 0)
+
+
+def average_precision(probabilities: Tensor, labels: Tensor) -> Tensor:
+    """Average precision, float64: scikit-learn's average_precision_score.
+
+    The classes are averaged as in `roc_auc`; arguments as there.
+    """
+    ranked = _Ranked(probabilities, labels)
+    precision = ranked.hits_to_tie_end / (ranked.tie_end + 1).double()
+    area = (precision * ranked.is_hit).sum(0)
+    positives = ranked.positives
+    return _mean_over_classes(area / positives.clamp(min=1), positives > 0)
+
+
+class _Ranked:
+    """Nodes in falling order of each class's probability; nodes of equal rank are tied.
+
+    Attributes:
+        is_hit: Whether the node is of the class, [N, classes].
+        positives: Nodes of the class, [classes].
+        tie_end: Position of the last node of each node's tie.
+        hits_to_tie_end: Nodes of the class up to there.
+        hits_before_tie: Nodes of the class before the tie.
+    """
+
+    def __init__(self, probabilities: Tensor, labels: Tensor) -> None:
+        classes = torch.arange(probabilities.size(1), device=labels.device)
+        sorted_values, order = probabilities.sort(dim=0, descending=True)
+        is_class = labels.unsqueeze(1) == classes
+        self.is_hit = is_class.gather(0, order)
+        hits = self.is_hit.cumsum(0)
+        self.positives = hits[-1]
+        count = labels.numel()
+        position = torch.arange(count, device=labels.device).unsqueeze(1)
+        changes = sorted_values[1:] != sorted_values[:-1]
+        edge = torch.ones_like(self.is_hit[:1])
+        first, last = torch.cat([edge, changes]), torch.cat([changes, edge])
+        starts = torch.where(first, position, 0).cummax(0).values
+        ends = torch.where(last, position, count).flip(0).cummin(0).values.flip(0)
+        self.tie_end = ends
+        self.hits_to_tie_end = hits.gather(0, ends)
+        before = hits.gather(0, (starts - 1).clamp(min=0))
+        self.hits_before_tie = torch.where(starts > 0, before, 0)
+
+
+def _mean_over_classes(scores: Tensor, counted: Tensor) -> Tensor:
+    """The score of class 1 of two; of more classes the mean of those that count."""
+    if scores.size(0) == 2:
+        return scores[1].double()
+    return (scores.double() * counted).sum() / counted.sum()
+
+
+CLASS_METRICS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {
     "accuracy": accuracy,
     "micro_f1": micro_f1,
+    "macro_f1": macro_f1,
+}
+RANKING_METRICS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "roc_auc": roc_auc,
+    "average_precision": average_precision,
 }
 
 
-def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy."""
-    return torch.nn.functional.cross_entropy(logits, labels)
+def scores_of_parts(
+    metric: str,
+    logits: Tensor,
+    nodes: Mapping[str, Tensor],
+    labels: Mapping[str, Tensor],
+) -> Tensor:
+    """The score of one run on each part of the nodes, float64, [parts].
+
+    Args:
+        metric: One of `MetricName`.
+        logits: Class scores of all nodes, [num_nodes, classes].
+        nodes: The nodes of each part.
+        labels: Their classes.
+    """
+    found = []
+    if metric in CLASS_METRICS:
+        predicted = logits.argmax(dim=-1)
+        for part, inside in nodes.items():
+            chosen = predicted.index_select(0, inside)
+            score = CLASS_METRICS[metric](chosen, labels[part], logits.size(-1))
+            found.append(score)
+    else:
+        probabilities = logits.softmax(dim=-1)
+        for part, inside in nodes.items():
+            chosen = probabilities.index_select(0, inside)
+            found.append(RANKING_METRICS[metric](chosen, labels[part]))
+    return torch.stack(found)
+
+
+class Evaluation(NamedTuple):
+    """Further scores of a run, or stacked those of several.
+
+    Attributes:
+        confusion: Test nodes by true class (rows) and predicted class (columns).
+        scores: By metric, the scores on the parts.
+    """
+
+    confusion: Tensor
+    scores: dict[str, Tensor]
+
+
+def evaluate_parts(
+    logits: Tensor, nodes: Mapping[str, Tensor], labels: Mapping[str, Tensor]
+) -> Evaluation:
+    """The confusion matrix of a run, and its scores by all metrics.
+
+    The ranking metrics are left out where a part has nodes of one class only, and in
+    large graphs.
+
+    Args:
+        logits: Class scores of all nodes, [num_nodes, classes].
+        nodes: The nodes of each part; one of them is `test`.
+        labels: Their classes.
+    """
+    metrics = ["accuracy", "macro_f1"]
+    is_small = logits.numel() <= _MOST_RANKED_SCORES
+    if is_small and all(map(has_several_classes, labels.values())):
+        metrics += RANKING_METRICS
+    predicted = logits.argmax(dim=-1).index_select(0, nodes["test"])
+    return Evaluation(
+        confusion_counts(predicted, labels["test"], logits.size(-1)),
+        {name: scores_of_parts(name, logits, nodes, labels) for name in metrics},
+    )
+
+
+def has_several_classes(labels: Tensor) -> bool:
+    """Whether labels are of two or more classes. Waits for the device."""
+    return bool((labels != labels[0]).any())
+
+
+def confusion_counts(predicted: Tensor, labels: Tensor, num_classes: int) -> Tensor:
+    """Nodes by true class (rows) and predicted class (columns), int64."""
+    cells = labels * num_classes + predicted
+    counts = torch.zeros(num_classes**2, dtype=torch.int64, device=labels.device)
+    counts = counts.scatter_add(0, cells, torch.ones_like(cells))
+    return counts.view(num_classes, num_classes)
+
+
+def cross_entropy(
+    logits: Tensor, labels: Tensor, class_weights: Tensor | None = None
+) -> Tensor:
+    """Mean cross-entropy, weighted by the classes of the nodes where weights are given.
+
+    Args:
+        logits: Class scores, [N, classes].
+        labels: The true classes, [N].
+        class_weights: The weight of each class.
+    """
+    return torch.nn.functional.cross_entropy(logits, labels, class_weights)
+
+
+def balanced_weights(labels: Tensor, num_classes: int) -> Tensor:
+    """Weights that give every class of the labels the same total, float32, [classes].
+
+    As scikit-learn's "balanced": the number of labels over the number of classes among
+    them times the class's own. A class without labels has the weight 1.
+    """
+    counts = torch.bincount(labels, minlength=num_classes)
+    weights = labels.numel() / ((counts > 0).sum() * counts.clamp(min=1)).double()
+    return torch.where(counts > 0, weights, 1.0).float()

@@ -10,7 +10,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from tempergat.base import UserError, read_yaml, suggest_one_of, validated
-from tempergat.data import Dataset, find_entry
+from tempergat.data import Dataset, Entry, find_entry
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.config import (
     Count,
@@ -22,6 +22,7 @@ from tempergat.training.config import (
     RunConfig,
     Temperature,
 )
+from tempergat.training.evaluate import MetricName
 
 
 class AttentionBlock(MethodSettings):
@@ -58,22 +59,36 @@ class Recipe(FrozenSettings):
     """The settings of all methods on one dataset.
 
     Attributes:
-        dataset: Name in the catalogue; None for a recipe for any graph.
+        dataset: Name of the dataset it was made for; None for a recipe for any graph.
         runs: How many seeds a full study has.
-        metric: The score that the dataset's results are reported in.
+        metric: The metric of the scores; None for the dataset's. The usual metric of
+            `dataset` (accuracy where there is none) is no setting of its own.
+        class_weights: As in `RunConfig`.
         training: Whether a step sees the whole graph or sampled neighbourhoods.
         attention: Settings of all attention methods.
         gatv2: Settings of the methods on gatv2, where they differ.
         gcn: Settings of gcn and mlp.
     """
 
-    dataset: str | None
+    dataset: str | None = None
     runs: Count
-    metric: Literal["accuracy", "micro_f1"]
+    metric: MetricName | None = None
+    class_weights: Literal["balanced"] | None = None
     training: Literal["full", "sampled"]
     attention: AttentionBlock
     gatv2: AttentionBlock | None = None
     gcn: GcnBlock
+
+    def made_for_another(self, graph: object) -> str | None:
+        """The dataset that the recipe was made for, where the graph is not that one.
+
+        Args:
+            graph: A dataset or its name, or any other graph.
+        """
+        name = _name_of(graph)
+        if self.dataset is None or _plain_name(self.dataset) == _plain_name(name):
+            return None
+        return self.dataset
 
     def config_for(self, method: str) -> RunConfig:
         """The settings of one method.
@@ -112,6 +127,9 @@ class Recipe(FrozenSettings):
         if per_head is not None:
             settings["hidden_channels"] = per_head * settings["heads"]
         settings |= {"training": self.training, **values}
+        if self.metric not in (None, metric_of(self.dataset)):
+            settings["metric"] = self.metric
+        settings["class_weights"] = self.class_weights
         return validated(RunConfig, settings, f"settings of {values['method']}")
 
 
@@ -176,15 +194,40 @@ def recipe_for(
     return name, chosen
 
 
-def _name_for(graph: object) -> str:
+def metric_of(graph: object) -> str:
+    """The metric that a dataset's results are reported in; accuracy for user graphs.
+
+    Args:
+        graph: A dataset or its name, or any other graph.
+    """
     if isinstance(graph, Dataset):
-        graph = graph.name
-    if not isinstance(graph, str):
-        return "default"
+        return graph.metric
+    entry = _entry_of(graph)
+    return "accuracy" if entry is None else entry.metric
+
+
+def _entry_of(graph: object) -> Entry | None:
+    name = _name_of(graph)
     try:
-        entry = find_entry(graph)
+        return None if name is None else find_entry(name)
     except UserError:
         # A path, or an unknown name, which is reported when the graph is loaded.
+        return None
+
+
+def _name_of(graph: object) -> str | None:
+    if isinstance(graph, Dataset):
+        return graph.name
+    return graph if isinstance(graph, str) else None
+
+
+def _plain_name(name: str | None) -> str:
+    return "" if name is None else name.lower().replace("_", "-")
+
+
+def _name_for(graph: object) -> str:
+    entry = _entry_of(graph)
+    if entry is None:
         return "default"
     name = (entry.recipe or entry.name).replace("_", "-")
     known = recipe_names()

@@ -104,7 +104,8 @@ class Run:
         parameter_count: Number of trained parameters.
         curves: Values after every epoch, by name: `loss`, `val_loss` and the splits.
         layers_at_epochs: Learned values at fixed epochs.
-        metrics: Scores by further metric, then by selection rule.
+        metrics: Scores by further metric, then by selection rule: the configured one
+            alone.
         confusion: Counts of test nodes at the selected epoch: one row per true class,
             one column per predicted class.
     """

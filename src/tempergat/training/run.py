@@ -18,6 +18,7 @@ from torch import Tensor
 import tempergat
 from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
+from tempergat.training.evaluate import Evaluation
 from tempergat.training.hardware import device_name, explain_out_of_memory
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
 from tempergat.training.record import (
@@ -159,6 +160,7 @@ def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Ru
     }
     selected = _layer_records(group.layer_values(training.best))
     last = _layer_records(group.layer_values(training.current))
+    evaluation = group.evaluation(training.best)
     history = training.history.cpu().numpy()
     runs = []
     for slot, (seed, failed_epoch) in enumerate(
@@ -176,9 +178,24 @@ def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Ru
                 "scores": scores_by_rule(history[:, slot]),
                 "selected": selected[slot],
                 "last": last[slot],
+                **_further_scores(evaluation, slot, config, history[:, slot]),
             }
         runs.append(Run(seed=seed, **outcome, **shared))
     return runs
+
+
+def _further_scores(
+    evaluation: Evaluation, slot: int, config: RunConfig, history: np.ndarray
+) -> dict[str, Any]:
+    """A run's confusion matrix and further metrics, at the selected epoch."""
+    epoch = chosen_epochs(history)[config.selection]
+    return {
+        "confusion": tuple(map(tuple, evaluation.confusion[slot].tolist())),
+        "metrics": {
+            name: {config.selection: Scores(epoch, *scores[slot].tolist())}
+            for name, scores in evaluation.scores.items()
+        },
+    }
 
 
 def scores_by_rule(history: np.ndarray) -> dict[str, Scores]:

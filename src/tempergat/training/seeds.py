@@ -28,8 +28,13 @@ from tempergat.nn import (
 )
 from tempergat.ops import fold_in, tree_map
 from tempergat.training.config import RunConfig
-from tempergat.training.evaluate import METRICS, cross_entropy
-from tempergat.training.task import SPLITS, Task
+from tempergat.training.evaluate import (
+    Evaluation,
+    cross_entropy,
+    evaluate_parts,
+    scores_of_parts,
+)
+from tempergat.training.task import Task
 
 State = dict[str, Tensor]
 Result = TypeVar("Result")
@@ -212,7 +217,9 @@ class SeedGroup:
 
         def loss(state: State, seed: Tensor, x: Features) -> Tensor:
             logits = self._logits(state, x, fold_in(seed, step))
-            total = cross_entropy(logits.index_select(0, nodes), labels)
+            total = cross_entropy(
+                logits.index_select(0, nodes), labels, task.class_weights
+            )
             if self._gated:
                 penalty = gate_penalty(self.model)
                 total = total + self.config.gate_penalty * penalty
@@ -225,22 +232,30 @@ class SeedGroup:
     def scores(self) -> tuple[Tensor, Tensor]:
         """Each seed's validation loss, [seeds], and its scores, [seeds, splits]."""
         task = self.task
-        metric = METRICS[task.metric]
 
         def evaluate(state: State, seed: Tensor, x: Features) -> tuple[Tensor, Tensor]:
             logits = self._logits(state, x)
             val_loss = cross_entropy(
-                logits.index_select(0, task.nodes["val"]), task.labels["val"]
+                logits.index_select(0, task.nodes["val"]),
+                task.labels["val"],
+                task.class_weights,
             )
-            predicted = logits.argmax(dim=-1)
-            found = [
-                metric(predicted.index_select(0, task.nodes[split]), task.labels[split])
-                for split in SPLITS
-            ]
-            return val_loss.double(), torch.stack(found)
+            scores = scores_of_parts(task.metric, logits, task.nodes, task.labels)
+            return val_loss.double(), scores
 
         self.model.eval()
         return self._over_runs(evaluate, self.state)
+
+    @torch.no_grad()
+    def evaluation(self, state: State) -> Evaluation:
+        """Further scores of all runs at given parameters and buffers."""
+        task = self.task
+
+        def evaluate(state: State, seed: Tensor, x: Features) -> Evaluation:
+            return evaluate_parts(self._logits(state, x), task.nodes, task.labels)
+
+        self.model.eval()
+        return self._over_runs(evaluate, state)
 
     def layer_values(self, state: State) -> LayerValues:
         """Temperatures and mean gates of all seeds at given parameters and buffers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +21,11 @@ from tempergat.data import (
 from tempergat.nn import Features
 from tempergat.ops import Graph, SparseFeatures
 from tempergat.training.config import RunConfig
+from tempergat.training.evaluate import (
+    RANKING_METRICS,
+    balanced_weights,
+    has_several_classes,
+)
 
 SPLITS = ("train", "val", "test")
 _SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
@@ -40,7 +46,8 @@ class Task:
         labels: The classes of the nodes of each split.
         in_channels: Features per node.
         num_classes: Number of classes.
-        metric: Which of ``METRICS`` is reported.
+        metric: The metric of the scores.
+        class_weights: The weight of each class in the loss; None for equal weights.
         device: The device of all tensors.
     """
 
@@ -52,6 +59,7 @@ class Task:
     in_channels: int
     num_classes: int
     metric: str
+    class_weights: Tensor | None
     device: torch.device
 
 
@@ -60,11 +68,19 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
 
     Raises:
         UserError: Full-batch training on one type of nodes is not possible with the
-            dataset or the settings, or a part of the split has no labelled nodes.
+            dataset or the settings, or a part of the split has no labelled nodes, or
+            only one class where the metric needs two.
     """
     refuse_other_training(dataset, config)
     x = features_of(dataset, config, device)
     nodes, labels = _splits(dataset)
+    metric = config.metric or dataset.metric
+    if metric in RANKING_METRICS:
+        _require_two_classes(dataset, metric, labels)
+    class_weights = None
+    if config.class_weights == "balanced":
+        class_weights = balanced_weights(labels["train"], dataset.num_classes)
+        class_weights = class_weights.to(device)
     edge_index = None
     if config.source_hash is not None:
         edge_index = dataset.data.edge_index.long().to(device)
@@ -76,7 +92,8 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
         labels={split: found.to(device) for split, found in labels.items()},
         in_channels=x.size(1),
         num_classes=dataset.num_classes,
-        metric=dataset.metric,
+        metric=metric,
+        class_weights=class_weights,
         device=device,
     )
 
@@ -150,6 +167,19 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
             f"class {int(seen[0])}; a classifier needs at least two classes"
         )
     return nodes, labels
+
+
+def _require_two_classes(
+    dataset: Dataset, metric: str, labels: Mapping[str, Tensor]
+) -> None:
+    for split, found in labels.items():
+        if not has_several_classes(found):
+            raise UserError(
+                f"{metric} compares classes, but all {found.numel()} "
+                f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
+                f"{int(found[0])}; choose another metric, like macro_f1, or another "
+                "split"
+            )
 
 
 def _remedy_for_empty_part(y: Tensor) -> str:

@@ -18,7 +18,12 @@ from tempergat.base import UserError, is_out_of_memory
 from tempergat.data import Dataset
 from tempergat.ops import fold_in
 from tempergat.training.config import RunConfig
-from tempergat.training.evaluate import METRICS, cross_entropy
+from tempergat.training.evaluate import (
+    Evaluation,
+    cross_entropy,
+    evaluate_parts,
+    scores_of_parts,
+)
 from tempergat.training.seeds import (
     LayerValues,
     SeedGroup,
@@ -26,7 +31,7 @@ from tempergat.training.seeds import (
     repeated_seeds,
     seeded_weights,
 )
-from tempergat.training.task import SPLITS, Task, task_of
+from tempergat.training.task import Task, task_of
 
 BuildModule = Callable[[int, int], nn.Module]
 # Added to the seed in a scoring pass, where training adds the number of the step.
@@ -102,13 +107,16 @@ class ModuleGroup:
         Args:
             step: 0-d int64; with a run's seed, it seeds the module's random numbers.
         """
-        nodes, labels = self.task.nodes["train"], self.task.labels["train"]
+        task = self.task
+        nodes, labels = task.nodes["train"], task.labels["train"]
         losses = []
         for run, module in enumerate(self._modules):
             module.train()
             with self._user_code(run, int(step)):
                 logits = self._logits(run, module)
-                loss = cross_entropy(logits.index_select(0, nodes), labels)
+                loss = cross_entropy(
+                    logits.index_select(0, nodes), labels, task.class_weights
+                )
                 loss.backward()  # type: ignore[no-untyped-call]
             losses.append(loss.detach().float())
         return torch.stack(losses)
@@ -116,26 +124,36 @@ class ModuleGroup:
     @torch.no_grad()
     def scores(self) -> tuple[Tensor, Tensor]:
         """Each run's validation loss, [runs], and its scores, [runs, splits]."""
-        task, metric = self.task, METRICS[self.task.metric]
+        task = self.task
         val_losses, scores = [], []
         for run, module in enumerate(self._modules):
-            module.eval()
-            with self._user_code(run, _SCORING):
-                logits = self._logits(run, module)
+            logits = self._scoring_logits(run, module)
             loss = cross_entropy(
-                logits.index_select(0, task.nodes["val"]), task.labels["val"]
+                logits.index_select(0, task.nodes["val"]),
+                task.labels["val"],
+                task.class_weights,
             )
-            predicted = logits.argmax(dim=-1)
             val_losses.append(loss.double())
-            scores.append(
-                torch.stack(
-                    [
-                        metric(predicted[task.nodes[split]], task.labels[split])
-                        for split in SPLITS
-                    ]
-                )
-            )
+            scores.append(scores_of_parts(task.metric, logits, task.nodes, task.labels))
         return torch.stack(val_losses), torch.stack(scores)
+
+    @torch.no_grad()
+    def evaluation(self, state: State) -> Evaluation:
+        """As `SeedGroup.evaluation`."""
+        task, current = self.task, self.state
+        self.load_state(state)
+        found = [
+            evaluate_parts(self._scoring_logits(run, module), task.nodes, task.labels)
+            for run, module in enumerate(self._modules)
+        ]
+        self.load_state(current)
+        return Evaluation(
+            torch.stack([one.confusion for one in found]),
+            {
+                name: torch.stack([one.scores[name] for one in found])
+                for name in found[0].scores
+            },
+        )
 
     def layer_values(self, state: State) -> LayerValues:
         """No temperatures and gates: which layers a module has is not known."""
@@ -151,11 +169,15 @@ class ModuleGroup:
             task.num_classes,
             self.seeds[run],
         ).to(task.device)
-        module.eval()
         # Lazy layers draw their weights at the first call.
-        with torch.no_grad(), self._user_code(run, _SCORING):
-            self._logits(run, module)
+        with torch.no_grad():
+            self._scoring_logits(run, module)
         return module
+
+    def _scoring_logits(self, run: int, module: nn.Module) -> Tensor:
+        module.eval()
+        with self._user_code(run, _SCORING):
+            return self._logits(run, module)
 
     def _logits(self, run: int, module: nn.Module) -> Tensor:
         x = self.task.x

@@ -49,7 +49,7 @@ def test_a_callable_is_compared_under_its_name(recipe: Path) -> None:
     )
     names = ["gat", "MeanOfNeighbours", "linear", "mlp"]
     assert [row["method"] for row in found.table] == names
-    assert [row["baseline"] for row in found.table] == [None, "gat", "gat", None]
+    assert [row["baseline"] for row in found.table] == [None, "gat", "gat", "gat"]
     assert [row["runs"] for row in found.table] == [3, 3, 3, 3]
     assert all(run.config.get("source_hash") for run in found.runs[3:9])
     assert len(found.plot().axes[0].get_yticklabels()) == 4

@@ -1,13 +1,13 @@
 """The options that say how a user graph is read, the same for all commands."""
 
 import csv
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tempergat.cli.ui.option_groups import with_option_group
 
 if TYPE_CHECKING:
     from tempergat.data import ReadOptions
@@ -114,23 +114,4 @@ def _names(text: str) -> tuple[str, ...]:
 
 def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options to a command, which receives them as its argument `reading`."""
-    signature = inspect.signature(command, eval_str=True)
-    options = inspect.signature(Reading, eval_str=True).parameters
-
-    @wraps(command)
-    def wrapped(**arguments: Any) -> None:
-        given = {name: arguments.pop(name) for name in options}
-        command(**arguments, reading=Reading(**given))
-
-    parameters = []
-    for parameter in signature.parameters.values():
-        added = options.values() if parameter.name == "reading" else (parameter,)
-        parameters += [
-            each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in added
-        ]
-    # Typer reads the signature and the annotations.
-    wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=parameters
-    )
-    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
-    return wrapped
+    return with_option_group(command, "reading", Reading)

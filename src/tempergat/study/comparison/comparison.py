@@ -1,11 +1,14 @@
 """The result of a comparison, in the forms people use."""
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tempergat.base import write_text
+import numpy as np
+
+from tempergat.base import UserError, suggest_one_of, write_text
 from tempergat.study.comparison.verdict import best_method, verdict
 from tempergat.study.engine import Run
 from tempergat.study.report import (
@@ -37,6 +40,8 @@ class Comparison:
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
         recipe: Name of the recipe.
+        settings: What was given in place of the recipe's settings.
+        class_names: The class words of the graph; None where classes are numbers.
         device: The device of the runs.
         complete: Whether all runs that were asked for are there.
         notes: Sentences on what the scores depend on, shown below the table.
@@ -50,6 +55,8 @@ class Comparison:
     recipe: str
     device: str
     complete: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    class_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     store: Path | None = None
     files: tuple[Path, ...] = ()
@@ -69,6 +76,27 @@ class Comparison:
         """What the comparison shows, in one sentence."""
         return verdict(self.result)
 
+    def confusion(self, method: str) -> np.ndarray:
+        """Test nodes of all finished runs by true class (rows) and predicted class.
+
+        Args:
+            method: One of the methods compared.
+
+        Raises:
+            UserError: There is no such method, or its runs have no confusion matrix,
+                as those of version 0.1.0.
+        """
+        if method not in self.result.methods:
+            known = self.result.methods
+            raise UserError(f"no runs of {method!r}; {suggest_one_of(method, known)}")
+        found = self.result[method].confusion
+        if found is None:
+            raise UserError(
+                f"not every run of {method} has a confusion matrix: version 0.1.0 "
+                "recorded none; compare again in another folder"
+            )
+        return np.array(found)
+
     @property
     def text_table(self) -> Table:
         """The table as people read it."""
@@ -84,6 +112,8 @@ class Comparison:
                 for run in sorted(self.runs, key=lambda run: run.split)
             },
             "recipe": self.recipe,
+            "settings": dict(self.settings),
+            "class_names": None if self.class_names is None else list(self.class_names),
             "device": self.device,
             "complete": self.complete,
             "store": None if self.store is None else str(self.store),

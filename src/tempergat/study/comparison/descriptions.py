@@ -27,7 +27,15 @@ def opening_lines(
     lines.append(
         f"{counted(len(plan.methods), 'method')} x "
         f"{counted(len(plan.seeds), 'run')} on {device}, recipe {plan.recipe}"
+        f"{plan.overrides.words}"
     )
+    if plan.made_for is not None:
+        lines.append(f"the recipe was made for {plan.made_for}, another graph")
+    if plan.builds and plan.overrides.model_settings:
+        lines.append(
+            f"{', '.join(plan.overrides.model_settings)} do not change your own "
+            f"{', '.join(plan.builds)}"
+        )
     if plan.without_baseline:
         lines.append(
             f"nothing to compare {', '.join(plan.without_baseline)} with: add the "
@@ -54,6 +62,11 @@ def notes_on_test_sets(
             "chance in the choice of test nodes.",
         )
     nodes = int(next(iter(graphs.values())).store.test_mask.sum())
+    if result.metric not in ("accuracy", "micro_f1"):
+        return (
+            f"Scores are on one test set of {nodes:,} nodes; more seeds do not reduce "
+            "the chance in the choice of these nodes.",
+        )
     share = max(means) / 100.0
     error = 100.0 * math.sqrt(share * (1.0 - share) / nodes)
     return (

@@ -9,9 +9,11 @@ from tempergat.base import UserError
 from tempergat.nn import METHODS
 from tempergat.training import (
     BuildModule,
+    Overrides,
     Recipe,
     RunConfig,
     callable_name,
+    make_overrides,
     recipe_for,
     source_hash,
 )
@@ -34,6 +36,8 @@ class Plan:
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
         recipe: Name of the recipe.
+        made_for: The dataset the recipe was made for, where it is another one.
+        overrides: What was changed in it.
         builds: For each of the user's own methods, the callable that builds it.
     """
 
@@ -42,6 +46,8 @@ class Plan:
     seeds: tuple[int, ...]
     baseline: str | None
     recipe: str
+    made_for: str | None = None
+    overrides: Overrides = field(default_factory=make_overrides)
     builds: Mapping[str, BuildModule] = field(default_factory=dict)
 
     @property
@@ -66,10 +72,14 @@ class Plan:
         return [n for n, other in self.against.items() if other not in self.methods]
 
     def _default_baseline(self, name: str) -> str:
-        if name in METHODS:
+        if name in METHODS and name != "mlp":
             return METHODS[name].backbone
-        # A user's own method has no backbone.
-        return "gat" if "gat" in self.methods else self.methods[0]
+        # A user's own method has no backbone, and mlp no layer on the graph.
+        return "gat" if "gat" in self.methods else self._first_other_than_mlp
+
+    @property
+    def _first_other_than_mlp(self) -> str:
+        return next((n for n in self.methods if n != "mlp"), self.methods[0])
 
 
 def make_plan(
@@ -78,6 +88,7 @@ def make_plan(
     runs: int | Literal["paper"] = 10,
     recipe: str | Path | Recipe | None = None,
     baseline: str | None = None,
+    overrides: Overrides | None = None,
 ) -> Plan:
     """Check and complete what the user asked for, before any work is done.
 
@@ -87,6 +98,7 @@ def make_plan(
         runs: Seeds per method, or `paper` for as many as the recipe says.
         recipe: As for `compare`.
         baseline: As for `compare`.
+        overrides: Settings in place of the recipe's.
 
     Raises:
         UserError: A method or recipe does not exist, the number of runs is not
@@ -96,10 +108,14 @@ def make_plan(
     if baseline is not None and baseline not in chosen:
         chosen = {baseline: None, **chosen}
     recipe_name, settings = recipe_for(graph, recipe)
+    overrides = overrides or make_overrides()
     configs = [
-        settings.config_for(name)
-        if build is None
-        else settings.config_for_module(name, source_hash(build))
+        overrides.applied_to(
+            settings.config_for(name)
+            if build is None
+            else settings.config_for_module(name, source_hash(build)),
+            graph,
+        )
         for name, build in chosen.items()
     ]
     rules = sorted({config.selection for config in configs})
@@ -117,6 +133,8 @@ def make_plan(
         seeds=tuple(range(count)),
         baseline=baseline,
         recipe=recipe_name,
+        made_for=settings.made_for_another(graph),
+        overrides=overrides,
         builds={name: build for name, build in chosen.items() if build is not None},
     )
 

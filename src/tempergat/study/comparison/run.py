@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -34,7 +34,12 @@ from tempergat.study.engine import (
     sweep,
 )
 from tempergat.study.results import dataset_result
-from tempergat.training import Recipe, check_user_module, choose_device
+from tempergat.training import (
+    Recipe,
+    check_user_module,
+    choose_device,
+    make_overrides,
+)
 
 STORE_NAME = "store.sqlite"
 
@@ -51,6 +56,9 @@ def compare(
     split: int | str | None = None,
     split_seed: int | None = None,
     read_options: ReadOptions | None = None,
+    metric: str | None = None,
+    class_weights: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Which method wins on a graph, and is it real?
 
@@ -77,12 +85,24 @@ def compare(
         split: The number of an official split, or percentages like `60/20/20`.
         split_seed: Seed of a split made here.
         read_options: How a user graph is read; the defaults when left out.
+        metric: `accuracy`, `macro_f1`, `roc_auc` or `average_precision`: what is
+            reported, and what selects the epoch where the recipe selects by
+            `best_val_accuracy`; the dataset's metric when left out. The last two are
+            those of class 1 where there are two classes, and otherwise the mean over
+            classes of each against the rest; a class without nodes in a part is left
+            out of the mean.
+        class_weights: `balanced` gives every class the same weight in the loss,
+            however few training nodes it has.
+        settings: Settings in place of the recipe's, for all methods: `epochs`, `lr`,
+            `hidden` (the width of a layer, all heads together), `heads`, `layers`,
+            `dropout`.
 
     Raises:
         UserError: An argument or the graph cannot be used.
         OutOfMemory: A single run does not fit in memory.
     """
-    plan = make_plan(graph, methods, runs, recipe, baseline)
+    overrides = make_overrides(settings, metric, class_weights)
+    plan = make_plan(graph, methods, runs, recipe, baseline, overrides)
     where = choose_device(device)
     say = _print_line if progress else _ignore
     graphs = load_splits(
@@ -149,13 +169,16 @@ def _comparison(
     device: torch.device,
     runs: list[Run],
 ) -> Comparison:
-    metric = next(iter(graphs.values())).metric
+    first = next(iter(graphs.values()))
+    metric = plan.configs[0].metric or first.metric
     result = dataset_result(runs, plan.methods, plan.against, metric, plan.selection)
     return Comparison(
         result=result,
         runs=runs,
         baseline=plan.baseline,
         recipe=plan.recipe,
+        settings=plan.overrides.values,
+        class_names=first.class_names,
         device=str(device),
         complete=len(runs) == plan.total_runs,
         notes=(

@@ -1,7 +1,7 @@
 """What a comparison shows, in one sentence."""
 
 from tempergat.stats import PairedComparison
-from tempergat.study.report import mean_and_std, p_value
+from tempergat.study.report import mean_and_std, one_class_clause, p_value
 from tempergat.study.results import DatasetResult, MethodResult
 
 
@@ -12,7 +12,14 @@ def best_method(result: DatasetResult) -> str | None:
 
 
 def verdict(result: DatasetResult) -> str:
-    """The sentence. A claim is made only where a corrected p-value supports it."""
+    """The sentence. A claim is made only where a corrected p-value supports it.
+
+    Methods that predict one class for every test node are named at its end.
+    """
+    return _claim(result) + one_class_clause(result)
+
+
+def _claim(result: DatasetResult) -> str:
     best = _best(result)
     if best is None:
         return f"no run finished on {result.dataset}"

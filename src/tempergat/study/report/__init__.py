@@ -11,6 +11,7 @@ from tempergat.study.report.formats import (
     markdown_rows,
 )
 from tempergat.study.report.markdown import filled
+from tempergat.study.report.one_class import one_class_clause
 from tempergat.study.report.records import as_csv, as_json, as_rows
 from tempergat.study.report.tables import Table, interval_text, result_table
 from tempergat.study.report.words import (
@@ -34,6 +35,7 @@ __all__ = [
     "interval_text",
     "markdown_rows",
     "mean_and_std",
+    "one_class_clause",
     "p_value",
     "percent",
     "ranks_figure",

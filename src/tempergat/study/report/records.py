@@ -24,7 +24,15 @@ _COMPARISON_COLUMNS = (
     "verdict",
 )
 # Lists and groups of values, which only the JSON has.
-_NESTED = ("comparison", "scores", "failures", "selected", "last")
+_NESTED = (
+    "comparison",
+    "scores",
+    "failures",
+    "selected",
+    "last",
+    "confusion",
+    "only_class",
+)
 
 
 def as_json(result: DatasetResult) -> dict[str, Any]:
@@ -79,6 +87,8 @@ def _record(result: MethodResult) -> dict[str, Any]:
         "failures": list(result.failures),
         "selected": _layers(result.selected),
         "last": _layers(result.last),
+        "confusion": result.confusion,
+        "only_class": {str(seed): found for seed, found in result.only_class.items()},
     }
 
 

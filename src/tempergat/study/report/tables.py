@@ -3,12 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tempergat.nn import METHODS
 from tempergat.stats import Summary
+from tempergat.study.report.one_class import notes_on_one_class
 from tempergat.study.report.words import mean_and_std, p_value, percent, signed
-from tempergat.study.results import METRIC_NAMES, DatasetResult, MethodResult
+from tempergat.study.results import (
+    HIGHEST_SCORE,
+    LOWEST_SCORE,
+    METRIC_NAMES,
+    DatasetResult,
+    MethodResult,
+)
 
 _SELECTION_WORDS = {
-    "best_val_accuracy": "at the first epoch of best validation accuracy",
+    "best_val_accuracy": "at the first epoch of best validation {metric}",
     "last_epoch": "at the last epoch",
     "best_val_loss": "at the epoch of least validation loss",
 }
@@ -16,7 +24,6 @@ _SELECTION_WORDS = {
 _FAILURES_SHOWN = 3
 # With fewer values, the t-interval of a mean is too wide to say anything.
 _MIN_VALUES_FOR_INTERVAL = 5
-_LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -51,14 +58,16 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
     columns = ["method", METRIC_NAMES[result.metric], "95 % interval", "runs"]
     columns += ["failed"] if any_failed else []
     columns += [against, "p", "d", "verdict"]
+    metric = METRIC_NAMES[result.metric]
+    selected = _SELECTION_WORDS[result.selection].format(metric=metric)
     return Table(
-        f"{result.dataset}: test {METRIC_NAMES[result.metric]} in percent, "
-        f"{_SELECTION_WORDS[result.selection]}",
+        f"{result.dataset}: test {metric} in percent, {selected}",
         tuple(columns),
         tuple(_cells(result, r, baselines, any_failed) for r in result.results),
         (
             *_notes_on_statistics(result, bool(baselines)),
             *notes,
+            *notes_on_one_class(result),
             *_notes_on_failures(result),
         ),
     )
@@ -77,7 +86,7 @@ def shown_interval(summary: Summary, splits: int = 1) -> tuple[float, float] | N
     values = min(summary.runs, splits) if splits > 1 else summary.runs
     if summary.low is None or summary.high is None or values < _MIN_VALUES_FOR_INTERVAL:
         return None
-    return max(summary.low, _LOWEST_SCORE), min(summary.high, _HIGHEST_SCORE)
+    return max(summary.low, LOWEST_SCORE), min(summary.high, HIGHEST_SCORE)
 
 
 def interval_text(summary: Summary, splits: int = 1) -> str:
@@ -94,7 +103,7 @@ def _cells(
 ) -> tuple[str, ...]:
     summary, comparison = result.summary, result.comparison
     cells = [
-        result.method,
+        f"{result.method} *" if result.only_class else result.method,
         mean_and_std(summary.mean, summary.std),
         interval_text(summary, dataset.splits),
         str(summary.runs),
@@ -120,6 +129,7 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
             f"{result.pairing}; p: paired t-test, Holm-corrected; d: Cohen's d of the "
             "pairs; within noise: p of 0.05 or more."
         )
+        notes += _notes_on_other_baselines(result)
     if result.splits > 1:
         most = max(r.summary.runs + r.summary.failed for r in result.results)
         notes.append(
@@ -129,6 +139,18 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
             else f"Each run is on a split of its own, one of {result.splits}."
         )
     return notes
+
+
+def _notes_on_other_baselines(result: DatasetResult) -> list[str]:
+    """Baselines that are not a backbone, where the column says "against backbone"."""
+    compared = {r.method: r.comparison.baseline for r in result.results if r.comparison}
+    if len(set(compared.values())) < 2:
+        return []
+    return [
+        f"{method} is compared with {baseline}."
+        for method, baseline in compared.items()
+        if method not in METHODS or METHODS[method].backbone != baseline
+    ]
 
 
 def _notes_on_failures(result: DatasetResult) -> list[str]:

@@ -141,6 +141,8 @@ def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
         "metric": base.metric,
         "training": base.training,
     }
+    if base.class_weights is not None:
+        head["class_weights"] = base.class_weights
     parts = [
         "# Expected scores and time: see docs/tuned.md.\n"
         f"# Made by `tempergat tune{where}`: for each backbone the best of "

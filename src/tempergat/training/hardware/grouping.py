@@ -5,6 +5,7 @@ import torch
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.config import RunConfig
+from tempergat.training.evaluate import RANKING_METRICS
 
 # Memory a group may take, by kind of device. Constants, not the memory that happens to
 # be free, so that a study that is continued cuts its runs into the same groups.
@@ -20,6 +21,8 @@ _NODE_TENSORS = 8
 _EDGE_TENSORS = 4
 _FEATURE_TENSORS = 3
 _PARAMETER_TENSORS = 6
+# Ranking metrics sort the class scores of all nodes, and hold positions of 8 bytes.
+_RANKING_TENSORS = 16
 # Copies of a run's features that exist at once: before and after dropout.
 _OWN_FEATURE_TENSORS = 3
 
@@ -72,4 +75,6 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
         feature_values = stored * _FEATURE_TENSORS
     weights = (inputs + hidden * (config.num_layers - 1)) * hidden * projections
     values = node_values + edge_values + feature_values + weights * _PARAMETER_TENSORS
+    if config.metric in RANKING_METRICS:
+        values += nodes * dataset.num_classes * _RANKING_TENSORS
     return values * _FLOAT_BYTES

@@ -26,6 +26,7 @@ from tempergat.training.hardware import (
     explain_out_of_memory,
 )
 from tempergat.training.loop import COLUMNS, Training
+from tempergat.training.overrides import make_overrides
 from tempergat.training.recipes import Recipe, recipe_for
 from tempergat.training.record import Run
 from tempergat.training.run import finished_runs, versions
@@ -62,6 +63,9 @@ def train(
     progress: bool | OnEpoch = True,
     tracker: Tracker | None = None,
     read_options: ReadOptions | None = None,
+    metric: str | None = None,
+    class_weights: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> TrainedModel:
     """Trains one model.
 
@@ -83,6 +87,9 @@ def train(
             is called with each epoch's number, from 1.
         tracker: Takes the run's numbers after every epoch.
         read_options: How a user graph is read; the defaults when left out.
+        metric: As for `tempergat.compare`.
+        class_weights: As for `tempergat.compare`.
+        settings: As for `tempergat.compare`.
 
     Returns:
         The model, with the weights of the selected epoch.
@@ -91,12 +98,14 @@ def train(
         UserError: The graph, the method or the settings cannot be used, or the folder
             holds the checkpoint of another run or a damaged one.
     """
-    _, settings = recipe_for(graph, recipe)
+    overrides = make_overrides(settings, metric, class_weights)
+    _, chosen = recipe_for(graph, recipe)
     build = None if isinstance(method, str) else method
     if isinstance(method, str):
-        config = settings.config_for(method)
+        config = chosen.config_for(method)
     else:
-        config = settings.config_for_module(callable_name(method), source_hash(method))
+        config = chosen.config_for_module(callable_name(method), source_hash(method))
+    config = overrides.applied_to(config, graph)
     place = choose_device(device)
     dataset = as_dataset(
         graph, split=split, split_seed=split_seed, options=read_options

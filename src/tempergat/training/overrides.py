@@ -1,0 +1,186 @@
+"""Settings that a user gives in place of those of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+from tempergat.base import UserError, suggest_one_of
+from tempergat.nn import BACKBONES, METHODS
+from tempergat.training.config import RunConfig
+from tempergat.training.evaluate import MetricName
+from tempergat.training.recipes import metric_of
+
+METRICS: tuple[str, ...] = get_args(MetricName)
+
+
+class _Setting(NamedTuple):
+    """A setting by the short name that users give.
+
+    Attributes:
+        fields: The fields of `RunConfig` that it sets.
+        kind: The type of its values.
+        lowest: The least value.
+        highest: The greatest value.
+        range: The range in words.
+        of_model: Whether it concerns the built-in models alone.
+    """
+
+    fields: tuple[str, ...]
+    kind: type
+    lowest: float
+    highest: float
+    range: str
+    of_model: bool = True
+
+
+# Just below 1, where dropout would remove everything.
+_HIGHEST_RATE = 1.0 - 2.0**-24
+_SETTINGS = {
+    "epochs": _Setting(
+        ("epochs",), int, 1, 10**6, "a whole number from 1 to 1,000,000", False
+    ),
+    "lr": _Setting(
+        ("learning_rate",), float, 1e-300, 1e300, "a number above 0, like 0.01", False
+    ),
+    "hidden": _Setting(
+        ("hidden_channels",), int, 1, 10**14, "a whole number of at least 1, like 64"
+    ),
+    "heads": _Setting(
+        ("heads",), int, 1, 10**14, "a whole number of at least 1, like 8"
+    ),
+    "layers": _Setting(
+        ("num_layers",), int, 1, 10**3, "a whole number from 1 to 1,000"
+    ),
+    "dropout": _Setting(
+        ("feature_dropout", "attention_dropout"),
+        float,
+        0.0,
+        _HIGHEST_RATE,
+        "a number from 0 up to, but less than, 1",
+    ),
+}
+SETTING_NAMES = tuple(_SETTINGS)
+# Only layers with attention have these.
+_ATTENTION_FIELDS = ("heads", "attention_dropout")
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Settings in place of a recipe's, for all methods.
+
+    Attributes:
+        settings: Values by their short names, like `lr`.
+        metric: The metric of the scores; None for the recipe's.
+        class_weights: How classes are weighed in the loss; None for the recipe's.
+    """
+
+    settings: Mapping[str, Any]
+    metric: str | None = None
+    class_weights: str | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Everything that was given, by name."""
+        named = {"metric": self.metric, "class_weights": self.class_weights}
+        found = {**self.settings, **named}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def words(self) -> str:
+        """` with epochs=50, lr=0.01`; empty where nothing was given."""
+        given = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        return f" with {given}" if given else ""
+
+    @property
+    def model_settings(self) -> tuple[str, ...]:
+        """The settings given that have no effect on a user's own module."""
+        return tuple(name for name in self.settings if _SETTINGS[name].of_model)
+
+    def applied_to(self, config: RunConfig, graph: object) -> RunConfig:
+        """The settings of one method with these in their place.
+
+        Args:
+            config: The method's settings in the recipe.
+            graph: The graph or its name; its own metric is not a change.
+
+        Raises:
+            UserError: The width of a layer is not divisible by its heads.
+        """
+        is_own = config.source_hash is not None
+        has_attention = not is_own and _has_attention(config.method)
+        changes: dict[str, Any] = {}
+        for name, value in self.settings.items():
+            setting = _SETTINGS[name]
+            if is_own and setting.of_model:
+                continue
+            for field in setting.fields:
+                if has_attention or field not in _ATTENTION_FIELDS:
+                    changes[field] = setting.kind(value)
+        if self.metric is not None:
+            changes["metric"] = None if self.metric == metric_of(graph) else self.metric
+        if self.class_weights is not None:
+            changes["class_weights"] = self.class_weights
+        if not changes:
+            return config
+        if has_attention:
+            _require_whole_heads(
+                changes.get("hidden_channels", config.hidden_channels),
+                changes.get("heads", config.heads),
+            )
+        return config.with_changes(**changes)
+
+
+def make_overrides(
+    settings: Mapping[str, Any] | None = None,
+    metric: str | None = None,
+    class_weights: str | None = None,
+) -> Overrides:
+    """Checks the settings that a user gave.
+
+    Args:
+        settings: Values by name: `epochs`, `lr`, `hidden` (the width of a layer, all
+            heads together), `heads`, `layers`, `dropout`; None for none.
+        metric: A metric; None for the recipe's.
+        class_weights: `balanced`; None for the recipe's.
+
+    Raises:
+        UserError: There is no such setting, or a value is out of its range.
+    """
+    for name, value in (settings or {}).items():
+        if name not in _SETTINGS:
+            raise UserError(
+                f"there is no setting {name!r} to change; "
+                f"{suggest_one_of(str(name), SETTING_NAMES)}"
+            )
+        setting = _SETTINGS[name]
+        types = (int,) if setting.kind is int else (int, float)
+        right = isinstance(value, types) and not isinstance(value, bool)
+        if not right or not setting.lowest <= value <= setting.highest:
+            raise UserError(f"{name} is {value!r}; give {setting.range}")
+    if metric is not None and metric not in METRICS:
+        raise UserError(
+            f"there is no metric {metric!r}; {suggest_one_of(str(metric), METRICS)}"
+        )
+    if class_weights not in (None, "balanced"):
+        raise UserError(
+            f"class_weights is {class_weights!r}; give balanced, or leave it out"
+        )
+    return Overrides(dict(settings or {}), metric, class_weights)
+
+
+def _has_attention(method: str) -> bool:
+    return BACKBONES[METHODS[method].backbone].has_attention
+
+
+def _require_whole_heads(hidden: int, heads: int) -> None:
+    if hidden % heads == 0:
+        return
+    nearest = max(1, round(hidden / heads)) * heads
+    divisor = next(n for n in range(min(heads, hidden), 0, -1) if hidden % n == 0)
+    raise UserError(
+        f"hidden is {hidden} and heads is {heads}, but hidden is the width of a layer, "
+        f"all heads together, and must be divisible by heads; give hidden {nearest} or "
+        f"heads {divisor}"
+    )
