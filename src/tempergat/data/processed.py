@@ -3,12 +3,13 @@
 A graph is a folder with one `.npy` file per array and `graph.json`, which names them.
 The folder is written under another name and renamed, so that it is complete or absent.
 Arrays are opened copy-on-write: they take no memory until they are used, and a change
-to them never reaches the file.
+to them never reaches the file. Their checksums are verified every time.
 """
 
 import json
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,18 @@ from tempergat.data.formats.raw_graph import Graph
 
 _VERSION = 1
 _INDEX = "graph.json"
+# What a file that someone else wrote can cause.
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
 
 
 def write_processed(folder: Path, graph: Graph) -> None:
@@ -52,17 +65,34 @@ def write_processed(folder: Path, graph: Graph) -> None:
 
 
 def open_processed(folder: Path) -> Graph | None:
-    """Opens a processed graph, or returns None where there is no readable one."""
+    """Opens a processed graph and verifies the checksum of every array.
+
+    This reads all arrays once, about a second for a gigabyte.
+
+    Returns:
+        The graph with its verified hashes; None where there is none, or it is damaged
+        or from another version.
+    """
     try:
         index = json.loads((folder / _INDEX).read_text())
         if index["version"] != _VERSION:
             return None
-        graph = Graph({}, index["num_nodes"], index["num_columns"])
+        graph = Graph({}, _counts(index["num_nodes"]), _counts(index["num_columns"]))
+        recorded = {}
         for name, entry in index["arrays"].items():
-            path = folder / entry["file"]
+            # A name of a file in the folder, never a path that leads out of it.
+            path = folder / Path(entry["file"]).name
             graph.arrays[name] = np.load(path, mmap_mode="c", allow_pickle=False)
-            graph.hashes[name] = entry["sha256"]
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
-        # Damaged or from another version: it is built from the raw files again.
+            recorded[name] = entry["sha256"]
+        with ThreadPoolExecutor() as threads:
+            seen = threads.map(hash_array, graph.arrays.values())
+            graph.hashes = dict(zip(graph.arrays, seen, strict=True))
+    except _UNREADABLE:
         return None
-    return graph
+    return graph if graph.hashes == recorded else None
+
+
+def _counts(value: dict[str, int]) -> dict[str, int]:
+    if not all(type(count) is int and count >= 0 for count in value.values()):
+        raise ValueError("a number of nodes or columns is no such number")
+    return value

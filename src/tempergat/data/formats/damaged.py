@@ -6,7 +6,7 @@ from tempergat.base import UserError
 
 
 class DamagedFile(UserError):
-    """A raw file of a dataset is damaged and must be fetched again.
+    """A raw file of a dataset is damaged.
 
     Args:
         where: The file, or the file and the row.
@@ -15,7 +15,6 @@ class DamagedFile(UserError):
     """
 
     def __init__(self, where: Path | str, problem: str, *, both: bool = False) -> None:
-        remedy = "delete it, so that it is fetched again"
-        if both:
-            remedy = "delete both files, so that they are fetched again"
+        it = "both files" if both else "it"
+        remedy = f"replace {it} by a good copy, or delete {it} to download again"
         super().__init__(f"{where} {problem}; {remedy}")

@@ -48,6 +48,23 @@ def load_array(path: Path) -> np.ndarray:
     return array
 
 
+def class_numbers(path: Path, labels: np.ndarray) -> np.ndarray:
+    """Labels as int64.
+
+    Raises:
+        UserError: They are not a list of whole numbers.
+    """
+    is_list = labels.ndim == 1 and labels.dtype.kind in "iuf"
+    # NaN differs from itself.
+    if not is_list or (labels.dtype.kind == "f" and (labels != np.rint(labels)).any()):
+        raise DamagedFile(
+            path,
+            f"holds labels of type {labels.dtype} and shape {labels.shape} that are "
+            "not whole numbers, one for each node",
+        )
+    return labels.astype(np.int64)
+
+
 def require_nodes(path: Path, nodes: np.ndarray, count: int) -> None:
     """Checks that node numbers are below `count`.
 
@@ -89,8 +106,12 @@ def checked_csr(
         UserError: An index lies outside the shape.
     """
     try:
+        if values.dtype.kind not in "iufb":
+            raise ValueError(f"values of type {values.dtype}")
         matrix = scipy.sparse.csr_array((values, indices, indptr), shape=shape)
         matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise DamagedFile(path, f"holds a broken sparse matrix ({error})") from error
+    except (ValueError, TypeError, IndexError) as error:
+        raise DamagedFile(
+            path, f"holds a broken sparse matrix ({first_line(error)})"
+        ) from error
     return matrix

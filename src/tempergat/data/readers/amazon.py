@@ -7,6 +7,7 @@ import scipy.sparse
 
 from tempergat.data.formats.numpy_files import (
     checked_csr,
+    class_numbers,
     load_arrays,
     require_shape,
 )
@@ -21,7 +22,7 @@ def read_amazon(paths: dict[str, Path]) -> Graph:
     arrays = load_arrays(path, "labels", *names)
     adjacency = _checked_matrix(path, arrays, "adj").tocoo()
     x = _checked_matrix(path, arrays, "attr")
-    labels = arrays["labels"].astype(np.int64)
+    labels = class_numbers(path, arrays["labels"])
     x.data = (x.data > 0).astype(np.float32)
     x.eliminate_zeros()
     num_nodes = len(labels)
@@ -41,5 +42,6 @@ def _checked_matrix(
     values, indices, indptr = (
         arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr")
     )
-    rows, columns = (int(size) for size in arrays[f"{name}_shape"])
-    return checked_csr(path, values, indices, indptr, (rows, columns))
+    shape = arrays[f"{name}_shape"]
+    require_shape(path, f"{name}_shape", shape.shape, (2,))
+    return checked_csr(path, values, indices, indptr, (int(shape[0]), int(shape[1])))

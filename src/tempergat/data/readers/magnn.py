@@ -9,6 +9,7 @@ from tempergat.data.dataset import MASKS
 from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.numpy_files import (
     checked_csr,
+    class_numbers,
     load_array,
     load_arrays,
     require_shape,
@@ -45,7 +46,7 @@ def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> Graph:
     for number, kind in enumerate(types):
         _add_features(graph, paths, number, kind)
     target = types[0]
-    labels = load_array(paths["labels.npy"]).astype(np.int64)
+    labels = class_numbers(paths["labels.npy"], load_array(paths["labels.npy"]))
     if len(labels) != graph.num_nodes[target]:
         raise DamagedFile(
             paths["labels.npy"],

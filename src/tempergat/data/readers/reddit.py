@@ -6,7 +6,7 @@ import numpy as np
 
 from tempergat.data.dataset import MASKS
 from tempergat.data.formats.damaged import DamagedFile
-from tempergat.data.formats.numpy_files import load_arrays, require_nodes
+from tempergat.data.formats.numpy_files import class_numbers, load_arrays, require_nodes
 from tempergat.data.formats.raw_graph import Graph, deduplicate
 
 
@@ -31,7 +31,7 @@ def read_reddit(paths: dict[str, Path]) -> Graph:
             both=True,
         )
     graph.arrays[".x"] = nodes["feature"].astype(np.float32, copy=False)
-    graph.arrays[".y"] = nodes["label"].astype(np.int64)
+    graph.arrays[".y"] = class_numbers(path, nodes["label"])
     for number, mask in enumerate(MASKS, start=1):
         graph.arrays[f".{mask}"] = nodes["node_types"] == number
     return graph

@@ -6,6 +6,7 @@ import numpy as np
 
 from tempergat.data.dataset import MASKS
 from tempergat.data.formats.numpy_files import (
+    class_numbers,
     load_arrays,
     require_nodes,
     require_shape,
@@ -29,7 +30,7 @@ def read_tolokers(paths: dict[str, Path]) -> Graph:
         require_shape(path, f"{mask}s", arrays[f"{mask}s"].shape, wanted)
     graph = Graph({}, {"": num_nodes})
     graph.arrays[".x"] = x.astype(np.float32, copy=False)
-    graph.arrays[".y"] = arrays["node_labels"].astype(np.int64)
+    graph.arrays[".y"] = class_numbers(path, arrays["node_labels"])
     graph.arrays[".edge_index"] = symmetrize(arrays["edges"].T, num_nodes)
     for mask in MASKS:
         graph.arrays[f".{mask}"] = arrays[f"{mask}s"]
