@@ -20,7 +20,7 @@ from tempergat.base.system_errors import (
     require_memory,
 )
 from tempergat.base.validation import first_validation_error, validated
-from tempergat.base.words import counted, duration
+from tempergat.base.words import counted, duration, listed
 from tempergat.base.yaml_files import read_yaml
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "first_validation_error",
     "is_out_of_memory",
     "is_system_error",
+    "listed",
     "one_line",
     "printable",
     "read_yaml",

@@ -1,9 +1,19 @@
-"""Counts and times in words."""
+"""Counts, lists and times in words."""
+
+from collections.abc import Collection
+from itertools import islice
 
 
 def counted(number: int, word: str) -> str:
     """`1 run`, `2 runs`."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def listed(words: Collection[str], most: int = 5) -> str:
+    """`a, b, c`; a long list is cut, like `a, b and 7 more`."""
+    shown = ", ".join(islice(words, most))
+    rest = len(words) - most
+    return shown if rest <= 0 else f"{shown} and {rest} more"
 
 
 def duration(seconds: float) -> str:

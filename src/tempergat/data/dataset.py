@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MASKS = ("train_mask", "val_mask", "test_mask")
 UNLABELLED = -1
 _HASH_BLOCK = 1 << 22
+# Sorting as many edges takes about a second.
+_MOST_EDGES_TO_SORT = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def node_counts(data: Data | HeteroData) -> dict[str, int]:
 
 
 def describe(dataset: Dataset) -> str:
-    """The size and the split of a dataset, in two lines."""
+    """The size, the split and the direction of a dataset's edges, a line for each."""
     nodes = sum(node_counts(dataset.data).values())
     parts = [int(dataset.store[name].sum()) for name in MASKS]
     x = dataset.store.get("x")
@@ -181,4 +183,20 @@ def describe(dataset: Dataset) -> str:
         f"{features}{dataset.num_classes} classes\n"
         f"split {dataset.split}; train/validation/test "
         f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}"
+        f"{_direction(dataset)}"
     )
+
+
+def _direction(dataset: Dataset) -> str:
+    """A line on which way edges are followed; none for node types and huge graphs."""
+    undirected = dataset.undirected
+    if undirected is None:
+        if dataset.is_heterogeneous or dataset.data.num_edges > _MOST_EDGES_TO_SORT:
+            return ""
+        source, target = dataset.data.edge_index.long().numpy()
+        nodes = dataset.data.num_nodes
+        keys, reverse = source * nodes + target, target * nodes + source
+        undirected = np.array_equal(np.unique(keys), np.unique(reverse))
+    if undirected:
+        return "\nedges are followed both ways"
+    return "\nedges are followed one way, from source to target"

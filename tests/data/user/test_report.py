@@ -159,8 +159,8 @@ def test_report_names_attributes_of_edges_that_no_method_reads(tmp_path: Path) -
     (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
     (tmp_path / "edges.csv").write_text("source,weight,target,kind\n0,0.5,1,a\n")
     assert findings_of(tmp_path)["attributes of edges"] == "weight, kind"
-    data = load(tmp_path).data
-    data.edge_attr = torch.ones(1, 2)
+    data = Data(x=torch.ones(2, 1), y=torch.tensor([0, 1]))
+    data.edge_index, data.edge_attr = torch.tensor([[0], [1]]), torch.ones(1, 2)
     torch.save(data, tmp_path / "g.pt")
     assert findings_of(tmp_path / "g.pt")["attributes of edges"] == "edge_attr"
 

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.user.edge_columns import EdgeColumns, choose_edge_columns
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.tables import (
     Table,
@@ -28,6 +29,7 @@ _SPLIT_NAMES = {
     "validation": MASKS[1],
     "test": MASKS[2],
 }
+_ENDS = ("source", "target")
 _NOT_FEATURES = ("id", "label", "split")
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
@@ -80,17 +82,33 @@ def read_folder(
     if labelled:
         labels, class_names = _labels(nodes)
         data.y = torch.from_numpy(labels)
-    ends = [
-        np.stack([_lookup(piece, end, nodes) for end in ("source", "target")])
-        for piece in iter_tables(edge_table)
-    ]
-    data.edge_index = torch.from_numpy(np.concatenate(ends, axis=1))
+    edge_index, columns = _read_edges(edge_table, nodes, options)
+    data.edge_index = torch.from_numpy(edge_index)
     if labelled:
         for name, mask in _masks(folder, nodes).items():
             data[name] = torch.from_numpy(mask)
-    return UserGraph(
-        data, tuple(nodes.positions) if nodes.has_ids else None, class_names
+    node_ids = tuple(nodes.positions) if nodes.has_ids else None
+    return columns.added_to(UserGraph(data, node_ids, class_names))
+
+
+def _read_edges(
+    path: Path, nodes: _Nodes, options: ReadOptions
+) -> tuple[np.ndarray, EdgeColumns]:
+    """The edges, and the columns of them that were asked for."""
+    asked = {*options.edge_features, options.edge_weight}
+    ends: list[np.ndarray] = []
+    parts: dict[str, list[np.ndarray]] = {}
+    names: list[str] = []
+    for piece in iter_tables(path):
+        names = [name for name in piece.columns if name not in _ENDS]
+        ends.append(np.stack([_lookup(piece, end, nodes) for end in _ENDS]))
+        for name in names:
+            if name in asked:
+                parts.setdefault(name, []).append(as_numbers(piece, name, True))
+    columns = choose_edge_columns(
+        str(path), names, lambda name: np.concatenate(parts[name]), options
     )
+    return np.concatenate(ends, axis=1), columns
 
 
 def _require_table(folder: Path, name: str) -> Path:

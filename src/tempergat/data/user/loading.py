@@ -64,8 +64,7 @@ def open_user_graph(
         read = from_pyg(name, graph, options)
     data = read.data
     kind = target_type(name, data, options.target)
-    directed = options.directed is not False
-    num_classes = normalise(name, data, kind, directed, labelled)
+    read, num_classes = normalise(name, read, kind, options, labelled)
     unsplit = Dataset(
         name=name,
         data=data,

@@ -8,12 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.base import UserError, counted
+from tempergat.base import UserError, listed
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.features import csr_tensor
-
-# How many names a message lists.
-_SHOWN = 5
 
 
 def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
@@ -39,7 +36,7 @@ def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
     if found is None:
         note = (
             f"the features of {dataset.name} have no names, so they are taken to be "
-            f"in the order of training: {_listed(names)}"
+            f"in the order of training: {listed(names)}"
         )
         return replace(dataset, notes=(*dataset.notes, note))
     encoded = {_column(name) for name in found if _is_word(name)}
@@ -66,9 +63,9 @@ def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
     if missing or other:
         parts = []
         if missing:
-            parts.append(f"lacks {_listed(missing)}")
+            parts.append(f"lacks {listed(missing)}")
         if other:
-            parts.append(f"has {_listed(other)}, which the model was not trained on")
+            parts.append(f"has {listed(other)}, which the model was not trained on")
         raise UserError(
             f"{dataset.name} {' and '.join(parts)}; name the features as in training, "
             "or choose them with --features"
@@ -99,9 +96,3 @@ def _is_word(name: str) -> bool:
 
 def _column(name: str) -> str:
     return name.partition("=")[0]
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    rest = len(names) - _SHOWN
-    return shown if rest <= 0 else f"{shown} and {counted(rest, 'other')}"

@@ -1,6 +1,7 @@
 """Checks and normalises user graphs."""
 
-import numpy as np
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
@@ -9,34 +10,36 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.base import UserError
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
-from tempergat.data.formats.raw_graph import symmetrize
-from tempergat.data.user.edge_columns import edge_attributes
+from tempergat.data.user.direction import merged_note, order_edges, set_direction
+from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.user_graph import UserGraph
 
 
 def normalise(
     source: str,
-    data: Data | HeteroData,
+    read: UserGraph,
     target: str | None,
-    directed: bool,
+    options: ReadOptions,
     labelled: bool = True,
-) -> int:
+) -> tuple[UserGraph, int]:
     """Checks a graph and normalises it in place.
 
     Edges are sorted and repeated ones merged. Features become float32 and labels int64.
 
     Args:
         source: Where the graph came from, for errors.
-        data: The graph.
+        read: The graph.
         target: Node type that is classified; None in a homogeneous graph.
-        directed: Whether edges keep their direction; False adds the reverse ones.
+        options: How the graph is read.
         labelled: Whether labels are needed; otherwise every label is set to unknown.
 
     Returns:
-        The number of classes.
+        The graph with what was decided about it, and the number of classes.
 
     Raises:
         UserError: The graph contradicts itself.
     """
+    data = read.data
     store = data if target is None else data[target]
     num_classes = 0
     if labelled:
@@ -45,35 +48,20 @@ def normalise(
         store.y = torch.full((_count(source, data, target),), UNLABELLED)
     check_features(source, data)
     _require_finite(source, data)
+    undirected = None
+    notes = read.notes
     for kind, edges, sizes in edge_stores(source, data):
-        _order_edges(edges, max(sizes))
-        if directed:
-            continue
-        described = edge_attributes(edges)
-        if (kind is not None and kind[0] != kind[2]) or described:
+        bound = max(sizes)
+        notes += merged_note(source, order_edges(edges, bound))
+        if kind is None:
+            undirected, decided = set_direction(source, edges, bound, read, options)
+            notes += decided
+        elif options.directed is False:
             raise UserError(
-                f"directed is False, but {source} has "
-                + (f"the edge attribute {described[0]}" if described else f"{kind}")
-                + "; add the reverse edges with torch_geometric.transforms.ToUndirected"
+                f"directed is False, but {source} has the edge type {kind}; add the "
+                "reverse edges with torch_geometric.transforms.ToUndirected"
             )
-        ends = symmetrize(edges.edge_index.numpy(), sizes[0])
-        edges.edge_index = torch.from_numpy(ends.astype(np.int64))
-    return num_classes
-
-
-def _order_edges(store: BaseStorage, bound: int) -> None:
-    """Sorts edges and merges repeated ones; the first one's attributes are kept."""
-    source, target = store.edge_index.numpy()
-    _, kept = np.unique(source * bound + target, return_index=True)
-    chosen = torch.from_numpy(kept)
-    # Before the edges change, by whose number the attributes are known.
-    names = edge_attributes(store)
-    store.edge_index = store.edge_index[:, chosen]
-    for name in names:
-        if isinstance(store[name], Tensor):
-            store[name] = store[name][chosen]
-        else:
-            store[name] = [store[name][edge] for edge in kept]
+    return replace(read, undirected=undirected, notes=notes), num_classes
 
 
 EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
