@@ -72,7 +72,7 @@ def train(
     """
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
-        from tempergat.training import recipe_for
+        from tempergat.training import notes_on_unused_edges, recipe_for
         from tempergat.training import train as train_model
 
         overrides = settings.overrides()
@@ -86,6 +86,8 @@ def train(
     graph = load_graph(dataset, split, split_seed, shown, reading)
     if shown is not None:
         shown.print(f"{method}, recipe {recipe_name}{overrides.words}")
+    for note in notes_on_unused_edges(graph, [config]):
+        console.print(note)
     folder = out or Path("tempergat-out") / _folder_name(
         graph.name, method, seed, split, split_seed
     )

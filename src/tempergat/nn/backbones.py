@@ -23,17 +23,19 @@ class Backbone(NamedTuple):
             have heads, attention dropout and edge features, and take a temperature
             and a gate.
         recipe_block: The block of a recipe that holds its settings.
+        takes_edge_weight: Whether its layers use a weight for every edge.
         num_projections: How many linear maps of the node features a layer computes.
     """
 
     layer: type[nn.Module]
     has_attention: bool
     recipe_block: Literal["attention", "gcn"]
+    takes_edge_weight: bool = False
     num_projections: int = 1
 
 
 BACKBONES: dict[BackboneName, Backbone] = {
-    "gcn": Backbone(GCNLayer, False, "gcn"),
+    "gcn": Backbone(GCNLayer, False, "gcn", takes_edge_weight=True),
     "gat": Backbone(TemperGATConv, True, "attention"),
     "gatv2": Backbone(TemperGATv2Conv, True, "attention", num_projections=2),
     "mlp": Backbone(LinearLayer, False, "gcn"),

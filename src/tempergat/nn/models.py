@@ -182,6 +182,7 @@ class NodeClassifier(nn.Module):
         num_sampled_nodes_per_hop: list[int] | None = None,
         num_sampled_edges_per_hop: list[int] | None = None,
         *,
+        edge_weight: Tensor | None = None,
         dropout_seed: Tensor | None = None,
     ) -> Tensor:
         """Class scores of all nodes, [num_nodes, out_channels].
@@ -192,9 +193,12 @@ class NodeClassifier(nn.Module):
             edge_attr: Edge features, if the layers were made with ``edge_dim``.
             num_sampled_nodes_per_hop: For sampled batches: nodes per hop.
             num_sampled_edges_per_hop: For sampled batches: edges per hop.
+            edge_weight: A weight of 0 or more for every edge, [E]; for ``gcn`` alone.
             dropout_seed: A 0-d int64 tensor that fixes all dropout masks of this
                 call; drawn from torch's generator when absent.
         """
+        if edge_weight is not None:
+            self._check_edge_weight(num_sampled_nodes_per_hop)
         h: Any = as_features(x)
         if not self.training:
             dropout_seed = None
@@ -217,6 +221,8 @@ class NodeClassifier(nn.Module):
                 options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
             if edge_attr is not None:
                 options["edge_attr"] = edge_attr
+            if edge_weight is not None:
+                options["edge_weight"] = edge_weight
             h = conv(h, edge_index, **options)
             if i < len(self.norms):
                 h = self.norms[i](h)
@@ -229,6 +235,18 @@ class NodeClassifier(nn.Module):
             h = self.lin(h)
         scores: Tensor = h
         return scores
+
+    def _check_edge_weight(self, sampled: list[int] | None) -> None:
+        if not BACKBONES[self.method.backbone].takes_edge_weight:
+            raise ValueError(
+                f"edge_weight was given, but layers of {self.method.backbone} have no "
+                "use for it; give it to an attention method as edge_attr, or use gcn"
+            )
+        if sampled is not None:
+            raise ValueError(
+                "edge_weight cannot be combined with num_sampled_nodes_per_hop; leave "
+                "out one of them"
+            )
 
     def _has_dropout(self) -> bool:
         rates = [self.dropout, *(getattr(conv, "dropout", 0.0) for conv in self.convs)]

@@ -1,6 +1,7 @@
 """Settings, recipes and training: one run, or many seeds at once."""
 
 from tempergat.training.config import SELECTION_RULES, RunConfig
+from tempergat.training.edge_use import notes_on_unused_edges
 from tempergat.training.hardware import (
     OutOfMemory,
     bytes_per_seed,
@@ -91,6 +92,7 @@ __all__ = [
     "load_model",
     "load_recipe",
     "make_overrides",
+    "notes_on_unused_edges",
     "predict",
     "recipe_for",
     "recipe_names",

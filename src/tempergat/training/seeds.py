@@ -55,19 +55,32 @@ class LayerValues:
 
 
 def single_model(
-    config: RunConfig, in_channels: int, num_classes: int, seed: int
+    config: RunConfig,
+    in_channels: int,
+    num_classes: int,
+    seed: int,
+    edge_dim: int | None = None,
 ) -> NodeClassifier:
     """The model of one run before its first step, on the CPU.
+
+    Args:
+        config: Its settings.
+        in_channels: Features per node.
+        num_classes: Number of classes.
+        seed: Seed of its weights.
+        edge_dim: Features per edge; None where there are none.
 
     Raises:
         UserError: No model can be built with this seed or these settings.
     """
+    edges: dict[str, Any] = {} if edge_dim is None else {"edge_dim": edge_dim}
     with seeded_weights(seed):
         try:
             return build_model(
                 in_channels=in_channels,
                 out_channels=num_classes,
                 **config.model_arguments(),
+                **edges,
             )
         except ValueError as error:
             raise UserError(f"settings of {config.method}: {error}") from error
@@ -165,7 +178,9 @@ class SeedGroup:
     ) -> None:
         self.seeds = repeated_seeds(task, seeds, features)
         variants = len(self.seeds) // len(seeds)
-        self.model = single_model(config, task.in_channels, task.num_classes, seeds[0])
+        self.model = single_model(
+            config, task.in_channels, task.num_classes, seeds[0], task.edge_dim
+        )
         self.task = task
         self.config = config
         state = {
@@ -301,8 +316,9 @@ class SeedGroup:
     def _logits(
         self, state: State, x: Features, dropout_seed: Tensor | None = None
     ) -> Tensor:
+        options = {"dropout_seed": dropout_seed, **self.task.edge_inputs}
         logits: Tensor = functional_call(
-            self.model, state, (x, self.task.graph), {"dropout_seed": dropout_seed}
+            self.model, state, (x, self.task.graph), options
         )
         return logits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from tempergat.data import (
     normalize_rows,
     to_dense,
 )
-from tempergat.nn import Features
+from tempergat.nn import BACKBONES, METHODS, Features
 from tempergat.ops import Graph, SparseFeatures
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import (
@@ -49,6 +49,8 @@ class Task:
         metric: The metric of the scores.
         class_weights: The weight of each class in the loss; None for equal weights.
         device: The device of all tensors.
+        edge_inputs: Edge features and weights that the method takes, by the name of its
+            argument; all there are for a user's own module.
     """
 
     x: Features
@@ -61,6 +63,13 @@ class Task:
     metric: str
     class_weights: Tensor | None
     device: torch.device
+    edge_inputs: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def edge_dim(self) -> int | None:
+        """Features per edge; None where the method takes none."""
+        edge_attr = self.edge_inputs.get("edge_attr")
+        return None if edge_attr is None else edge_attr.size(1)
 
 
 def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
@@ -95,6 +104,7 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
         metric=metric,
         class_weights=class_weights,
         device=device,
+        edge_inputs=edge_inputs_of(dataset, config, device),
     )
 
 
@@ -146,6 +156,44 @@ def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Fe
 def graph_of(dataset: Dataset, device: torch.device) -> Graph:
     """The edges, sorted once for all layers and epochs."""
     return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
+
+
+def edge_inputs_of(
+    dataset: Dataset, config: RunConfig, device: torch.device
+) -> dict[str, Tensor]:
+    """The edge features and weights of a graph that a method takes, by argument.
+
+    Attention methods take features as ``edge_attr``, gcn weights as ``edge_weight``; a
+    user's own module gets both.
+
+    Raises:
+        UserError: A weight is negative.
+    """
+    found = {}
+    if dataset.edge_feature_names:
+        found["edge_attr"] = dataset.data.edge_attr.float().to(device)
+    if dataset.edge_weight_name is not None:
+        weight = dataset.data.edge_weight.float()
+        least = float(weight.min()) if weight.numel() else 0.0
+        if least < 0.0:
+            raise UserError(
+                f"the edge weight {dataset.edge_weight_name} of {dataset.name} goes "
+                f"down to {least:g}; give weights of 0 or more, or give the column as "
+                "an edge feature"
+            )
+        found["edge_weight"] = weight.to(device)
+    if config.source_hash is not None:
+        return found
+    taken = edge_arguments(config.method)
+    return {name: value for name, value in found.items() if name in taken}
+
+
+def edge_arguments(method: str) -> tuple[str, ...]:
+    """Which of ``edge_attr`` and ``edge_weight`` a built-in method takes."""
+    backbone = BACKBONES[METHODS[method].backbone]
+    if backbone.has_attention:
+        return ("edge_attr",)
+    return ("edge_weight",) if backbone.takes_edge_weight else ()
 
 
 def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

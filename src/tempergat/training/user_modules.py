@@ -2,11 +2,13 @@
 
 The module is any `nn.Module` that is called as ``module(x, edge_index)`` with dense
 features and a plain ``edge_index`` tensor, and returns one row of class scores for
-each node.
+each node. Edge features and weights that are used are passed as ``edge_attr`` and
+``edge_weight`` where its ``forward`` has an argument of that name.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -184,7 +186,8 @@ class ModuleGroup:
         if self._features is not None:
             x = self._features.flatten(0, 1)[run]
         expected = [x.size(0), self.task.num_classes]
-        logits = module(x, self.task.edge_index)
+        edges = taken_edge_inputs(module, self.task.edge_inputs)
+        logits = module(x, self.task.edge_index, **edges)
         return require_logits(self.config.method, logits, expected)
 
     @contextmanager
@@ -248,6 +251,16 @@ def build_user_module(
             "return a torch.nn.Module"
         )
     return module
+
+
+def taken_edge_inputs(
+    module: nn.Module, edge_inputs: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """The edge features and weights that a module's ``forward`` has arguments for."""
+    if not edge_inputs:
+        return {}
+    taken = inspect.signature(module.forward).parameters
+    return {name: value for name, value in edge_inputs.items() if name in taken}
 
 
 def tensors_of(module: nn.Module) -> State:

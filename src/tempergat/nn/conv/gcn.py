@@ -17,7 +17,9 @@ class GCNLayer(LinearLayer):
     r"""Graph convolution, :math:`D^{-1/2} (A + I) D^{-1/2} X W^\top + b`.
 
     Its parameters have the names and the initial values of PyG's ``GCNConv``. The
-    aggregation is attention with equal logits: a mean over each target's edges.
+    aggregation is attention with equal logits: a mean over each target's edges. With
+    weights for the edges, A holds them, D their sums, and the logits their logarithms.
+    A self-loop of the graph keeps its weight; one that is added has the weight 1.
 
     Args:
         in_channels: Features per node; -1 to take it from the first input.
@@ -25,22 +27,73 @@ class GCNLayer(LinearLayer):
         residual: Whether to add a linear map of the input.
     """
 
-    def _aggregate(self, z: Tensor, edge_index: Any) -> Tensor:
+    def _aggregate(
+        self, z: Tensor, edge_index: Any, edge_weight: Tensor | None
+    ) -> Tensor:
         size = (z.size(0), z.size(0))
         graph = resolve(
             edge_index, size, self_loops=True, reverse=False, static_shapes=True
         ).graph
-        degree = _degree(graph).to(z.dtype).unsqueeze(-1)
+        weights = None
+        if edge_weight is None:
+            degree = _degree(graph).to(z.dtype).unsqueeze(-1)
+        else:
+            weights = _all_weights(graph, edge_index, edge_weight.to(z.dtype))
+            degree = _weighted_degree(graph, weights).unsqueeze(-1)
         scaled = (z * degree.rsqrt()).unsqueeze(1)
         logits = torch.zeros(
             scaled.shape[:2],
             device=z.device,
             dtype=torch.promote_types(z.dtype, torch.float32),
         )
-        mean, _ = ops.gat(graph, scaled, logits)
+        if weights is None:
+            mean, _ = ops.gat(graph, scaled, logits)
+        else:
+            # The softmax of log w is w over its sum. A slope of 1 keeps the logarithms
+            # of weights below 1 as they are.
+            least = torch.finfo(weights.dtype).tiny
+            score = weights.clamp(min=least).log().to(logits.dtype).unsqueeze(-1)
+            mean, _ = ops.gat(graph, scaled, logits, None, score, negative_slope=1.0)
         return mean.squeeze(1) * degree.sqrt()
 
 
 def _degree(graph: Graph) -> Tensor:
     """Edges per target, the self-loop included."""
     return graph.by_target.pointer.diff()
+
+
+def _all_weights(graph: Graph, edge_index: Any, edge_weight: Tensor) -> Tensor:
+    """The weights of all edges of a graph with self-loops, in its order."""
+    if isinstance(edge_index, Graph):
+        src, dst = edge_index.src, edge_index.dst
+    elif isinstance(edge_index, Tensor) and edge_index.layout == torch.strided:
+        src, dst = edge_index[0], edge_index[1]
+    else:
+        raise ValueError(
+            "edge_weight needs edge_index as a [2, E] tensor or a tempergat.Graph, got "
+            f"{type(edge_index).__name__}; the values of a sparse matrix are not used"
+        )
+    if list(edge_weight.shape) != [graph.num_edges]:
+        raise ValueError(
+            f"edge_weight has shape {list(edge_weight.shape)}, but edge_index has "
+            f"{graph.num_edges} edges; give one weight per edge"
+        )
+    num_given = graph.edge_id.size(0) - graph.num_loops
+    given = edge_weight.index_select(0, graph.edge_id[:num_given].long())
+    # Edges that are no self-loop write to a row of their own, so that no shape depends
+    # on the edges.
+    nodes = graph.num_loops
+    loops = edge_weight.new_ones(nodes + 1)
+    if src.size(0) == edge_weight.size(0):
+        row = torch.where(src == dst, src, nodes).long()
+        loops = loops.scatter(0, row, edge_weight)
+    return torch.cat([given, loops[:nodes]])
+
+
+def _weighted_degree(graph: Graph, weights: Tensor) -> Tensor:
+    """The sum of the weights of each target's edges."""
+    rows = graph.by_target
+    by_target = weights.index_select(0, rows.position.long())
+    # Unsafe leaves out a check that would wait for a GPU.
+    offsets = rows.pointer.long()
+    return torch.segment_reduce(by_target, "sum", offsets=offsets, unsafe=True)

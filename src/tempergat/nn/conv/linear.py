@@ -41,6 +41,7 @@ class LinearLayer(nn.Module):
         x: Features,
         edge_index: Any,
         edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
         *,
         dropout_seed: Tensor | None = None,
     ) -> Tensor:
@@ -50,6 +51,8 @@ class LinearLayer(nn.Module):
             x: Node features, [N, in_channels].
             edge_index: The edges, in any form the attention layers take.
             edge_attr: Must be None: the layer has no use for edge features.
+            edge_weight: Must be None here; graph convolution takes a weight of 0 or
+                more for every edge, [E].
             dropout_seed: Accepted as by the attention layers, and not used.
         """
         if edge_attr is not None:
@@ -59,9 +62,16 @@ class LinearLayer(nn.Module):
                 f"edge_attr, or use an attention method"
             )
         x = as_features(x)
-        out = self._aggregate(project(self.lin, x), edge_index) + self.bias
+        out = self._aggregate(project(self.lin, x), edge_index, edge_weight) + self.bias
         return out if self.res is None else out + project(self.res, x)
 
-    def _aggregate(self, z: Tensor, edge_index: Any) -> Tensor:
+    def _aggregate(
+        self, z: Tensor, edge_index: Any, edge_weight: Tensor | None
+    ) -> Tensor:
         """Combines the projected features of neighbours; here, does not."""
+        if edge_weight is not None:
+            raise ValueError(
+                f"edge_weight was given, but {type(self).__name__} has no use for it; "
+                "leave it out, or use gcn"
+            )
         return z

@@ -9,6 +9,7 @@ from tempergat.base import counted
 from tempergat.data import Dataset, describe
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.results import DatasetResult
+from tempergat.training import notes_on_unused_edges
 
 
 def opening_lines(
@@ -36,6 +37,9 @@ def opening_lines(
             f"{', '.join(plan.overrides.model_settings)} do not change your own "
             f"{', '.join(plan.builds)}"
         )
+    lines += notes_on_unused_edges(
+        next(iter(graphs.values())), plan.configs, plan.builds
+    )
     if plan.without_baseline:
         lines.append(
             f"nothing to compare {', '.join(plan.without_baseline)} with: add the "

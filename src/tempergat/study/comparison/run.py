@@ -39,6 +39,7 @@ from tempergat.training import (
     check_user_module,
     choose_device,
     make_overrides,
+    notes_on_unused_edges,
 )
 
 STORE_NAME = "store.sqlite"
@@ -184,6 +185,7 @@ def _comparison(
         notes=(
             *next(iter(graphs.values())).notes,
             *notes_on_test_sets(result, graphs),
+            *notes_on_unused_edges(first, plan.configs, plan.builds),
             *_note_on_other_origins(plan, graphs, store, runs),
         ),
         store=store.path,

@@ -49,8 +49,11 @@ def group_size(
         return 1
     kind = torch.device(device).type
     if kind != "cuda" and not own_features:
-        nodes = int(dataset.data.x.size(0))
-        size = _CPU_TENSOR_BYTES // (nodes * config.hidden_channels * _FLOAT_BYTES)
+        rows = int(dataset.data.x.size(0))
+        if dataset.edge_feature_names:
+            # Layers of gatv2 project the features of every edge.
+            rows = max(rows, int(dataset.data.edge_index.size(1)))
+        size = _CPU_TENSOR_BYTES // (rows * config.hidden_channels * _FLOAT_BYTES)
         return max(1, size)
     run_bytes = bytes_per_seed(dataset, config)
     if own_features:
@@ -68,6 +71,8 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
     projections = BACKBONES[method.backbone].num_projections + (method.gate is not None)
     node_values = nodes * hidden * config.num_layers * (_NODE_TENSORS + projections)
     edge_values = edges * config.heads * config.num_layers * _EDGE_TENSORS
+    if dataset.edge_feature_names:
+        edge_values += edges * hidden * config.num_layers * _EDGE_TENSORS
     feature_values = 0
     if config.feature_dropout > 0.0:
         sparse = x.layout == torch.sparse_csr

@@ -33,11 +33,12 @@ from tempergat.training.single.restoring import (
     restored_module,
     run_of,
 )
-from tempergat.training.task import features_of, graph_of
+from tempergat.training.task import edge_inputs_of, features_of, graph_of
 from tempergat.training.user_modules import (
     BuildModule,
     explain_errors,
     require_logits,
+    taken_edge_inputs,
     tensors_of,
 )
 
@@ -93,19 +94,29 @@ class TrainedModel(nn.Module):
         names = self._facts.feature_names
         return None if names is None else tuple(names)
 
-    def forward(self, x: Tensor, edge_index: Any) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Any,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
         """Class scores (logits) of all nodes, [num_nodes, num_classes].
 
         Args:
             x: Node features as in the dataset; they are normalised here if the
                 settings of the run say so.
             edge_index: The edges.
+            edge_attr: Edge features, for a model that was trained with them.
+            edge_weight: Edge weights, likewise.
         """
         if self.config.normalize_features:
             x = normalize_rows(x)
         if self.config.source_hash is not None:
             x = to_dense(x)
-        logits: Tensor = self.module(x.float(), edge_index)
+        given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
+        edges = {name: value for name, value in given.items() if value is not None}
+        logits: Tensor = self.module(x.float(), edge_index, **edges)
         return logits
 
     def read_graph(
@@ -214,13 +225,28 @@ class TrainedModel(nn.Module):
     def _call(self, dataset: Dataset) -> Tensor:
         device = next(self.module.parameters()).device
         x = features_of(dataset, self.config, device)
+        edges = self._edge_inputs(dataset, device)
         if self.config.source_hash is None:
-            logits: Tensor = self.module(x, graph_of(dataset, device))
+            logits: Tensor = self.module(x, graph_of(dataset, device), **edges)
             return logits
         method, expected = self.config.method, [x.size(0), self._facts.num_classes]
         with explain_errors(method):
-            found = self.module(x, dataset.data.edge_index.long().to(device))
+            edge_index = dataset.data.edge_index.long().to(device)
+            found = self.module(x, edge_index, **edges)
         return require_logits(method, found, expected)
+
+    def _edge_inputs(self, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
+        """The edge features and weights that the model was trained with."""
+        facts = self._facts
+        used = {
+            "edge_attr": bool(facts.edge_feature_names),
+            "edge_weight": facts.edge_weight_name is not None,
+        }
+        found = edge_inputs_of(dataset, self.config, device)
+        found = {name: value for name, value in found.items() if used[name]}
+        if self.config.source_hash is None:
+            return found
+        return taken_edge_inputs(self.module, found)
 
 
 def load_model(

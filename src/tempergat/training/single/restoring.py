@@ -19,10 +19,12 @@ from tempergat.training.run import failure_reason, scores_by_rule
 from tempergat.training.seeds import State, single_model
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
+from tempergat.training.task import edge_arguments
 from tempergat.training.user_modules import (
     BuildModule,
     build_user_module,
     explain_errors,
+    taken_edge_inputs,
     tensors_of,
 )
 
@@ -136,7 +138,10 @@ def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Mod
     config = facts.config
     sizes = (facts.in_channels, facts.num_classes)
     if config.source_hash is None:
-        return single_model(config, *sizes, seed=0)
+        edge_dim = None
+        if facts.edge_feature_names and "edge_attr" in edge_arguments(config.method):
+            edge_dim = len(facts.edge_feature_names)
+        return single_model(config, *sizes, seed=0, edge_dim=edge_dim)
     if build is None:
         raise UserError(
             f"{file} holds your own module {config.method}; give load_model the "
@@ -146,8 +151,13 @@ def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Mod
     if any(is_lazy(parameter) for parameter in module.parameters()):
         # Lazy layers make their weights at the first call.
         x, edge_index = torch.zeros(1, sizes[0]), torch.zeros(2, 1, dtype=torch.int64)
+        edges: dict[str, Tensor] = {}
+        if facts.edge_feature_names:
+            edges["edge_attr"] = torch.zeros(1, len(facts.edge_feature_names))
+        if facts.edge_weight_name is not None:
+            edges["edge_weight"] = torch.ones(1)
         with torch.no_grad(), explain_errors(config.method):
-            module.eval()(x, edge_index)
+            module.eval()(x, edge_index, **taken_edge_inputs(module, edges))
     return module
 
 

@@ -1,0 +1,167 @@
+"""Edge features and weights in training and in predictions."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GATv2Conv
+
+import tempergat
+from tempergat.base import UserError
+from tempergat.data import Dataset
+from tempergat.training import train_group, train_single
+from tempergat.training.loop import Training
+from tempergat.training.task import task_of
+from tempergat.training.user_modules import make_group
+from tests.support.run_settings import config, small_graph
+
+CPU = torch.device("cpu")
+
+
+def graph_with_edges(n: int = 40) -> Dataset:
+    """A graph whose edges have two features and a weight."""
+    graph = small_graph(n=n)
+    data = graph.data.clone()
+    generator = torch.Generator().manual_seed(1)
+    edges = data.edge_index.size(1)
+    data.edge_attr = torch.randn(edges, 2, generator=generator)
+    data.edge_weight = torch.rand(edges, generator=generator) * 3
+    return replace(
+        graph,
+        data=data,
+        fingerprint="with edges",
+        edge_feature_names=("a", "b"),
+        edge_weight_name="w",
+    )
+
+
+@pytest.mark.parametrize("method", ["gat", "gatv2"])
+def test_attention_methods_train_with_edge_features_as_pygs_layers(method: str) -> None:
+    graph = graph_with_edges()
+    settings = config(method, epochs=3)
+    task = task_of(graph, settings, CPU)
+    group = make_group(task, settings, [0, 1, 2])
+    Training(group, settings).run()
+    layer = {"gat": GATConv, "gatv2": GATv2Conv}[method]
+    data = graph.data
+    for run in range(3):
+        state = {name: value[run].detach() for name, value in group.state.items()}
+        first = layer(12, 4, 2, edge_dim=2)
+        last = layer(8, 3, 1, concat=False, edge_dim=2)
+        for number, conv in enumerate((first, last)):
+            prefix = f"convs.{number}."
+            conv.load_state_dict(
+                {
+                    k.removeprefix(prefix): v
+                    for k, v in state.items()
+                    if k.startswith(prefix)
+                }
+            )
+        h = nn.functional.elu(first(data.x, data.edge_index, data.edge_attr))
+        expected = last(h, data.edge_index, data.edge_attr).detach()
+        group.model.eval()
+        found = group._logits(state, task.x).detach()
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("method", "changed"),
+    [
+        ("gat", "edge_attr"),
+        ("temp_gated_v2", "edge_attr"),
+        ("gcn", "edge_weight"),
+    ],
+)
+def test_what_a_method_uses_changes_its_training_and_nothing_else_does(
+    method: str, changed: str
+) -> None:
+    graph = graph_with_edges()
+    settings = config(method, epochs=4)
+    losses = {}
+    for name in ("nothing", "edge_attr", "edge_weight"):
+        data = graph.data.clone()
+        if name != "nothing":
+            data[name] = data[name] * 2 + 1
+        task = task_of(replace(graph, data=data), settings, CPU)
+        training = Training(make_group(task, settings, [0, 1]), settings)
+        training.run()
+        losses[name] = training.history[:, :, 0]
+    for name in ("edge_attr", "edge_weight"):
+        same = bool((losses[name] == losses["nothing"]).all())
+        assert same == (name != changed)
+
+
+def test_all_seeds_at_once_follow_one_seed_alone_with_edge_features() -> None:
+    graph = graph_with_edges()
+    settings = config("temp_gated", epochs=6, feature_dropout=0.3)
+    together = train_group(graph, settings, [0, 1], CPU)
+    alone = train_single(graph, settings, 1, CPU, None)
+    for rule, scores in alone.scores.items():
+        assert together[1].scores[rule].epoch == scores.epoch
+        assert together[1].scores[rule].test == pytest.approx(scores.test)
+
+
+def test_negative_weights_are_refused_in_one_line() -> None:
+    graph = graph_with_edges()
+    graph.data.edge_weight[3] = -0.5
+    with pytest.raises(UserError, match=r"weight w of .* goes down to -0.5; give"):
+        train_group(graph, config("gcn", epochs=1), [0], CPU)
+
+
+class TakesFeatures(nn.Module):
+    """A user's module that takes edge features, but no weights."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.conv = GATConv(in_channels, out_channels, edge_dim=2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        found: Tensor = self.conv(x, edge_index, edge_attr)
+        return found
+
+
+class TakesNothing(nn.Module):
+    """A user's module that knows of no edge features."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.lin = nn.Linear(in_channels, out_channels)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        found: Tensor = self.lin(x)
+        return found
+
+
+def test_a_users_module_gets_what_its_forward_takes_and_others_are_named(
+    tmp_path: Path,
+) -> None:
+    found = tempergat.compare(
+        graph_with_edges(),
+        ["gcn", "gat", "mlp", TakesFeatures, TakesNothing],
+        runs=2,
+        device="cpu",
+        progress=False,
+        settings={"epochs": 2},
+    )
+    notes = " ".join(found.notes)
+    assert "edge features (a, b) are not used by gcn, mlp, TakesNothing" in notes
+    weight = "edge weight (w) is not used by gat, mlp, TakesFeatures, TakesNothing"
+    assert weight in notes
+
+
+@pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2", TakesFeatures])
+def test_predictions_use_the_edges_as_training_did(method: str, tmp_path: Path) -> None:
+    graph = graph_with_edges()
+    model = tempergat.train(
+        graph, method, device="cpu", progress=False, settings={"epochs": 5}
+    )
+    assert model.run.selected_scores is not None
+    predicted = model.predict(graph)
+    test = graph.data.test_mask
+    accuracy = float((predicted == graph.data.y)[test].double().mean())
+    assert accuracy == pytest.approx(model.run.selected_scores.test)
+    build = None if isinstance(method, str) else method
+    again = tempergat.load_model(model.save(tmp_path), build=build, device="cpu")
+    assert torch.equal(again.predict_proba(graph), model.predict_proba(graph))
