@@ -67,7 +67,7 @@ def write_processed(folder: Path, graph: Graph) -> None:
 def open_processed(folder: Path) -> Graph | None:
     """Opens a processed graph and verifies the checksum of every array.
 
-    This reads all arrays once, about a second for a gigabyte.
+    This reads all arrays once, which takes a few seconds for each gigabyte.
 
     Returns:
         The graph with its verified hashes; None where there is none, or it is damaged

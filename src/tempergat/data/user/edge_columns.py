@@ -121,7 +121,8 @@ def _finite(source: str, name: str, column: np.ndarray) -> np.ndarray:
         )
     with np.errstate(over="ignore"):
         values = column.astype(np.float32)
-    values = values.reshape(len(values), -1)
+    if values.ndim == 1:
+        values = values[:, None]
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
         edge = int(wrong[0][0])
