@@ -246,20 +246,6 @@ def test_transforms_of_layers_can_be_compiled(backbone):
         assert torch.allclose(found[name], expected, atol=1e-5 * scale), name
 
 
-@pytest.mark.parametrize("backbone", LAYERS)
-def test_second_derivatives_exist_where_the_layer_builds_its_messages(backbone):
-    conv = LAYERS[backbone](5, 2).double()
-    x = X.double().requires_grad_()
-
-    def loss(x):
-        return conv(x, EDGES).square().sum()
-
-    with pytest.raises(RuntimeError, match="register_message_forward_hook"):
-        torch.autograd.gradgradcheck(loss, x)
-    conv.register_message_forward_hook(lambda *_: None)
-    assert torch.autograd.gradgradcheck(loss, x)
-
-
 @pytest.mark.parametrize("given", ["tensors", "sparse features", "graph"])
 def test_an_exported_training_pass_holds_torch_s_own_ops_only(given):
     class Training(torch.nn.Module):

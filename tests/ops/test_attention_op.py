@@ -149,17 +149,6 @@ def test_ops_keep_torchs_contract(kind: str) -> None:
     torch.library.opcheck(backward.default, (*given, *saved, *edges, 0.2, 0.5))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_second_derivative_is_refused_in_words(kind: str) -> None:
-    graph = GRAPHS["random"]()
-    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, Settings())
-    leaves = [x.requires_grad_() for x in inputs.values()]
-    loss = _loss(kind, graph)(torch.tensor([3, 4]), *leaves)
-    (first,) = torch.autograd.grad(loss, leaves[:1], create_graph=True)
-    with pytest.raises(RuntimeError, match=r"tempergat\.ops\.reference"):
-        first.sum().backward()
-
-
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
 @pytest.mark.parametrize("kind", KINDS)
 def test_forward_mode_goes_through_the_reference(kind: str) -> None:

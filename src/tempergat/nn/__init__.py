@@ -1,5 +1,6 @@
 """Attention layers with temperature and gate, the methods built on them, `upgrade`."""
 
+from tempergat.nn.adjacency import forget_graphs
 from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
 from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
 from tempergat.nn.gate import FeatureGate
@@ -26,6 +27,7 @@ __all__ = [
     "TemperGATv2Conv",
     "Temperature",
     "build_model",
+    "forget_graphs",
     "gate_penalty",
     "temperature_of",
     "upgrade",

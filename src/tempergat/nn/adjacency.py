@@ -40,6 +40,7 @@ def resolve(
     self_loops: bool,
     reverse: bool,
     static_shapes: bool,
+    cache: bool = True,
 ) -> Adjacency:
     """The graph of an ``edge_index`` argument.
 
@@ -53,6 +54,7 @@ def resolve(
         self_loops: Whether every node gets exactly one self-loop.
         reverse: Whether messages run from row 1 of ``edge_index`` to row 0.
         static_shapes: Whether a graph that is being traced may be padded.
+        cache: Whether the graph of an earlier call may be used.
 
     Raises:
         ValueError: The edges do not fit the sizes or the layer's settings.
@@ -63,7 +65,7 @@ def resolve(
     if isinstance(edge_index, SparseTensor):
         return _from_sparse_tensor(edge_index, size, self_loops, reverse)
     if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
-        return _from_torch_sparse(edge_index, size, self_loops, reverse)
+        return _from_torch_sparse(edge_index, size, self_loops, reverse, cache)
 
     if is_tracing():
         if isinstance(edge_index, EdgeIndex):
@@ -80,9 +82,11 @@ def resolve(
         padded = static_shapes and is_tracing()
         return Graph(edges, size, self_loops=self_loops, padded=padded)
 
-    if isinstance(edge_index, Tensor):
+    if cache and isinstance(edge_index, Tensor):
         key = (size, self_loops, reverse)
-        graph = tensor_cache.get(edge_index, key, build)
+        # An EdgeIndex has a counter of its own, but no memory.
+        inner = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else None
+        graph = tensor_cache.get(edge_index, key, build, inner)
     else:
         graph = build()
 
@@ -94,6 +98,17 @@ def resolve(
         return edges.flip(0) if reverse else edges, alpha
 
     return Adjacency(graph, None, pack)
+
+
+def forget_graphs() -> None:
+    """Drops every graph and sparse feature matrix that layers keep between calls.
+
+    A layer sorts the edges of an ``edge_index`` once and uses the result again until
+    the tensor changes. Call this after a change that cannot be seen: of a CUDA tensor
+    from outside of torch, or of single edges of a large CPU tensor from outside of
+    torch. ``cache=False`` lets a layer keep nothing.
+    """
+    tensor_cache.clear()
 
 
 def _checked_graph(
@@ -126,7 +141,7 @@ def _refuse_reverse(reverse: bool) -> None:
 
 
 def _from_torch_sparse(
-    adj_t: Tensor, size: tuple[int, int], self_loops: bool, reverse: bool
+    adj_t: Tensor, size: tuple[int, int], self_loops: bool, reverse: bool, cache: bool
 ) -> Adjacency:
     _refuse_reverse(reverse)
 
@@ -140,7 +155,8 @@ def _from_torch_sparse(
         looped = _with_self_loops(to_sparse(index, size=tuple(adj_t.shape[:2])), size)
         return Graph(to_edge_index(looped)[0].flip(0), size), looped
 
-    graph, looped = tensor_cache.get(adj_t, (size, self_loops), build)
+    key = (size, self_loops)
+    graph, looped = tensor_cache.get(adj_t, key, build) if cache else build()
     values = None
     if adj_t.dim() > 2:
         values = (

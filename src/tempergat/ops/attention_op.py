@@ -20,12 +20,10 @@ from torch import Tensor
 from tempergat.ops.backend import BACKENDS, Backend
 from tempergat.ops.calls import Attention, Backward, Forward, Input, working_dtype
 from tempergat.ops.graph import Graph, Rows
-from tempergat.ops.registration import (
-    call,
-    fold,
-    refuse_second_derivative,
-    register,
-    save_nothing,
+from tempergat.ops.registration import call, fold, register
+from tempergat.ops.second_derivative import (
+    save_for_second_derivative,
+    second_derivative,
 )
 
 _NO_ROWS = (None,) * len(Rows._fields)
@@ -99,12 +97,8 @@ def register_ops(attention: Attention) -> None:
         backward,
         {b.DISPATCH_KEY: _backward(b, attention) for b in served},
         shapes=_backward_shapes(attention),
-        save=save_nothing,
-        gradient=refuse_second_derivative(
-            "call tempergat.ops.reference, or have the layer build its messages "
-            "(layer.register_message_forward_hook(lambda *_: None)): both can be "
-            "differentiated any number of times"
-        ),
+        save=save_for_second_derivative(attention),
+        gradient=second_derivative(attention),
         fold=_fold(attention.backward_name, [1, 1, *heads_at, 0, 1, 1], heads_at),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -9,12 +10,15 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from tempergat.ops.cpu.checksum import checksum
 from tempergat.ops.torch_internals import (
     edit_count,
     is_tracing,
     ordinary_tensors,
+    sparse_parts,
 )
 
 # Minimum number of tensors kept, however large; also the maximum of keys per tensor.
@@ -30,8 +34,9 @@ class TensorCache:
     """Values by the tensor they were computed from.
 
     A value is served only while the very same tensor object is alive and unchanged: its
-    version counter, address and shape are compared. When there are too many tensors, or
-    too large ones, the oldest are dropped.
+    version counter, address and shape are compared, and on the CPU a checksum of its
+    contents, because memory can be written without torch (through NumPy, for example).
+    When there are too many tensors, or too large ones, the oldest are dropped.
 
     Args:
         limit: How many tensors may have values.
@@ -47,18 +52,33 @@ class TensorCache:
         self._entries: Any = WeakTensorKeyDictionary()
         self._lock = threading.Lock()
 
-    def get(self, tensor: Tensor, key: Hashable, build: Callable[[], Any]) -> Any:
-        """The value for the tensor and key; ``build()`` makes it the first time."""
+    def get(
+        self,
+        tensor: Tensor,
+        key: Hashable,
+        build: Callable[[], Any],
+        data: Tensor | None = None,
+    ) -> Any:
+        """The value for the tensor and key; ``build()`` makes it the first time.
+
+        Args:
+            tensor: The tensor.
+            key: What is computed from it.
+            build: Computes it.
+            data: The tensor that holds the contents, if it is another one.
+        """
         if is_tracing():
             return build()
         if tensor.is_inference():
             # It has no version counter, so an edit would go unnoticed.
             with ordinary_tensors(tensor):
                 return build()
-        value = self.find(tensor, key)
+        # Before building: an edit in the meantime must be noticed.
+        version = _version_of(tensor)
+        if data is not None:
+            version += _version_of(data)
+        value = self._find(tensor, version, key)
         if value is None:
-            # Before building: an edit in the meantime must be noticed.
-            version = _version_of(tensor)
             with ordinary_tensors(tensor):
                 value = build()
             self._store(tensor, version, key, value)
@@ -66,7 +86,9 @@ class TensorCache:
 
     def find(self, tensor: Tensor, key: Hashable) -> Any:
         """The value for the tensor and key, or None."""
-        version = _version_of(tensor)
+        return self._find(tensor, _version_of(tensor), key)
+
+    def _find(self, tensor: Tensor, version: tuple[int, ...], key: Hashable) -> Any:
         with self._lock:
             entry = self._entries.get(tensor)
             if entry is None or entry.version != version:
@@ -119,8 +141,16 @@ class TensorCache:
 
 def _version_of(tensor: Tensor) -> tuple[int, ...]:
     """Numbers that change when the tensor is edited or its data is replaced."""
-    address = tensor.data_ptr() if tensor.layout == torch.strided else 0
-    return (edit_count(tensor), address, *tensor.shape)
+    if tensor.layout != torch.strided:
+        with ordinary_tensors(tensor):
+            parts = [_version_of(part) for part in sparse_parts(tensor)]
+        return (edit_count(tensor), *tensor.shape, *itertools.chain(*parts))
+    address = tensor.data_ptr()
+    facts = (edit_count(tensor), address, *tensor.shape)
+    # Other types than torch's own may have no memory at that address.
+    if tensor.is_cpu and address and type(tensor) in (Tensor, Parameter):
+        return (*facts, checksum(tensor))
+    return facts
 
 
 tensor_cache = TensorCache()

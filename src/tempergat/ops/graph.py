@@ -86,6 +86,25 @@ class Graph:
         self._by_source: Rows | None = None
         self._looped: Graph | None = None
 
+    @classmethod
+    def of_rows(cls, by_target: Rows, num_src: int) -> Graph:
+        """The graph of edges that are grouped by target, in their order before."""
+        pointer, other, position, edge_id = by_target
+        graph = cls.__new__(cls)
+        graph.num_src, graph.num_dst = num_src, pointer.size(0) - 1
+        graph.num_edges = other.size(0)
+        slots = torch.arange(graph.num_edges, device=other.device, dtype=pointer.dtype)
+        # An edge that belongs to no node has the row num_dst.
+        row = torch.searchsorted(pointer, slots, right=True).to(other.dtype) - 1
+        slot_of = torch.empty_like(slots).index_copy(0, position.long(), slots)
+        graph.src, graph.dst, graph.edge_id = (
+            x.index_select(0, slot_of) for x in (other, row, edge_id)
+        )
+        graph.self_loops, graph.padded = False, True
+        graph.index_dtype = other.dtype
+        graph._by_target, graph._by_source, graph._looped = by_target, None, None
+        return graph
+
     def _replace_self_loops(self) -> None:
         kept = self.src != self.dst
         if self.padded:

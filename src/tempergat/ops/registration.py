@@ -160,16 +160,3 @@ def fold(x: Tensor, dim: int | None, axis: int, size: int) -> Tensor:
     else:
         batched = x.movedim(dim, axis)
     return batched.flatten(axis, axis + 1)
-
-
-def refuse_second_derivative(remedy: str) -> Callable[..., Any]:
-    """A gradient formula that refuses, for an op that is a gradient itself."""
-
-    def refuse(ctx: Any, *gradients: Any) -> Any:
-        raise RuntimeError(f"the fused kernels have no second derivative; {remedy}")
-
-    return refuse
-
-
-def save_nothing(ctx: Any, inputs: Any, output: Any) -> None:
-    """For ops whose gradient formula needs nothing."""

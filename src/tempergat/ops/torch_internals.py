@@ -40,6 +40,7 @@ __all__ = [
     "ordinary_tensors",
     "register_pytree_node",
     "single_level_functions",
+    "sparse_parts",
     "transform_level",
     "tree_map",
 ]
@@ -165,6 +166,22 @@ def edit_count(tensor: Tensor) -> int:
     There is no public counter, and inference tensors have none at all.
     """
     return -1 if tensor.is_inference() else tensor._version
+
+
+def sparse_parts(matrix: Tensor) -> tuple[Tensor, ...]:
+    """The strided tensors that hold a sparse matrix, or () inside a transform.
+
+    The public ``indices()`` needs a coalesced matrix, and a coalesced copy is another
+    matrix.
+    """
+    if torch._C._functorch.is_functorch_wrapped_tensor(matrix):
+        return ()
+    matrix = matrix.detach()
+    if matrix.layout == torch.sparse_coo:
+        return matrix._indices(), matrix._values()
+    if matrix.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return matrix.crow_indices(), matrix.col_indices(), matrix.values()
+    return matrix.ccol_indices(), matrix.row_indices(), matrix.values()
 
 
 def is_compiled(module: nn.Module) -> bool:

@@ -56,6 +56,9 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
     ``tests/nn/test_three_ways.py`` compares them.
     """
 
+    # For layers that an earlier version has pickled.
+    cache = True
+
     def __init__(
         self,
         *,
@@ -73,6 +76,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         init_temp: float,
         gate: GateKind,
         gate_bias_init: float,
+        cache: bool,
         **kwargs: Any,
     ) -> None:
         check_count("out_channels", out_channels)
@@ -91,6 +95,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         self.edge_dim = edge_dim
         self.fill_value = fill_value
         self.residual = residual
+        self.cache = cache
         self.softmax_temperature = softmax_temperature
         self.feature_gate = feature_gate
         # Set by `upgrade`: PyG's GATConv ignores edge_attr without edge_dim.
@@ -230,6 +235,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             self_loops=self.add_self_loops,
             reverse=self.target_to_source,
             static_shapes=not (by_messages or return_attention_weights),
+            cache=self.cache,
         )
         graph = adjacency.graph
         if edge_attr is None and self.edge_dim is not None:

@@ -61,6 +61,8 @@ class TemperGATConv(AttentionLayer):
         gate: ``"post"`` (on the aggregated output), ``"first"`` (on the projected
             features) or None.
         gate_bias_init: Initial value of the gate's bias.
+        cache: Sort the edges of an ``edge_index`` once and use the result until the
+            tensor changes; False sorts them in every call. See :meth:`forward`.
         **kwargs: Arguments of PyG's ``MessagePassing``.
 
     Shapes:
@@ -88,6 +90,7 @@ class TemperGATConv(AttentionLayer):
         init_temp: float = 1.0,
         gate: GateKind = "post",
         gate_bias_init: float = 0.0,
+        cache: bool = True,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("aggr", "add")
@@ -106,6 +109,7 @@ class TemperGATConv(AttentionLayer):
             init_temp=init_temp,
             gate=gate,
             gate_bias_init=gate_bias_init,
+            cache=cache,
             **kwargs,
         )
         width = heads * out_channels
@@ -152,8 +156,11 @@ class TemperGATConv(AttentionLayer):
             x: Node features, or a pair for source and target nodes.
             edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. A
                 tensor is sorted once and the result is used again until the tensor
-                changes. Changes that torch cannot see (through ``.data`` or a NumPy
-                view) go unnoticed.
+                changes. What writes into its memory without torch (a NumPy view,
+                ``.data``, DLPack, another process) is noticed on the CPU: all of it
+                up to 1,024 edges, by samples in larger graphs. It is not noticed on a
+                GPU; there, make the layer with ``cache=False`` or call
+                ``tempergat.nn.forget_graphs()`` after such a change.
             edge_attr: Edge features.
             size: Number of source and target nodes; None for one that x determines.
             return_attention_weights: If true, also return the edges and their

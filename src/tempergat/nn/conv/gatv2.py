@@ -61,6 +61,7 @@ class TemperGATv2Conv(AttentionLayer):
         init_temp: float = 1.0,
         gate: GateKind = "post",
         gate_bias_init: float = 0.0,
+        cache: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(
@@ -78,6 +79,7 @@ class TemperGATv2Conv(AttentionLayer):
             init_temp=init_temp,
             gate=gate,
             gate_bias_init=gate_bias_init,
+            cache=cache,
             **kwargs,
         )
         self.share_weights = share_weights

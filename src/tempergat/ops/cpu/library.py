@@ -48,6 +48,7 @@ class Library:
         isa: The one in use.
         warned: Whether a warning about the problem was given.
         forked: Whether this process is a fork of the one that loaded the library.
+        has_checksum: Whether `checksum` can be called.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,6 +57,7 @@ class Library:
         self.isa = self.best_isa = 0
         self.warned = False
         self.forked = False
+        self.has_checksum = False
         self._functions: Any = None
         try:
             self._functions = open_library(path)
@@ -88,6 +90,10 @@ class Library:
         words = (pointer, number, pointer, *[number] * 4, real, number, pointer)
         for name in DROPOUT_TYPES.values():
             _bind(self._functions, name, *words)
+        # Libraries built before there was a checksum do not export it.
+        if hasattr(self._functions, "tempergat_checksum"):
+            _bind(self._functions, "checksum", pointer, *[number] * 5)
+            self.has_checksum = True
 
     def _notice_fork(self) -> None:
         self.forked = True
@@ -121,6 +127,13 @@ class Library:
             out.data_ptr(),
         )
         _check(name, status)
+
+    def checksum(self, x: Tensor) -> int:
+        """A number for the contents of a matrix of 4- or 8-byte elements."""
+        found: int = self._functions.tempergat_checksum(
+            x.data_ptr(), x.element_size(), *x.shape, *x.stride()
+        )
+        return found
 
 
 def _check(name: str, status: int) -> None:

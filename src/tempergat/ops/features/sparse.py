@@ -20,15 +20,7 @@ from tempergat.ops.backend import find
 from tempergat.ops.calls import Call, working_dtype
 from tempergat.ops.features.dropout import dropout
 from tempergat.ops.graph import Rows
-from tempergat.ops.registration import (
-    ELSEWHERE,
-    call,
-    fold,
-    needs_plain,
-    refuse_second_derivative,
-    register,
-    save_nothing,
-)
+from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 from tempergat.ops.torch_internals import GetAttrKey, register_pytree_node
 
 
@@ -253,6 +245,22 @@ def _gradient(ctx: Any, dout: Tensor) -> Any:
     return (None, dweight, *[None] * 6)
 
 
+def _save_backward(ctx: Any, inputs: Any, output: Any) -> None:
+    dout, *saved = inputs
+    ctx.nodes = dout.size(0)
+    ctx.save_for_backward(*saved)
+
+
+def _second_gradient(ctx: Any, d_BOF: Tensor) -> Any:
+    """The gradient of dout: the product of the features with ``d``, plainly."""
+    values_KV, ccol, row, element = ctx.saved_tensors
+    slots = torch.arange(row.size(0), device=row.device, dtype=ccol.dtype)
+    column = torch.searchsorted(ccol, slots, right=True) - 1
+    message = values_KV[element.long()].unsqueeze(-1) * d_BOF.permute(2, 0, 1)[column]
+    ddout = message.new_zeros(ctx.nodes, *message.shape[1:])
+    return (ddout.index_add(0, row, message), *[None] * 4)
+
+
 def _fold_values(values: Tensor, dim: int | None, models: int, size: int) -> Tensor:
     """Values for ``size`` times ``models`` weights."""
     if dim is None:
@@ -292,9 +300,7 @@ register(
     f"sparse_linear_backward(Tensor dout, Tensor values, {_EDGES}) -> Tensor",
     {ELSEWHERE: _backward},
     shapes=_backward_shape,
-    save=save_nothing,
-    gradient=refuse_second_derivative(
-        "pass features.to_dense(), which has derivatives of any order"
-    ),
+    save=_save_backward,
+    gradient=_second_gradient,
     fold=_fold_backward,
 )

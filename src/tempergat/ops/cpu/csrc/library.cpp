@@ -1,5 +1,6 @@
 // The functions Python calls; each picks the machine's best instruction set.
 #include "call.h"
+#include "checksum.h"
 #include "dropout.h"
 
 #if defined(_WIN32)
@@ -79,3 +80,17 @@ TEMPERGAT_EXPORT int64_t tempergat_best_isa() { return tempergat::best_isa(); }
 
 TEMPERGAT_DROPOUT(dropout_float, float)
 TEMPERGAT_DROPOUT(dropout_double, double)
+
+// See checksum.h; strides are counted in elements of 4 or 8 bytes.
+TEMPERGAT_EXPORT int64_t tempergat_checksum(const void* data, int64_t bytes,
+                                            int64_t rows, int64_t cols,
+                                            int64_t row_stride, int64_t col_stride) {
+  using tempergat::checksum;
+  const uint64_t sum =
+      bytes == 8
+          ? checksum(static_cast<const uint64_t*>(data), rows, cols, row_stride,
+                     col_stride)
+          : checksum(static_cast<const uint32_t*>(data), rows, cols, row_stride,
+                     col_stride);
+  return int64_t(sum);
+}

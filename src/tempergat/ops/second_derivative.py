@@ -1,0 +1,72 @@
+"""The derivative of an attention's gradient, in plain PyTorch.
+
+The kernels compute outputs and gradients. Where a gradient is differentiated again
+(forces from energies, gradient penalties, meta-learning), the reference takes the place
+of the kernels, with the same dropout seed. Its operations are torch's own, so third and
+higher derivatives exist too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tempergat.ops.calls import Attention
+from tempergat.ops.graph import Graph, Rows
+
+
+def save_for_second_derivative(attention: Attention) -> Callable[..., None]:
+    """What the backward op saves; autograd asks only if its results have gradients."""
+
+    def save(ctx: Any, arguments: Any, output: Any) -> None:
+        dout, dweights, saved, settings, dropout = attention.backward_layout.split(
+            arguments
+        )
+        inputs, seed, _, _, by_target, _ = attention.saved_layout.split(saved)
+        ctx.set_materialize_grads(False)
+        ctx.settings, ctx.dropout = settings, dropout
+        ctx.save_for_backward(dout, dweights, seed, *by_target, *inputs)
+
+    return save
+
+
+def second_derivative(attention: Attention) -> Callable[..., Any]:
+    """The gradient formula of the backward op."""
+    count = attention.backward_layout.length
+
+    def gradient(ctx: Any, *cotangents: Any) -> Any:
+        dout, dweights, seed, *rest = ctx.saved_tensors
+        rows, inputs = rest[: len(Rows._fields)], rest[len(Rows._fields) :]
+        graph = Graph.of_rows(Rows(*rows), inputs[0].size(0))
+        places = [k for k, x in enumerate(inputs) if x is not None]
+        given = [inputs[k] for k in places]
+
+        def outputs(*given: Tensor) -> tuple[Tensor, ...]:
+            every: list[Tensor | None] = [None] * len(inputs)
+            for k, x in zip(places, given, strict=True):
+                every[k] = x
+            both = attention.reference(graph, *every, *ctx.settings, ctx.dropout, seed)
+            return both if dweights is not None else both[:1]
+
+        def first_derivative(upstream: tuple[Tensor, ...], *given: Tensor) -> Any:
+            pull_back: Any = torch.func.vjp(outputs, *given)[1]
+            return pull_back(upstream)
+
+        upstream = (dout,) if dweights is None else (dout, dweights)
+        pull_back: Any = torch.func.vjp(first_derivative, upstream, *given)[1]
+        wanted = tuple(
+            torch.zeros_like(inputs[k]) if cotangents[k] is None else cotangents[k]
+            for k in places
+        )
+        dupstream, *dgiven = pull_back(wanted)
+        results: list[Tensor | None] = [None] * count
+        results[: len(dupstream)] = dupstream
+        for k, dx in zip(places, dgiven, strict=True):
+            # After dout and dweights come the inputs.
+            results[2 + k] = dx
+        return tuple(results)
+
+    return gradient
