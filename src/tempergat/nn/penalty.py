@@ -55,37 +55,40 @@ def gate_penalty(model: nn.Module) -> Tensor:
 
 
 class _Pass:
-    """The mean gate of one forward pass.
+    """The gate of one forward pass: its sums and how many values they are of.
 
     An object and not a bare tensor, because compiled code must pass it on without
     looking inside: a tensor left by an earlier step would become an input of the
     compiled graph, and backward would run into that step's graph.
     """
 
-    __slots__ = ("_mean", "_reference", "level", "training")
+    __slots__ = ("_count", "_references", "_sums", "level", "training")
 
-    def __init__(self, mean: Tensor, training: bool, level: int | None = None) -> None:
+    def __init__(
+        self, sums: list[Tensor], count: int, training: bool, level: int | None = None
+    ) -> None:
         self.training = training
         # The torch.func transform it belongs to.
         self.level = level
-        self._mean: Tensor | None = mean
-        self._reference: weakref.ref[Tensor] | None = None
+        self._count = count
+        self._sums: list[Tensor] | None = sums
+        self._references: list[weakref.ref[Tensor]] = []
 
     def tie_to(self, output: Tensor) -> None:
-        """Lets the graph of the output keep the mean alive, too.
+        """Lets the graph of the output keep the sums alive, too.
 
-        The mean must not depend on the output: that would be a cycle that Python's
-        garbage collector cannot see.
+        They must not depend on the output: that would be a cycle that Python's garbage
+        collector cannot see.
         """
-        if self._mean is not None and output.grad_fn is not None:
+        if self._sums is not None and output.grad_fn is not None:
             # torch's stubs call this dictionary a method.
             metadata: Any = output.grad_fn.metadata
-            metadata["tempergat.gate_mean"] = self._mean
-            self._reference = weakref.ref(self._mean)
+            metadata["tempergat.gate_sums"] = self._sums
+            self._references = [weakref.ref(total) for total in self._sums]
 
     def release(self) -> None:
-        """From now on, only the graph of the output keeps the mean alive."""
-        self._mean = None
+        """From now on, only the graph of the output keeps the sums alive."""
+        self._sums = None
 
     def is_open(self, level: int | None) -> bool:
         """Whether the transform it belongs to may still be running.
@@ -96,15 +99,21 @@ class _Pass:
         if self.level is None or level is None:
             return self.level is None
         if self.level == level:
-            return self._mean is not None and is_alive(self._mean)
+            return self._sums is not None and all(map(is_alive, self._sums))
         return self.level < level
 
-    @property
+    def sums(self) -> list[Tensor] | None:
+        """The sums, unless nothing keeps them alive."""
+        if self._sums is not None or not self._references:
+            return self._sums
+        found = [reference() for reference in self._references]
+        alive = [total for total in found if total is not None]
+        return alive if len(alive) == len(found) else None
+
     def mean(self) -> Tensor | None:
-        """The mean, unless nothing keeps it alive."""
-        if self._mean is not None or self._reference is None:
-            return self._mean
-        return self._reference()
+        """The mean, computed when it is asked for; None if nothing keeps it alive."""
+        sums = self.sums()
+        return None if sums is None else _mean(sums, self._count)
 
 
 class GateMeans:
@@ -142,13 +151,13 @@ class GateMeans:
             return
         if torch.compiler.is_compiling():
             earlier = self._compiled[1 - _RECENT_PASSES :]
-            self._compiled = (*earlier, _Pass(_mean(computed, count), training))
+            self._compiled = (*earlier, _Pass([_mean(computed, count)], 1, training))
             return
         # Checkpointing runs a layer a second time during backward. Skip that pass.
         if in_backward():
             return
         level = transform_level()
-        new = _Pass(_mean(computed, count), training, level)
+        new = _Pass(computed, count, training, level)
         if level is None:
             new.tie_to(output)
         self._passes.append(new)
@@ -163,7 +172,7 @@ class GateMeans:
         for old in self._passes[:-_RECENT_PASSES]:
             if old.level is None:
                 old.release()
-        usable = [p for p in self._passes if p.mean is not None and p.is_open(level)]
+        usable = [p for p in self._passes if p.sums() is not None and p.is_open(level)]
         self._passes = usable if level is None else usable[-_MOST_PASSES:]
 
     def take(self) -> Tensor | None:
@@ -176,7 +185,8 @@ class GateMeans:
         passes += self._compiled
         self._compiled = ()
         trained = [p for p in passes if p.training]
-        means = [p.mean for p in trained or passes if p.mean is not None]
+        found = [p.mean() for p in trained or passes]
+        means = [mean for mean in found if mean is not None]
         if self._trained_without_gradients and not means and torch.is_grad_enabled():
             warnings.warn(
                 "a gate is missing from gate_penalty: its layer ran without gradients, "

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tempergat.ops.cpu import grouping
 from tempergat.ops.torch_internals import (
     GetAttrKey,
     in_torch_export,
@@ -63,28 +64,44 @@ class Graph:
             (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
         )
         _check_edge_index(edge_index)
-        if check and not is_tracing():
-            _check_range(edge_index, self.num_src, self.num_dst)
         self.num_edges = edge_index.size(1)
         self.self_loops = self_loops
         self.index_dtype = edge_index.dtype
+        self._by_target: Rows | None = None
+        self._by_source: Rows | None = None
+        self._looped: Graph | None = None
+        self.padded = self_loops and padded
+        largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
+        if (
+            not padded
+            and grouping.can_group(edge_index, largest)
+            and self._group_on_cpu(edge_index)
+        ):
+            return
+        if check and not is_tracing():
+            _check_range(edge_index, self.num_src, self.num_dst)
         # A copy: a later edit of edge_index must not reach the kernels, and a cached
         # graph must not keep edge_index alive.
         dtype = edge_index.dtype
         # An exported program takes graphs of any size, so it keeps the type.
         if not in_torch_export():
-            largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
             dtype = torch.int32 if largest < 2**31 else torch.int64
         self.src, self.dst = edge_index.to(dtype, copy=True).unbind()
         self.edge_id = torch.arange(
             self.num_edges, device=edge_index.device, dtype=dtype
         )
-        self.padded = self_loops and padded
         if self_loops:
             self._replace_self_loops()
-        self._by_target: Rows | None = None
-        self._by_source: Rows | None = None
-        self._looped: Graph | None = None
+
+    def _group_on_cpu(self, edge_index: Tensor) -> bool:
+        """Sorts the edges and adds self-loops in one pass; False if out of range."""
+        sizes = (self.num_src, self.num_dst)
+        grouped = grouping.group_edges(edge_index, sizes, self.num_loops)
+        if grouped is None:
+            return False
+        self.src, self.dst, self.edge_id, *rows = grouped
+        self._by_target = Rows(*rows)
+        return True
 
     @classmethod
     def of_rows(cls, by_target: Rows, num_src: int) -> Graph:
@@ -158,6 +175,10 @@ class Graph:
 
     def _rows(self, key: Tensor, other: Tensor, num_rows: int) -> Rows:
         with ordinary_tensors(key):
+            if key.dtype == torch.int32 and grouping.can_group(key, num_rows):
+                grouped = grouping.group(key, other, self.edge_id, num_rows)
+                if grouped is not None:
+                    return Rows(*grouped)
             sorted_key, order = torch.sort(key, stable=True)
             rows = torch.arange(num_rows + 1, device=key.device, dtype=key.dtype)
             pointer = torch.searchsorted(sorted_key, rows).to(key.dtype)

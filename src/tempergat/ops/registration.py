@@ -8,12 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.nn import Parameter
 
 from tempergat.ops.torch_internals import (
     KEYS_BELOW_AUTOGRAD,
     SingleLevelFunction,
     any_requires_grad,
     below_autograd,
+    in_dispatch_mode,
     in_forward_mode,
     in_torch_export,
     in_transform,
@@ -26,6 +28,10 @@ library = torch.library.Library(  # type: ignore[no-untyped-call]
 # The dispatch key of all devices for which an op has no other implementation.
 ELSEWHERE = "CompositeExplicitAutograd"
 _functions: dict[str, Any] = {}
+# The same ops without torch's dispatcher, which costs more than a small graph.
+_direct: dict[str, Callable[..., Any]] = {}
+_PLAIN_TYPES = frozenset((Tensor, Parameter, type(None), bool, int, float))
+_DISPATCH_KEYS = {"cpu": "CPU", "cuda": "CUDA"}
 
 
 def register(
@@ -53,7 +59,7 @@ def register(
     for key, function in run.items():
         library.impl(name, function, key)  # type: ignore[no-untyped-call]
     torch.library.register_fake(full, shapes, lib=library)
-    differentiable = _differentiable(name, save, gradient)
+    differentiable = _differentiable(name, run, save, gradient)
     library.impl(  # type: ignore[no-untyped-call]
         name, differentiable, "Autograd", with_keyset=True
     )
@@ -70,7 +76,10 @@ def register(
 
 
 def _differentiable(
-    name: str, save: Callable[..., None], gradient: Callable[..., Any]
+    name: str,
+    run_on: dict[str, Callable[..., Any]],
+    save: Callable[..., None],
+    gradient: Callable[..., Any],
 ) -> Callable[..., Any]:
     """The op as autograd sees it.
 
@@ -80,6 +89,10 @@ def _differentiable(
     op = getattr(torch.ops.tempergat, name).default
 
     def below(keyset: Any, arguments: Any) -> Any:
+        if keyset is None:
+            key = _DISPATCH_KEYS.get(arguments[0].device.type, ELSEWHERE)
+            implementation = run_on.get(key) or run_on[ELSEWHERE]
+            return implementation(*arguments)
         with below_autograd():
             return op.redispatch(keyset & KEYS_BELOW_AUTOGRAD, *arguments)
 
@@ -95,6 +108,13 @@ def _differentiable(
     function: Any = type(f"{name}_eager", (torch.autograd.Function,), members)
     # Inside a transform torch has already peeled off the outer levels.
     function_of_one: Any = type(f"{name}_traced", (SingleLevelFunction,), members)
+
+    def direct(*arguments: Any) -> Any:
+        if torch.is_grad_enabled() and any_requires_grad(*arguments):
+            return function.apply(None, *arguments)
+        return below(None, arguments)
+
+    _direct[name] = direct
 
     def run(keyset: Any, *arguments: Any) -> Any:
         if not (torch.is_grad_enabled() and any_requires_grad(*arguments)):
@@ -118,6 +138,9 @@ def call(name: str, *arguments: Any) -> Any:
         return _functions[name].apply(*arguments)
     if in_forward_mode():
         _refuse_tangents(arguments)
+    # Modes and other kinds of tensors see an operation through the dispatcher only.
+    elif not in_dispatch_mode() and _PLAIN_TYPES.issuperset(map(type, arguments)):
+        return _direct[name](*arguments)
     if torch.is_grad_enabled():
         return op(*arguments)
     with below_autograd():

@@ -30,6 +30,7 @@ __all__ = [
     "below_autograd",
     "edit_count",
     "in_backward",
+    "in_dispatch_mode",
     "in_forward_mode",
     "in_torch_export",
     "in_transform",
@@ -52,6 +53,8 @@ single_level_functions = enable_single_level_autograd_function
 
 # Whether a torch.func transform (vmap, grad) is active; no public function says it.
 in_transform: Callable[[], bool] = torch._C._are_functorch_transforms_active
+# How many modes (tensors without data, counters of operations) watch every operation.
+in_dispatch_mode: Callable[[], int] = torch._C._len_torch_dispatch_stack
 # Whether an argument needs a gradient; a loop in Python would cost time in every call.
 any_requires_grad: Callable[..., bool] = torch._C._any_requires_grad
 # A context in which ops run without autograd, and the dispatch keys that come after

@@ -193,8 +193,9 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
 
     def slow_path_reason(self) -> str | None:
         """Why the layer must build every message, as PyG does; None if it need not."""
+        own = self.__dict__
         for hooks, method in _HOOKS.items():
-            if getattr(self, hooks):
+            if own[hooks]:
                 return f"a {method} hook is registered"
         if self.explain:
             return "an explainer is active"
@@ -203,7 +204,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         if self.decomposed_layers != 1:
             return f"decomposed_layers is {self.decomposed_layers}"
         for name in _OVERRIDABLE_METHODS:
-            if name in self.__dict__:
+            if name in own:
                 return f"{name}() was replaced on this instance"
             owner = next(c for c in type(self).__mro__ if name in c.__dict__)
             if not owner.__module__.startswith(("tempergat.nn", "torch_geometric.nn")):

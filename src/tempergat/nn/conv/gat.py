@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -188,7 +189,7 @@ class TemperGATConv(AttentionLayer):
     def _scores(self, z: Sides[Tensor]) -> Sides[Tensor]:
         """The nodes' parts of the logits over T, [num_nodes, heads] on each side."""
         # Autocast would round the logits to half precision.
-        with torch.autocast(z.src.device.type, enabled=False):
+        with _without_autocast(z.src.device.type):
             flat = z.map(_flat)
             if not flat.is_shared:
                 matrices = Sides(self.att_src, self.att_dst).map(self._score_matrix)
@@ -200,7 +201,7 @@ class TemperGATConv(AttentionLayer):
 
     def _score(self, z: Tensor, att: Tensor) -> Tensor:
         """One side's part of the logits, in PyG's order of operations."""
-        with torch.autocast(z.device.type, enabled=False):
+        with _without_autocast(z.device.type):
             return (
                 at_least_float32(z) * self.softmax_temperature.divide(self, att)
             ).sum(-1)
@@ -212,11 +213,9 @@ class TemperGATConv(AttentionLayer):
             The weight, [A * heads, heads * channels], of a linear map that gives the
             scores of the first vector, then those of the second.
         """
-        same_head = torch.eye(self.heads, dtype=torch.bool, device=att.device)
-        att_AHHC = self.softmax_temperature.divide(self, att).unsqueeze(1)
-        return (
-            torch.where(same_head.unsqueeze(-1), att_AHHC, 0.0).flatten(2).flatten(0, 1)
-        )
+        att_ACH = self.softmax_temperature.divide(self, att).transpose(1, 2)
+        blocks_AHHC = torch.diag_embed(att_ACH, dim1=1, dim2=2)
+        return blocks_AHHC.flatten(2).flatten(0, 1)
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
         """The edges' part of the logits over T, [E, heads].
@@ -232,7 +231,7 @@ class TemperGATConv(AttentionLayer):
             edge_attr.size(-1), dtype=edge_attr.dtype, device=edge_attr.device
         )
         weight = self.lin_edge(unit)
-        with torch.autocast(edge_attr.device.type, enabled=False):
+        with _without_autocast(edge_attr.device.type):
             folded = self._score_matrix(self.att_edge) @ at_least_float32(weight).t()
             return multiply(at_least_float32(edge_attr), folded)
 
@@ -288,6 +287,13 @@ class TemperGATConv(AttentionLayer):
 
     def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * x_j
+
+
+def _without_autocast(device: str) -> AbstractContextManager[Any]:
+    """Switches autocast off; entering torch's context takes time where it is off."""
+    if torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
 
 
 def _flat(z: Tensor) -> Tensor:

@@ -1,14 +1,19 @@
 """The CPU backend: C++ kernels in `csrc/`, called through ctypes."""
 
+from __future__ import annotations
+
 import functools
 import importlib
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tempergat.ops.calls import Call
 from tempergat.ops.cpu import library
+
+# A graph is made by functions of this package, and calls have graphs.
+if TYPE_CHECKING:
+    from tempergat.ops.calls import Call
 
 NAME = "cpu"
 DEVICE_TYPE = "cpu"

@@ -48,7 +48,7 @@ class Library:
         isa: The one in use.
         warned: Whether a warning about the problem was given.
         forked: Whether this process is a fork of the one that loaded the library.
-        has_checksum: Whether `checksum` can be called.
+        prepares_graphs: Whether `checksum`, `group_edges` and `group` can be called.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,7 +57,7 @@ class Library:
         self.isa = self.best_isa = 0
         self.warned = False
         self.forked = False
-        self.has_checksum = False
+        self.prepares_graphs = False
         self._functions: Any = None
         try:
             self._functions = open_library(path)
@@ -90,10 +90,19 @@ class Library:
         words = (pointer, number, pointer, *[number] * 4, real, number, pointer)
         for name in DROPOUT_TYPES.values():
             _bind(self._functions, name, *words)
-        # Libraries built before there was a checksum do not export it.
-        if hasattr(self._functions, "tempergat_checksum"):
+        # Libraries built before these functions existed do not export them.
+        if hasattr(self._functions, "tempergat_group_edges"):
             _bind(self._functions, "checksum", pointer, *[number] * 5)
-            self.has_checksum = True
+            _bind(
+                self._functions,
+                "group_edges",
+                pointer,
+                *[number] * 7,
+                *[pointer] * 7,
+            )
+            group = (*[pointer] * 3, number, number, *[pointer] * 4)
+            _bind(self._functions, "group", *group)
+            self.prepares_graphs = True
 
     def _notice_fork(self) -> None:
         self.forked = True
@@ -134,6 +143,37 @@ class Library:
             x.data_ptr(), x.element_size(), *x.shape, *x.stride()
         )
         return found
+
+    def group_edges(
+        self,
+        edge_index: Tensor,
+        sizes: tuple[int, int],
+        self_loops: bool,
+        out: tuple[Tensor, ...],
+    ) -> int:
+        """Checks and groups edges; see `ops/cpu/grouping.py`."""
+        kept: int = self._functions.tempergat_group_edges(
+            edge_index.data_ptr(),
+            edge_index.element_size(),
+            *edge_index.stride(),
+            edge_index.size(1),
+            *sizes,
+            self_loops,
+            *[x.data_ptr() for x in out],
+        )
+        return kept
+
+    def group(
+        self, edges: tuple[Tensor, ...], rows: int, out: tuple[Tensor, ...]
+    ) -> bool:
+        """Groups edges by their first end; see `ops/cpu/grouping.py`."""
+        status = self._functions.tempergat_group(
+            *[x.data_ptr() for x in edges],
+            edges[0].size(0),
+            rows,
+            *[x.data_ptr() for x in out],
+        )
+        return bool(status == 0)
 
 
 def _check(name: str, status: int) -> None:

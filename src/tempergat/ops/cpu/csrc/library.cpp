@@ -2,6 +2,7 @@
 #include "call.h"
 #include "checksum.h"
 #include "dropout.h"
+#include "grouping.h"
 
 #if defined(_WIN32)
 #define TEMPERGAT_EXPORT extern "C" __declspec(dllexport)
@@ -93,4 +94,28 @@ TEMPERGAT_EXPORT int64_t tempergat_checksum(const void* data, int64_t bytes,
           : checksum(static_cast<const uint32_t*>(data), rows, cols, row_stride,
                      col_stride);
   return int64_t(sum);
+}
+
+// See grouping.h; indices of edges have 4 or 8 bytes.
+TEMPERGAT_EXPORT int64_t tempergat_group_edges(
+    const void* edges, int64_t bytes, int64_t row_stride, int64_t col_stride,
+    int64_t count, int64_t num_src, int64_t num_dst, int64_t self_loops, int32_t* src,
+    int32_t* dst, int32_t* edge_id, int32_t* pointer, int32_t* other, int32_t* position,
+    int32_t* slot_id) {
+  const tempergat::Grouped out{pointer, other, position, slot_id};
+  if (bytes == 8)
+    return tempergat::group_edges(static_cast<const int64_t*>(edges), row_stride,
+                                  col_stride, count, num_src, num_dst, self_loops, src,
+                                  dst, edge_id, out);
+  return tempergat::group_edges(static_cast<const int32_t*>(edges), row_stride,
+                                col_stride, count, num_src, num_dst, self_loops, src,
+                                dst, edge_id, out);
+}
+
+TEMPERGAT_EXPORT int64_t tempergat_group(const int32_t* key, const int32_t* other,
+                                         const int32_t* edge_id, int64_t count,
+                                         int64_t rows, int32_t* pointer, int32_t* others,
+                                         int32_t* position, int32_t* slot_id) {
+  const tempergat::Grouped out{pointer, others, position, slot_id};
+  return tempergat::group(key, other, edge_id, count, rows, out);
 }
