@@ -7,8 +7,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "tempergat"
 # Each sub-package of study is a package of its own in this respect.
 SPLIT_PACKAGES = {"study"}
-# Loaded by their own names, because they load matplotlib.
-SEPARATE_MODULES = {"figures"}
+# Loaded by their own names, because they load matplotlib or scikit-learn.
+SEPARATE_MODULES = {"figures", "estimator"}
 
 
 def package_of(parts: tuple[str, ...]) -> tuple[str, ...]:

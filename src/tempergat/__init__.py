@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from tempergat.ops import Graph
     from tempergat.study import Comparison, compare
     from tempergat.training import TrainedModel, load_model, predict, train
+    from tempergat.training.estimator import GraphClassifier
 
 __all__ = [
     "Comparison",
     "Graph",
+    "GraphClassifier",
     "ReadOptions",
     "TemperGATConv",
     "TemperGATv2Conv",
@@ -36,6 +38,7 @@ __version__ = "0.2.0"
 _MODULES = {
     "Comparison": "study",
     "Graph": "ops",
+    "GraphClassifier": "training.estimator",
     "ReadOptions": "data",
     "TemperGATConv": "nn",
     "TemperGATv2Conv": "nn",

@@ -9,6 +9,7 @@ from tempergat.data.homophily_measures import Homophily, h2_index, homophily
 from tempergat.data.inputs import GraphInput, as_dataset, load_splits
 from tempergat.data.loading import load, named_entry, warn_of_notes
 from tempergat.data.noise import gaussian, missing
+from tempergat.data.relabel import with_labels
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
 from tempergat.data.user import Finding, ReadOptions, check_graph, match_features
 
@@ -47,4 +48,5 @@ __all__ = [
     "normalize_rows",
     "to_dense",
     "warn_of_notes",
+    "with_labels",
 ]

@@ -192,6 +192,15 @@ def other_tensors() -> dict[str, torch.Tensor]:
         ({"epoch": torch.tensor(-5)}, {}, "its epoch is -5, which is not from 0 to 2"),
         ({"epoch": torch.tensor(3)}, {}, "its epoch is 3, which is not from 0 to 2"),
         ({"failed_epoch": torch.tensor([-1])}, {}, "its failed_epoch is -1"),
+        (
+            {"history": torch.full((2, 1, 5), 4.0, dtype=torch.float64)},
+            {},
+            "scores that are not from 0 to 1",
+        ),
+        ({}, {"in_channels": 10**13}, r"in place of best|its in_channels is"),
+        ({}, {"read_options": {"colour": 1}}, "no such option 'colour'"),
+        ({}, {"read_options": {"one_hot": 3}}, "read_options: one_hot"),
+        ({}, {"feature_names": ["a"]}, "1 names for 12 features"),
         ({}, {"config": {}}, r"config\.epochs"),
         ({}, {"config": [1]}, r"config: .*dictionary"),
         ({}, {"num_classes": 10**18}, "num_classes"),
@@ -215,6 +224,17 @@ def test_a_valid_file_with_other_content_is_a_one_line_error(
             use()
         assert "\n" not in str(found.value)
         assert "--no-resume" in str(found.value)
+
+
+def test_a_checkpoint_with_one_more_tensor_is_not_continued(tmp_path: Path) -> None:
+    settings = config(epochs=2)
+    train_single(small_graph(), settings, 0, CPU, tmp_path)
+    path = tmp_path / CHECKPOINT_NAME
+    saved = read(path)
+    more = {**saved.tensors, "best.more": torch.ones(1)}
+    write(path, more, saved.facts)
+    with pytest.raises(UserError, match=r"holds best\.more, which this run does not"):
+        train_single(small_graph(), settings, 0, CPU, tmp_path)
 
 
 def test_the_checkpoint_of_a_later_version_is_named_as_such(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tempergat.base import UserError, first_validation_error
 from tempergat.data import Dataset, ReadOptions
 from tempergat.training.config import Count, RunConfig
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
+from tempergat.training.task import edge_arguments
 
 _OPTIONS = TypeAdapter(ReadOptions)
 
@@ -95,6 +96,12 @@ class Facts(BaseModel):
             if names is not None and len(names) != count:
                 raise ValueError(f"{len(names)} names for {count} {what}")
         return self
+
+    @property
+    def edge_dim(self) -> int | None:
+        """Features per edge that the model takes; None where it takes none."""
+        is_taken = "edge_attr" in edge_arguments(self.config.method)
+        return len(self.edge_feature_names) or None if is_taken else None
 
 
 def facts_of(dataset: Dataset) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from tempergat.base import UserError
-from tempergat.nn import temperature_of
+from tempergat.base import UserError, one_line
+from tempergat.nn import build_model, temperature_of
 from tempergat.training.config import RunConfig
 from tempergat.training.loop import COLUMNS
 from tempergat.training.record import LayerRecord, Run
@@ -19,7 +19,7 @@ from tempergat.training.run import failure_reason, scores_by_rule
 from tempergat.training.seeds import State, single_model
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
-from tempergat.training.task import edge_arguments
+from tempergat.training.task import SPLITS
 from tempergat.training.user_modules import (
     BuildModule,
     build_user_module,
@@ -43,9 +43,11 @@ def restored_module(
     Raises:
         UserError: The weights do not fit the settings, or `build` is missing.
     """
+    if facts.config.source_hash is None:
+        # The sizes in a file may be those of a model that no memory can hold.
+        _require_weights(file, _module_without_memory(file, facts), tensors)
     module = _empty_module(file, facts, build)
-    wanted = {f"best.{name}": v.unsqueeze(0) for name, v in tensors_of(module).items()}
-    checkpoint.require_tensors(file, tensors, wanted)
+    _require_weights(file, module, tensors)
     with torch.no_grad():
         for name, value in tensors_of(module).items():
             value.copy_(tensors[f"best.{name}"][0])
@@ -88,8 +90,8 @@ def require_progress(
     """Refuses a checkpoint whose record of the epochs cannot be that of a run.
 
     Raises:
-        UserError: A tensor is missing, has another shape or type, or counts epochs
-            that the run does not have.
+        UserError: A tensor is missing, has another shape or type, counts epochs that
+            the run does not have, or holds scores that are not fractions.
     """
     shape = (config.epochs, 1, len(COLUMNS))
     progress = {
@@ -108,6 +110,12 @@ def require_progress(
                 f"{path} says that its {name} is {value}, which is not from 0 to "
                 f"{most}; {checkpoint.TRAIN_AGAIN}"
             )
+    first_score = COLUMNS.index(SPLITS[0])
+    scores = tensors["history"][:epoch, 0, first_score:]
+    if not failed_epoch and not ((scores >= 0.0) & (scores <= 1.0)).all():
+        raise UserError(
+            f"{path} holds scores that are not from 0 to 1; {checkpoint.TRAIN_AGAIN}"
+        )
 
 
 def refuse_untrained(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -134,14 +142,37 @@ def failed_run(what: str, epoch: int | None) -> str:
     )
 
 
+def _require_weights(
+    file: Path, module: nn.Module, tensors: Mapping[str, Tensor]
+) -> None:
+    wanted = {f"best.{name}": v.unsqueeze(0) for name, v in tensors_of(module).items()}
+    checkpoint.require_tensors(file, tensors, wanted)
+
+
+def _module_without_memory(file: Path, facts: Facts) -> nn.Module:
+    edges: dict[str, Any] = {}
+    if facts.edge_dim is not None:
+        edges["edge_dim"] = facts.edge_dim
+    try:
+        with torch.device("meta"):
+            return build_model(
+                in_channels=facts.in_channels,
+                out_channels=facts.num_classes,
+                **facts.config.model_arguments(),
+                **edges,
+            )
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"{file} has settings that no model can be built with: "
+            f"{one_line(str(error), 200)}; {checkpoint.TRAIN_AGAIN}"
+        ) from error
+
+
 def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Module:
     config = facts.config
     sizes = (facts.in_channels, facts.num_classes)
     if config.source_hash is None:
-        edge_dim = None
-        if facts.edge_feature_names and "edge_attr" in edge_arguments(config.method):
-            edge_dim = len(facts.edge_feature_names)
-        return single_model(config, *sizes, seed=0, edge_dim=edge_dim)
+        return single_model(config, *sizes, seed=0, edge_dim=facts.edge_dim)
     if build is None:
         raise UserError(
             f"{file} holds your own module {config.method}; give load_model the "

@@ -261,6 +261,11 @@ def _refuse_other_state(
             wanted[f"adam.{name}.exp_avg"] = parameter
             wanted[f"adam.{name}.exp_avg_sq"] = parameter
     checkpoint.require_tensors(path, found, wanted)
+    others = sorted(set(found) - set(wanted))
+    if others:
+        raise UserError(
+            f"{path} holds {others[0]}, which this run does not have; {_START_AGAIN}"
+        )
 
 
 def _refuse_another_run(path: Path, found: Facts, wanted: Facts) -> None:
