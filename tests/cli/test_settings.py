@@ -1,0 +1,80 @@
+"""The options that change settings of a recipe."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+TWO = ("--methods", "gcn,gat", "--runs", "2", "--device", "cpu")
+
+
+def test_compare_takes_settings_says_them_and_keeps_runs_apart(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    usual = ("compare", graph, "--recipe", recipe, *TWO)
+    assert command(*usual).status == 0
+    changed = (*usual, "--epochs", 3, "--hidden", 6, "--heads", 3, "--lr", 0.1)
+    ended = command(*changed)
+    assert ended.status == 0
+    assert f"recipe {recipe} with epochs=3, lr=0.1, hidden=6, heads=3" in ended.err
+    assert "are there already" not in ended.err
+    again = command(*changed, "--json")
+    assert "4 of 4 runs are there already" in again.err
+    facts = json.loads(again.out)
+    assert facts["settings"] == {"epochs": 3, "lr": 0.1, "hidden": 6, "heads": 3}
+
+
+def test_compare_reports_another_metric(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command(
+        *("compare", graph, "--recipe", recipe, *TWO, "--metric", "roc_auc")
+    )
+    assert ended.status == 0
+    title = "graph: test ROC AUC in percent, at the first epoch of best validation ROC"
+    assert title in ended.out
+
+
+def test_train_takes_settings_and_continues_with_them(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    usual = ("train", graph, "--method", "gat", "--recipe", recipe, "--device", "cpu")
+    settings = ("--epochs", 4, "--metric", "macro_f1", "--class-weights", "balanced")
+    first = command(*usual, *settings, "--out", "run", "--json")
+    assert first.status == 0
+    assert "epochs=4, metric=macro_f1, class_weights=balanced" in first.err
+    facts = json.loads(first.out)
+    assert facts["metric"] == "macro_f1"
+    counts = facts["confusion"]
+    assert len(counts) == len(counts[0]) == 2
+    scores = facts["scores"]["best_val_accuracy"]
+    assert facts["metrics"]["macro_f1"]["best_val_accuracy"] == scores
+    second = command(*usual, *settings, "--out", "run", "--json")
+    assert json.loads(second.out)["scores"] == facts["scores"]
+    other = command(*usual, "--epochs", 5, "--out", "run")
+    assert other.status == 2
+    assert "belongs to another run" in other.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--epochs", 0), "epochs is 0; give a whole number from 1 to 1,000,000"),
+        (("--heads", 3), "hidden is 8 and heads is 3"),
+        (("--metric", "f1"), "there is no metric 'f1'; choose one of accuracy,"),
+        (("--class-weights", "x"), "class_weights is 'x'; give balanced"),
+    ],
+)
+def test_a_wrong_setting_ends_in_one_line(
+    command: Command,
+    graph: Path,
+    recipe: Path,
+    options: tuple[object, ...],
+    message: str,
+) -> None:
+    ended = command("compare", graph, "--recipe", recipe, *TWO, *options)
+    assert ended.status == 2
+    assert message in ended.err
+    assert len(ended.err.strip().splitlines()) == 1

@@ -1,0 +1,136 @@
+"""Settings given in place of a recipe's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tempergat.base import UserError
+from tempergat.training import load_recipe, make_overrides
+from tests.support.tiny_graph import write_recipe
+
+SETTINGS = {
+    "epochs": 50,
+    "lr": 0.1,
+    "hidden": 12,
+    "heads": 3,
+    "layers": 4,
+    "dropout": 0.25,
+}
+
+
+def test_settings_replace_those_of_the_recipe_for_every_method() -> None:
+    overrides = make_overrides(SETTINGS)
+    recipe = load_recipe("default")
+    gat = overrides.applied_to(recipe.config_for("gat"), "demo")
+    assert gat == recipe.config_for("gat").with_changes(
+        epochs=50,
+        learning_rate=0.1,
+        hidden_channels=12,
+        heads=3,
+        num_layers=4,
+        feature_dropout=0.25,
+        attention_dropout=0.25,
+    )
+    gcn = overrides.applied_to(recipe.config_for("gcn"), "demo")
+    assert gcn == recipe.config_for("gcn").with_changes(
+        epochs=50,
+        learning_rate=0.1,
+        hidden_channels=12,
+        num_layers=4,
+        feature_dropout=0.25,
+    )
+    mine = recipe.config_for_module("mine", "0" * 16)
+    assert overrides.applied_to(mine, "demo") == mine.with_changes(
+        epochs=50, learning_rate=0.1
+    )
+    words = " with epochs=50, lr=0.1, hidden=12, heads=3, layers=4, dropout=0.25"
+    assert overrides.words == words
+
+
+def test_without_settings_the_recipe_stays_as_it_is() -> None:
+    config = load_recipe("default").config_for("gat")
+    overrides = make_overrides()
+    assert overrides.applied_to(config, "demo") is config
+    assert overrides.words == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 0}, "epochs is 0; give a whole number from 1 to 1,000,000"),
+        ({"epochs": 2.5}, "epochs is 2.5; give a whole number"),
+        ({"epochs": True}, "epochs is True; give a whole number"),
+        ({"lr": -1}, "lr is -1; give a number above 0"),
+        ({"lr": float("nan")}, "lr is nan; give a number above 0"),
+        ({"dropout": 1}, "dropout is 1; give a number from 0 up to, but less than, 1"),
+        ({"layers": 10**6}, "layers is 1000000; give a whole number from 1 to 1,000"),
+        ({"epoch": 3}, "no setting 'epoch' to change; did you mean epochs?"),
+    ],
+)
+def test_a_setting_out_of_its_range_is_refused_with_the_range(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError) as found:
+        make_overrides(settings)
+    assert message in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"heads": 3}, "hidden is 64 and heads is 3.*give hidden 63 or heads 2"),
+        ({"hidden": 20}, "hidden is 20 and heads is 8.*give hidden 16 or heads 5"),
+        ({"hidden": 3}, "hidden is 3 and heads is 8.*give hidden 8 or heads 3"),
+    ],
+)
+def test_a_width_that_heads_do_not_divide_is_refused_with_one_that_they_do(
+    settings: dict[str, int], message: str
+) -> None:
+    config = load_recipe("default").config_for("gat")
+    with pytest.raises(UserError, match=message):
+        make_overrides(settings).applied_to(config, "demo")
+
+
+def test_unknown_metrics_and_weights_are_refused_in_one_line() -> None:
+    with pytest.raises(UserError, match="no metric 'macro-f1'; did you mean macro_f1"):
+        make_overrides(metric="macro-f1")
+    with pytest.raises(UserError, match="class_weights is 'even'; give balanced"):
+        make_overrides(class_weights="even")
+
+
+def test_the_metric_of_the_dataset_itself_is_no_change() -> None:
+    config = load_recipe("default").config_for("gat")
+    for metric, graph, expected in (
+        ("accuracy", "cora", None),
+        ("accuracy", "reddit", "accuracy"),
+        ("micro_f1", "reddit", None),
+        ("macro_f1", "cora", "macro_f1"),
+        ("accuracy", object(), None),
+    ):
+        changed = make_overrides(metric=metric).applied_to(config, graph)
+        assert changed.metric == expected
+
+
+def test_the_metric_of_a_recipe_acts(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path / "mine.yaml")
+    text = path.read_text()
+    plain = load_recipe(path).config_for("gat")
+    assert plain.metric is None
+    for metric in ("micro_f1", "roc_auc"):
+        path.write_text(text.replace("metric: accuracy", f"metric: {metric}"))
+        assert load_recipe(path).config_for("gat").metric == metric
+    path.write_text(text.replace("metric: accuracy", "class_weights: balanced"))
+    weighted = load_recipe(path).config_for("gat")
+    assert weighted == plain.with_changes(class_weights="balanced")
+    path.write_text(text.replace("metric: accuracy\n", "").replace("dataset: null", ""))
+    assert load_recipe(path).config_for("gat") == plain
+
+
+def test_the_dataset_of_a_recipe_acts() -> None:
+    recipe = load_recipe("paper/cora")
+    assert recipe.made_for_another("cora") is None
+    assert recipe.made_for_another("Cora") is None
+    assert recipe.made_for_another("citeseer") == "cora"
+    assert recipe.made_for_another(object()) == "cora"
+    assert load_recipe("default").made_for_another("citeseer") is None
