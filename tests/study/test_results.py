@@ -127,3 +127,9 @@ def test_a_seed_run_on_two_devices_is_refused_with_their_names() -> None:
     runs = [run(seed=0), run(seed=1), run(seed=0, device="cuda (A)")]
     with pytest.raises(UserError, match=r"gat on cora .* cpu and cuda \(A\); keep"):
         dataset_result(runs, METHODS, "gat")
+
+
+def test_an_interval_ends_where_scores_end() -> None:
+    runs = [run(seed=0, test=0.05), run(seed=1, test=0.95)]
+    summary = dataset_result(runs, METHODS, "gat")["gat"].summary
+    assert (summary.low, summary.high) == (0.0, 100.0)

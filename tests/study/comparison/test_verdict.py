@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from tempergat.study.comparison import make_plan
 from tempergat.study.comparison.verdict import best_method, verdict
+from tempergat.study.report import result_table
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import METHODS, failed_run, study
 
@@ -65,3 +67,37 @@ def test_one_method_alone_is_compared_with_nothing() -> None:
     runs = study("cora", {"mlp": 70.0}, SEEDS)
     result = dataset_result(runs, ["mlp"], {})
     assert verdict(result).startswith("nothing is compared on cora; the highest mean")
+
+
+@pytest.mark.parametrize(
+    ("methods", "expected"),
+    [
+        (["gcn", "gat", "mlp"], "gat"),
+        (["mlp", "gcn", "gatv2"], "gcn"),
+        (["mlp", "temp_gated"], "temp_gated"),
+        (["mlp"], None),
+    ],
+)
+def test_mlp_is_compared_with_a_method_that_uses_the_graph(
+    methods: list[str], expected: str | None
+) -> None:
+    plan = make_plan("demo", methods, runs=2)
+    assert plan.against.get("mlp") == expected
+
+
+def test_a_verdict_takes_mlp_into_account() -> None:
+    means = {"gcn": 71.0, "gat": 70.0, "mlp": 80.0}
+    against = make_plan("demo", list(means), runs=2).against
+    runs = study("cora", means, SEEDS, 0.003)
+    result = dataset_result(runs, list(means), against)
+    assert verdict(result).startswith("mlp is best on cora, 80.00")
+    assert "beats gat by 10.0 points" in verdict(result)
+
+
+def test_the_table_says_what_mlp_is_compared_with() -> None:
+    means = {"gcn": 71.0, "gat": 70.0, "gatv2": 70.5, "gated_v2": 70.5, "mlp": 80.0}
+    against = make_plan("demo", list(means), runs=2).against
+    runs = study("cora", means, SEEDS, 0.003)
+    table = result_table(dataset_result(runs, list(means), against))
+    assert "mlp is compared with gat." in table.notes
+    assert not any(note.startswith("gated_v2 is") for note in table.notes)
