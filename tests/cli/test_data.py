@@ -70,10 +70,10 @@ def test_info_on_an_unknown_name_is_a_users_error(app: typer.Typer) -> None:
 
 
 def test_check_says_what_will_be_done(app: typer.Typer, tmp_path: Path) -> None:
-    (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
+    (tmp_path / "nodes.csv").write_text("f,label\n" + "1,0\n1,1\n" * 5)
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n0,1\n")
     printed = run(app, "check", str(tmp_path))
     line = next(line for line in printed.splitlines() if "repeated" in line)
     assert line.split() == ["repeated", "edges", "1", "->", "merged", "into", "one"]
     found = json.loads(run(app, "check", str(tmp_path), "--json"))
-    assert {"subject": "nodes", "value": 2, "action": ""} in found
+    assert {"subject": "nodes", "value": 10, "action": ""} in found

@@ -1,17 +1,19 @@
 """`tempergat data`: lists datasets and reports on your own graph."""
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tempergat.base import UserError, printable
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
 from tempergat.cli.ui.reading import Reading, with_reading_options
 
 if TYPE_CHECKING:
-    from tempergat.data import Entry
+    from tempergat.data import Entry, Finding, ReadOptions
 
 _Root = Annotated[
     Path | None,
@@ -53,6 +55,11 @@ def show_info(
     """Print everything known about a dataset."""
     from tempergat.data import data_root, find_entry
 
+    if os.path.lexists(name) and (os.sep in name or Path(name).suffix):
+        raise UserError(
+            f"{name} is a path, and `data info` takes the name of a dataset; use "
+            f"`tempergat data check {name}`"
+        )
     facts = _facts(find_entry(name), data_root(root))
     if as_json:
         print_json(facts)
@@ -76,19 +83,67 @@ def check(
     reading: Reading,
     as_json: Json = False,
 ) -> None:
-    """Report what your own graph holds, and what loading will do with it."""
-    from tempergat.data import check_graph
+    """Report what your own graph holds, and whether it can be trained on.
 
-    findings = check_graph(path, reading.options(target))
+    Exit status: 0 if it can, or if it has no labels and is only for `predict`; 2
+    if `compare` and `train` would refuse it.
+    """
+    from tempergat.data import Finding, check_graph
+
+    _refuse_name(path)
+    options = reading.options(target)
+    findings = check_graph(path, options)
+    is_labelled = all(finding.subject != "labels" for finding in findings)
+    refusal: UserError | None = None
+    try:
+        findings += _notes(path, options, is_labelled)
+    except UserError as error:
+        refusal = error
+        findings.append(Finding("compare", "refuses the graph", str(error)))
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
-        return
-    width = max(len(finding.subject) for finding in findings)
-    for finding in findings:
-        value = _text(finding.value)
-        needed = finding.action and finding.value not in (0, None)
-        line = f"{finding.subject:<{width}}  {value}"
-        typer.echo(f"{line}  ->  {finding.action}" if needed else line)
+    else:
+        width = max(len(finding.subject) for finding in findings)
+        for finding in findings:
+            value = _text(finding.value)
+            needed = finding.action and finding.value not in (0, None)
+            line = f"{finding.subject:<{width}}  {value}"
+            shown = f"{line}  ->  {finding.action}" if needed else line
+            typer.echo(printable(shown))
+    if refusal is not None:
+        raise typer.Exit(2)
+
+
+def _notes(path: Path, options: "ReadOptions", is_labelled: bool) -> "list[Finding]":
+    """The notes on reading the graph.
+
+    Raises:
+        UserError: The graph cannot be loaded or trained on.
+    """
+    from tempergat.data import Finding, as_dataset
+
+    dataset = as_dataset(path, options=options, labelled=is_labelled)
+    if is_labelled:
+        from tempergat.training import refuse_untrainable
+
+        refuse_untrainable(dataset)
+    return [Finding("note", note) for note in dataset.notes]
+
+
+def _refuse_name(path: Path) -> None:
+    """Explain a dataset by name, which needs no check.
+
+    Raises:
+        UserError: It is one.
+    """
+    from tempergat.data import CATALOG
+
+    name = str(path).lower()
+    if name in CATALOG and not path.exists():
+        raise UserError(
+            f"{name} is a dataset by name, and `data check` reads your own graph; see "
+            f"`tempergat data info {name}`, or use ./{name} for a folder of that name"
+        )
 
 
 def _facts(entry: "Entry", root: Path) -> dict[str, Any]:

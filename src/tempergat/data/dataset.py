@@ -11,6 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
+from tempergat.base import listed, printable
+
 if TYPE_CHECKING:
     from tempergat.data.user.options import ReadOptions
 
@@ -178,9 +180,12 @@ def describe(dataset: Dataset) -> str:
     parts = [int(dataset.store[name].sum()) for name in MASKS]
     x = dataset.store.get("x")
     features = f"{x.shape[1]:,} features, " if x is not None else ""
+    names = ""
+    if dataset.class_names:
+        names = f" ({printable(listed(dataset.class_names))})"
     return (
         f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
-        f"{features}{dataset.num_classes} classes\n"
+        f"{features}{dataset.num_classes} classes{names}\n"
         f"split {dataset.split}; train/validation/test "
         f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}"
         f"{_direction(dataset)}"

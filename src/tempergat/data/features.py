@@ -35,6 +35,12 @@ def _contiguous(array: np.ndarray, dtype: type[np.generic]) -> Tensor:
     return tensor if tensor.numel() else torch.empty(tensor.shape, dtype=tensor.dtype)
 
 
+def to_scipy(x: Tensor) -> scipy.sparse.csr_array:
+    """A CSR tensor as a SciPy matrix, which can be indexed."""
+    arrays = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return scipy.sparse.csr_array(arrays, shape=(x.shape[0], x.shape[1]))
+
+
 def density(x: Tensor) -> float:
     """Share of the entries that are not zero."""
     if x.numel() == 0:

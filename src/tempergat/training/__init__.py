@@ -48,7 +48,7 @@ from tempergat.training.single import (
 )
 from tempergat.training.single.progress import EpochLines
 from tempergat.training.source import callable_name, source_hash
-from tempergat.training.task import refuse_other_training
+from tempergat.training.task import refuse_other_training, refuse_untrainable
 from tempergat.training.user_modules import BuildModule, check_user_module
 
 __all__ = [
@@ -97,6 +97,7 @@ __all__ = [
     "recipe_for",
     "recipe_names",
     "refuse_other_training",
+    "refuse_untrainable",
     "seeded_weights",
     "source_hash",
     "train",

@@ -115,19 +115,38 @@ def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
         UserError: The graph has several node types or no features, or the settings
             ask for sampled training.
     """
+    _refuse_graph(dataset)
+    if config.training != "full":
+        raise UserError(
+            f"the settings of {config.method} say training: {config.training}; "
+            f"training is full-batch, so use a recipe with training: full"
+        )
+
+
+def refuse_untrainable(dataset: Dataset) -> None:
+    """Refuses a graph that no settings can train on, with the words of training.
+
+    Raises:
+        UserError: The graph has several node types, no features, no nodes in a part of
+            its split, or training nodes of one class only.
+    """
+    _refuse_graph(dataset)
+    _splits(dataset)
+
+
+def _refuse_graph(dataset: Dataset) -> None:
     if dataset.is_heterogeneous:
         raise UserError(
             f"{dataset.name} is a typed graph (HeteroData), and models are trained on "
             "graphs with one type of nodes and edges; if all node types have the same "
             "number of features, give data.to_homogeneous()"
         )
-    if config.training != "full":
-        raise UserError(
-            f"the settings of {config.method} say training: {config.training}; "
-            f"training is full-batch, so use a recipe with training: full"
-        )
     if getattr(dataset.data, "x", None) is None:
-        raise UserError(f"{dataset.name} has no node features x; add some")
+        raise UserError(
+            f"{dataset.name} has no node features; add some, or make them from the "
+            "edges with --make-features degree (in Python "
+            'ReadOptions(make_features="degree"))'
+        )
     if dataset.data.x.size(1) == 0:
         raise UserError(f"{dataset.name} has 0 features per node; give it some")
 

@@ -1,9 +1,10 @@
 """User graphs: read from files or PyG objects, checked, and reported on."""
 
+from tempergat.data.user.feature_report import Finding
 from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
 from tempergat.data.user.matching import match_features
 from tempergat.data.user.options import ReadOptions
-from tempergat.data.user.report import Finding, check_graph
+from tempergat.data.user.report import check_graph
 
 __all__ = [
     "USER_SUFFIXES",

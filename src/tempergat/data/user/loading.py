@@ -12,22 +12,28 @@ An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
 attributes, and is read without running code.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, explain_unreadable
-from tempergat.data.dataset import MASKS, Dataset, hash_tensors
+from tempergat.base import UserError, explain_unreadable, listed
+from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.folder import read_folder
 from tempergat.data.user.layouts.npz import read_npz
 from tempergat.data.user.layouts.pt import read_pt
 from tempergat.data.user.layouts.pyg_objects import from_pyg
+from tempergat.data.user.leaks import telling_features
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
+from tempergat.data.user.tables.files import not_a_file
+from tempergat.data.user.tables.folder import read_folder
 from tempergat.data.user.user_graph import UserGraph
-from tempergat.data.user.validate import normalise
+from tempergat.data.user.validate import drop_unused_classes, normalise
 
 USER_SUFFIXES = (".pt", ".npz")
 # Name of a graph that is given as a PyG object, which has no name.
@@ -64,7 +70,15 @@ def open_user_graph(
         read = from_pyg(name, graph, options)
     data = read.data
     kind = target_type(name, data, options.target)
-    read, num_classes = normalise(name, read, kind, options, labelled)
+    read = normalise(name, read, kind, options, labelled)
+    store = data if kind is None else data[kind]
+    masks: dict[str, Tensor] = {}
+    num_classes = 0
+    if labelled:
+        masks = given_masks(name, store) if use_masks else {}
+        read = drop_unused_classes(name, read, kind, masks)
+        read = _with_note_on_leaks(name, read, store, masks)
+        num_classes = int(store.y.max()) + 1
     unsplit = Dataset(
         name=name,
         data=data,
@@ -90,7 +104,6 @@ def open_user_graph(
         empty = np.zeros(len(unsplit.store.y), dtype=bool)
         nobody = dict.fromkeys(MASKS, empty)
         return GraphWithSplits(unsplit, hashes, ["none"], lambda _: nobody)
-    masks = given_masks(name, unsplit.store) if use_masks else {}
     numbered = numbered_splits(masks)
     splits = numbered or ([masks] if masks else [])
 
@@ -107,6 +120,30 @@ def open_user_graph(
         checked_masks,
         is_numbered=bool(numbered),
     )
+
+
+def _with_note_on_leaks(
+    name: str, read: UserGraph, store: BaseStorage, masks: dict[str, Tensor]
+) -> UserGraph:
+    """Adds a note where a feature alone tells the class of all training nodes."""
+    x = store.get("x")
+    if x is None:
+        return read
+    known = store.y != UNLABELLED
+    if masks:
+        known = known & masks[MASKS[0]].reshape(len(known), -1)[:, 0]
+    found = telling_features(x, store.y, torch.nonzero(known)[:, 0])
+    if not found:
+        return read
+    names = [
+        f"number {at}" if read.feature_names is None else read.feature_names[at]
+        for at in found
+    ]
+    note = (
+        f"{name}: the feature {listed(names)} alone tells the class of all training "
+        "nodes, so it may be the label in other words; leave it out with --features"
+    )
+    return replace(read, notes=(*read.notes, note))
 
 
 def _hash_use_of_edges(read: UserGraph) -> dict[str, str]:
@@ -152,7 +189,12 @@ def read_user_graph(
     if is_folder:
         return read_folder(path, options, require_finite, labelled)
     if not is_file:
-        raise UserError(f"there is no file or folder {path}; check the path")
+        kind = not_a_file(path)
+        if kind in (None, "missing"):
+            raise UserError(f"there is no file or folder {path}; check the path")
+        raise UserError(
+            f"{path} is {kind}; give a folder of tables, or a .npz or .pt file"
+        )
     if path.suffix == ".npz":
         return read_npz(path, options, labelled)
     if path.suffix == ".pt":
@@ -180,8 +222,8 @@ def target_type(source: str, data: Data | HeteroData, target: str | None) -> str
         return str(labelled[0])
     if target in labelled:
         return target
-    listed = ", ".join(labelled) or "none"
+    found = ", ".join(labelled) or "none"
     raise UserError(
-        f"{source}: the node types with labels are {listed}, and target is {target!r}; "
+        f"{source}: the node types with labels are {found}, and target is {target!r}; "
         "give a y to one type, or choose with target"
     )

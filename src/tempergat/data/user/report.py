@@ -1,6 +1,5 @@
 """Reports what a user graph holds and what loading will do with it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +12,17 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
+from tempergat.data.user.feature_report import Finding, feature_findings
+from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.loading import read_user_graph, target_type
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
-from tempergat.data.user.tables import find_table, iter_tables
+from tempergat.data.user.tables.columns import edge_ends
+from tempergat.data.user.tables.files import find_table, iter_tables
+from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import check_features, check_labels, edge_stores
 
-_REFUSED = "load refuses them: fill or drop them"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing found.
-
-    Attributes:
-        subject: What it is about.
-        value: What was found: a number, a text, or several by name.
-        action: What loading will do about it; "" where nothing needs doing.
-    """
-
-    subject: str
-    value: Any
-    action: str = ""
+_SHOWN_CLASSES = 20
 
 
 def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]:
@@ -48,13 +36,24 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
         UserError: The files cannot be read, or contradict themselves.
     """
     options = options or ReadOptions()
-    data = read_user_graph(path, options, require_finite=False).data
-    kind = target_type(str(path), data, options.target)
+    try:
+        read = read_user_graph(path, options, require_finite=False)
+        kind = target_type(str(path), read.data, options.target)
+        read = check_labels(str(path), read, kind)
+    except NoLabels:
+        read = read_user_graph(path, options, require_finite=False, labelled=False)
+        kind = None if isinstance(read.data, Data) else options.target
+    data = read.data
     store = data if kind is None else data[kind]
-    num_classes = check_labels(str(path), store)
+    is_labelled = isinstance(store.get("y"), Tensor) and (store.y != UNLABELLED).any()
     check_features(str(path), data)
     edges = edge_stores(str(path), data)
-    findings = [_nodes(data), Finding("classes", num_classes)]
+    findings = [_nodes(data)]
+    if is_labelled:
+        findings.append(Finding("classes", int(store.y.max()) + 1))
+    else:
+        action = "predict can classify its nodes; compare and train need labels"
+        findings.append(Finding("labels", "none", action))
     if kind is not None:
         action = "training takes graphs of one node type only"
         findings.insert(1, Finding("classified node type", kind, action))
@@ -77,11 +76,14 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
             "kept; with a self-loop each attends to its own features",
         )
     )
-    findings += _labels(store.y.numpy(), num_classes)
-    findings += _split(path, store)
+    if is_labelled:
+        findings += _labels(store.y.numpy(), read)
+        findings += _split(path, store)
     for node_store in data.node_stores:
-        findings += _features(node_store)
-    findings += _homophily_findings(data, kind, store.y.numpy())
+        names = read.feature_names if node_store is store or data is store else None
+        findings += feature_findings(node_store, names)
+    if is_labelled:
+        findings += _homophily_findings(data, kind, store.y.numpy())
     return findings
 
 
@@ -106,7 +108,7 @@ def _edges(
         findings.append(Finding(f"self-loops{where}", loops, action))
         back = np.sort(ends[1] * sizes[1] + ends[0])
         one_way = int((~np.isin(np.unique(keys), back)).sum())
-        action = "kept one-way; load with directed=False adds the reverse edges"
+        action = "followed both ways, or a question; --directed follows them one way"
         findings.append(Finding(f"one-way edges{where}", one_way, action))
     return findings
 
@@ -118,19 +120,27 @@ def _unused(
     names = [name for name in store.edge_attrs() if name != "edge_index"]
     table = find_table(path, "edges") if path.is_dir() else None
     if table is not None:
-        columns = next(iter_tables(table)).columns
-        names = [name for name in columns if name not in ("source", "target")]
+        piece = next(iter_tables(table))
+        ends = edge_ends(piece)
+        names = [name for name in piece.columns if name not in ends]
     if not names:
         return []
     where = "" if types is None else f" {'-'.join(types)}"
-    action = "not used: no method reads them"
+    action = "not used unless named by --edge-features or --edge-weight"
     return [Finding(f"attributes of edges{where}", ", ".join(names), action)]
 
 
-def _labels(labels: np.ndarray, num_classes: int) -> list[Finding]:
+def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
     labelled = labels[labels != UNLABELLED]
-    counts = np.bincount(labelled, minlength=num_classes)
-    findings = [
+    counts = np.bincount(labelled)
+    names = read.class_names or [str(number) for number in range(len(counts))]
+    by_size = np.argsort(-counts, kind="stable")[:_SHOWN_CLASSES]
+    shown = {names[at]: int(counts[at]) for at in sorted(by_size)}
+    rest = len(counts) - len(shown)
+    found = Finding("nodes of each class", shown)
+    if rest:
+        found = Finding(f"nodes of the {len(shown)} largest classes", shown)
+    return [
         Finding(
             "unlabelled nodes",
             len(labels) - len(labelled),
@@ -141,12 +151,8 @@ def _labels(labels: np.ndarray, num_classes: int) -> list[Finding]:
             {"fewest": int(counts.min()), "most": int(counts.max())},
             f"guessing the largest class scores {counts.max() / len(labelled):.1%}",
         ),
+        found,
     ]
-    empty = int((counts == 0).sum())
-    if empty:
-        action = "kept as model outputs without a node; number the classes from 0"
-        findings.append(Finding("classes without a node", empty, action))
-    return findings
 
 
 def _split(path: Path, store: Any) -> list[Finding]:
@@ -167,36 +173,6 @@ def _split(path: Path, store: Any) -> list[Finding]:
     for part, size in sizes.items():
         ends = {"fewest": int(size.min()), "most": int(size.max())}
         findings.append(Finding(f"{part} nodes per split", ends))
-    return findings
-
-
-def _features(store: Any) -> list[Finding]:
-    where = "" if store._key is None else f" of {store._key}"
-    x = store.get("x")
-    if not isinstance(x, Tensor):
-        action = "training refuses a graph without any: add some"
-        return [Finding(f"features{where}", "none", action)]
-    values = x.values() if x.layout == torch.sparse_csr else x
-    finite = values[torch.isfinite(values)]
-    zeros = x.numel() - int(torch.count_nonzero(values))
-    findings = [
-        Finding(f"features{where}", x.shape[1]),
-        Finding(
-            f"values that are not finite{where}",
-            values.numel() - finite.numel(),
-            _REFUSED,
-        ),
-    ]
-    if finite.numel():
-        low, high = float(finite.min()), float(finite.max())
-        if x.layout == torch.sparse_csr and zeros:
-            low, high = min(low, 0.0), max(high, 0.0)
-        # Six digits: what float32 holds.
-        ends = {"least": float(f"{low:.6g}"), "most": float(f"{high:.6g}")}
-        findings.append(Finding(f"range of features{where}", ends))
-        findings.append(
-            Finding(f"share of zeros{where}", round(zeros / x.numel(), 4), "kept")
-        )
     return findings
 
 

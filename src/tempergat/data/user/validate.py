@@ -1,16 +1,26 @@
 """Checks and normalises user graphs."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError
+from tempergat.base import UserError, listed
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
 from tempergat.data.user.direction import merged_note, order_edges, set_direction
+from tempergat.data.user.labels import (
+    MULTI_LABEL,
+    NEGATIVE,
+    REGRESSION,
+    NoLabels,
+    classes_of_numbers,
+)
+from tempergat.data.user.made_features import make_features
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.user_graph import UserGraph
 
@@ -21,10 +31,11 @@ def normalise(
     target: str | None,
     options: ReadOptions,
     labelled: bool = True,
-) -> tuple[UserGraph, int]:
+) -> UserGraph:
     """Checks a graph and normalises it in place.
 
     Edges are sorted and repeated ones merged. Features become float32 and labels int64.
+    Features are made where the options say so.
 
     Args:
         source: Where the graph came from, for errors.
@@ -34,16 +45,15 @@ def normalise(
         labelled: Whether labels are needed; otherwise every label is set to unknown.
 
     Returns:
-        The graph with what was decided about it, and the number of classes.
+        The graph with what was decided about it.
 
     Raises:
         UserError: The graph contradicts itself.
     """
     data = read.data
     store = data if target is None else data[target]
-    num_classes = 0
     if labelled:
-        num_classes = check_labels(source, store)
+        read = check_labels(source, read, target)
     else:
         store.y = torch.full((_count(source, data, target),), UNLABELLED)
     check_features(source, data)
@@ -61,7 +71,23 @@ def normalise(
                 f"directed is False, but {source} has the edge type {kind}; add the "
                 "reverse edges with torch_geometric.transforms.ToUndirected"
             )
-    return replace(read, undirected=undirected, notes=notes), num_classes
+    read = replace(read, undirected=undirected, notes=notes)
+    return _with_features(source, read, options)
+
+
+def _with_features(source: str, read: UserGraph, options: ReadOptions) -> UserGraph:
+    data = read.data
+    if options.make_features is None:
+        return read
+    if not isinstance(data, Data):
+        raise UserError(f"{source} has node types; leave --make-features out")
+    if isinstance(data.get("x"), Tensor):
+        raise UserError(
+            f"{source} has {data.x.shape[1]} features; leave --make-features out"
+        )
+    edges = data.edge_index.numpy()
+    data.x, names = make_features(options.make_features, source, edges, data.num_nodes)
+    return replace(read, feature_names=names)
 
 
 EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
@@ -138,42 +164,81 @@ def _check_edges(
     store.edge_index = ends.long()
 
 
-def check_labels(source: str, store: BaseStorage) -> int:
-    """Checks labels and makes them int64, in place.
+def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
+    """Checks labels and makes them classes from 0 in int64, in place.
 
     Returns:
-        The number of classes.
+        The graph with the names of its classes.
 
     Raises:
         UserError: They are missing, or not classes.
     """
+    store = read.data if target is None else read.data[target]
     labels = store.get("y")
     if not isinstance(labels, Tensor):
-        raise UserError(f"{source} has no labels y; give every node a class, or -1")
+        raise NoLabels(f"{source} has no labels y; give every node a class, or -1")
     if labels.dim() == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.dim() != 1 or labels.is_complex():
         raise UserError(
-            f"{source}: y has shape {tuple(labels.shape)}; give one class per node"
+            f"{source}: y has shape {tuple(labels.shape)}, but {MULTI_LABEL}, like "
+            "y.argmax(1) where each row has a single 1"
         )
     if labels.is_floating_point():
         whole = torch.where(labels.isnan(), UNLABELLED, labels)
         if not torch.isfinite(whole).all() or (whole != whole.round()).any():
-            raise UserError(f"{source}: y holds fractions; give whole class numbers")
+            raise UserError(f"{source}: y holds fractions, but {REGRESSION}")
         labels = whole
     labels = labels.long()
-    wrong = torch.nonzero((labels < UNLABELLED) | (labels >= len(labels)))
-    if len(wrong):
-        row = int(wrong[0])
-        raise UserError(
-            f"{source}: y[{row}] is {int(labels[row])}, which is out of range; number "
-            "the classes from 0, with -1 for an unknown one"
-        )
-    num_classes = int(labels.max()) + 1 if len(labels) else 0
-    if num_classes < 1:
-        raise UserError(f"{source} has no labelled node; label some nodes")
-    store.y = labels
-    return num_classes
+    known = labels != UNLABELLED
+    negative = torch.nonzero(labels < UNLABELLED)
+    if len(negative):
+        row = int(negative[0])
+        raise UserError(f"{source}: y[{row}] is {int(labels[row])}; {NEGATIVE}")
+    if not known.any():
+        raise NoLabels(f"{source} has no labelled node; label some nodes")
+    classes, names, notes = classes_of_numbers(source, labels.numpy(), known.numpy())
+    store.y = torch.from_numpy(classes)
+    if read.class_names is not None:
+        # A table has given its classes names already.
+        return read
+    return replace(read, class_names=names, notes=(*read.notes, *notes))
+
+
+def drop_unused_classes(
+    source: str, read: UserGraph, target: str | None, masks: Mapping[str, Tensor]
+) -> UserGraph:
+    """Makes nodes unlabelled whose class is in no split, in place.
+
+    Args:
+        source: Where the graph came from, for the note.
+        read: The graph, with checked labels.
+        target: Node type that is classified; None in a homogeneous graph.
+        masks: The masks of all splits; empty where a split will be made.
+    """
+    if not masks:
+        return read
+    store = read.data if target is None else read.data[target]
+    labels = store.y.numpy()
+    used = np.zeros(len(labels), dtype=bool)
+    for mask in masks.values():
+        used |= mask.reshape(len(labels), -1).any(dim=1).numpy()
+    kept = np.unique(labels[used & (labels != UNLABELLED)])
+    count = int(labels.max()) + 1
+    if not len(kept) or len(kept) == count:
+        return read
+    names = read.class_names or tuple(str(number) for number in range(count))
+    dropped = [names[at] for at in range(count) if at not in kept]
+    position = np.full(count + 1, UNLABELLED, dtype=np.int64)
+    position[kept] = np.arange(len(kept))
+    store.y = torch.from_numpy(position[labels])
+    note = (
+        f"{source}: no split has a node of {listed(dropped)}, not counted as "
+        f"{'a class' if len(dropped) == 1 else 'classes'}; --split 60/20/20 makes a "
+        "split with all classes"
+    )
+    kept_names = tuple(names[at] for at in kept)
+    return replace(read, class_names=kept_names, notes=(*read.notes, note))
 
 
 def check_features(source: str, data: Data | HeteroData) -> None:

@@ -15,6 +15,7 @@ from tempergat.data.formats.npz_archive import (
     refuse_pickled,
 )
 from tempergat.data.user.edge_columns import choose_edge_columns
+from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.layouts.arrays import read_edge_column, read_tensors
 from tempergat.data.user.layouts.published_npz import read_matrices, read_node_edges
 from tempergat.data.user.options import ReadOptions
@@ -84,7 +85,7 @@ def _read_pyg_names(
     asked = {*options.edge_features, options.edge_weight}
     for name in ("edge_index", "y") if labelled else ("edge_index", "x"):
         if name not in names:
-            raise UserError(
+            raise (NoLabels if name == "y" else UserError)(
                 f"{path} has no array {name}, only {', '.join(names)}; an .npz graph "
                 f"takes {', '.join(_KNOWN)}"
             )

@@ -1,81 +1,67 @@
-"""Tables of user graphs, in CSV or Parquet, with errors that name file and row."""
+"""Reads tables from CSV and Parquet files, in pieces."""
 
 import csv
 import gc
+import gzip
+import io
 import itertools
-import math
+import os
+import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TextIO
 
 import numpy as np
 
 from tempergat.base import UserError, explain_unreadable, first_line
+from tempergat.data.user.tables.table import Table
 
-TABLE_SUFFIXES = (".csv", ".parquet")
+_TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+TABLE_SUFFIXES = (*_TEXT_SUFFIXES, ".parquet")
+_SEPARATORS = ",;\t|"
 # Values in a piece of a table; as text they take about 15 MiB.
 _PIECE = 1 << 18
-# Words that stand for a number in a column of numbers, as pandas and R write them.
-_SPELLED = {"true": 1.0, "false": 0.0} | dict.fromkeys(
-    ("", "na", "n/a", "null", "none"), math.nan
-)
-
-
-@dataclass
-class Table:
-    """A piece of a table: some rows of its columns, as text or numbers.
-
-    Attributes:
-        path: The file.
-        columns: The columns by name, in the file's order.
-        numbers: The number of each row in the file. Data begin at row 2 in a CSV
-            file, whose first row is the header, and at row 1 in a Parquet file; blank
-            rows are left out.
-    """
-
-    path: Path
-    columns: dict[str, np.ndarray]
-    numbers: np.ndarray
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-    def at(self, row: int) -> str:
-        """File and row, for an error."""
-        return f"{self.path}, row {self.numbers[row]}"
-
-    def column(self, *names: str) -> np.ndarray:
-        """The first column that exists under one of the names.
-
-        Raises:
-            UserError: There is none.
-        """
-        for name in names:
-            if name in self.columns:
-                return self.columns[name]
-        found, remedy = ", ".join(self.columns), "add it or rename one"
-        if len(self.columns) == 1 and any(mark in found for mark in ";\t|"):
-            found, remedy = repr(found), "separate the columns by commas"
-        raise UserError(
-            f"{self.path} has no column {' or '.join(names)}, only {found}; {remedy}"
-        )
 
 
 def find_table(folder: Path, name: str) -> Path | None:
-    """The table of that name in a folder, in either format; None where there is none.
+    """The table of that name in a folder, in any format; None where there is none.
 
     Raises:
-        UserError: It exists in both formats.
+        UserError: It exists in several formats, or is not a file.
     """
-    found = [folder / f"{name}{suffix}" for suffix in TABLE_SUFFIXES]
     with explain_unreadable(folder):
-        found = [path for path in found if path.is_file()]
+        found = [
+            path
+            for suffix in TABLE_SUFFIXES
+            if os.path.lexists(path := folder / f"{name}{suffix}")
+        ]
     if len(found) > 1:
         raise UserError(
             f"{folder} has both {found[0].name} and {found[1].name}; remove one"
         )
-    return found[0] if found else None
+    if not found:
+        return None
+    kind = not_a_file(found[0])
+    if kind is not None:
+        raise UserError(f"{found[0]} is {kind}, but a table is a file; replace it")
+    return found[0]
+
+
+def not_a_file(path: Path) -> str | None:
+    """What a path leads to where it is not a file; None for a file."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return "a broken link" if os.path.islink(path) else "missing"
+    except OSError:
+        return "a link that cannot be followed" if os.path.islink(path) else None
+    if stat.S_ISREG(mode):
+        return None
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device"
 
 
 def iter_tables(path: Path) -> Iterator[Table]:
@@ -107,11 +93,12 @@ def read_table(path: Path) -> Table:
 def _iter_csv(path: Path) -> Iterator[Table]:
     line = 1
     try:
-        with (
-            explain_unreadable(path),
-            open(path, newline="", encoding="utf-8-sig") as stream,
-        ):
-            reader = csv.reader(stream, strict=True)
+        with explain_unreadable(path), _open_text(path) as stream:
+            first = stream.readline()
+            separator = _separator(path, first)
+            reader = csv.reader(
+                itertools.chain([first], stream), strict=True, delimiter=separator
+            )
             header = [name.strip() for name in next(reader, [])]
             if not any(header):
                 raise UserError(
@@ -131,14 +118,57 @@ def _iter_csv(path: Path) -> Iterator[Table]:
                     numbers = first_row + np.flatnonzero(is_row)
                     _require_width(path, header, rows, numbers)
                     table = _table_of_rows(path, header, rows, numbers)
+                    table.decimal_comma = separator == ";"
                     first_row += len(lines)
                     del lines, rows
                 yield table
-    except (csv.Error, UnicodeDecodeError) as error:
+    except (csv.Error, UnicodeError) as error:
         raise UserError(
             f"{path}, from row {line} on, is not CSV in UTF-8 ({error}); save the "
             "table again"
         ) from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(
+            f"{path} is not a readable gzip file ({first_line(error)}); compress the "
+            "table again"
+        ) from error
+
+
+@contextmanager
+def _open_text(path: Path) -> Iterator[TextIO]:
+    # A missing file or one without permission is explained by the caller.
+    with open(path, "rb") as raw:
+        packed = path.suffix == ".gz"
+        with gzip.open(raw) if packed else raw as binary:
+            mark = binary.read(2)
+            binary.seek(0)
+            # Excel saves "Unicode text" as UTF-16.
+            is_wide = mark in (b"\xff\xfe", b"\xfe\xff")
+            with _text(binary, "utf-16" if is_wide else "utf-8-sig") as stream:
+                yield stream
+
+
+@contextmanager
+def _text(binary: Any, encoding: str) -> Iterator[TextIO]:
+    stream = io.TextIOWrapper(binary, encoding=encoding, newline="")
+    try:
+        yield stream
+    finally:
+        stream.detach()
+
+
+def _separator(path: Path, header: str) -> str:
+    """The separator of the columns: the one that makes the most of the header."""
+    if path.name.endswith((".tsv", ".tsv.gz")):
+        return "\t"
+
+    def columns(separator: str) -> int:
+        try:
+            return len(next(csv.reader([header], delimiter=separator), []))
+        except csv.Error:
+            return 0
+
+    return max(_SEPARATORS, key=columns)
 
 
 @contextmanager
@@ -179,12 +209,13 @@ def _table_of_rows(
 
 
 def _require_distinct(path: Path, header: list[str]) -> None:
-    for name in header:
-        if header.count(name) > 1:
-            raise UserError(
-                f"{path}, row 1 names the column {name!r} {header.count(name)} times; "
-                "give every column its own name"
-            )
+    if len(set(header)) == len(header):
+        return
+    name = next(name for name in header if header.count(name) > 1)
+    raise UserError(
+        f"{path}, row 1 names the column {name!r} {header.count(name)} times; "
+        "give every column its own name"
+    )
 
 
 def _iter_parquet(path: Path) -> Iterator[Table]:
@@ -223,69 +254,3 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
             f"{path} is not a readable Parquet file ({first_line(error)}); save the "
             "table again"
         ) from error
-
-
-def as_text(column: np.ndarray) -> np.ndarray:
-    """A column as stripped text; whole numbers without a decimal point, NaN as ""."""
-    values = column.tolist()
-    if float in set(map(type, values)):
-        values = [_number_as_text(v) if type(v) is float else v for v in values]
-    return np.array(list(map(str.strip, map(str, values))), dtype=object)
-
-
-def _number_as_text(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return str(int(value)) if value.is_integer() else str(value)
-
-
-def as_numbers(table: Table, name: str, require_finite: bool) -> np.ndarray:
-    """A column as float32.
-
-    Args:
-        table: The table.
-        name: The column.
-        require_finite: Whether NaN, infinity and what float32 cannot hold are refused.
-
-    Raises:
-        UserError: A value is not a number; the message names file, row and column.
-    """
-    column = table.columns[name]
-    try:
-        wide = _as_float64(column)
-    except (ValueError, TypeError, OverflowError):
-        row = next(row for row, value in enumerate(column) if not _is_number(value))
-        raise UserError(
-            f"{table.at(row)}: {name} is {column[row]!r}, which is not a number; "
-            "features must be numbers, so encode it or drop the column"
-        ) from None
-    with np.errstate(over="ignore"):
-        values = wide.astype(np.float32)
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if require_finite and len(wrong):
-        raise UserError(
-            f"{table.at(wrong[0])}: {name} is {column[wrong[0]]!r}, which is not a "
-            "finite number; fill it or drop the row"
-        )
-    return values
-
-
-def _as_float64(column: np.ndarray) -> np.ndarray:
-    try:
-        return column.astype(np.float64)
-    except (ValueError, TypeError):
-        spelled = column.copy()
-        for row, value in enumerate(column):
-            if isinstance(value, str):
-                spelled[row] = _SPELLED.get(value.strip().lower(), value)
-        return spelled.astype(np.float64)
-
-
-def _is_number(value: object) -> bool:
-    column = np.empty(1, dtype=object)
-    column[0] = value
-    try:
-        _as_float64(column)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return True

@@ -1,0 +1,147 @@
+"""Classes of nodes, from words or numbers."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from tempergat.base import UserError, listed
+from tempergat.data.dataset import UNLABELLED
+
+# A column of whole numbers with gaps is often saved as 1.0 and so on.
+_INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
+# More classes than this, most of them of one node, are hardly classes.
+_MANY = 50
+REGRESSION = (
+    "continuous targets are not supported; give one class per node, as a word or a "
+    "whole number"
+)
+NEGATIVE = "write classes as words or numbers from 0, and -1 where it is unknown"
+MULTI_LABEL = "several labels per node are not supported; give one class per node"
+
+
+class NoLabels(UserError):
+    """A graph without any label, which can only be predicted on."""
+
+
+Classes = tuple[np.ndarray, tuple[str, ...] | None, tuple[str, ...]]
+
+
+def classes_of_texts(
+    source: str, texts: np.ndarray, at: Callable[[int], str]
+) -> Classes:
+    """The class of each node from the words or numbers of a table.
+
+    Args:
+        source: The file, for errors and notes.
+        texts: The label of each node; "" and -1 where it is unknown.
+        at: Returns file and row, for errors.
+
+    Returns:
+        The classes, -1 where there is none; the label of each class, None where the
+        labels are the numbers from 0; and notes on them.
+
+    Raises:
+        UserError: There is no label, or labels are not classes.
+    """
+    is_unknown = np.isin(texts, ("-1", "-1.0"))
+    texts = np.where(is_unknown, "", texts)
+    given = [text for text in texts if text != ""]
+    if not given:
+        raise NoLabels(f"{source} has no label in any row; label some nodes")
+    if is_unknown.any() and set(given) <= {"1", "1.0"}:
+        raise UserError(
+            f"{source} has the labels -1 and 1, but -1 stands for an unknown label; "
+            "write the classes as 0 and 1, or as words"
+        )
+    _refuse_several(texts, at)
+    are_numbers = _is_number(given[0])
+    for row, text in enumerate(texts):
+        if text == "":
+            continue
+        if _is_number(text) != are_numbers:
+            kind = "number" if are_numbers else "word"
+            raise UserError(
+                f"{at(row)}: label is {text!r}, but the first label is the {kind} "
+                f"{given[0]}; use numbers or words throughout, or name words for a "
+                "missing label with --missing"
+            )
+        if are_numbers and _INTEGER.fullmatch(text) is None:
+            raise UserError(f"{at(row)}: label is {text!r}; {REGRESSION}")
+    if are_numbers:
+        matches = [_INTEGER.fullmatch(text) for text in texts]
+        values = np.array([0 if m is None else int(m[1]) for m in matches], np.int64)
+        negative = np.flatnonzero(values < 0)
+        if len(negative):
+            row = int(negative[0])
+            raise UserError(f"{at(row)}: label is {texts[row]}; {NEGATIVE}")
+        return classes_of_numbers(source, values, texts != "")
+    names = tuple(sorted(set(given)))
+    number = {text: at for at, text in enumerate(names)}
+    labels = np.array([number.get(text, UNLABELLED) for text in texts], np.int64)
+    return labels, names, _notes(source, names, Counter(given))
+
+
+def classes_of_numbers(source: str, values: np.ndarray, known: np.ndarray) -> Classes:
+    """The class of each node from whole numbers, like `classes_of_texts`.
+
+    Numbers that are exactly 0, 1, ... stay as they are. Others, like years, become
+    classes in their order.
+
+    Args:
+        source: The file, for notes.
+        values: The number of each node.
+        known: Which nodes have a label.
+    """
+    different, counts = np.unique(values[known], return_counts=True)
+    labels = np.full(len(values), UNLABELLED, dtype=np.int64)
+    labels[known] = np.searchsorted(different, values[known])
+    names = tuple(str(value) for value in different.tolist())
+    notes = _notes(source, names, dict(zip(names, counts.tolist(), strict=True)))
+    is_plain = np.array_equal(different, np.arange(len(different)))
+    return labels, None if is_plain else names, notes
+
+
+def _notes(
+    source: str, names: tuple[str, ...], counts: "dict[str, int] | Counter[str]"
+) -> tuple[str, ...]:
+    notes = []
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(" ".join(name.lower().split()), []).append(name)
+    for group in alike.values():
+        if len(group) > 1:
+            words = " and ".join(f"{name!r} ({counts[name]} nodes)" for name in group)
+            notes.append(
+                f"{source}: {words} are different classes although they differ only "
+                "in case or spaces; write them alike if they are one"
+            )
+    nodes = sum(counts.values())
+    if len(names) > _MANY and 2 * len(names) > nodes:
+        notes.append(
+            f"{source}: {nodes} labelled nodes are of {len(names)} classes "
+            f"({listed(names, 3)}); if these are not classes, choose another column "
+            "with --label"
+        )
+    return tuple(notes)
+
+
+def _refuse_several(texts: np.ndarray, at: Callable[[int], str]) -> None:
+    """Refuses labels like `a;b`, where a part occurs in different labels."""
+    for mark in ";|":
+        if not any(mark in text for text in texts):
+            continue
+        different = set(texts.tolist()) - {""}
+        parts = Counter(p.strip() for text in different for p in set(text.split(mark)))
+        if max(parts.values()) > 1:
+            row = next(row for row, text in enumerate(texts) if mark in text)
+            raise UserError(f"{at(row)}: label is {texts[row]!r}; {MULTI_LABEL}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Folders of tables: CSV or Parquet files of nodes, edges and splits."""

@@ -1,0 +1,225 @@
+"""Which column of a table is what, by its name or as the user says."""
+
+import re
+from dataclasses import dataclass
+
+from tempergat.base import UserError, listed
+from tempergat.data.dataset import MASKS
+from tempergat.data.user.labels import NoLabels
+from tempergat.data.user.options import ReadOptions, option_flag
+from tempergat.data.user.tables.table import Table, find_column
+
+# Compared in lower case without spaces, dashes and underscores. The first name of a
+# role is the documented one.
+_NAMES = {
+    "id": ("id", "nodeid", "node", "idx", "index", "nodeindex", "nodeidx"),
+    "label": ("label", "labels", "y", "target", "targets", "class", "classlabel"),
+    "split_column": ("split", "subset", "partition", "fold"),
+}
+_MASK = re.compile(r"(train|val|valid|validation|test)(?:mask)?")
+_NUMBERED_MASK = re.compile(r"(train|val|valid|validation|test)mask\d+")
+_MASK_OF = {"train": MASKS[0], "test": MASKS[2]}
+_ENDS = (
+    ("source", "target"),
+    ("src", "dst"),
+    ("from", "to"),
+    ("u", "v"),
+    ("sourceid", "targetid"),
+    ("srcid", "dstid"),
+    ("fromid", "toid"),
+    ("fromnode", "tonode"),
+    ("id1", "id2"),
+    ("node1", "node2"),
+    ("head", "tail"),
+    ("start", "end"),
+)
+# Names that pandas gives to a column of row numbers.
+_ROW_NUMBERS = re.compile(r"|__index_level_0__|Unnamed: \d+")
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """The columns of a table of nodes, by what they are.
+
+    Attributes:
+        id: Names the nodes; None where nodes are numbered.
+        label: Holds the classes; None where there are none.
+        split: Holds train, val or test; None where there is none.
+        masks: Columns of 0 and 1 that are the split, by the name of the mask.
+        features: Columns that are features, in order.
+        one_hot: Those of them that hold words.
+    """
+
+    id: str | None
+    label: str | None
+    split: str | None
+    masks: dict[str, str]
+    features: tuple[str, ...]
+    one_hot: frozenset[str]
+
+
+def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColumns:
+    """Finds out which column of the nodes is what.
+
+    Args:
+        table: The first piece of the table.
+        options: What the user said about it.
+        labelled: Whether there must be labels.
+
+    Raises:
+        UserError: A column is missing, or it is not clear what it is.
+    """
+    masks = _mask_columns(table) if options.split_column is None else {}
+    roles = {
+        role: _find_role(table, role, getattr(options, role), labelled)
+        for role in _NAMES
+    }
+    if masks and roles["split_column"] is not None:
+        raise UserError(
+            f"{table.path} has the column {roles['split_column']} and mask columns "
+            "too; choose with --split-column, or drop one of them"
+        )
+    taken = {*masks.values(), *(name for name in roles.values() if name is not None)}
+    one_hot = [find_column(table, name, "one_hot") for name in options.one_hot]
+    if options.features is not None:
+        chosen = [find_column(table, name, "features") for name in options.features]
+        features = list(dict.fromkeys([*chosen, *one_hot]))
+        used = [name for name in features if name in taken]
+        if used:
+            role = next((r for r, name in roles.items() if name == used[0]), "split")
+            raise UserError(
+                f"--features names {used[0]}, which is the "
+                f"{role.removesuffix('_column')} of {table.path}; leave it out, or "
+                "choose another column for that"
+            )
+    else:
+        features = [name for name in table.columns if name not in taken]
+        _refuse_row_numbers(table)
+        _refuse_unclear(table, features, roles, labelled)
+        if not labelled:
+            features = [name for name in features if not _is_known(name)]
+    if labelled and roles["label"] is None:
+        raise NoLabels(
+            f"{table.path} has no column label, only "
+            f"{listed(list(table.columns), 9)}; name the column of the classes with "
+            "--label"
+        )
+    return NodeColumns(
+        roles["id"],
+        roles["label"],
+        roles["split_column"],
+        masks,
+        tuple(features),
+        frozenset(one_hot),
+    )
+
+
+def edge_ends(table: Table) -> tuple[str, str]:
+    """The columns of the edges that name the two nodes.
+
+    Raises:
+        UserError: There are none, or several pairs.
+    """
+    plain = {_plain(name): name for name in table.columns}
+    pairs = [pair for pair in _ENDS if plain.keys() >= {*pair}]
+    if not pairs:
+        raise UserError(
+            f"{table.path} has no columns source and target, only "
+            f"{listed(list(table.columns), 9)}; name the ends of the edges so (src and "
+            "dst, from and to, u and v are understood too)"
+        )
+    if len(pairs) > 1 and pairs[0] != _ENDS[0]:
+        names = [plain[name] for pair in pairs for name in pair]
+        raise UserError(
+            f"{table.path} has the columns {listed(names)}, so it is not clear which "
+            "are the ends of the edges; call them source and target"
+        )
+    source, target = pairs[0]
+    return plain[source], plain[target]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def _is_known(name: str) -> bool:
+    """Whether a name is that of an id, a label or a split."""
+    plain = _plain(name)
+    return any(plain in names for names in _NAMES.values()) or _is_mask(name)
+
+
+def _is_mask(name: str) -> bool:
+    plain = _plain(name)
+    return "mask" in plain and _MASK.fullmatch(plain) is not None
+
+
+def _find_role(
+    table: Table, role: str, given: str | None, labelled: bool
+) -> str | None:
+    if given is not None:
+        if not labelled and role != "id" and given not in table.columns:
+            return None
+        return find_column(table, given, role)
+    names = _NAMES[role]
+    found = [name for name in table.columns if _plain(name) in names]
+    exact = [name for name in found if name == names[0]]
+    first = [name for name in found if _plain(name) == names[0]]
+    for choice in (exact, first, found):
+        if len(choice) == 1:
+            return choice[0]
+    if not found or (not labelled and role != "id"):
+        return None
+    word = role.removesuffix("_column")
+    raise UserError(
+        f"{table.path} has {' and '.join(found)}, and each may be the {word}; choose "
+        f"with {option_flag(role)}, and drop what is not a feature"
+    )
+
+
+def _mask_columns(table: Table) -> dict[str, str]:
+    """The columns that are masks. Without `mask` in the names, all three are needed."""
+    masks: dict[str, str] = {}
+    for name in table.columns:
+        match = _MASK.fullmatch(_plain(name))
+        if match is not None:
+            masks.setdefault(_MASK_OF.get(match[1], MASKS[1]), name)
+    if len(masks) == len(MASKS) and all(_is_binary(table, n) for n in masks.values()):
+        return masks
+    return {mask: name for mask, name in masks.items() if _is_mask(name)}
+
+
+def _is_binary(table: Table, name: str) -> bool:
+    values = {str(value).strip().lower() for value in table.columns[name]}
+    return values <= {"0", "1", "0.0", "1.0", "true", "false", ""}
+
+
+def _refuse_row_numbers(table: Table) -> None:
+    for number, name in enumerate(table.columns, start=1):
+        if _ROW_NUMBERS.fullmatch(name):
+            raise UserError(
+                f"{table.path}: column {number} is called {name!r}, so it may be row "
+                "numbers, which are not a feature; give it a name or drop it (in "
+                "pandas, save with index=False)"
+            )
+
+
+def _refuse_unclear(
+    table: Table, features: list[str], roles: dict[str, str | None], labelled: bool
+) -> None:
+    """Refuses a feature that has the name of a label, an id or a split."""
+    for name in features:
+        plain = _plain(name)
+        kind = next((role for role, names in _NAMES.items() if plain in names), None)
+        if _NUMBERED_MASK.fullmatch(plain) or _is_mask(name):
+            kind = "split_column"
+        if kind is None or (not labelled and kind != "id"):
+            continue
+        chosen = roles[kind]
+        beside = "" if chosen is None else f" although {chosen} is that already"
+        word = kind.removesuffix("_column")
+        raise UserError(
+            f"{table.path}: the column {name} has the name of "
+            f"{'an' if word == 'id' else 'a'} {word}{beside}, so it is not taken for "
+            f"a feature; drop it, choose with {option_flag(kind)}, or list the "
+            "features with --features"
+        )

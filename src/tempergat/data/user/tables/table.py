@@ -1,0 +1,169 @@
+"""A piece of a table, and its columns as text or numbers."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.base import UserError, listed
+from tempergat.data.user.options import ReadOptions, option_flag
+
+_TRUTH = {"true": 1.0, "false": 0.0}
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
+
+
+@dataclass
+class Table:
+    """A piece of a table: some rows of its columns, as text or numbers.
+
+    Attributes:
+        path: The file.
+        columns: The columns by name, in the file's order.
+        numbers: The number of each row in the file. Data begin at row 2 in a CSV
+            file, whose first row is the header, and at row 1 in a Parquet file; blank
+            rows are left out.
+        decimal_comma: Whether a comma may stand for the decimal point, as where
+            columns are separated by semicolons.
+    """
+
+    path: Path
+    columns: dict[str, np.ndarray]
+    numbers: np.ndarray
+    decimal_comma: bool = False
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def at(self, row: int) -> str:
+        """File and row, for an error."""
+        return f"{self.path}, row {self.numbers[row]}"
+
+
+def missing_words(options: ReadOptions) -> frozenset[str]:
+    """The words that stand for a missing value, in lower case."""
+    return frozenset({"", *(word.strip().lower() for word in options.missing)})
+
+
+def as_text(column: np.ndarray) -> np.ndarray:
+    """A column as stripped text; whole numbers without a decimal point, NaN as ""."""
+    values = column.tolist()
+    if float in set(map(type, values)):
+        values = [_number_as_text(v) if type(v) is float else v for v in values]
+    return np.array(list(map(str.strip, map(str, values))), dtype=object)
+
+
+def as_known_text(column: np.ndarray, missing: frozenset[str]) -> np.ndarray:
+    """A column as text, where every missing value is ""."""
+    texts = as_text(column)
+    gaps = [row for row, text in enumerate(texts) if text.lower() in missing]
+    texts[gaps] = ""
+    return texts
+
+
+def _number_as_text(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() else str(value)
+
+
+def as_numbers(
+    table: Table,
+    name: str,
+    missing: frozenset[str],
+    require_finite: bool = True,
+    remedy: str = "encode it with --one-hot, or leave the column out with --features",
+) -> np.ndarray:
+    """A column as float32.
+
+    Args:
+        table: The table.
+        name: The column.
+        missing: What `missing_words` returned; such a value becomes NaN.
+        require_finite: Whether missing values, infinity and what float32 cannot hold
+            are refused.
+        remedy: What to do about a word.
+
+    Raises:
+        UserError: A value is not a number; the message names file, row and column.
+    """
+    column = table.columns[name]
+    number_of = _number_reader(table.decimal_comma, missing)
+    try:
+        wide = column.astype(np.float64)
+        marks = [number for word in missing if (number := _number(word)) is not None]
+        if marks:
+            wide[np.isin(wide, marks)] = math.nan
+    except (ValueError, TypeError, OverflowError):
+        try:
+            wide = np.array([number_of(value) for value in column], dtype=np.float64)
+        except (ValueError, TypeError, OverflowError):
+            row = next(r for r, v in enumerate(column) if not _is_read(v, number_of))
+            raise UserError(
+                f"{table.at(row)}: {name} is {column[row]!r}, which is not a number; "
+                f"{remedy}"
+            ) from None
+    with np.errstate(over="ignore"):
+        values = wide.astype(np.float32)
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if require_finite and len(wrong):
+        row = int(wrong[0])
+        kind = "a missing value" if math.isnan(wide[row]) else "not a finite number"
+        raise UserError(
+            f"{table.at(row)}: {name} is {column[row]!r}, which is {kind}; fill it, "
+            "drop the row, or leave the column out with --features"
+        )
+    return values
+
+
+def _number_reader(
+    decimal_comma: bool, missing: frozenset[str]
+) -> Callable[[object], float]:
+    def number_of(value: object) -> float:
+        if not isinstance(value, str):
+            return float(value)  # type: ignore[arg-type]
+        word = value.strip().lower()
+        if word in missing:
+            return math.nan
+        if word in _TRUTH:
+            return _TRUTH[word]
+        if decimal_comma and _DECIMAL_COMMA.fullmatch(word):
+            word = word.replace(",", ".")
+        return float(word)
+
+    return number_of
+
+
+def _number(word: str) -> float | None:
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _is_read(value: object, number_of: Callable[[object], float]) -> bool:
+    try:
+        number_of(value)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def find_column(table: Table, name: str, option: str) -> str:
+    """The column that an option names, in any case.
+
+    Raises:
+        UserError: There is none.
+    """
+    if name in table.columns:
+        return name
+    alike = [each for each in table.columns if each.lower() == name.lower()]
+    if len(alike) == 1:
+        return alike[0]
+    raise UserError(
+        f"{option_flag(option)} names {name!r}, but the columns of {table.path} are "
+        f"{listed(list(table.columns), 9)}; choose among these"
+    )

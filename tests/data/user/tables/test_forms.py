@@ -1,0 +1,338 @@
+"""Tables in the forms people have them in, read alike or refused with a question."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tempergat import ReadOptions, UserError
+from tempergat.data import Dataset, as_dataset, describe
+from tempergat.data.user.report import check_graph
+
+NODES = """id,height,width,label,split
+n0,1.5,1,cat,train
+n1,2,0,dog,train
+n2,-1,1,cat,val
+n3,0.25,0,dog,val
+n4,7,1,cat,test
+n5,3,0,dog,test
+"""
+EDGES = "source,target\nn0,n1\nn1,n2\nn2,n3\nn3,n4\nn4,n5\n"
+
+
+def write(folder: Path, nodes: str | bytes, edges: str | bytes = EDGES) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, content in (("nodes", nodes), ("edges", edges)):
+        data = content.encode() if isinstance(content, str) else content
+        (folder / f"{name}.csv").write_bytes(data)
+    return folder
+
+
+def read(folder: Path, **options: object) -> Dataset:
+    return as_dataset(folder, options=ReadOptions(**options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Dataset:
+    return read(write(tmp_path / "plain", NODES))
+
+
+def german(text: str) -> str:
+    """Semicolons between columns, and decimal commas."""
+    return text.replace(",", ";").replace(".", ",")
+
+
+FORMS: dict[str, tuple[str | bytes, str | bytes, dict[str, object]]] = {
+    "semicolons and decimal commas": (german(NODES), german(EDGES), {}),
+    "tabs": (NODES.replace(",", "\t"), EDGES.replace(",", "\t"), {}),
+    "byte order mark": (b"\xef\xbb\xbf" + NODES.encode(), EDGES, {}),
+    "utf-16": (NODES.encode("utf-16"), EDGES.encode("utf-16"), {}),
+    "src, dst": (NODES, EDGES.replace("source,target", "src,dst"), {}),
+    "From, To": (NODES, EDGES.replace("source,target", "From,To"), {}),
+    "u, v": (NODES, EDGES.replace("source,target", "U,V"), {}),
+    "source_id": (NODES, EDGES.replace("source,target", "source_id,target_id"), {}),
+    "ID, Label, Split": (
+        NODES.replace("id,", "ID,").replace("label,split", "Label,Split"),
+        EDGES,
+        {},
+    ),
+    "node_id, y": (NODES.replace("id,", "node_id,").replace("label", "y"), EDGES, {}),
+    "Node ID, class": (
+        NODES.replace("id,", "Node ID,").replace("label", "class"),
+        EDGES,
+        {},
+    ),
+    "columns by option": (
+        NODES.replace("id,", "who,").replace("label,split", "animal,part"),
+        EDGES,
+        {"id": "who", "label": "animal", "split_column": "part"},
+    ),
+    "features by option": (
+        NODES.replace("label,", "label,y,")
+        .replace("t,t", "t,1,t")
+        .replace("g,t", "g,1,t")
+        .replace("t,v", "t,1,v")
+        .replace("g,v", "g,1,v"),
+        EDGES,
+        {"features": ("height", "width"), "label": "label"},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_one_graph_are_read_alike(
+    form: str, plain: Dataset, tmp_path: Path
+) -> None:
+    nodes, edges, options = FORMS[form]
+    found = read(write(tmp_path / "g", nodes, edges), **options)
+    assert found.fingerprint == plain.fingerprint
+    assert found.node_ids == plain.node_ids
+    assert found.class_names == ("cat", "dog")
+    assert found.feature_names == ("height", "width")
+    assert found.split == "given with the graph"
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".tsv", ".tsv.gz"])
+def test_other_kinds_of_files_are_read_alike(
+    suffix: str, plain: Dataset, tmp_path: Path
+) -> None:
+    for name, text in (("nodes", NODES), ("edges", EDGES)):
+        text = text.replace(",", "\t") if "tsv" in suffix else text
+        data = gzip.compress(text.encode()) if suffix.endswith("gz") else text.encode()
+        (tmp_path / f"{name}{suffix}").write_bytes(data)
+    assert read(tmp_path).fingerprint == plain.fingerprint
+
+
+def test_damaged_gzip_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text(EDGES)
+    packed = gzip.compress(NODES.encode())
+    for data in (packed[:-9], b"id,label", packed[:20] + b"\0" * 9 + packed[29:]):
+        (tmp_path / "nodes.csv.gz").write_bytes(data)
+        with pytest.raises(UserError, match=r"nodes\.csv\.gz is not a readable gzip"):
+            read(tmp_path)
+
+
+def test_mask_columns_are_the_split(plain: Dataset, tmp_path: Path) -> None:
+    lines = NODES.splitlines()
+    for header, words in (
+        ("train_mask,val_mask,test_mask", "1,0,0 0,1,0 0,0,1"),
+        ("Train,Validation,Test", "True,False,False False,True,False False,False,True"),
+    ):
+        part = dict(zip(("train", "val", "test"), words.split(), strict=True))
+        rows = [line.rsplit(",", 1) for line in lines[1:]]
+        nodes = [lines[0].replace("split", header)]
+        nodes += [f"{row},{part[split]}" for row, split in rows]
+        found = read(write(tmp_path / "g", "\n".join(nodes)))
+        assert found.fingerprint == plain.fingerprint
+        assert found.feature_names == ("height", "width")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "question"),
+    [
+        ("height", "y", "the column y has the name of a label although label is"),
+        ("height", "index", "the column index has the name of an id although id is"),
+        ("height", "fold", "the column fold has the name of a split although split"),
+        ("height", "train_mask", "has the column split and mask columns too"),
+        (
+            "label,split",
+            "y,target",
+            "y and target, and each may be the label; .*--label",
+        ),
+        ("label,split", "kind,split", "has no column label, .* --label"),
+        ("id,height", "node,index", "node and index, and each may be the id; .*--id"),
+        ("width", "train_mask_3", "the column train_mask_3 has the name of a split"),
+        ("width", "Unnamed: 0", "called 'Unnamed: 0'.*index=False"),
+    ],
+)
+def test_a_column_that_may_be_something_else_is_a_question(
+    old: str, new: str, question: str, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "g", NODES.replace(old, new, 1))
+    with pytest.raises(UserError, match=question):
+        read(folder)
+
+
+def test_edges_without_header_are_explained(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", NODES, EDGES.split("\n", 1)[1])
+    with pytest.raises(
+        UserError, match=r"begins with n0, n1, which are nodes; .*first"
+    ):
+        read(folder)
+
+
+def test_ids_may_be_saved_as_decimals_or_beyond_int64(tmp_path: Path) -> None:
+    large = 2**64 - 1
+    nodes = f"id,f,label\n1,1,0\n2,1,1\n{large},1,1\n"
+    edges = f"source,target\n1.0,2.0\n2,{large}\n"
+    found = read(write(tmp_path / "g", nodes, edges), directed=True)
+    assert found.data.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert found.node_ids == ("1", "2", str(large))
+
+
+@pytest.mark.parametrize("word", ["NA", "N/A", "None", "null", "nan", "NaN", "?", ""])
+def test_a_missing_word_is_missing_everywhere(word: str, tmp_path: Path) -> None:
+    nodes = NODES + f"n6,1,1,{word},\nn7,2,0,dog,{word}\n"
+    found = read(write(tmp_path / "g", nodes))
+    assert found.class_names == ("cat", "dog")
+    assert found.data.y[6:].tolist() == [-1, 1]
+    assert not found.data.test_mask[6:].any()
+    folder = write(tmp_path / "g", NODES.replace("0.25", word))
+    with pytest.raises(UserError, match=r"row 5: height is .* a missing value"):
+        read(folder)
+    folder = write(tmp_path / "g", NODES.replace("n3", word, 1))
+    with pytest.raises(UserError, match=r"row 5: id is .*name every node"):
+        read(folder)
+
+
+def test_the_words_for_missing_can_be_changed(tmp_path: Path) -> None:
+    nodes = NODES.replace("cat,test", "NA,test") + "n6,1,0,unknown,\n"
+    found = read(write(tmp_path / "g", nodes), missing=("unknown",))
+    assert found.class_names == ("NA", "cat", "dog")
+    assert int(found.data.y[6]) == -1
+    folder = write(tmp_path / "g", NODES.replace("0.25", "-999"))
+    with pytest.raises(UserError, match="height is '-999', which is a missing value"):
+        read(folder, missing=("-999",))
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "names"),
+    [
+        ("1 2 3 1 2 3", [0, 1, 2, 0, 1, 2], ("1", "2", "3")),
+        ("2020 2019 2020 2021 2019 2021", [1, 0, 1, 2, 0, 2], ("2019", "2020", "2021")),
+        ("0 2 0 2 10 10", [0, 1, 0, 1, 2, 2], ("0", "2", "10")),
+        ("0 1 2 0.0 1.0 2", [0, 1, 2, 0, 1, 2], None),
+        ("1.0 2.0 ? -1 2 1", [0, 1, -1, -1, 1, 0], ("1", "2")),
+    ],
+)
+def test_whole_numbers_become_classes_in_their_order(
+    labels: str, classes: list[int], names: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    rows = [f"{at},{label}" for at, label in enumerate(labels.split())]
+    nodes = "\n".join(["f,label", *rows])
+    found = read(write(tmp_path / "g", nodes, "source,target\n0,1\n"))
+    assert found.data.y.tolist() == classes
+    assert found.class_names == names
+    values = [-1.0 if label == "?" else float(label) for label in labels.split()]
+    path = tmp_path / "g.npz"
+    np.savez(path, x=np.arange(6.0)[:, None], y=values, edge_index=[[0], [1]])
+    same = as_dataset(path)
+    assert same.fingerprint == found.fingerprint
+    assert same.class_names == names
+
+
+@pytest.mark.parametrize(
+    ("labels", "line"),
+    [
+        ("0.5 1 2 3 4 5", r"label is '0\.5'; continuous targets are not supported"),
+        ("a;b b a;c c a b", "label is 'a;b'; several labels per node are not supp"),
+        ("a|b b|c a c b a", r"label is 'a\|b'; several labels per node are not supp"),
+        ("1;2 2 1 3 2 1", "label is '1;2'; several labels per node are not supp"),
+        ("-1 1 -1 1 -1 1", "labels -1 and 1, but -1 stands for an unknown label"),
+        ("-2 1 0 1 0 1", "row 2: label is -2; write classes as words or numbers"),
+    ],
+)
+def test_labels_that_are_not_classes_get_one_line(
+    labels: str, line: str, tmp_path: Path
+) -> None:
+    rows = [f"{at},{label}" for at, label in enumerate(labels.split())]
+    nodes = "\n".join(["f,label", *rows])
+    with pytest.raises(UserError, match=line):
+        read(write(tmp_path / "g", nodes, "source,target\n0,1\n"))
+
+
+def test_several_labels_of_an_array_get_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "g.npz"
+    np.savez(path, x=np.ones((3, 1)), y=np.ones((3, 5), int), edge_index=[[0], [1]])
+    with pytest.raises(UserError, match=r"y has shape \(3, 5\), but several labels"):
+        as_dataset(path)
+
+
+def test_classes_that_differ_only_in_case_are_pointed_out(tmp_path: Path) -> None:
+    found = read(write(tmp_path / "g", NODES.replace("cat,test", "Cat,test")))
+    notes = [note for note in found.notes if "'Cat' (1 nodes) and 'cat'" in note]
+    assert len(notes) == 1
+    assert "3 classes (Cat, cat, dog)" in describe(found)
+
+
+def test_a_class_in_no_split_is_not_counted(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", NODES + "n6,1,1,axolotl,\n")
+    found = read(folder)
+    assert found.num_classes == 2
+    assert found.class_names == ("cat", "dog")
+    assert found.data.y.tolist() == [0, 1, 0, 1, 0, 1, -1]
+    assert any("no split has a node of axolotl" in note for note in found.notes)
+    assert as_dataset(folder, split="60/20/20").num_classes == 3
+
+
+def test_columns_of_words_are_encoded_on_request(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", NODES.replace("1.5", "red").replace("0.25", "red"))
+    with pytest.raises(UserError, match=r"height is 'red', .* --one-hot"):
+        read(folder)
+    found = read(folder, one_hot=("height",))
+    words = ("height=-1", "height=2", "height=3", "height=7", "height=red")
+    assert found.feature_names == (*words, "width")
+    assert found.data.x.to_dense()[:, 4].tolist() == [1, 0, 0, 1, 0, 0]
+    only = read(folder, one_hot=("height",), features=("height",))
+    assert only.feature_names == words
+
+
+@pytest.mark.parametrize(
+    ("kind", "width"), [("degree", 2), ("constant", 1), ("random-walk", 8)]
+)
+def test_features_are_made_for_a_graph_without_any(
+    kind: str, width: int, tmp_path: Path
+) -> None:
+    nodes = "\n".join(
+        ",".join(line.split(",")[at] for at in (0, 3, 4)) for line in NODES.split()
+    )
+    folder = write(tmp_path / "g", nodes)
+    assert "x" not in read(folder).data
+    found = read(folder, make_features=kind)
+    assert found.data.x.shape == (6, width)
+    assert len(found.feature_names or ()) == width
+    with pytest.raises(UserError, match="has 2 features; leave --make-features out"):
+        read(write(tmp_path / "h", NODES), make_features=kind)
+
+
+def test_random_walks_of_a_path_return_as_computed_by_hand(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", "label\n0\n1\n0\n", "source,target\n0,1\n1,2\n")
+    x = read(folder, make_features="random-walk").data.x.to_dense()
+    expected = torch.tensor([[0, 0.5, 0, 0.5] * 2, [0, 1] * 4, [0, 0.5, 0, 0.5] * 2])
+    assert torch.allclose(x, expected)
+
+
+def test_a_feature_that_gives_the_label_away_is_pointed_out(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.integers(3, size=60)
+    other = draw.normal(size=(60, 2))
+    rows = [
+        f"{a:.3f},{3 - 2 * label},{b:.3f},{label}"
+        for (a, b), label in zip(other, labels, strict=True)
+    ]
+    nodes = "\n".join(["a,code,b,label", *rows])
+    found = read(write(tmp_path / "g", nodes, "source,target\n0,1\n"))
+    told = [note for note in found.notes if "alone tells the class" in note]
+    assert len(told) == 1
+    assert "the feature code alone" in told[0]
+
+
+def test_the_report_lists_features_and_classes_by_name(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g", NODES.replace("\n", ",5\n").replace("t,5", "t,same", 1)
+    )
+    found = {finding.subject: finding.value for finding in check_graph(folder)}
+    assert found["names of features"] == "height (number), width (0-1), same (constant)"
+    assert found["kinds of features"] == {"number": 1, "0-1": 1, "constant": 1}
+    assert found["nodes of each class"] == {"cat": 3, "dog": 3}
+
+
+def test_the_report_on_many_features_is_cut(tmp_path: Path) -> None:
+    names = ",".join(f"f{at}" for at in range(3000))
+    row = ",".join("1" for _ in range(3000))
+    nodes = f"{names},label\n{row},0\n{row},1\n"
+    folder = write(tmp_path / "g", nodes, "source,target\n0,1\n")
+    found = {finding.subject: finding.value for finding in check_graph(folder)}
+    assert found["names of features"].endswith("f19 (constant) and 2980 more")
