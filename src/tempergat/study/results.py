@@ -247,15 +247,14 @@ def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
             _pair_scores(finished, selection, by_split=True),
         )
     )
-    low, high = of_splits.low, of_splits.high
-    if of_runs.mean is None or low is None or high is None:
+    low, high = of_runs.low, of_runs.high
+    mean = of_runs.mean
+    if mean is not None and of_splits.low is not None and of_splits.high is not None:
+        half = (of_splits.high - of_splits.low) / 2
+        low, high = mean - half, mean + half
+    if low is None or high is None:
         return of_runs
-    half = (high - low) / 2
-    return replace(
-        of_runs,
-        low=max(of_runs.mean - half, LOWEST_SCORE),
-        high=min(of_runs.mean + half, HIGHEST_SCORE),
-    )
+    return replace(of_runs, low=max(low, LOWEST_SCORE), high=min(high, HIGHEST_SCORE))
 
 
 def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:
