@@ -85,7 +85,7 @@ def test_runs_over_several_splits_are_of_one_dataset() -> None:
 
 
 def test_runs_that_share_a_split_do_not_narrow_the_interval() -> None:
-    levels = (0.4, 0.5, 0.6)
+    levels = (0.5, 0.6, 0.8)
     once = [run(seed=s, test=levels[s], split=s) for s in range(3)]
     often = [run(seed=s, test=levels[s % 3], split=s % 3) for s in range(12)]
     few, many = (
@@ -94,7 +94,7 @@ def test_runs_that_share_a_split_do_not_narrow_the_interval() -> None:
     assert many.runs == 12
     assert many.mean == pytest.approx(few.mean)
     assert (many.low, many.high) == pytest.approx((few.low, few.high))
-    interval = scipy.stats.ttest_1samp([40.0, 50.0, 60.0], 0.0).confidence_interval()
+    interval = scipy.stats.ttest_1samp([50.0, 60.0, 80.0], 0.0).confidence_interval()
     assert (few.low, few.high) == pytest.approx((interval.low, interval.high))
 
 
@@ -127,9 +127,3 @@ def test_a_seed_run_on_two_devices_is_refused_with_their_names() -> None:
     runs = [run(seed=0), run(seed=1), run(seed=0, device="cuda (A)")]
     with pytest.raises(UserError, match=r"gat on cora .* cpu and cuda \(A\); keep"):
         dataset_result(runs, METHODS, "gat")
-
-
-def test_an_interval_ends_where_scores_end() -> None:
-    runs = [run(seed=0, test=0.05), run(seed=1, test=0.95)]
-    summary = dataset_result(runs, METHODS, "gat")["gat"].summary
-    assert (summary.low, summary.high) == (0.0, 100.0)

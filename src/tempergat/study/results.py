@@ -17,7 +17,6 @@ METRIC_NAMES = {
     "roc_auc": "ROC AUC",
     "average_precision": "average precision",
 }
-LOWEST_SCORE, HIGHEST_SCORE = 0.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -236,10 +235,7 @@ def _failure(run: Run) -> str:
 
 
 def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
-    """The summary of the runs; with several splits, the interval is over splits.
-
-    The interval ends at 0 and 100: no score lies beyond.
-    """
+    """The summary of the runs; with several splits, the interval is over splits."""
     of_runs, of_splits = (
         summarise([score for score in scores.values() if score is not None], failed)
         for scores in (
@@ -247,14 +243,11 @@ def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
             _pair_scores(finished, selection, by_split=True),
         )
     )
-    low, high = of_runs.low, of_runs.high
-    mean = of_runs.mean
-    if mean is not None and of_splits.low is not None and of_splits.high is not None:
-        half = (of_splits.high - of_splits.low) / 2
-        low, high = mean - half, mean + half
-    if low is None or high is None:
+    low, high = of_splits.low, of_splits.high
+    if of_runs.mean is None or low is None or high is None:
         return of_runs
-    return replace(of_runs, low=max(low, LOWEST_SCORE), high=min(high, HIGHEST_SCORE))
+    half = (high - low) / 2
+    return replace(of_runs, low=of_runs.mean - half, high=of_runs.mean + half)
 
 
 def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:

@@ -8,8 +8,6 @@ from tempergat.stats import Summary
 from tempergat.study.report.one_class import notes_on_one_class
 from tempergat.study.report.words import mean_and_std, p_value, percent, signed
 from tempergat.study.results import (
-    HIGHEST_SCORE,
-    LOWEST_SCORE,
     METRIC_NAMES,
     DatasetResult,
     MethodResult,
@@ -24,6 +22,7 @@ _SELECTION_WORDS = {
 _FAILURES_SHOWN = 3
 # With fewer values, the t-interval of a mean is too wide to say anything.
 _MIN_VALUES_FOR_INTERVAL = 5
+_LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def shown_interval(summary: Summary, splits: int = 1) -> tuple[float, float] | N
     values = min(summary.runs, splits) if splits > 1 else summary.runs
     if summary.low is None or summary.high is None or values < _MIN_VALUES_FOR_INTERVAL:
         return None
-    return max(summary.low, LOWEST_SCORE), min(summary.high, HIGHEST_SCORE)
+    return max(summary.low, _LOWEST_SCORE), min(summary.high, _HIGHEST_SCORE)
 
 
 def interval_text(summary: Summary, splits: int = 1) -> str:
