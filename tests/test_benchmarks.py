@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks import attention_cpu
+from benchmarks import attention_cpu, small_graphs
 from tempergat import ops
 from tempergat.ops import Graph
 
@@ -41,3 +41,17 @@ def test_a_kernel_with_a_wrong_gradient_has_no_speed(
     row = _measure(backbone)
     assert row["check"] == "FAILED"
     assert not [name for name in row if name.endswith("_ms") or "times" in name]
+
+
+def test_small_graphs_have_a_row_for_each_layer_and_a_wrong_layer_no_time() -> None:
+    device = torch.device("cpu")
+    layers = small_graphs.make_layers(device, compiled=False)
+    with torch.no_grad():
+        wrong = next(layer for layer in layers if layer.name.endswith("plain"))
+        for parameter in wrong.module.parameters():
+            parameter.mul_(1.01)
+    rows = small_graphs.measure("molecule", layers, device, rounds=1)
+    assert [row["graph"] for row in rows] == ["kept"] * 8 + ["new"] * 8
+    for row in rows:
+        assert (row["check"] == "FAILED") == (row["layer"] == wrong.name)
+        assert ("ms" in row) == (row["check"] != "FAILED")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from tempergat.ops.calls import Forward, working_dtype
-from tempergat.ops.cpu import library
-from tempergat.ops.cpu.structures import CallStructure
+from tempergat.ops.cpu import library, structures
+from tempergat.ops.cpu.structures import PLACE
 from tempergat.ops.graph import Rows
 from tempergat.ops.random import drop_threshold
 
@@ -31,24 +33,35 @@ class KernelCall:
     ) -> None:
         self.z = z
         self.tensors: list[Tensor] = []
-        self.call = CallStructure()
-        self.call.storage = library.STORAGE[z.dtype]
-        self.call.heads, self.call.channels = z.shape[1:]
-        self.call.negative_slope = negative_slope
+        self.values: list[Any] = [0] * structures.LENGTH
+        _, heads, channels = z.shape
+        self._set("storage", library.STORAGE[z.dtype])
+        self._set("heads", heads, channels)
+        self._set("negative_slope", negative_slope, dropout)
         if dropout > 0.0:
             if dropout_seed is None:
                 raise ValueError("dropout > 0 needs dropout_seed, one int64 per head")
-            self.call.dropout = dropout
-            self.call.drop_threshold = drop_threshold(dropout)
+            self._set("drop_threshold", drop_threshold(dropout))
             self.add_dense(dropout_seed=dropout_seed)
+
+    def _set(self, name: str, *values: Any) -> None:
+        """Sets a field, and those after it if there are more values."""
+        place = PLACE[name]
+        self.values[place : place + len(values)] = values
 
     def add_edges(self, name: str, rows: Rows) -> None:
         """Edges grouped by one end."""
-        self.call.wide_index = int(rows.pointer.dtype == torch.int64)
-        field = getattr(self.call, name)
-        field.count = rows.pointer.size(0) - 1
-        for part, tensor in zip(Rows._fields, rows, strict=True):
-            setattr(field, part, tensor.data_ptr())
+        pointer, other, position, edge_id = rows
+        if pointer.dtype == torch.int64:
+            self._set("wide_index", 1)
+        self._set(
+            name,
+            pointer.data_ptr(),
+            other.data_ptr(),
+            position.data_ptr(),
+            edge_id.data_ptr(),
+            pointer.size(0) - 1,
+        )
 
     def add_features(self, **tensors: Tensor | None) -> None:
         """Tensors [rows, H, C] in the storage type; None for absent ones."""
@@ -59,9 +72,7 @@ class KernelCall:
             if tensor.stride()[1:] != (tensor.size(2), 1):
                 tensor = tensor.contiguous()
             self.tensors.append(tensor)
-            field = getattr(self.call, name)
-            field.data, field.rows = tensor.data_ptr(), tensor.size(0)
-            field.stride = tensor.stride(0)
+            self._set(name, tensor.data_ptr(), tensor.size(0), tensor.stride(0))
 
     def add_dense(self, **tensors: Tensor | None) -> None:
         """Contiguous tensors in the working type; None for absent ones."""
@@ -70,19 +81,18 @@ class KernelCall:
                 continue
             tensor = tensor.contiguous()
             self.tensors.append(tensor)
-            setattr(self.call, name, tensor.data_ptr())
+            self.values[PLACE[name]] = tensor.data_ptr()
 
     def add_records(self, rows: Rows, size: int) -> None:
         """What a pass of backward leaves to the next, ``size`` bytes per edge."""
-        field = self.call.records
-        field.rows, field.stride = rows.other.size(0), (size + 7) // 8 * 8
-        tensor = self.z.new_empty(field.rows * field.stride, dtype=torch.uint8)
+        count, stride = rows.other.size(0), (size + 7) // 8 * 8
+        tensor = self.z.new_empty(count * stride, dtype=torch.uint8)
         self.tensors.append(tensor)
-        field.data = tensor.data_ptr()
+        self._set("records", tensor.data_ptr(), count, stride)
 
     def run(self, kernel: str) -> None:
         """Runs a kernel of the library."""
-        library.library.run(kernel, self.call)
+        library.library.run(kernel, self.values)
 
     def run_forward(
         self, kernel: str, forward: Forward

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.cpu.structures import CallStructure
+from tempergat.ops.cpu import structures
+from tempergat.ops.cpu.structures import PLACE
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
@@ -59,6 +61,7 @@ class Library:
         self.forked = False
         self.prepares_graphs = False
         self._functions: Any = None
+        self._kernels: dict[str, Callable[[bytes], int]] = {}
         try:
             self._functions = open_library(path)
             self._bind_all()
@@ -77,15 +80,15 @@ class Library:
         # Libraries built before this check do not export the function.
         if hasattr(self._functions, "tempergat_call_size"):
             size = _bind(self._functions, "call_size")()
-            expected = ctypes.sizeof(CallStructure)
-            if size != expected:
+            if size != structures.SIZE:
                 raise OSError(
-                    f"a call of {self.path.name} has {size} bytes, not {expected}: "
+                    f"a call of {self.path.name} has {size} bytes, not "
+                    f"{structures.SIZE}: "
                     "structures.py and csrc/call.h differ"
                 )
         self.isa = self.best_isa = _bind(self._functions, "best_isa")()
         for name in KERNELS:
-            _bind(self._functions, name, ctypes.POINTER(CallStructure))
+            self._kernels[name] = _bind(self._functions, name, ctypes.c_char_p)
         pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
         words = (pointer, number, pointer, *[number] * 4, real, number, pointer)
         for name in DROPOUT_TYPES.values():
@@ -114,11 +117,16 @@ class Library:
         """
         return 1 if self.forked else torch.get_num_threads()
 
-    def run(self, name: str, call: CallStructure) -> None:
-        """Runs one kernel with this library's instruction set."""
-        call.isa = self.isa
-        call.threads = self.threads()
-        _check(name, getattr(self._functions, f"tempergat_{name}")(ctypes.byref(call)))
+    def run(self, name: str, values: list[Any]) -> None:
+        """Runs one kernel with this library's instruction set.
+
+        Args:
+            name: The kernel.
+            values: The fields of a call, see `structures.py`.
+        """
+        values[PLACE["isa"]] = self.isa
+        values[PLACE["threads"]] = self.threads()
+        _check(name, self._kernels[name](structures.pack(*values)))
 
     def dropout(self, x: Tensor, seeds: Tensor, rate: float, out: Tensor) -> None:
         """Writes dropped-out elements, [rows, seeds, columns]; see `ops/features`."""

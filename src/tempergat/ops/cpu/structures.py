@@ -1,62 +1,61 @@
-"""The structures of `csrc/call.h`, field by field."""
+"""The structure `Call` of `csrc/call.h`, field by field.
 
-import ctypes
+A call is filled in as a list of numbers and packed at once: with ctypes' structures,
+setting one field after another takes longer than attention on a small graph.
+"""
 
-_POINTER, _NUMBER, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+import itertools
+import struct
 
+# Edges grouped by one end, see `ops/graph.py`, and a matrix of feature rows.
+_ROWS = ("pointer", "other", "position", "edge_id", "count")
+_FEATURES = ("data", "rows", "stride")
+_PARTS: dict[str, tuple[str, ...]] = {
+    "storage": (),
+    "isa": (),
+    "threads": (),
+    "wide_index": (),
+    "heads": (),
+    "channels": (),
+    "negative_slope": (),
+    "dropout": (),
+    "drop_threshold": (),
+    "dropout_seed": (),
+    "by_target": _ROWS,
+    "by_source": _ROWS,
+    "z_src": _FEATURES,
+    "z_dst": _FEATURES,
+    "edge": _FEATURES,
+    "out": _FEATURES,
+    "dout": _FEATURES,
+    "dz_src": _FEATURES,
+    "dz_dst": _FEATURES,
+    "dedge": _FEATURES,
+    "score_src": (),
+    "score_dst": (),
+    "edge_score": (),
+    "att": (),
+    "dweights": (),
+    "lse": (),
+    "weights": (),
+    "dscore_src": (),
+    "dscore_dst": (),
+    "datt": (),
+    "dedge_score": (),
+    "records": _FEATURES,
+}
+_REALS = ("negative_slope", "dropout")
 
-class RowsStructure(ctypes.Structure):
-    """Edges grouped by one end, see `ops/graph.py`."""
-
-    _fields_ = (
-        ("pointer", _POINTER),
-        ("other", _POINTER),
-        ("position", _POINTER),
-        ("edge_id", _POINTER),
-        ("count", _NUMBER),
+_lengths = [max(1, len(parts)) for parts in _PARTS.values()]
+# Where a field begins; absent arguments are 0, the null pointer.
+PLACE = dict(zip(_PARTS, itertools.accumulate([0, *_lengths[:-1]]), strict=True))
+LENGTH = sum(_lengths)
+_packer = struct.Struct(
+    "="
+    + "".join(
+        ("d" if name in _REALS else "q") * n
+        for name, n in zip(_PARTS, _lengths, strict=True)
     )
-
-
-class FeaturesStructure(ctypes.Structure):
-    """A matrix of feature rows; the stride is the distance between rows."""
-
-    _fields_ = (("data", _POINTER), ("rows", _NUMBER), ("stride", _NUMBER))
-
-
-class CallStructure(ctypes.Structure):
-    """All arguments and results of a kernel; absent ones are null."""
-
-    _fields_ = (
-        ("storage", _NUMBER),
-        ("isa", _NUMBER),
-        ("threads", _NUMBER),
-        ("wide_index", _NUMBER),
-        ("heads", _NUMBER),
-        ("channels", _NUMBER),
-        ("negative_slope", _REAL),
-        ("dropout", _REAL),
-        ("drop_threshold", _NUMBER),
-        ("dropout_seed", _POINTER),
-        ("by_target", RowsStructure),
-        ("by_source", RowsStructure),
-        ("z_src", FeaturesStructure),
-        ("z_dst", FeaturesStructure),
-        ("edge", FeaturesStructure),
-        ("out", FeaturesStructure),
-        ("dout", FeaturesStructure),
-        ("dz_src", FeaturesStructure),
-        ("dz_dst", FeaturesStructure),
-        ("dedge", FeaturesStructure),
-        ("score_src", _POINTER),
-        ("score_dst", _POINTER),
-        ("edge_score", _POINTER),
-        ("att", _POINTER),
-        ("dweights", _POINTER),
-        ("lse", _POINTER),
-        ("weights", _POINTER),
-        ("dscore_src", _POINTER),
-        ("dscore_dst", _POINTER),
-        ("datt", _POINTER),
-        ("dedge_score", _POINTER),
-        ("records", FeaturesStructure),
-    )
+)
+SIZE = _packer.size
+pack = _packer.pack

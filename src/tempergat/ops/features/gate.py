@@ -42,9 +42,10 @@ def sigmoid_gate(
 
 def find_backend(logit: Tensor, x: Tensor) -> Backend | None:
     """The backend whose kernels serve this gate; None for the plain formula."""
-    # The kernels are not registered with torch, so compilers, transforms and subclasses
-    # of tensors (such as tensors without data) need the plain formula.
-    if type(x) is not Tensor or type(logit) is not Tensor:
+    # There are none for the CPU. They are not registered with torch, so compilers,
+    # transforms and subclasses of tensors (such as tensors without data) need the plain
+    # formula.
+    if x.is_cpu or type(x) is not Tensor or type(logit) is not Tensor:
         return None
     if is_tracing() or in_transform():
         return None
