@@ -77,6 +77,23 @@ def test_probabilities_are_one_column_per_class(
         assert shares[row["label"]] == max(shares.values())
 
 
+def test_columns_are_matched_by_name(
+    command: Command, trained: Path, tmp_path: Path
+) -> None:
+    assert command("predict", trained, "mine").status == 0
+    expected = Path("labels.csv").read_text()
+    write_folder(tmp_path / "turned", "weight,height,id")
+    ended = command("predict", trained, "turned")
+    assert ended.status == 0, ended.err
+    assert Path("labels.csv").read_text() == expected
+    assert "edges are followed both ways" in ended.err
+    nodes = tmp_path / "turned" / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace("height", "iq"))
+    refused = command("predict", trained, "turned")
+    assert refused.status == 2
+    assert "turned lacks height and has iq, which the model" in refused.err
+
+
 def test_a_checkpoint_of_version_0_1_0_is_used_by_position_and_that_is_said(
     command: Command,
 ) -> None:

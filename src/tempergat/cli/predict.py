@@ -54,6 +54,7 @@ def predict(
     its features are matched by name.
     """
     from tempergat.base import printable, write_text
+    from tempergat.data import describe_direction
     from tempergat.training import load_model
 
     to_screen = out == _STANDARD_OUTPUT
@@ -66,6 +67,8 @@ def predict(
     model = load_model(checkpoint, device=parse_device(device))
     graph = model.read_graph(data, reading.options())
     print_notes(graph)
+    if direction := describe_direction(graph):
+        typer.echo(direction, err=True)
     words = model.class_names or tuple(map(str, range(model.num_classes)))
     classes = [words[number] for number in model.predict(graph).tolist()]
     nodes = graph.node_ids or tuple(map(str, range(len(classes))))

@@ -2,7 +2,14 @@
 
 from tempergat.data.catalog import CATALOG, Entry, find_entry
 from tempergat.data.csbm import csbm
-from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, describe, node_counts
+from tempergat.data.dataset import (
+    MASKS,
+    UNLABELLED,
+    Dataset,
+    describe,
+    describe_direction,
+    node_counts,
+)
 from tempergat.data.features import density, normalize_rows, to_dense
 from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
 from tempergat.data.homophily_measures import Homophily, h2_index, homophily
@@ -33,6 +40,7 @@ __all__ = [
     "data_root",
     "density",
     "describe",
+    "describe_direction",
     "find_entry",
     "gaussian",
     "h2_index",

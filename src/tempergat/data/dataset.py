@@ -183,17 +183,18 @@ def describe(dataset: Dataset) -> str:
     names = ""
     if dataset.class_names:
         names = f" ({printable(listed(dataset.class_names))})"
-    return (
+    lines = [
         f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
-        f"{features}{dataset.num_classes} classes{names}\n"
+        f"{features}{dataset.num_classes} classes{names}",
         f"split {dataset.split}; train/validation/test "
-        f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}"
-        f"{_direction(dataset)}"
-    )
+        f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}",
+        describe_direction(dataset),
+    ]
+    return "\n".join(filter(None, lines))
 
 
-def _direction(dataset: Dataset) -> str:
-    """A line on which way edges are followed; none for node types and huge graphs."""
+def describe_direction(dataset: Dataset) -> str:
+    """Which way edges are followed; empty for node types and huge graphs."""
     undirected = dataset.undirected
     if undirected is None:
         if dataset.is_heterogeneous or dataset.data.num_edges > _MOST_EDGES_TO_SORT:
@@ -203,5 +204,5 @@ def _direction(dataset: Dataset) -> str:
         keys, reverse = source * nodes + target, target * nodes + source
         undirected = np.array_equal(np.unique(keys), np.unique(reverse))
     if undirected:
-        return "\nedges are followed both ways"
-    return "\nedges are followed one way, from source to target"
+        return "edges are followed both ways"
+    return "edges are followed one way, from source to target"

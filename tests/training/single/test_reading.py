@@ -1,0 +1,159 @@
+"""A graph to predict on is read as the training graph was."""
+
+import csv
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tempergat.base import UserError
+from tempergat.data import ReadOptions, as_dataset
+from tempergat.training import TrainedModel, load_model, predict, train
+from tests.support.run_settings import small_graph
+from tests.support.tiny_graph import write_recipe
+
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+WORDS = ("ape", "bee", "cow")
+NAMES = ["age", "height", "income"]
+
+WriteTable = Callable[..., Path]
+
+
+@pytest.fixture
+def write_table(tmp_path: Path) -> WriteTable:
+    """Writes a folder of tables in which the first features give the class away."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(3, size=90)
+    values = rng.normal(size=(90, 3)) + 4.0 * np.eye(3)[classes]
+    sources, targets = rng.integers(90, size=(2, 150))
+
+    def write(
+        folder: str,
+        order: list[str] = NAMES,
+        names: dict[str, str] | None = None,
+        labelled: bool = True,
+        both_ways: bool = False,
+    ) -> Path:
+        path = tmp_path / folder
+        path.mkdir()
+        with open(path / "nodes.csv", "w", newline="") as file:
+            writer = csv.writer(file)
+            header = [(names or {}).get(name, name) for name in order]
+            writer.writerow(["id", *header, *["label"] * labelled])
+            for node, number in enumerate(classes):
+                row = [values[node, NAMES.index(name)] for name in order]
+                writer.writerow([f"n{node}", *row, *[WORDS[number]] * labelled])
+        pairs = list(zip(sources, targets, strict=True))
+        pairs += [(b, a) for a, b in pairs] if both_ways else []
+        lines = "".join(f"n{a},n{b}\n" for a, b in pairs)
+        (path / "edges.csv").write_text("source,target\n" + lines)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def model(write_table: WriteTable, tmp_path: Path) -> TrainedModel:
+    recipe = write_recipe(tmp_path / "recipe.yaml", epochs=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = as_dataset(write_table("training"))
+        return train(graph, "gat", recipe=recipe, device="cpu", progress=False)
+
+
+def quietly(model: TrainedModel, path: Path) -> torch.Tensor:
+    """Predictions where the notes on reading do not matter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.predict(path)
+
+
+def test_columns_in_another_order_give_the_same_classes(
+    model: TrainedModel, write_table: WriteTable, tmp_path: Path
+) -> None:
+    expected = quietly(model, tmp_path / "training")
+    other = write_table("other", NAMES[::-1], labelled=False)
+    assert torch.equal(quietly(model, other), expected)
+    saved = load_model(model.save(tmp_path / "model.safetensors"), device="cpu")
+    assert saved.feature_names == tuple(NAMES)
+    assert saved.class_names == WORDS
+    assert torch.equal(quietly(saved, other), expected)
+
+
+def test_columns_of_other_names_are_refused_by_name(
+    model: TrainedModel, write_table: WriteTable
+) -> None:
+    renamed = write_table("renamed", names={"height": "iq"})
+    with pytest.raises(UserError, match=r"renamed lacks height and has iq, which"):
+        quietly(model, renamed)
+    fewer = write_table("fewer", NAMES[:2])
+    with pytest.raises(UserError, match=r"fewer lacks income"):
+        quietly(model, fewer)
+
+
+def test_a_matrix_is_used_by_position_and_that_is_said(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    data = as_dataset(tmp_path / "training").data
+    expected = quietly(model, tmp_path / "training")
+    bare = type(data)(x=data.x, edge_index=data.edge_index)
+    with pytest.warns(UserWarning, match=r"in the order of training: age, height, inc"):
+        found = model.predict(bare)
+    assert torch.equal(found, expected)
+
+
+def test_a_checkpoint_without_names_is_used_by_position_and_that_is_said() -> None:
+    checkpoint = FIXTURES / "checkpoint.safetensors"
+    with pytest.warns(UserWarning, match="knows no feature names, so the 8 features"):
+        classes = predict(checkpoint, FIXTURES / "graph", "cpu")
+    graph = as_dataset(FIXTURES / "graph")
+    unnamed = predict(checkpoint, replace(graph, feature_names=None), "cpu")
+    assert torch.equal(classes, unnamed)
+
+
+def test_graphs_without_names_in_memory_are_used_without_a_word(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path / "recipe.yaml")
+    graph = small_graph()
+    model = train(graph, "gcn", recipe=recipe, device="cpu", progress=False)
+    assert model.predict(graph.data).shape == (60,)
+
+
+def test_the_options_of_training_are_used_again(
+    write_table: WriteTable, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.yaml")
+    options = ReadOptions(directed=True, features=("age", "income"))
+    path = write_table("training")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = train(
+            path,
+            "gat",
+            recipe=recipe,
+            device="cpu",
+            progress=False,
+            read_options=options,
+        )
+    model = load_model(model.save(tmp_path / "model.safetensors"), device="cpu")
+    assert model.feature_names == ("age", "income")
+    read = model.read_graph(path)
+    assert read.feature_names == ("age", "income")
+    assert read.undirected is False
+    assert not any("both ways" in note for note in read.notes)
+    changed = model.read_graph(path, ReadOptions(directed=False))
+    assert changed.undirected is True
+    (note,) = (note for note in changed.notes if "but the model was trained" in note)
+    assert "are followed both ways" in note
+    assert "--directed changes that" in note
+
+
+def test_a_graph_listed_once_per_edge_is_read_as_in_training(
+    model: TrainedModel, write_table: WriteTable
+) -> None:
+    both = write_table("both", both_ways=True, labelled=False)
+    once = write_table("once", labelled=False)
+    assert torch.equal(quietly(model, both), quietly(model, once))
