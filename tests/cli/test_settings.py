@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tempergat.training import load_recipe
 from tests.cli.conftest import Command
+from tests.study.tuning.test_search import write_plan
 
 TWO = ("--methods", "gcn,gat", "--runs", "2", "--device", "cpu")
 
@@ -78,3 +80,27 @@ def test_a_wrong_setting_ends_in_one_line(
     assert ended.status == 2
     assert message in ended.err
     assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_tune_searches_by_the_metric_and_writes_it_into_the_recipe(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("optuna")
+    plan = write_plan(tmp_path, trials=1)
+    words = ("tune", graph, "--search", plan, "--out", "tuned", "--device", "cpu")
+    ended = command(*words, "--metric", "macro_f1", "--quiet")
+    assert ended.status == 0, ended.err
+    made = Path("tuned/graph.yaml")
+    assert "validation macro-F1" in made.read_text()
+    assert load_recipe(made).config_for("gated").metric == "macro_f1"
+
+
+@pytest.mark.parametrize("words", [("noise", "--datasets"), ("diagnose",)])
+def test_commands_that_report_accuracy_refuse_a_recipe_with_another_metric(
+    command: Command, graph: Path, recipe: Path, words: tuple[str, ...]
+) -> None:
+    text = recipe.read_text().replace("metric: accuracy", "metric: roc_auc")
+    recipe.write_text(text)
+    ended = command(*words, graph, "--recipe", recipe)
+    assert ended.status == 2
+    assert f"{words[0]} reports accuracy; leave metric out of the recipe" in ended.err

@@ -71,7 +71,8 @@ def diagnose(
     from tempergat.training import recipe_for
 
     names = study.SCREENED if methods is None else parse_methods(methods)
-    _, settings = recipe_for(data, recipe)
+    recipe_name, settings = recipe_for(data, recipe)
+    settings.require_usual_metric(recipe_name, "diagnose")
     where = parse_device(device)
     require_writable(out)
     console = error_console()

@@ -143,7 +143,8 @@ def _load(
 ) -> tuple["Dataset", "Recipe"]:
     from tempergat.training import recipe_for, refuse_other_training
 
-    _, settings = recipe_for(name, recipe)
+    recipe_name, settings = recipe_for(name, recipe)
+    settings.require_usual_metric(recipe_name, "noise")
     graph = load_graph(name, None, None, console, reading)
     refuse_other_training(graph, settings.config_for("gat"))
     return graph, settings

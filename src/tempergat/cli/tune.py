@@ -20,6 +20,7 @@ from tempergat.cli.ui.options import (
     require_writable,
 )
 from tempergat.cli.ui.reading import Reading, with_reading_options
+from tempergat.cli.ui.settings import Metric
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
@@ -43,6 +44,7 @@ def tune(
             help="YAML file of the search; the dataset's own when left out.",
         ),
     ] = None,
+    metric: Metric = None,
     split: Split = None,
     split_seed: SplitSeed = None,
     *,
@@ -52,7 +54,7 @@ def tune(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search for good settings of gcn, gat and gatv2 by validation accuracy.
+    """Search for good settings of gcn, gat and gatv2 by validation score.
 
     Writes a recipe for `tempergat compare --recipe`, in which all variants use their
     backbone's settings. A stopped command continues when it is run again. Needs the
@@ -64,8 +66,12 @@ def tune(
         from tempergat.study.paper import PLAIN_METHODS
         from tempergat.study.tuning import load_search, require_optuna, write_tuned
         from tempergat.study.tuning import search as search_backbone
+        from tempergat.training import make_overrides
 
         plan = load_search(search or dataset)
+        if metric is not None:
+            make_overrides(metric=metric)
+            plan = plan.model_copy(update={"metric": metric})
         require_optuna()
         where = parse_device(device)
         require_writable(out)

@@ -2,6 +2,7 @@
 
 from tempergat.training.config import SELECTION_RULES, RunConfig
 from tempergat.training.edge_use import notes_on_unused_edges
+from tempergat.training.evaluate import MetricName
 from tempergat.training.hardware import (
     OutOfMemory,
     bytes_per_seed,
@@ -65,6 +66,7 @@ __all__ = [
     "GcnBlock",
     "LayerRecord",
     "MatmulPrecision",
+    "MetricName",
     "NoiseKind",
     "OutOfMemory",
     "Overrides",

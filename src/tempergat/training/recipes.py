@@ -79,6 +79,22 @@ class Recipe(FrozenSettings):
     gatv2: AttentionBlock | None = None
     gcn: GcnBlock
 
+    def require_usual_metric(self, name: str, command: str) -> None:
+        """Refuses a recipe with a metric of its own, for commands that report accuracy.
+
+        Args:
+            name: Name of the recipe.
+            command: Name of the command.
+
+        Raises:
+            UserError: The recipe says another metric than its dataset's usual one.
+        """
+        if self.metric not in (None, "accuracy", metric_of(self.dataset)):
+            raise UserError(
+                f"recipe {name} says metric: {self.metric}, but {command} reports "
+                "accuracy; leave metric out of the recipe"
+            )
+
     def made_for_another(self, graph: object) -> str | None:
         """The dataset that the recipe was made for, where the graph is not that one.
 

@@ -40,7 +40,7 @@ _Dropout = Annotated[
         "recipe's.",
     ),
 ]
-_Metric = Annotated[
+Metric = Annotated[
     str | None,
     typer.Option(
         "--metric",
@@ -68,7 +68,7 @@ class Settings:
     heads: _Heads = None
     layers: _Layers = None
     dropout: _Dropout = None
-    metric: _Metric = None
+    metric: Metric = None
     class_weights: _ClassWeights = None
 
     def overrides(self) -> "Overrides":

@@ -1,4 +1,4 @@
-"""A search for good settings of each backbone by validation accuracy.
+"""A search for good settings of each backbone by validation score.
 
 Each trial trains the seeds of the search through the store. The sampler has a fixed
 seed, so the same search proposes the same trials in the same order. Runs that are in
@@ -21,8 +21,9 @@ from tempergat.nn import BACKBONES, BackboneName
 from tempergat.stats import Summary, summarise
 from tempergat.study.engine import OnProgress, Run, Store, sweep
 from tempergat.study.paper import PLAIN_METHODS
+from tempergat.study.results import METRIC_NAMES
 from tempergat.study.tuning.plans import SearchPlan, Setting
-from tempergat.training import AttentionBlock, GcnBlock, Recipe, RunConfig, load_recipe
+from tempergat.training import AttentionBlock, GcnBlock, Recipe, RunConfig
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def search(
         UserError: Optuna is missing, or a proposal cannot be trained.
     """
     optuna = require_optuna()
-    config = load_recipe(plan.base).config_for(backbone)
+    config = plan.base_recipe().config_for(backbone)
     values = plan.values_for(backbone)
     study = optuna.create_study(
         direction="maximize",
@@ -129,11 +130,12 @@ def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
     Raises:
         UserError: A backbone has no trial without a failed run.
     """
-    base = load_recipe(plan.base)
+    base = plan.base_recipe()
     best = {
         backbone: best_trial([t for t in trials if t.backbone == backbone])
         for backbone in PLAIN_METHODS
     }
+    metric = METRIC_NAMES[base.metric or "accuracy"]
     where = "" if plan.dataset is None else f" {plan.dataset}"
     head = {
         "dataset": base.dataset,
@@ -147,7 +149,7 @@ def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
         "# Expected scores and time: see docs/tuned.md.\n"
         f"# Made by `tempergat tune{where}`: for each backbone the best of "
         f"{plan.trials} trials by mean\n"
-        f"# validation accuracy over {plan.seeds} seeds from {plan.first_seed} on. "
+        f"# validation {metric} over {plan.seeds} seeds from {plan.first_seed} on. "
         f"`searched` marks what was chosen so,\n"
         f"# `set` what the search had set beforehand; the rest is that of "
         f"{plan.base}.\n",
