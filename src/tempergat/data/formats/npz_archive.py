@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from tempergat.base import UserError, require_memory
+from tempergat.base import UserError, first_line, require_memory
 
 _SUFFIX = ".npy"
 _HEADER_READERS = {
@@ -91,6 +91,14 @@ class NpzArchive:
             with self._zip.open(self._members[name]) as member:
                 arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
         return arrays
+
+
+def why_unreadable(error: BaseException) -> str:
+    """Why numpy cannot read a file, without its advice to run the code in the file."""
+    text = first_line(error)
+    if "allow_pickle" in text or "max_header_size" in text:
+        return "it holds pickled Python objects, or a header that could run code"
+    return text
 
 
 class PickledObjects(Exception):

@@ -7,7 +7,7 @@ import scipy.sparse
 
 from tempergat.base import UserError, first_line
 from tempergat.data.formats.damaged import DamagedFile
-from tempergat.data.formats.npz_archive import NpzArchive
+from tempergat.data.formats.npz_archive import NpzArchive, why_unreadable
 
 
 def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
@@ -26,7 +26,7 @@ def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
         # A damaged archive can raise almost any exception in zipfile and numpy.
         raise DamagedFile(
             path,
-            f"does not hold the arrays {', '.join(names)} ({first_line(error)})",
+            f"does not hold the arrays {', '.join(names)} ({why_unreadable(error)})",
         ) from error
 
 
@@ -40,11 +40,10 @@ def load_array(path: Path) -> np.ndarray:
         with open(path, "rb") as stream:
             array: np.ndarray = np.load(stream, allow_pickle=False)
     except Exception as error:
-        # A damaged file can raise almost any exception in numpy. What numpy says about
-        # pickles ends in advice to run the code in them.
-        text = first_line(error)
-        reason = "it holds pickled Python objects" if "allow_pickle" in text else text
-        raise DamagedFile(path, f"is not a plain array ({reason})") from error
+        # A damaged file can raise almost any exception in numpy.
+        raise DamagedFile(
+            path, f"is not a plain array ({why_unreadable(error)})"
+        ) from error
     return array
 
 

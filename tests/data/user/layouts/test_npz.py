@@ -1,7 +1,9 @@
 """Graphs in .npz files: three layouts, and what is refused before it is unpacked."""
 
+import io
 import re
 import resource
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +206,21 @@ def test_pickled_objects_are_refused_with_the_lines_that_convert_them(
     converted = load(tmp_path / "g_plain.npz").data
     assert converted.x.to_dense().tolist() == np.eye(4, 3).tolist()
     assert converted.y.tolist() == [0, 1, 0, 1]
+
+
+def test_hostile_header_is_refused_without_advice_to_run_it(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    np.save(stream, RING)
+    for spoilt in (
+        stream.getvalue().replace(b"(2, 8)", b"f(2,8)"),
+        b"\x93NUMPY\x02\x00" + (1 << 16).to_bytes(4, "little") + b" " * (1 << 16),
+    ):
+        with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+            archive.writestr("edge_index.npy", spoilt)
+            archive.writestr("y.npy", stream.getvalue())
+        with pytest.raises(UserError, match="not a readable") as caught:
+            load(tmp_path / "g.npz")
+        assert "allow_pickle" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

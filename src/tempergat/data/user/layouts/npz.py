@@ -7,12 +7,13 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
-from tempergat.base import UserError, did_you_mean, explain_unreadable, first_line
+from tempergat.base import UserError, did_you_mean, explain_unreadable
 from tempergat.data.dataset import MASKS
 from tempergat.data.formats.npz_archive import (
     NpzArchive,
     PickledObjects,
     refuse_pickled,
+    why_unreadable,
 )
 from tempergat.data.user.edge_columns import choose_edge_columns
 from tempergat.data.user.labels import NoLabels
@@ -53,7 +54,7 @@ def _readable(path: Path) -> Iterator[None]:
     except Exception as error:
         # A damaged archive can raise almost any exception in zipfile and numpy.
         raise UserError(
-            f"{path} is not a readable .npz of plain arrays ({first_line(error)}); "
+            f"{path} is not a readable .npz of plain arrays ({why_unreadable(error)}); "
             "save it again with numpy.savez"
         ) from error
 
