@@ -74,7 +74,8 @@ def show_info(
 
 def check(
     path: Annotated[
-        Path, typer.Argument(help="A folder with nodes.csv and edges.csv, .npz or .pt.")
+        Path,
+        typer.Argument(help="A folder of tables, or an .npz, .pt or .graphml file."),
     ],
     target: Annotated[
         str | None, typer.Option(help="Node type to classify, where several could be.")

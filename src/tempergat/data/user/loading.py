@@ -1,4 +1,4 @@
-"""User graphs: a folder of tables, an .npz file, a .pt file or a PyG object.
+"""User graphs: a folder of tables, an .npz, .pt or .graphml file, or a PyG object.
 
 A folder holds `nodes.csv` and `edges.csv` (or .parquet). In `nodes`, the column
 `label` is the class (a number from 0 or a word; empty, nan or -1 where unknown), `id`
@@ -8,8 +8,12 @@ or empty, and every other column is a feature. In `edges`, the columns `source` 
 table `split.csv` with `id` and `split`.
 
 An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
-`val_mask` and `test_mask`. A .pt holds a PyG `Data` or `HeteroData` with the same
-attributes, and is read without running code.
+`val_mask`, `test_mask`, `edge_attr` and `edge_weight`, or it has one of the two layouts
+of `layouts.published_npz`. A .pt holds a PyG `Data`, `HeteroData` or `Batch` with the
+same attributes, or a saved dataset of one graph, and is read without running code. In
+a .graphml, attributes of nodes and edges are columns. A folder of `edges.csv`,
+`features.json` and `target.csv` is the published layout of
+`layouts.published_folder`.
 """
 
 from dataclasses import replace
@@ -24,8 +28,13 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.base import UserError, explain_unreadable, listed
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
+from tempergat.data.user.layouts.graphml import read_graphml
 from tempergat.data.user.layouts.npz import read_npz
 from tempergat.data.user.layouts.pt import read_pt
+from tempergat.data.user.layouts.published_folder import (
+    is_word_folder,
+    read_word_folder,
+)
 from tempergat.data.user.layouts.pyg_objects import from_pyg
 from tempergat.data.user.leaks import telling_features
 from tempergat.data.user.options import ReadOptions
@@ -35,7 +44,7 @@ from tempergat.data.user.tables.folder import read_folder
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import drop_unused_classes, normalise
 
-USER_SUFFIXES = (".pt", ".npz")
+USER_SUFFIXES = (".pt", ".npz", ".graphml")
 # Name of a graph that is given as a PyG object, which has no name.
 OBJECT_NAME = "graph"
 
@@ -50,8 +59,8 @@ def open_user_graph(
     """Reads and checks a user graph.
 
     Args:
-        graph: A folder of tables, an `.npz`, a `.pt`, or a PyG object, which is not
-            changed.
+        graph: A folder of tables, an `.npz`, a `.pt`, a `.graphml`, or a PyG object,
+            which is not changed.
         options: How it is read; the defaults when left out.
         labelled: Whether the graph needs labels. Without, its labels and masks are
             not used.
@@ -186,6 +195,8 @@ def read_user_graph(
     """
     with explain_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
+    if is_folder and is_word_folder(path):
+        return read_word_folder(path, options, labelled)
     if is_folder:
         return read_folder(path, options, require_finite, labelled)
     if not is_file:
@@ -193,15 +204,17 @@ def read_user_graph(
         if kind in (None, "missing"):
             raise UserError(f"there is no file or folder {path}; check the path")
         raise UserError(
-            f"{path} is {kind}; give a folder of tables, or a .npz or .pt file"
+            f"{path} is {kind}; give a folder of tables, a .npz, .pt or .graphml file"
         )
     if path.suffix == ".npz":
         return read_npz(path, options, labelled)
     if path.suffix == ".pt":
         return read_pt(path, options)
+    if path.suffix == ".graphml":
+        return read_graphml(path, options, require_finite, labelled)
     raise UserError(
-        f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz or .pt "
-        "file; save the graph as one of these"
+        f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz, .pt "
+        "or .graphml file; save the graph as one of these"
     )
 
 

@@ -1,5 +1,6 @@
 """Reads a folder of tables into a PyG graph."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,34 @@ def read_folder(
     """
     node_table = _require_table(folder, "nodes")
     edge_table = _require_table(folder, "edges")
-    nodes = read_nodes(node_table, options, require_finite, labelled)
+    pieces = iter_tables(node_table)
+    nodes = read_nodes(node_table, pieces, options, require_finite, labelled)
+    pieces = iter_tables(edge_table)
+    split = find_table(folder, "split")
+    return join_tables(nodes, edge_table, pieces, split, options, labelled)
+
+
+def join_tables(
+    nodes: Nodes,
+    edge_path: Path,
+    edges: Iterable[Table],
+    split: Path | None,
+    options: ReadOptions,
+    labelled: bool,
+) -> UserGraph:
+    """Makes a graph of the tables of nodes and edges.
+
+    Args:
+        nodes: The nodes.
+        edge_path: The file of the edges.
+        edges: The table of the edges, in pieces.
+        split: The table of the split, where there is one.
+        options: How the tables are read.
+        labelled: Whether labels and splits are read.
+
+    Raises:
+        UserError: A table contradicts another; file and row are named.
+    """
     data = Data(num_nodes=len(nodes))
     if nodes.features is not None:
         data.x = torch.from_numpy(nodes.features)
@@ -64,10 +92,10 @@ def read_folder(
     if nodes.labels is not None:
         found = classes_of_texts(str(nodes.path), nodes.labels, nodes.at)
         data.y, class_names, notes = torch.from_numpy(found[0]), found[1], found[2]
-    edge_index, columns = _read_edges(edge_table, nodes, options)
+    edge_index, columns = _read_edges(edge_path, edges, nodes, options)
     data.edge_index = torch.from_numpy(edge_index)
     if labelled:
-        for name, mask in _masks(folder, nodes, options).items():
+        for name, mask in _masks(split, nodes, options).items():
             data[name] = torch.from_numpy(mask)
     graph = UserGraph(
         data,
@@ -94,7 +122,7 @@ def _require_table(folder: Path, name: str) -> Path:
 
 
 def _read_edges(
-    path: Path, nodes: Nodes, options: ReadOptions
+    path: Path, pieces: Iterable[Table], nodes: Nodes, options: ReadOptions
 ) -> tuple[np.ndarray, EdgeColumns]:
     """The edges, and the columns of them that were asked for."""
     asked = {*options.edge_features, options.edge_weight}
@@ -102,7 +130,7 @@ def _read_edges(
     ends: list[np.ndarray] = []
     parts: dict[str, list[np.ndarray]] = {}
     names: list[str] = []
-    for piece in iter_tables(path):
+    for piece in pieces:
         _refuse_missing_header(piece, nodes)
         columns = edge_ends(piece)
         names = [name for name in piece.columns if name not in columns]
@@ -160,8 +188,9 @@ def _numbering(nodes: Nodes) -> str:
     return " (numbered from 0; --id names a column of ids)"
 
 
-def _masks(folder: Path, nodes: Nodes, options: ReadOptions) -> dict[str, np.ndarray]:
-    path = find_table(folder, "split")
+def _masks(
+    path: Path | None, nodes: Nodes, options: ReadOptions
+) -> dict[str, np.ndarray]:
     given = nodes.splits is not None or bool(nodes.masks)
     if path is not None and given:
         column = nodes.columns.split or next(iter(nodes.columns.masks.values()))

@@ -1,5 +1,6 @@
 """Reads the table of nodes."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import numpy as np
 from tempergat.base import UserError, require_memory
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.tables.columns import NodeColumns, node_columns
-from tempergat.data.user.tables.files import iter_tables
 from tempergat.data.user.tables.table import (
     Table,
     as_known_text,
@@ -56,12 +56,17 @@ class Nodes:
 
 
 def read_nodes(
-    path: Path, options: ReadOptions, require_finite: bool, labelled: bool
+    path: Path,
+    pieces: Iterable[Table],
+    options: ReadOptions,
+    require_finite: bool,
+    labelled: bool,
 ) -> Nodes:
     """Reads the table of nodes.
 
     Args:
         path: The file.
+        pieces: The table, at least one piece of it.
         options: How it is read.
         require_finite: Whether missing values and infinity are refused as features.
         labelled: Whether there must be labels; otherwise labels and splits are not
@@ -76,7 +81,7 @@ def read_nodes(
     parts: dict[str, list[np.ndarray]] = {}
     numbers: list[np.ndarray] = []
     features: list[np.ndarray] = []
-    for piece in iter_tables(path):
+    for piece in pieces:
         if columns is None:
             columns = node_columns(piece, options, labelled)
         numbers.append(piece.numbers)
