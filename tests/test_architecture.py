@@ -90,3 +90,13 @@ def test_private_names_of_torch_are_used_in_one_file_only() -> None:
         for name in private_torch_names(path.read_text())
     ]
     assert found == []
+
+
+def test_commands_print_through_one_function_that_escapes_control_characters() -> None:
+    output = SOURCE / "cli" / "ui" / "output.py"
+    found = [
+        str(path.relative_to(SOURCE))
+        for path in sorted((SOURCE / "cli").rglob("*.py"))
+        if path != output and "typer.echo(" in path.read_text()
+    ]
+    assert found == []

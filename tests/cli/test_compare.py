@@ -489,6 +489,24 @@ def test_a_graph_may_have_any_name_a_file_can_have(
     assert Path(json.loads(one.out)["checkpoint"]).parent.name.endswith("-gat-seed0")
 
 
+def test_control_characters_in_a_name_reach_neither_terminal_nor_files(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = write_graph(tmp_path / "\x1b]0;title\x07\x01.npz")
+    arguments = ("--recipe", recipe, "--methods", "gat,gated", "--runs", 2)
+    ended = command("compare", graph, *arguments)
+    assert ended.status == 0, ended.err
+    files = [
+        path.read_text()
+        for path in Path("tempergat-out").glob("*.[cmts]*")
+        if path.suffix != ".sqlite"
+    ]
+    assert len(files) >= 4
+    for text in (ended.out, ended.err, *files):
+        assert not set("\x1b\x07\x01") & set(text)
+    assert r"\x1b]0;title" in ended.out
+
+
 def test_fewer_runs_than_there_are_are_counted_as_asked_for(
     command: Command, graph: Path, recipe: Path
 ) -> None:

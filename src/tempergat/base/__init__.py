@@ -7,7 +7,7 @@ it loads matplotlib.
 from tempergat.base.csv_files import csv_text
 from tempergat.base.cutting import even_groups
 from tempergat.base.errors import UserError, first_line
-from tempergat.base.files import file_stem, write_bytes, write_text
+from tempergat.base.files import STANDARD_OUTPUT, file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
 from tempergat.base.locks import FileLock, GroupLocks
 from tempergat.base.shown_text import one_line, printable, shown
@@ -24,6 +24,7 @@ from tempergat.base.words import counted, duration, listed
 from tempergat.base.yaml_files import read_yaml
 
 __all__ = [
+    "STANDARD_OUTPUT",
     "FileLock",
     "GroupLocks",
     "UserError",

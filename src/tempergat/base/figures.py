@@ -80,6 +80,6 @@ def save_figure(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
         with style():
             figure.savefig(buffer, format=suffix[1:], metadata=metadata)
         path = Path(f"{stem}{suffix}")
-        write_bytes(path, buffer.getvalue())
+        write_bytes(path, buffer.getvalue(), follow_link=False)
         paths.append(path)
     return paths[0], paths[1]

@@ -2,28 +2,131 @@
 
 import os
 import re
+import stat
+import sys
 import tempfile
 from pathlib import Path
+from typing import TextIO
 
 from tempergat.base.errors import UserError
 
 # File systems allow names of 255 bytes. Callers add prefixes and suffixes.
 _LONGEST_STEM = 150
+# What the system follows before it takes links for a loop.
+_MOST_LINKS = 40
+# The path that stands for standard output.
+STANDARD_OUTPUT = Path("-")
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, *, follow_link: bool = True) -> None:
     """Writes a file atomically: to a temporary file, flushed to disk, then renamed.
+
+    What exists and is neither a regular file nor a folder is written into: a FIFO, a
+    device like `/dev/null`, `/dev/stdout`. The path `-` is standard output. Where the
+    path is a link, the file that it names is written, and the link stays.
 
     Args:
         path: Where the file goes; missing folders are created.
         content: The whole content.
+        follow_link: False for a file whose name the user did not give, like a table in
+            an output folder. A link in its place is replaced, so that nobody can
+            direct the content elsewhere by planting one.
 
     Raises:
-        UserError: The folder cannot be created or written to, the disk is full, or the
-            path is a folder.
+        UserError: The folder cannot be created or written to, the disk is full, the
+            path is a folder, or its link leads to itself.
     """
-    if path.is_dir():
+    if path == STANDARD_OUTPUT:
+        _write_into_stream(sys.stdout, content)
+        return
+    if path.is_dir() and (follow_link or not path.is_symlink()):
         raise UserError(f"cannot write {path}: it is a folder; give the name of a file")
+    if not follow_link:
+        _replace(path, content)
+    elif (descriptor := _own_descriptor(path)) is not None:
+        _write_into_descriptor(path, descriptor, content)
+    elif _is_special(path):
+        _write_into_special(path, content)
+    else:
+        _replace(_target(path), content)
+
+
+def _own_descriptor(path: Path) -> int | None:
+    """The number of the open file of this process that a path names, if it does.
+
+    `/dev/stdout` is such a path. Where the shell has opened a regular file for it, that
+    file must not be replaced: what this process prints would be lost with the old one.
+    """
+    for _ in range(_MOST_LINKS):
+        if os.path.realpath(path.parent) == f"/proc/{os.getpid()}/fd":
+            return int(path.name) if path.name.isdigit() else None
+        if not path.is_symlink():
+            return None
+        path = path.parent / os.readlink(path)
+    return None
+
+
+def _is_special(path: Path) -> bool:
+    """Whether something is there that must be written into, not replaced."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _target(path: Path) -> Path:
+    """The path that a link leads to, whether or not anything is there."""
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError) as error:
+        raise UserError(
+            f"cannot write {path}: it is a link that leads to itself; remove it"
+        ) from error
+
+
+def _write_into_special(path: Path, content: bytes) -> None:
+    try:
+        # Not created: where it has just vanished, that is an error.
+        with os.fdopen(os.open(path, os.O_WRONLY), "wb", buffering=0) as file:
+            _write_all(file.fileno(), content)
+    except OSError as error:
+        raise _no_writing_into(path, error) from error
+
+
+def _write_into_descriptor(path: Path, descriptor: int, content: bytes) -> None:
+    try:
+        if descriptor == sys.stdout.fileno():
+            _write_into_stream(sys.stdout, content)
+        else:
+            _write_all(descriptor, content)
+    except OSError as error:
+        raise _no_writing_into(path, error) from error
+
+
+def _write_into_stream(stream: TextIO, content: bytes) -> None:
+    stream.flush()
+    # A standard output that a notebook or a test has replaced may take text alone.
+    binary = getattr(stream, "buffer", None)
+    if binary is None:
+        stream.write(content.decode(errors="replace"))
+    else:
+        binary.write(content)
+    stream.flush()
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _no_writing_into(path: Path, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write into {path}: {error.strerror}; give the name of a file"
+    )
+
+
+def _replace(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -58,13 +161,13 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
-def write_text(path: Path, content: str) -> None:
-    """Writes text as UTF-8, atomically.
+def write_text(path: Path, content: str, *, follow_link: bool = True) -> None:
+    """Writes text as UTF-8, as `write_bytes` does.
 
     Raises:
         UserError: As for `write_bytes`.
     """
-    write_bytes(path, content.encode())
+    write_bytes(path, content.encode(errors="replace"), follow_link=follow_link)
 
 
 def file_stem(name: str) -> str:

@@ -29,9 +29,7 @@ def printable(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(
-        _escaped(letter)
-        if unicodedata.category(letter) in _UNSAFE and letter not in keep + _JOINERS
-        else letter
+        _escaped(letter) if _is_unsafe(letter) and letter not in keep else letter
         for letter in text
     )
 
@@ -52,6 +50,14 @@ def shown(value: Any) -> str:
     short.maxlevel = 2
     short.maxstring = short.maxother = short.maxlong = LONGEST_VALUE
     return one_line(short.repr(value), LONGEST_VALUE)
+
+
+def _is_unsafe(letter: str) -> bool:
+    if letter in _JOINERS:
+        return False
+    # Code points ending in FFFE and FFFF are no characters; XML cannot hold them.
+    is_none = ord(letter) & 0xFFFE == 0xFFFE
+    return is_none or unicodedata.category(letter) in _UNSAFE
 
 
 def _escaped(letter: str) -> str:

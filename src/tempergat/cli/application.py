@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from tempergat import __version__
-from tempergat.base import UserError, is_out_of_memory
+from tempergat.base import UserError, is_out_of_memory, one_line
 from tempergat.cli import (
     calibrate,
     compare,
@@ -30,6 +30,7 @@ from tempergat.cli import (
     tune,
 )
 from tempergat.cli.ui.allocation import keep_freed_memory
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped
 
 _FAILED = 1
@@ -60,7 +61,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tempergat {__version__}")
+        echo(f"tempergat {__version__}")
         raise typer.Exit
 
 
@@ -128,5 +129,5 @@ def run() -> None:
 
 
 def _fail(message: str, status: int = _BAD_INPUT) -> NoReturn:
-    typer.echo(f"tempergat: {message}", err=True)
+    echo(f"tempergat: {one_line(message)}", err=True)
     sys.exit(status)

@@ -16,6 +16,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
@@ -74,4 +75,4 @@ def calibrate(
         return
     for one in found:
         print_table(output_console(), tuning.calibration_table(one, paper[one.dataset]))
-    typer.echo(merged.sentence)
+    echo(merged.sentence)

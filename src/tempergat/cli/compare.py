@@ -20,6 +20,7 @@ from tempergat.cli.ui.options import (
     parse_runs,
     require_writable,
 )
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
@@ -130,15 +131,15 @@ def _show(comparison: "Comparison", as_json: bool) -> None:
     from tempergat.cli.ui.tables import output_console, print_table
 
     if as_json:
-        typer.echo(comparison.to_json())
+        echo(comparison.to_json())
         return
     print_table(output_console(), comparison.text_table)
     if comparison.files:
-        typer.echo(comparison.verdict)
+        echo(comparison.verdict)
         *tables, _, picture = comparison.files
-        typer.echo(f"picture  {picture}")
-        typer.echo(f"tables   {', '.join(str(path) for path in tables)}")
-        typer.echo(f"runs     {comparison.store}")
+        echo(f"picture  {picture}")
+        echo(f"tables   {', '.join(str(path) for path in tables)}")
+        echo(f"runs     {comparison.store}")
 
 
 def _show_so_far(

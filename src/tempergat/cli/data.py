@@ -10,6 +10,7 @@ import typer
 from tempergat.base import UserError, printable
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def show_info(
     for file in files:
         size = "" if file["bytes"] is None else f", {_size(file['bytes'])}"
         checksum = "known" if file["sha256"] else "unknown"
-        typer.echo(f"file      {file['name']}: {file['url']}{size}, sha256 {checksum}")
+        echo(f"file      {file['name']}: {file['url']}{size}, sha256 {checksum}")
 
 
 def check(
@@ -110,7 +111,7 @@ def check(
             needed = finding.action and finding.value not in (0, None)
             line = f"{finding.subject:<{width}}  {value}"
             shown = f"{line}  ->  {finding.action}" if needed else line
-            typer.echo(printable(shown))
+            echo(printable(shown))
     if refusal is not None:
         raise typer.Exit(2)
 
@@ -191,7 +192,7 @@ def _print_pairs(pairs: dict[str, Any]) -> None:
         shown["download"] = "size unknown" if size is None else _size(size)
     width = max(len(key) for key in shown)
     for key, value in shown.items():
-        typer.echo(f"{key:<{width}}  {value}")
+        echo(f"{key:<{width}}  {value}")
 
 
 def _size(number: int) -> str:

@@ -11,6 +11,7 @@ import typer
 from tempergat.base import counted
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
+from tempergat.cli.ui.output import echo
 
 if TYPE_CHECKING:
     import torch
@@ -51,19 +52,19 @@ def doctor(
         print_json(findings)
         return
     for name, version in findings["versions"].items():
-        typer.echo(f"{name:16} {version or 'not installed'}")
+        echo(f"{name:16} {version or 'not installed'}")
     for device in findings["devices"]:
-        typer.echo(f"\n{device['device']}: {device['name']}")
-        typer.echo(f"  attention is computed by {_BACKENDS[device['backend']]}")
+        echo(f"\n{device['device']}: {device['name']}")
+        echo(f"  attention is computed by {_BACKENDS[device['backend']]}")
         for backend, reason in device["refused"].items():
-            typer.echo(f"  not by {_BACKENDS[backend]}: {reason}")
+            echo(f"  not by {_BACKENDS[backend]}: {reason}")
         if device["backend"] == "gpu":
-            typer.echo(f"  kernels are launched {findings['triton_launch']}")
+            echo(f"  kernels are launched {findings['triton_launch']}")
     if findings["no_cuda"]:
-        typer.echo(f"\ncuda: {findings['no_cuda']}")
-    typer.echo(f"\ndatasets are kept in {findings['data_root']}")
+        echo(f"\ncuda: {findings['no_cuda']}")
+    echo(f"\ndatasets are kept in {findings['data_root']}")
     for mirror in findings["mirrors"]:
-        typer.echo(f"and looked for in {mirror}")
+        echo(f"and looked for in {mirror}")
 
 
 def examine() -> dict[str, Any]:

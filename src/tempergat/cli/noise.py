@@ -17,6 +17,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.stopping import stoppable
 
@@ -107,9 +108,7 @@ def _print_trained(trained: dict[str, "list[Run]"], out: Path, as_json: bool) ->
         print_json({"datasets": found})
     else:
         for facts in found:
-            typer.echo(
-                "{dataset}: {runs} runs, {failed} failed, in {file}".format(**facts)
-            )
+            echo("{dataset}: {runs} runs, {failed} failed, in {file}".format(**facts))
     if any(facts["failed"] for facts in found):
         raise typer.Exit(1)
 
@@ -125,8 +124,8 @@ def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
         print_json(content)
     else:
         for dataset in found:
-            typer.echo(dataset.sentence)
-        typer.echo(f"wrote {docs / 'noise.md'}")
+            echo(dataset.sentence)
+        echo(f"wrote {docs / 'noise.md'}")
     if failed:
         raise typer.Exit(1)
 

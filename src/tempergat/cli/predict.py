@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.base import UserError
+from tempergat.base import STANDARD_OUTPUT, UserError
 from tempergat.cli.ui.graphs import print_notes
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
@@ -16,12 +16,11 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-_STANDARD_OUTPUT = Path("-")
 
 
 def register(app: typer.Typer) -> None:
@@ -53,11 +52,11 @@ def predict(
     Writes a CSV of nodes and classes. The graph is read as the training graph was, and
     its features are matched by name.
     """
-    from tempergat.base import printable, write_text
+    from tempergat.base import write_text
     from tempergat.data import describe_direction
     from tempergat.training import load_model
 
-    to_screen = out == _STANDARD_OUTPUT
+    to_screen = out == STANDARD_OUTPUT
     if to_screen and as_json:
         raise UserError(
             "--out - and --json both write to standard output; leave out one of them"
@@ -68,7 +67,7 @@ def predict(
     graph = model.read_graph(data, reading.options())
     print_notes(graph)
     if direction := describe_direction(graph):
-        typer.echo(direction, err=True)
+        echo(direction, err=True)
     words = model.class_names or tuple(map(str, range(model.num_classes)))
     classes = [words[number] for number in model.predict(graph).tolist()]
     nodes = graph.node_ids or tuple(map(str, range(len(classes))))
@@ -89,9 +88,9 @@ def predict(
         return
     listed = ", ".join(f"{count:,} of class {word}" for word, count in counts.items())
     line = f"{graph.name}: {len(classes):,} nodes, {listed}"
-    typer.echo(printable(line), err=to_screen)
+    echo(line, err=to_screen)
     if not to_screen:
-        typer.echo(f"wrote {out}")
+        echo(f"wrote {out}")
 
 
 def _csv(

@@ -17,6 +17,7 @@ from tempergat.cli.ui.options import (
     parse_names,
     require_writable,
 )
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 
@@ -119,7 +120,7 @@ def export(
             }
         )
         return
-    typer.echo(merged.sentence)
+    echo(merged.sentence)
 
 
 def _page(name: str) -> "Page":
@@ -161,7 +162,7 @@ def _run(
             page,
             workspace,
             datasets,
-            say=lambda line: None if quiet else typer.echo(line, err=True),
+            say=lambda line: None if quiet else echo(line, err=True),
         )
 
 
@@ -179,11 +180,11 @@ def _write(
         print_json(facts)
     else:
         for line in (*(outcome.done if outcome else ()), *written.lines):
-            typer.echo(line)
-        typer.echo(f"wrote {written.path}")
+            echo(line)
+        echo(f"wrote {written.path}")
     if outcome is not None and outcome.not_done:
         for dataset, reason in outcome.not_done.items():
-            typer.echo(f"{dataset}: not complete: {reason}", err=True)
+            echo(f"{dataset}: not complete: {reason}", err=True)
         raise typer.Exit(1)
 
 
@@ -191,16 +192,14 @@ def _print_plan(plan: "PagePlan", as_json: bool) -> None:
     if as_json:
         print_json(plan.as_json())
         return
-    typer.echo(f"reproduce {plan.page} --run, on {plan.device}:")
+    echo(f"reproduce {plan.page} --run, on {plan.device}:")
     for job in plan.jobs:
-        typer.echo(
-            f"{job.dataset}: {job.present} of {job.needed} {job.unit} in {job.file}"
-        )
+        echo(f"{job.dataset}: {job.present} of {job.needed} {job.unit} in {job.file}")
         for line in _job_lines(job, plan.device):
-            typer.echo(f"  {line}")
-    typer.echo("writes:")
+            echo(f"  {line}")
+    echo("writes:")
     for file in plan.writes:
-        typer.echo(f"  {file}")
+        echo(f"  {file}")
 
 
 def _job_lines(job: "JobPlan", device: str) -> list[str]:

@@ -21,6 +21,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
@@ -163,10 +164,10 @@ def _show(
         return
     title = f"{config.method} on {graph.name}, seed {run.seed}"
     if run.status == "failed":
-        typer.echo(f"{title}: failed, {run.reason}")
+        echo(f"{title}: failed, {run.reason}")
         return
     chosen = scores[config.selection]
-    typer.echo(
+    echo(
         f"{title}: test {METRIC_NAMES[metric]} {chosen['test']:.2f} % at epoch "
         f"{run.selected_epoch} of {config.epochs} (validation {chosen['val']:.2f}, "
         f"training {chosen['train']:.2f})"
@@ -176,8 +177,8 @@ def _show(
         ("mean gates", run.selected.gate_means),
     ):
         if values:
-            typer.echo(f"{words}: {', '.join(f'{value:.3f}' for value in values)}")
-    typer.echo(f"checkpoint: {file}")
+            echo(f"{words}: {', '.join(f'{value:.3f}' for value in values)}")
+    echo(f"checkpoint: {file}")
 
 
 def _in_percent(scores: "Scores") -> dict[str, float]:

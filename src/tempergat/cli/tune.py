@@ -19,6 +19,7 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.settings import Metric
 from tempergat.cli.ui.spinner import spinner
@@ -102,9 +103,9 @@ def tune(
         )
         return
     for trial in best.values():
-        typer.echo(_trial_line(trial, plan.trials))
-    typer.echo(f"recipe   {recipe}")
-    typer.echo(f"trials   {table}")
+        echo(_trial_line(trial, plan.trials))
+    echo(f"recipe   {recipe}")
+    echo(f"trials   {table}")
 
 
 def _best(trials: list["Trial"]) -> dict["BackboneName", "Trial"]:

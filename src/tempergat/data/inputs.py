@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError
+from tempergat.base import UserError, printable
 from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import MASKS, Dataset
 from tempergat.data.fetch.download import Progress
@@ -139,8 +139,10 @@ def _open(
     if opened.unsplit.name in CATALOG:
         return opened
     # The name of the file or folder is short enough for tables. Bytes in it that are
-    # not text are replaced, because neither tables nor the store can hold them.
+    # not text, and control characters, are replaced: tables, pictures and terminals
+    # cannot show them.
     stem = os.fsencode(Path(graph).resolve().stem).decode(errors="replace")
+    stem = printable(stem)
     return replace(opened, unsplit=replace(opened.unsplit, name=stem))
 
 

@@ -47,7 +47,7 @@ def write_tables(tables: Mapping[str, Sequence[Row]], folder: Path) -> list[Path
     paths = []
     for name, table in tables.items():
         paths.append(folder / f"{name}.csv")
-        write_text(paths[-1], to_csv(table))
+        write_text(paths[-1], to_csv(table), follow_link=False)
     return paths
 
 

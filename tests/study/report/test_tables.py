@@ -5,6 +5,7 @@ import io
 import json
 import math
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -217,3 +218,28 @@ def test_plain_text_lines_up_its_columns(result: DatasetResult) -> None:
     assert set(rule) == {"-"}
     start = heading.index("verdict")
     assert [row[start:] for row in rows] == ["worse", "baseline", "better"]
+
+
+HOSTILE = "\x1b]0;title\x07<script>|`*[x](y)_\uffff"
+
+
+def test_markdown_shows_hostile_names_as_text() -> None:
+    runs = study(HOSTILE, {"gat": 80.0, "gated": 81.0}, range(5))
+    text = as_markdown(result_table(dataset_result(runs, ["gat", "gated"], "gat")))
+    assert "<script" not in text
+    assert r"\\x1b\]0;title" in text
+    assert r"&lt;script>\|\`\*\[x\](y)\_" in text
+    assert text.replace("\n", "").isprintable()
+
+
+def test_a_p_value_below_its_bound_stays_as_it_is_in_markdown() -> None:
+    table = Table("t", ("method", "p"), (("temp_gated", "<0.001"),))
+    assert "| temp_gated | <0.001 |" in as_markdown(table)
+
+
+def test_pictures_of_hostile_names_are_well_formed(tmp_path: Path) -> None:
+    names = ["gat", "$x^2$\x01\ufffe"]
+    runs = study(HOSTILE, dict.fromkeys(names, 80.0), range(5))
+    result = dataset_result(runs, names, "gat")
+    *_, svg, _ = write_result(result, tmp_path)
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import typer
+from tempergat.cli.ui.output import echo
 
 
 def print_json(value: Any) -> None:
@@ -12,4 +12,4 @@ def print_json(value: Any) -> None:
     Raises:
         ValueError: A number is not finite.
     """
-    typer.echo(json.dumps(value, indent=1, allow_nan=False))
+    echo(json.dumps(value, indent=1, allow_nan=False))

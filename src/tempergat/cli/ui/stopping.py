@@ -37,10 +37,12 @@ def stoppable(kept: str = "finished runs are kept") -> Iterator[None]:
     """
     import typer
 
+    from tempergat.cli.ui.output import echo
+
     try:
         yield
     except KeyboardInterrupt as stop:
-        typer.echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
+        echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
         raise typer.Exit(exit_status(stop)) from stop
 
 

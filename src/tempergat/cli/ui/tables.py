@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from tempergat.base import printable
 from tempergat.study.report import Table, aligned
 
 # Left out in this order where a terminal is too narrow; the written tables have all.
@@ -25,8 +27,19 @@ def error_console() -> Console:
     return _console(sys.stderr.isatty(), stderr=True)
 
 
+class _SafeConsole(Console):
+    """A console that shows control characters in texts instead of sending them."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        shown = (
+            printable(item, keep="\n") if isinstance(item, str) else item
+            for item in objects
+        )
+        super().print(*shown, **options)
+
+
 def _console(is_terminal: bool, stderr: bool) -> Console:
-    return Console(
+    return _SafeConsole(
         stderr=stderr,
         width=None if is_terminal else _WIDTH_OF_A_FILE,
         highlight=False,
@@ -36,10 +49,10 @@ def _console(is_terminal: bool, stderr: bool) -> Console:
 
 def print_table(console: Console, table: Table) -> None:
     """Print a table with its title and its notes."""
-    console.print(Text(table.title, style="bold"))
+    console.print(Text(printable(table.title), style="bold"))
     console.print(layout(table.columns, table.rows, console.width))
     for note in table.notes:
-        console.print(Text(note, style="dim"))
+        console.print(Text(printable(note), style="dim"))
 
 
 def layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Text:
@@ -51,6 +64,7 @@ def layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
         width: Characters to a line; the least important columns are left out until
             the rest fits.
     """
+    columns, *rows = ([printable(cell) for cell in line] for line in (columns, *rows))
     shown = _fitting(columns, rows, width)
     heading, *cells = aligned([[line[i] for i in shown] for line in (columns, *rows)])
     laid_out = Text(no_wrap=True, overflow="crop")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import torch
 
+from tempergat.base import printable
 from tempergat.data import (
     Dataset,
     GraphInput,
@@ -216,7 +217,7 @@ def _opened_store(out: str | Path | None) -> Iterator[Store]:
 
 
 def _print_line(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 def _ignore(line: str) -> None: ...

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from tempergat.base import printable
 from tempergat.base.figures import new_figure, style
 from tempergat.nn import METHODS
 from tempergat.stats import RankTable, Summary
@@ -49,9 +50,9 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         if baseline in result.methods:
             _draw_baseline(axes, result[baseline].summary)
         labels = [
-            f"{method.method} ({method.summary.failed} failed)"
+            f"{_plain(method.method)} ({method.summary.failed} failed)"
             if method.summary.failed
-            else method.method
+            else _plain(method.method)
             for method in result.results
         ]
         axes.set_yticks(range(len(labels)), labels=labels)
@@ -141,9 +142,14 @@ def _colour_and_marker(method: str) -> tuple[str, str]:
 
 
 def _title(name: str) -> str:
-    """A dataset's name as a title: shortened, and without formulas."""
+    """A dataset's name as a title: shortened, and as plain text."""
     short = name if len(name) <= _LONGEST_TITLE else f"{name[: _LONGEST_TITLE - 1]}…"
-    return short.replace("$", r"\$")
+    return _plain(short)
+
+
+def _plain(name: str) -> str:
+    """A name without formulas, and without characters that SVG cannot hold."""
+    return printable(name).replace("$", r"\$")
 
 
 def _runs_in_words(result: DatasetResult) -> str:

@@ -39,7 +39,7 @@ def write_result(
         (".tex", as_latex(table)),
     ):
         path = Path(f"{stem}{suffix}")
-        write_text(path, text)
+        write_text(path, text, follow_link=False)
         paths.append(path)
     return [*paths, *write_figure(result, stem, baseline)]
 

@@ -1,8 +1,10 @@
 """A table as plain text, Markdown, LaTeX and HTML."""
 
 import html
+import re
 from collections.abc import Sequence
 
+from tempergat.base import printable
 from tempergat.study.report.tables import Table
 
 _GAP = "  "
@@ -17,6 +19,11 @@ _LATEX = str.maketrans(
         **{character: f"\\{character}" for character in "%_&#${}"},
     }
 )
+# What would end a cell, or begin code, emphasis, a link or a picture. Method names
+# contain underscores, which mean nothing inside a word.
+_MARKDOWN = re.compile(r"[\\|`*\[\]]|\b_|_\b")
+# Elsewhere "<" means nothing, as in a p-value.
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def as_text(table: Table) -> str:
@@ -48,20 +55,31 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def as_markdown(table: Table) -> str:
-    """A pipe table under its title, the notes below it."""
-    return f"**{table.title}**\n\n{markdown_rows(table.columns, table.rows)}" + "".join(
-        f"\n{note}\n" for note in table.notes
+    """A pipe table under its title, the notes below it; names are plain text in it."""
+    columns, *rows = (
+        [_markdown(cell) for cell in line] for line in (table.columns, *table.rows)
+    )
+    return f"**{_markdown(table.title)}**\n\n{_pipe_table(columns, rows)}" + "".join(
+        f"\n{_markdown(note)}\n" for note in table.notes
     )
 
 
 def markdown_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A pipe table, its first column to the left and the others to the right."""
+    """A pipe table, its first column to the left and the others to the right.
+
+    Args:
+        columns: Headings.
+        rows: Cells; any Markdown but `|`, which is escaped.
+    """
+    return _pipe_table(
+        columns, [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    )
+
+
+def _pipe_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---", *("---:" for _ in columns[1:])]
     lines = [columns, rule, *rows]
-    return "".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n"
-        for line in lines
-    )
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
 def as_latex(table: Table) -> str:
@@ -105,4 +123,10 @@ def _latex_line(cells: Sequence[str]) -> str:
 
 
 def _latex(text: str) -> str:
-    return text.translate(_LATEX)
+    return printable(text).translate(_LATEX)
+
+
+def _markdown(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    escaped = _MARKDOWN.sub(r"\\\g<0>", printable(text))
+    return _TAG.sub("&lt;", escaped)

@@ -204,8 +204,8 @@ def write_tuned(
     stem = file_stem(name)
     recipe, table = recipes / f"{stem}.yaml", tables / f"{stem}_trials.csv"
     text = tuned_recipe(plan, trials)
-    write_text(table, trials_csv(name, trials))
-    write_text(recipe, text)
+    write_text(table, trials_csv(name, trials), follow_link=False)
+    write_text(recipe, text, follow_link=False)
     return recipe, table
 
 

@@ -65,7 +65,8 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     length = len(text).to_bytes(_LENGTH_BYTES, "little")
-    write_bytes(path, b"".join((length, text, _body(unsigned))))
+    content = b"".join((length, text, _body(unsigned)))
+    write_bytes(path, content, follow_link=False)
 
 
 _REMEDY = "give the path of a file that `tempergat train` made"
