@@ -507,6 +507,57 @@ def test_control_characters_in_a_name_reach_neither_terminal_nor_files(
     assert r"\x1b]0;title" in ended.out
 
 
+def test_graphs_of_one_name_keep_their_own_tables(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    arguments = ("--recipe", recipe, "--methods", "gat", "--runs", 2)
+    for folder, nodes in (("a", 60), ("b", 50), ("a", 60), ("b", 50)):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        graph = write_graph(tmp_path / folder / "graph.npz", nodes)
+        assert command("compare", graph, *arguments).status == 0
+    tables = sorted(path.name for path in Path("tempergat-out").glob("*.csv"))
+    assert len(tables) == 2
+    assert "graph.csv" in tables
+    assert re.fullmatch(r"graph-[0-9a-f]{6}\.csv", tables[0])
+    # Another split of the first graph is still the first graph.
+    again = ("compare", tmp_path / "a" / "graph.npz", *arguments, "--split", "50/25/25")
+    assert "tempergat-out/graph.csv" in command(*again).out
+
+
+def test_a_folders_name_is_not_cut_and_stays_inside_the_output_folder(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    nodes = "id,f0,f1,label\n" + "".join(
+        f"{i},{i % 3},{i % 5},{i % 2}\n" for i in range(20)
+    )
+    edges = "source,target\n" + "".join(
+        f"{i},{(i + 1) % 20}\n{(i + 1) % 20},{i}\n" for i in range(20)
+    )
+    for name in ("exp.1", "exp.2", "..x"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "nodes.csv").write_text(nodes)
+        (tmp_path / name / "edges.csv").write_text(edges)
+        ended = command(
+            "compare",
+            tmp_path / name,
+            "--recipe",
+            recipe,
+            "--methods",
+            "gat",
+            "--runs",
+            2,
+            "--out",
+            "out/inner",
+        )
+        assert ended.status == 0, ended.err
+    assert {path.name for path in Path("out/inner").glob("*.csv")} == {
+        "exp.1.csv",
+        "exp.2.csv",
+        "x.csv",
+    }
+    assert [path.name for path in Path("out").iterdir()] == ["inner"]
+
+
 def test_fewer_runs_than_there_are_are_counted_as_asked_for(
     command: Command, graph: Path, recipe: Path
 ) -> None:

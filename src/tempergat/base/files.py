@@ -171,7 +171,12 @@ def write_text(path: Path, content: str, *, follow_link: bool = True) -> None:
 
 
 def file_stem(name: str) -> str:
-    """Turns a name into a part of a file name, without spaces and separators."""
-    plain = re.sub(r"[^\w.-]+", "-", name).encode(errors="replace")[:_LONGEST_STEM]
+    """Turns a name into a part of a file name, without spaces and separators.
+
+    Dots in front are left out: `.` and `..` are folders, and other files that begin
+    with one are hidden.
+    """
+    words = re.sub(r"[^\w.-]+", "-", name).lstrip(".") or "graph"
+    plain = words.encode(errors="replace")[:_LONGEST_STEM]
     # Characters outside the encoding of file names are passed on as bytes.
     return os.fsdecode(plain.decode(errors="ignore").encode())

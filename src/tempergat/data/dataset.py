@@ -58,6 +58,8 @@ class Dataset:
         notes: A sentence for each guess or omission in reading the graph that changes
             results, naming the option that changes it.
         read_options: How the user graph was read; None for datasets by name.
+        graph_fingerprint: As `fingerprint`, but without the masks; empty where it is
+            not known.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Dataset:
     edge_weight_name: str | None = None
     notes: tuple[str, ...] = ()
     read_options: "ReadOptions | None" = None
+    graph_fingerprint: str = ""
 
     @property
     def store(self) -> BaseStorage:

@@ -12,8 +12,8 @@ from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import MASKS, Dataset
 from tempergat.data.fetch.download import Progress
 from tempergat.data.loading import open_graph
-from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
-from tempergat.data.user.loading import open_user_graph
+from tempergat.data.splits import DEFAULT_SPLIT, MADE, GraphWithSplits
+from tempergat.data.user.loading import OBJECT_NAME, open_user_graph
 from tempergat.data.user.options import ReadOptions, option_flag
 
 GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]
@@ -64,6 +64,7 @@ def load_splits(
     split: int | str | None = None,
     split_seed: int | None = None,
     max_splits: int | None = None,
+    made_splits: int | None = None,
     progress: Progress | None = None,
     options: ReadOptions | None = None,
 ) -> dict[int, Dataset]:
@@ -76,6 +77,8 @@ def load_splits(
         split: As for `as_dataset`; only this split is returned.
         split_seed: Likewise.
         max_splits: How many splits are wanted at most; all when left out.
+        made_splits: How many splits to make, with seeds from 0, for a graph that comes
+            with none; `split` may give their percentages.
         progress: Called with file name, bytes done and bytes in all while downloading.
         options: As for `as_dataset`.
 
@@ -89,8 +92,15 @@ def load_splits(
     if isinstance(graph, Dataset):
         _refuse_split(split, split_seed)
         _refuse_options(options)
+        _refuse_made_splits(made_splits, "a Dataset has its split already")
         return {graph.split_number: graph}
     opened = _open(graph, split, options, progress=progress)
+    if made_splits is not None:
+        if split_seed is not None:
+            _refuse_made_splits(made_splits, "they have the seeds 0 and up")
+        if isinstance(split, int):
+            _refuse_made_splits(made_splits, f"split is {split}, one of those given")
+        return _with_all_parts(opened.make_splits(split, made_splits, max_splits))
     first = opened.choose(split, split_seed)
     _refuse_idle_seed(first, split_seed)
     count = first.num_splits if max_splits is None else max_splits
@@ -99,11 +109,7 @@ def load_splits(
     datasets = {first.split_number: first}
     for number in range(1, min(first.num_splits, count)):
         datasets[number] = opened.choose(number)
-    if len(datasets) > 1:
-        # Before the first is used, so that no work is lost when a later one fails.
-        for number, dataset in datasets.items():
-            _refuse_empty_parts(number, dataset)
-    return datasets
+    return _with_all_parts(datasets) if len(datasets) > 1 else datasets
 
 
 def _open(
@@ -141,9 +147,16 @@ def _open(
     # The name of the file or folder is short enough for tables. Bytes in it that are
     # not text, and control characters, are replaced: tables, pictures and terminals
     # cannot show them.
-    stem = os.fsencode(Path(graph).resolve().stem).decode(errors="replace")
-    stem = printable(stem)
-    return replace(opened, unsplit=replace(opened.unsplit, name=stem))
+    name = os.fsencode(_short_name(Path(graph).resolve())).decode(errors="replace")
+    return replace(opened, unsplit=replace(opened.unsplit, name=printable(name)))
+
+
+def _short_name(path: Path) -> str:
+    """The name of a file without its suffix, or of a folder as it is."""
+    if path.is_dir():
+        return path.name or OBJECT_NAME
+    unzipped = path.with_suffix("") if path.suffix == ".gz" else path
+    return unzipped.stem
 
 
 def _refuse_split(split: int | str | None, split_seed: int | None) -> None:
@@ -164,12 +177,26 @@ def _refuse_options(options: ReadOptions | None) -> None:
 
 
 def _refuse_idle_seed(dataset: Dataset, split_seed: int | None) -> None:
-    is_used = dataset.split.startswith("made") or dataset.num_splits > 1
+    is_used = dataset.split.startswith(MADE) or dataset.num_splits > 1
     if split_seed is not None and not is_used:
         raise UserError(
             f"split_seed is {split_seed}, but {dataset.name} comes with one split; "
             f"leave it out, or have a split made with split {DEFAULT_SPLIT}"
         )
+
+
+def _refuse_made_splits(made_splits: int | None, reason: str) -> None:
+    if made_splits is not None:
+        raise UserError(
+            f"splits is {made_splits}, but {reason}; leave one of the two out"
+        )
+
+
+def _with_all_parts(datasets: dict[int, Dataset]) -> dict[int, Dataset]:
+    # Before the first is used, so that no work is lost when a later one fails.
+    for number, dataset in datasets.items():
+        _refuse_empty_parts(number, dataset)
+    return datasets
 
 
 def _refuse_empty_parts(number: int, dataset: Dataset) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError
+from tempergat.base import UserError, counted
 from tempergat.data.dataset import (
     MASKS,
     UNLABELLED,
@@ -21,6 +21,9 @@ from tempergat.data.seeds import seed_sequence
 
 DEFAULT_SPLIT = "60/20/20"
 DEFAULT_SPLIT_SEED = 0
+MOST_MADE_SPLITS = 1000
+# The descriptions of splits that are made here begin with it.
+MADE = "made"
 
 
 def parse_split(text: str) -> tuple[float, float, float]:
@@ -46,23 +49,33 @@ def parse_split(text: str) -> tuple[float, float, float]:
     return train / 100, val / 100, test / 100
 
 
-def make_split(labels: np.ndarray, split: str, seed: int) -> dict[str, np.ndarray]:
-    """Draws a split of the labelled nodes, uniformly and without regard to class.
+def make_split(
+    labels: np.ndarray, split: str, seed: int, *, stratified: bool = False
+) -> dict[str, np.ndarray]:
+    """Draws a split of the labelled nodes.
 
     Args:
         labels: Class of every node, -1 where there is none.
         split: Percentages, like `"60/20/20"`.
         seed: The same seed gives the same split on every machine.
+        stratified: Whether every class is divided by the percentages; otherwise nodes
+            are drawn without regard to their class.
 
     Returns:
         The three masks by name.
+
+    Raises:
+        UserError: The percentages are not valid, or leave no training node.
     """
     fractions = parse_split(split)
     labelled = np.flatnonzero(labels != UNLABELLED)
     generator = np.random.default_rng(seed_sequence("split_seed", seed))
     order = generator.permutation(labelled)
-    bounds = np.rint(np.cumsum(fractions) * len(order)).astype(np.int64)
-    pieces = np.split(order, bounds)[:3]
+    if stratified:
+        pieces = _pieces_by_class(order, labels[order], fractions)
+    else:
+        bounds = np.rint(np.cumsum(fractions) * len(order)).astype(np.int64)
+        pieces = np.split(order, bounds)[:3]
     if len(pieces[0]) == 0:
         raise UserError(
             f"split {split!r} leaves no training node among {len(order)} labelled "
@@ -73,6 +86,44 @@ def make_split(labels: np.ndarray, split: str, seed: int) -> dict[str, np.ndarra
         masks[name] = np.zeros(len(labels), dtype=bool)
         masks[name][piece] = True
     return masks
+
+
+def _pieces_by_class(
+    order: np.ndarray, labels: np.ndarray, fractions: tuple[float, float, float]
+) -> list[np.ndarray]:
+    """Nodes for training, validation and testing, every class divided alike.
+
+    Args:
+        order: The labelled nodes, shuffled.
+        labels: Their classes.
+        fractions: The share of each part.
+    """
+    pieces: list[list[np.ndarray]] = [[], [], []]
+    for number in np.unique(labels):
+        members = order[labels == number]
+        bounds = np.cumsum(_part_sizes(len(members), fractions))
+        for piece, found in zip(pieces, np.split(members, bounds), strict=False):
+            piece.append(found)
+    return [np.concatenate(piece) if piece else order[:0] for piece in pieces]
+
+
+def _part_sizes(count: int, fractions: tuple[float, float, float]) -> list[int]:
+    """How many nodes of a class each part gets.
+
+    A class of one node is for training, and one of two for training and testing:
+    without training nodes no method could learn it.
+    """
+    wanted = [*(count * share for share in fractions), count * (1 - sum(fractions))]
+    # The sum of four shares may be a little off 1.
+    sizes = [int(share + 1e-9) for share in wanted]
+    by_remainder = sorted(range(4), key=lambda at: sizes[at] - wanted[at])
+    for at in by_remainder[: count - sum(sizes)]:
+        sizes[at] += 1
+    for needed, part in enumerate((0, 2, 1), start=1):
+        if fractions[part] > 0 and sizes[part] == 0 and count >= needed:
+            sizes[int(np.argmax(sizes))] -= 1
+            sizes[part] = 1
+    return sizes[:3]
 
 
 def set_masks(store: BaseStorage, masks: Mapping[str, np.ndarray]) -> None:
@@ -100,6 +151,8 @@ class GraphWithSplits:
         masks_of: Returns the masks of a split by its number.
         default_split: Percentages of the split that is made where there is none.
         is_numbered: Whether a user may choose among the splits by number.
+        stratified: Whether a split that is made divides every class alike. Datasets by
+            name keep the splits of version 0.1.0, which do not.
     """
 
     unsplit: Dataset
@@ -108,6 +161,7 @@ class GraphWithSplits:
     masks_of: Callable[[int], Mapping[str, np.ndarray]] = _no_masks
     default_split: str = DEFAULT_SPLIT
     is_numbered: bool = True
+    stratified: bool = False
 
     def choose(
         self, split: int | str | None = None, split_seed: int | None = None
@@ -133,14 +187,48 @@ class GraphWithSplits:
         if isinstance(split, str) or count == 0:
             shares = split if isinstance(split, str) else self.default_split
             seed = DEFAULT_SPLIT_SEED if split_seed is None else split_seed
-            masks = make_split(self.unsplit.store.y.numpy(), shares, seed)
-            return self._with_masks(masks, f"made: {shares} with seed {seed}", 1, 0)
+            return self._made(shares, seed, 1, 0)
         # A seed alone chooses among the splits, so that a study over seeds uses all.
         number = (split_seed or 0) % count if split is None else split
         if not 0 <= number < count:
             raise UserError(f"{name} has no split {number}; choose 0 to {count - 1}")
         given = self.masks_of(number)
         return self._with_masks(given, self.splits[number], count, number)
+
+    def make_splits(
+        self, split: str | None, count: int, most: int | None = None
+    ) -> dict[int, Dataset]:
+        """Returns the graph with each of several splits made here, by number.
+
+        Args:
+            split: Percentages; the usual ones when left out.
+            count: How many splits there are; number k is made with seed k.
+            most: How many are wanted at most, from the first.
+
+        Raises:
+            UserError: The graph comes with splits and no percentages were given, or
+                the splits cannot be made.
+        """
+        if count < 2 or count > MOST_MADE_SPLITS:
+            raise UserError(
+                f"splits is {count}; give 2 to {MOST_MADE_SPLITS} splits to make"
+            )
+        if split is None and self.splits:
+            raise UserError(
+                f"{self.unsplit.name} comes with {counted(len(self.splits), 'split')}; "
+                f"leave --splits out (splits= in Python) to use what it comes with, or "
+                f"give --split {DEFAULT_SPLIT} (split=) as well to have others made"
+            )
+        shares = split or self.default_split
+        numbers = range(count if most is None else min(count, most))
+        return {number: self._made(shares, number, count, number) for number in numbers}
+
+    def _made(self, shares: str, seed: int, count: int, number: int) -> Dataset:
+        labels = self.unsplit.store.y.numpy()
+        masks = make_split(labels, shares, seed, stratified=self.stratified)
+        how = ", by class" if self.stratified else ""
+        words = f"{MADE}: {shares} with seed {seed}{how}"
+        return self._with_masks(masks, words, count, number)
 
     def _with_masks(
         self, masks: Mapping[str, np.ndarray], split: str, count: int, number: int
@@ -156,5 +244,9 @@ class GraphWithSplits:
         set_masks(store, masks)
         names = {name: f"{dataset.target or ''}.{name}" for name in MASKS}
         hashes = {full: hash_tensor(full, store[name]) for name, full in names.items()}
-        content = fingerprint(dataset.data, {**self.hashes, **hashes})
-        return replace(dataset, fingerprint=content)
+        without_masks = {k: v for k, v in self.hashes.items() if k not in hashes}
+        return replace(
+            dataset,
+            fingerprint=fingerprint(dataset.data, {**self.hashes, **hashes}),
+            graph_fingerprint=fingerprint(dataset.data, without_masks),
+        )

@@ -253,6 +253,11 @@ def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
 def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:
     if not layers:
         return LayerRecord()
+    if len({(len(at.temperatures), len(at.gate_means)) for at in layers}) > 1:
+        raise UserError(
+            "runs of one method have learned values of different numbers of layers, so "
+            "some of them were altered; restore them from a copy, or train again"
+        )
     return LayerRecord(
         tuple(np.mean([layer.temperatures for layer in layers], axis=0).tolist()),
         tuple(np.mean([layer.gate_means for layer in layers], axis=0).tolist()),

@@ -54,7 +54,7 @@ def test_a_store_of_0_1_0_repeats_its_table_byte_for_byte(path: Path) -> None:
     events: list[Progress] = []
     runs = continued(path, range(4), events)
     assert not any(progress.epoch for progress in events)
-    assert version_of(path) == SCHEMA_VERSION == 2
+    assert version_of(path) == SCHEMA_VERSION == 3
     result = dataset_result(runs, METHODS, AGAINST)
     assert as_csv(result) == (OLD / "comparison.csv").read_text()
     printed = json.loads((OLD / "compare.json").read_text())

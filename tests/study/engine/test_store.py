@@ -63,7 +63,7 @@ def test_the_configuration_hash_ignores_the_order_of_keys() -> None:
 def test_a_group_is_stored_whole_or_not_at_all(path: Path) -> None:
     bad = run(seed=1, group_id=99)
     with Store(path) as store:
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises(UserError, match="FOREIGN KEY"):
             store.put_group([run(), bad])
         assert store.runs() == []
         assert store.put_group([run()]) == 1

@@ -127,6 +127,7 @@ def open_user_graph(
         hashes,
         described or [words] * len(splits),
         checked_masks,
+        stratified=True,
         is_numbered=bool(numbered),
     )
 

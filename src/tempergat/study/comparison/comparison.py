@@ -46,6 +46,8 @@ class Comparison:
         complete: Whether all runs that were asked for are there.
         notes: Sentences on what the scores depend on, shown below the table.
         store: The file that keeps the runs; None where they were not kept.
+        file_name: Name of the files that `written_to` writes, without suffix; the
+            dataset's when it is None.
         files: The files that were written: CSV, Markdown, LaTeX, SVG, PNG.
     """
 
@@ -59,6 +61,7 @@ class Comparison:
     class_names: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     store: Path | None = None
+    file_name: str | None = None
     files: tuple[Path, ...] = ()
 
     @property
@@ -149,7 +152,9 @@ class Comparison:
 
     def written_to(self, folder: Path) -> "Comparison":
         """Write the tables and the figure; returns the comparison with their paths."""
-        paths = write_result(self.result, folder, self.baseline, self.notes)
+        paths = write_result(
+            self.result, folder, self.baseline, self.notes, self.file_name
+        )
         return replace(self, files=tuple(paths))
 
     def __repr__(self) -> str:

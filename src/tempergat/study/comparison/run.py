@@ -190,7 +190,16 @@ def _comparison(
             *_note_on_other_origins(plan, graphs, store, runs),
         ),
         store=store.path,
+        file_name=_file_name(graphs, store),
     )
+
+
+def _file_name(graphs: Mapping[int, Dataset], store: Store) -> str:
+    """The name of the tables, which no other graph in the store has."""
+    first = next(iter(graphs.values()))
+    fingerprints = {graph.fingerprint for graph in graphs.values()}
+    identity = first.graph_fingerprint or first.fingerprint
+    return store.table_name(first.name, identity, fingerprints)
 
 
 def _note_on_other_origins(

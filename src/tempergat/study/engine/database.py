@@ -89,11 +89,9 @@ class Database:
                 f"{version}, this one reads up to {SCHEMA_VERSION}); upgrade tempergat "
                 "or choose another folder with --out (out= in Python)"
             )
-        found = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise UserError(self._damaged(found))
-        if version and tables < 3:
-            raise UserError(self._damaged("a table is missing"))
         mode = self._write_ahead_log()
         if mode != "wal":
             raise UserError(
@@ -101,11 +99,8 @@ class Database:
                 f"{mode}); choose a local folder with --out (out= in Python)"
             )
         self._connection.execute("PRAGMA synchronous = FULL")
-        with self._transaction():
-            try:
-                create_or_migrate(self._connection)
-            except ValueError as error:
-                raise UserError(self._damaged(str(error))) from error
+        with self._transaction(), self._altered_rows():
+            create_or_migrate(self._connection)
         self._connection.execute("PRAGMA foreign_keys = ON")
 
     def _write_ahead_log(self) -> str:
@@ -140,8 +135,10 @@ class Database:
         """Turn SQLite's errors about the file into messages a user can act on."""
         try:
             yield
-        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        except sqlite3.ProgrammingError:
             raise
+        except UnicodeDecodeError as error:
+            raise UserError(self._damaged("a text is not UTF-8")) from error
         except sqlite3.OperationalError as error:
             # Text that is not UTF-8 is reported without a name.
             name = getattr(error, "sqlite_errorname", "")
@@ -162,11 +159,24 @@ class Database:
             elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
                 remedy = "check the disk and its free space, then run again"
             else:
-                raise
+                # The tables have other columns than the ones that were made.
+                raise UserError(self._damaged(str(error))) from error
             raise UserError(
                 f"cannot use the store {self.path}: {error}; {remedy}"
             ) from (error)
         except sqlite3.DatabaseError as error:
+            raise UserError(self._damaged(str(error))) from error
+
+    @contextmanager
+    def _altered_rows(self) -> Iterator[None]:
+        """Turn what is wrong with the content of rows into a message.
+
+        Raises:
+            UserError: A row is not what was written.
+        """
+        try:
+            yield
+        except (ValueError, RecursionError) as error:
             raise UserError(self._damaged(str(error))) from error
 
     def _damaged(self, detail: str) -> str:

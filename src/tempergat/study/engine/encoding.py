@@ -4,12 +4,21 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
+from tempergat.study.engine.checked_values import (
+    by_name,
+    listed,
+    number,
+    or_none,
+    text,
+    whole,
+)
 from tempergat.training import (
     Condition,
     LayerRecord,
+    MatmulPrecision,
     Run,
     Scores,
     Status,
@@ -33,7 +42,7 @@ def encode(run: Run) -> tuple[Any, ...]:
         "device": run.device,
         **encode_extras(run),
     }
-    fields = [
+    columns = [
         run.fingerprint,
         run.method,
         run.config_hash,
@@ -45,66 +54,105 @@ def encode(run: Run) -> tuple[Any, ...]:
         run.group_id,
         canonical_json(record),
     ]
-    return (*fields, _checksum(fields))
+    return (*columns, checksum(columns))
 
 
 def decode(row: Sequence[Any]) -> Run:
     """The run that `encode` turned into this row.
 
     Raises:
-        ValueError: The row does not match its checksum.
+        ValueError: The row does not match its checksum, or holds other values than
+            `encode` writes.
     """
-    fingerprint, method, _, seed, _, _, dataset, status, group_id, text, checksum = row
-    _require_checksum(row[:-1], checksum)
-    return _run(fingerprint, method, seed, dataset, status, group_id, text)
+    fingerprint, method, key, seed, numerics, device, dataset, *rest = row[:-1]
+    check_row(row, f"of {method} seed {seed}")
+    run = _run(fingerprint, method, seed, dataset, *rest)
+    if (run.config_hash, run.numerics, run.device) != (key, numerics, device):
+        raise ValueError(f"the row of {method} seed {seed} contradicts itself")
+    rule = run.config.get("selection")
+    if run.status == "done" and rule is not None and rule not in run.scores:
+        raise ValueError(f"the row of {method} seed {seed} lacks its score")
+    return run
 
 
 def decode_schema_1(row: Sequence[Any]) -> Run:
     """The run of a row as version 0.1.0 wrote it, without numerics and device.
 
     Raises:
-        ValueError: The row does not match its checksum.
+        ValueError: As for `decode`.
     """
-    fingerprint, method, _, seed, dataset, status, group_id, text, checksum = row
-    _require_checksum(row[:-1], checksum)
-    return _run(fingerprint, method, seed, dataset, status, group_id, text)
+    fingerprint, method, key, seed, dataset, *rest = row[:-1]
+    check_row(row, f"of {method} seed {seed}")
+    run = _run(fingerprint, method, seed, dataset, *rest)
+    if run.config_hash != key:
+        raise ValueError(f"the row of {method} seed {seed} contradicts itself")
+    return run
 
 
-def _require_checksum(fields: Sequence[Any], checksum: str) -> None:
-    if _checksum(fields) != checksum:
-        raise ValueError(f"the row of {fields[1]} seed {fields[3]} was altered")
+def checksum(columns: Sequence[Any]) -> str:
+    """The checksum of the other columns of a row."""
+    return hashlib.sha256(canonical_json(list(columns)).encode()).hexdigest()[:16]
+
+
+def check_row(row: Sequence[Any], which: str) -> None:
+    """Compares a row with the checksum in its last column.
+
+    Args:
+        row: All columns.
+        which: Which row it is, for the error.
+
+    Raises:
+        ValueError: They do not match.
+    """
+    try:
+        found = checksum(row[:-1])
+    except TypeError:
+        # Bytes in the place of text.
+        found = None
+    if found != row[-1]:
+        raise ValueError(f"the row {which} was altered")
 
 
 def _run(
-    fingerprint: str,
-    method: str,
-    seed: int,
-    dataset: str,
-    status: Status,
-    group_id: int | None,
-    text: str,
+    fingerprint: Any,
+    method: Any,
+    seed: Any,
+    dataset: Any,
+    status: Any,
+    group_id: Any,
+    record_text: Any,
 ) -> Run:
-    record = json.loads(text)
-    return Run(
-        dataset=dataset,
-        fingerprint=fingerprint,
-        method=method,
-        seed=seed,
-        config=record["config"],
-        scores=_decode_scores(record["scores"]),
-        status=status,
-        failed_epoch=record["failed_epoch"],
-        reason=record["reason"],
-        split=record["split"],
-        selected=_decode_layers(record["selected"]),
-        last=_decode_layers(record["last"]),
-        time_s=record["time_s"],
-        memory_bytes=record["memory_bytes"],
-        versions=record["versions"],
-        device=record["device"],
-        group_id=group_id,
-        **decode_extras(record),
-    )
+    try:
+        record = by_name(json.loads(text(record_text)), _unchanged)
+        return Run(
+            dataset=text(dataset),
+            fingerprint=text(fingerprint),
+            method=text(method),
+            seed=whole(seed),
+            config=by_name(record["config"], _unchanged),
+            scores=_decode_scores(record["scores"]),
+            status=_status(status),
+            failed_epoch=or_none(record["failed_epoch"], whole),
+            reason=or_none(record["reason"], text),
+            split=whole(record["split"]),
+            selected=_decode_layers(record["selected"]),
+            last=_decode_layers(record["last"]),
+            time_s=number(record["time_s"]),
+            memory_bytes=or_none(record["memory_bytes"], whole),
+            versions=by_name(record["versions"], text),
+            device=text(record["device"]),
+            group_id=or_none(group_id, whole),
+            **decode_extras(record),
+        )
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"the row of {method} seed {seed} was altered") from error
+
+
+def _status(value: Any) -> Status:
+    if value not in ("done", "failed"):
+        raise ValueError("a run is neither done nor failed")
+    found: Status = value
+    return found
 
 
 class _Extra(NamedTuple):
@@ -143,8 +191,15 @@ def _encode_scores(scores: Mapping[str, Scores]) -> dict[str, Any]:
     return {rule: asdict(found) for rule, found in scores.items()}
 
 
-def _decode_scores(record: Mapping[str, Any]) -> dict[str, Scores]:
-    return {rule: Scores(**found) for rule, found in record.items()}
+def _decode_scores(record: Any) -> dict[str, Scores]:
+    return by_name(record, _decode_score)
+
+
+def _decode_score(record: Any) -> Scores:
+    found = by_name(record, number)
+    if len(found) != len(fields(Scores)):
+        raise ValueError("scores hold other values than those of the three parts")
+    return Scores(whole(record["epoch"]), found["train"], found["val"], found["test"])
 
 
 def _encode_layers(layers: LayerRecord) -> dict[str, list[float | None]]:
@@ -155,10 +210,8 @@ def _encode_layers(layers: LayerRecord) -> dict[str, list[float | None]]:
     return found
 
 
-def _decode_layers(record: Mapping[str, Sequence[float | None]]) -> LayerRecord:
-    return LayerRecord(
-        **{name: _decode_numbers(values) for name, values in record.items()}
-    )
+def _decode_layers(record: Any) -> LayerRecord:
+    return LayerRecord(**by_name(record, _decode_numbers))
 
 
 def _encode_numbers(values: Sequence[float]) -> list[float | None]:
@@ -166,37 +219,49 @@ def _encode_numbers(values: Sequence[float]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values]
 
 
-def _decode_numbers(values: Sequence[float | None]) -> tuple[float, ...]:
-    return tuple(math.nan if value is None else value for value in values)
+def _decode_numbers(values: Any) -> tuple[float, ...]:
+    return listed(values, lambda value: math.nan if value is None else number(value))
 
 
-def _checksum(fields: Sequence[Any]) -> str:
-    return hashlib.sha256(canonical_json(list(fields)).encode()).hexdigest()[:16]
+def _decode_condition(record: Any) -> Condition:
+    found = Condition(**by_name(record, _unchanged))
+    if found.noise not in ("gaussian", "missing"):
+        raise ValueError("a kind of noise has another name")
+    return Condition(found.noise, number(found.level), or_none(found.tau, number))
+
+
+def _decode_precision(value: Any) -> MatmulPrecision:
+    if value not in ("highest", "high"):
+        raise ValueError("a precision has another name")
+    found: MatmulPrecision = value
+    return found
 
 
 EXTRAS = {
-    "condition": _Extra(None, asdict, lambda record: Condition(**record)),
-    "matmul_precision": _Extra("highest", _unchanged, _unchanged),
-    "numerics": _Extra(1, _unchanged, _unchanged),
-    "parameter_count": _Extra(None, _unchanged, _unchanged),
+    "condition": _Extra(None, asdict, _decode_condition),
+    "matmul_precision": _Extra("highest", _unchanged, _decode_precision),
+    "numerics": _Extra(1, _unchanged, whole),
+    "parameter_count": _Extra(None, _unchanged, whole),
     "curves": _Extra(
         None,
         lambda curves: {name: _encode_numbers(found) for name, found in curves.items()},
-        lambda record: {name: _decode_numbers(found) for name, found in record.items()},
+        lambda record: by_name(record, _decode_numbers),
     ),
     "layers_at_epochs": _Extra(
         None,
         lambda found: {str(epoch): _encode_layers(at) for epoch, at in found.items()},
-        lambda record: {int(epoch): _decode_layers(at) for epoch, at in record.items()},
+        lambda record: {
+            int(epoch): at for epoch, at in by_name(record, _decode_layers).items()
+        },
     ),
     "metrics": _Extra(
         None,
         lambda metrics: {name: _encode_scores(by) for name, by in metrics.items()},
-        lambda record: {name: _decode_scores(by) for name, by in record.items()},
+        lambda record: by_name(record, _decode_scores),
     ),
     "confusion": _Extra(
         None,
         lambda counts: [list(row) for row in counts],
-        lambda record: tuple(tuple(row) for row in record),
+        lambda record: listed(record, lambda row: listed(row, whole)),
     ),
 }

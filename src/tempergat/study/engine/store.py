@@ -6,16 +6,21 @@ Runs that train together form a group. Groups are cut once and stored, because t
 bits of a run's results depend on the others in its group.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tempergat.base import UserError, even_groups
-from tempergat.study.engine.database import Database
-from tempergat.study.engine.encoding import decode, encode
+from tempergat.base import UserError, counted, even_groups
+from tempergat.study.engine.checked_values import distinct, text, whole
+from tempergat.study.engine.encoding import check_row, decode, encode
+from tempergat.study.engine.names import Names
 from tempergat.study.engine.origin import Origin
-from tempergat.study.engine.schema import GROUP_COLUMNS, RUN_COLUMNS, insert_statement
+from tempergat.study.engine.schema import (
+    GROUP_COLUMNS,
+    RUN_COLUMNS,
+    insert_statement,
+    sealed,
+)
 from tempergat.training import NUMERICS, Run, canonical_json
 
 # Fingerprint, method, numerics and device: what the runs of a group share.
@@ -44,11 +49,11 @@ class Group:
         return {(key, seed) for key in self.config_hashes for seed in self.seeds}
 
 
-class Store(Database):
+class Store(Names):
     """Finished runs in an SQLite file; several processes may share one.
 
-    Every commit is on the disk before it returns. A store of version 0.1.0 is brought
-    up to date when it is opened. Use it as a context manager, or call `close`.
+    Every commit is on the disk before it returns. A store of an older version is
+    brought up to date when it is opened. Use it as a context manager, or call `close`.
 
     Args:
         path: The file; it and its folder are made when missing.
@@ -165,14 +170,7 @@ class Store(Database):
             self._insert(runs)
             # Without file locks, another process may have written first.
             if self._has(group):
-                self._connection.execute(
-                    "UPDATE groups SET config_hashes = ?, seeds = ? WHERE id = ?",
-                    (
-                        canonical_json(part.config_hashes),
-                        canonical_json(part.seeds),
-                        group.id,
-                    ),
-                )
+                self._update(part)
                 size = len(runs)
                 self._cut(study, part.config_hashes, group.seeds[seeds:], size)
                 self._cut(study, group.config_hashes[hashes:], group.seeds, size)
@@ -210,7 +208,8 @@ class Store(Database):
                 "device",
                 values,
             ).fetchall()
-        return [self._run(row) for row in rows]
+        with self._altered_rows():
+            return [decode(row) for row in rows]
 
     def count_by_origin(
         self,
@@ -230,6 +229,17 @@ class Store(Database):
             ).fetchall()
         return {Origin(device, numerics): count for device, numerics, count in rows}
 
+    def lacks(self, count: int) -> UserError:
+        """The error for runs that were stored but are not found again."""
+        runs = counted(count, "run")
+        return UserError(self._damaged(f"{runs} cannot be read back"))
+
+    def altered_group(self, group: Group) -> UserError:
+        """The error for a group that holds runs nobody asked to train together."""
+        return UserError(
+            self._damaged(f"group {group.id} of {group.method} was altered")
+        )
+
     def _has(self, group: Group) -> bool:
         return group in self._read_groups(_study_of(group))
 
@@ -248,10 +258,17 @@ class Store(Database):
             parts = [(part, seeds) for part in even_groups(hashes, size // len(seeds))]
         self._connection.executemany(
             insert_statement("groups", GROUP_COLUMNS),
-            [
-                (None, *study, canonical_json(list(keys)), canonical_json(list(part)))
-                for keys, part in parts
-            ],
+            [(None, *_sealed_group(study, keys, part)) for keys, part in parts],
+        )
+
+    def _update(self, group: Group) -> None:
+        """Write what a group holds now."""
+        *_, hashes, seeds, signature = _sealed_group(
+            _study_of(group), group.config_hashes, group.seeds
+        )
+        self._connection.execute(
+            "UPDATE groups SET config_hashes = ?, seeds = ?, checksum = ? WHERE id = ?",
+            (hashes, seeds, signature, group.id),
         )
 
     def _drop_other_configurations(
@@ -266,10 +283,7 @@ class Store(Database):
             if asked in ([], list(group.config_hashes)):
                 continue
             if group.units.isdisjoint(finished):
-                self._connection.execute(
-                    "UPDATE groups SET config_hashes = ? WHERE id = ?",
-                    (canonical_json(asked), group.id),
-                )
+                self._update(replace(group, config_hashes=tuple(asked)))
 
     def _finished(self, study: _Study) -> set[tuple[str, int]]:
         """Configuration hash and seed of stored runs, failed ones included."""
@@ -294,24 +308,27 @@ class Store(Database):
             "AND method = ? AND numerics = ? AND device = ? ORDER BY id",
             study,
         ).fetchall()
-        return [
-            Group(
-                id_,
-                fingerprint,
-                method,
-                tuple(json.loads(hashes)),
-                tuple(json.loads(seeds)),
-                device,
-                numerics,
-            )
-            for id_, fingerprint, method, numerics, device, hashes, seeds in rows
-        ]
+        with self._altered_rows():
+            return [_group(row) for row in rows]
 
-    def _run(self, row: tuple[Any, ...]) -> Run:
-        try:
-            return decode(row)
-        except ValueError as error:
-            raise UserError(self._damaged(str(error))) from error
+
+def _group(row: Sequence[Any]) -> Group:
+    """The group of a row of the table.
+
+    Raises:
+        ValueError: The row does not match its checksum, or holds no group.
+    """
+    id_, fingerprint, method, numerics, device, hashes, seeds, _ = row
+    check_row(row[1:], f"of group {id_}")
+    keys, numbers = distinct(hashes, text), distinct(seeds, whole)
+    return Group(id_, fingerprint, method, keys, numbers, device, numerics)
+
+
+def _sealed_group(
+    study: _Study, hashes: Sequence[str], seeds: Sequence[int]
+) -> tuple[Any, ...]:
+    """The columns of a group's row but for its number."""
+    return sealed((*study, canonical_json(list(hashes)), canonical_json(list(seeds))))
 
 
 def _study_of(group: Group) -> _Study:

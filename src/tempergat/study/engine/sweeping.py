@@ -67,7 +67,8 @@ def sweep(
         conditions, failed ones included.
 
     Raises:
-        UserError: Nothing can be trained, or the store cannot be used.
+        UserError: Nothing can be trained, or the store cannot be used or does not give
+            back every run that was asked for.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
     graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
@@ -211,11 +212,12 @@ class _Sweep:
                 queue, held = deque(pending), []
                 while queue:
                     group = queue.popleft()
-                    if wait:
+                    if not locks.acquire(group.id, wait=False):
+                        if not wait:
+                            held.append(group)
+                            continue
                         self._report(group, waiting=True)
-                    if not locks.acquire(group.id, wait=wait):
-                        held.append(group)
-                        continue
+                        locks.acquire(group.id, wait=True)
                     try:
                         replacements = self._finish(group)
                     finally:
@@ -228,7 +230,10 @@ class _Sweep:
             _, *others = (config.method for config in self._too_large)
             also = f"; the same goes for {', '.join(others)}" if others else ""
             raise OutOfMemory(f"{reason}{also}")
-        return self._runs()
+        runs = self._runs()
+        if len(runs) < self._runs_asked_for:
+            raise self._store.lacks(self._runs_asked_for - len(runs))
+        return runs
 
     def stored(self) -> list[Run]:
         list(self._look_for_new_runs())
@@ -279,6 +284,8 @@ class _Sweep:
         started = time.monotonic()
         part = self._parts[group.fingerprint]
         noise = self._noise
+        if not set(group.config_hashes) <= set(self._settings):
+            raise self._store.altered_group(group)
         if noise is not None:
             conditions = [self._settings[key].condition for key in group.config_hashes]
             noise = replace(noise, conditions=tuple(conditions))
@@ -351,7 +358,9 @@ class _Sweep:
 
     def _is_known(self, group: Group) -> bool:
         return all(
-            (group.fingerprint, key, seed) in self._known for key, seed in group.units
+            (group.fingerprint, key, seed) in self._known
+            for key, seed in group.units
+            if key in self._settings
         )
 
     @property
@@ -365,7 +374,8 @@ class _Sweep:
         return len(seeds) * len(group.config_hashes)
 
     def _config(self, group: Group) -> RunConfig:
-        return self._settings[group.config_hashes[0]].config
+        known = (key for key in group.config_hashes if key in self._settings)
+        return self._settings[next(known)].config
 
     def _work(self, group: Group) -> int:
         return len(group.units) * self._config(group).epochs

@@ -18,6 +18,7 @@ def write_result(
     folder: Path,
     baseline: str | None = None,
     notes: Sequence[str] = (),
+    name: str | None = None,
 ) -> list[Path]:
     """Write a result's tables and its figure.
 
@@ -26,12 +27,13 @@ def write_result(
         folder: Where to write; made when missing.
         baseline: The method whose mean is drawn across the figure.
         notes: Further sentences below the tables.
+        name: Name of the files without suffix; the dataset's when left out.
 
     Returns:
         The files: CSV, Markdown, LaTeX, SVG, PNG.
     """
     table = result_table(result, notes)
-    stem = folder / file_stem(result.dataset)
+    stem = folder / (name or file_stem(result.dataset))
     paths = []
     for suffix, text in (
         (".csv", as_csv(result)),

@@ -1,0 +1,57 @@
+"""Under which name each graph of a store has its tables."""
+
+from collections.abc import Collection
+
+from tempergat.base import file_stem
+from tempergat.study.engine.checked_values import text
+from tempergat.study.engine.database import Database
+from tempergat.study.engine.encoding import check_row
+from tempergat.study.engine.schema import NAME_COLUMNS, insert_statement, sealed
+
+# Digits of a graph's fingerprint that tell it from another of the same name.
+_DIGITS = 6
+
+
+class Names(Database):
+    """The names under which graphs have their tables."""
+
+    def table_name(
+        self, dataset: str, graph: str, fingerprints: Collection[str]
+    ) -> str:
+        """The name of a graph's tables, the same in every later call.
+
+        The first graph of a name has its tables under that name. Another graph of the
+        same name has `-` and six digits of its fingerprint added.
+
+        Args:
+            dataset: The name of the graph.
+            graph: Fingerprint of the graph without a split.
+            fingerprints: Fingerprints of the graph with each of its splits.
+        """
+        stem = file_stem(dataset)
+        with self._user_errors(), self._transaction():
+            owner = self._owner(stem)
+            if owner is None and self._is_first(stem, fingerprints):
+                row = sealed((stem, graph))
+                self._connection.execute(insert_statement("names", NAME_COLUMNS), row)
+                owner = graph
+        return stem if owner == graph else f"{stem}-{graph[:_DIGITS]}"
+
+    def _owner(self, stem: str) -> str | None:
+        row = self._connection.execute(
+            f"SELECT {', '.join(NAME_COLUMNS)} FROM names WHERE name = ?", (stem,)
+        ).fetchone()
+        if row is None:
+            return None
+        with self._altered_rows():
+            check_row(row, f"of the name {stem}")
+            return text(row[1])
+
+    def _is_first(self, stem: str, fingerprints: Collection[str]) -> bool:
+        """Whether no other graph of this name has runs from before names were kept."""
+        rows = self._connection.execute(
+            "SELECT dataset, fingerprint FROM runs "
+            "GROUP BY dataset, fingerprint ORDER BY min(group_id)"
+        )
+        found = [content for dataset, content in rows if file_stem(dataset) == stem]
+        return not found or found[0] in fingerprints
