@@ -101,7 +101,7 @@ def test_a_seed_that_would_change_nothing_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="mine comes with one split; leave it out"):
             function(path, split_seed=1)
     made = as_dataset(path, split="60/20/20", split_seed=1)
-    assert made.split == "made: 60/20/20 with seed 1"
+    assert made.split == "made: 60/20/20 with seed 1, by class"
 
 
 def test_a_graph_without_labels_is_loaded_for_prediction(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
     DeviceName,
@@ -67,6 +68,22 @@ def compare(
     recipe: RecipeName = None,
     split: Split = None,
     split_seed: SplitSeed = None,
+    splits: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of splits to make for a graph that comes with none; the runs "
+            "take turns over them.",
+            show_default=False,
+        ),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            help="Print the tables of a store or of an output folder, and train "
+            "nothing; DATASET then names one of its graphs.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     settings: Settings,
     reading: Reading,
@@ -83,6 +100,9 @@ def compare(
     stopped, and trains nothing twice. Exit status: 0 done, 1 some runs failed, 2 bad
     usage or input.
     """
+    if table is not None:
+        _show_stored(table, dataset, baseline, as_json)
+        return
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.progress import make_display
         from tempergat.cli.ui.tables import error_console
@@ -103,7 +123,13 @@ def compare(
     # Before a download, which would otherwise be wasted.
     require_writable(out)
     graphs = load_splits(
-        dataset, split, split_seed, len(plan.seeds), None if quiet else stderr, reading
+        dataset,
+        split,
+        split_seed,
+        len(plan.seeds),
+        None if quiet else stderr,
+        reading,
+        splits,
     )
     if not quiet:
         for line in study.opening_lines(plan, graphs, where):
@@ -140,6 +166,25 @@ def _show(comparison: "Comparison", as_json: bool) -> None:
         echo(f"picture  {picture}")
         echo(f"tables   {', '.join(str(path) for path in tables)}")
         echo(f"runs     {comparison.store}")
+
+
+def _show_stored(
+    table: Path, dataset: str, baseline: str | None, as_json: bool
+) -> None:
+    """Print the comparisons of a store; the list of them as JSON."""
+    from tempergat.study.comparison import stored_comparisons
+
+    name = None if dataset == DEMONSTRATION else dataset
+    found = stored_comparisons(table, name, baseline)
+    if as_json:
+        print_json([comparison.facts for comparison in found])
+        return
+    for number, comparison in enumerate(found):
+        if number:
+            echo("")
+        _show(comparison, as_json)
+        echo(comparison.verdict)
+        echo(f"settings {comparison.recipe}, on {comparison.device}")
 
 
 def _show_so_far(

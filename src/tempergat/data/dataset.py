@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 UNLABELLED = -1
+# The descriptions of splits that are made here begin with it.
+MADE = "made"
 _HASH_BLOCK = 1 << 22
 # Sorting as many edges takes about a second.
 _MOST_EDGES_TO_SORT = 5_000_000
@@ -88,6 +90,11 @@ class Dataset:
     def store(self) -> BaseStorage:
         """The storage that holds the labels and the masks."""
         return self.data if self.target is None else self.data[self.target]
+
+    @property
+    def is_split_made(self) -> bool:
+        """Whether the split was made here; otherwise the graph came with it."""
+        return self.split.startswith(MADE)
 
     @property
     def is_heterogeneous(self) -> bool:

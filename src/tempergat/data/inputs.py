@@ -12,7 +12,7 @@ from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import MASKS, Dataset
 from tempergat.data.fetch.download import Progress
 from tempergat.data.loading import open_graph
-from tempergat.data.splits import DEFAULT_SPLIT, MADE, GraphWithSplits
+from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
 from tempergat.data.user.loading import OBJECT_NAME, open_user_graph
 from tempergat.data.user.options import ReadOptions, option_flag
 
@@ -92,14 +92,15 @@ def load_splits(
     if isinstance(graph, Dataset):
         _refuse_split(split, split_seed)
         _refuse_options(options)
-        _refuse_made_splits(made_splits, "a Dataset has its split already")
+        if made_splits is not None:
+            raise _not_both(made_splits, "a Dataset has its split already")
         return {graph.split_number: graph}
     opened = _open(graph, split, options, progress=progress)
     if made_splits is not None:
         if split_seed is not None:
-            _refuse_made_splits(made_splits, "they have the seeds 0 and up")
+            raise _not_both(made_splits, f"split_seed is {split_seed}, a single seed")
         if isinstance(split, int):
-            _refuse_made_splits(made_splits, f"split is {split}, one of those given")
+            raise _not_both(made_splits, f"split is {split}, which is one split")
         return _with_all_parts(opened.make_splits(split, made_splits, max_splits))
     first = opened.choose(split, split_seed)
     _refuse_idle_seed(first, split_seed)
@@ -177,7 +178,7 @@ def _refuse_options(options: ReadOptions | None) -> None:
 
 
 def _refuse_idle_seed(dataset: Dataset, split_seed: int | None) -> None:
-    is_used = dataset.split.startswith(MADE) or dataset.num_splits > 1
+    is_used = dataset.is_split_made or dataset.num_splits > 1
     if split_seed is not None and not is_used:
         raise UserError(
             f"split_seed is {split_seed}, but {dataset.name} comes with one split; "
@@ -185,11 +186,8 @@ def _refuse_idle_seed(dataset: Dataset, split_seed: int | None) -> None:
         )
 
 
-def _refuse_made_splits(made_splits: int | None, reason: str) -> None:
-    if made_splits is not None:
-        raise UserError(
-            f"splits is {made_splits}, but {reason}; leave one of the two out"
-        )
+def _not_both(made_splits: int, reason: str) -> UserError:
+    return UserError(f"splits is {made_splits}, but {reason}; leave one of them out")
 
 
 def _with_all_parts(datasets: dict[int, Dataset]) -> dict[int, Dataset]:

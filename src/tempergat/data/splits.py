@@ -11,6 +11,7 @@ from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, counted
 from tempergat.data.dataset import (
+    MADE,
     MASKS,
     UNLABELLED,
     Dataset,
@@ -22,8 +23,6 @@ from tempergat.data.seeds import seed_sequence
 DEFAULT_SPLIT = "60/20/20"
 DEFAULT_SPLIT_SEED = 0
 MOST_MADE_SPLITS = 1000
-# The descriptions of splits that are made here begin with it.
-MADE = "made"
 
 
 def parse_split(text: str) -> tuple[float, float, float]:
@@ -119,9 +118,19 @@ def _part_sizes(count: int, fractions: tuple[float, float, float]) -> list[int]:
     by_remainder = sorted(range(4), key=lambda at: sizes[at] - wanted[at])
     for at in by_remainder[: count - sum(sizes)]:
         sizes[at] += 1
-    for needed, part in enumerate((0, 2, 1), start=1):
-        if fractions[part] > 0 and sizes[part] == 0 and count >= needed:
-            sizes[int(np.argmax(sizes))] -= 1
+    # Training, testing, validation, unused: each takes a node from a later one, or from
+    # one that has several.
+    order = (0, 2, 1, 3)
+    for rank, part in enumerate(order[:3]):
+        if fractions[part] == 0 or sizes[part] > 0:
+            continue
+        givers = [
+            other
+            for place, other in enumerate(order)
+            if sizes[other] > (1 if place < rank else 0)
+        ]
+        if givers:
+            sizes[max(givers, key=lambda other: sizes[other])] -= 1
             sizes[part] = 1
     return sizes[:3]
 

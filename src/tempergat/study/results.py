@@ -195,6 +195,7 @@ def _method_result(
     comparison: PairedComparison | None,
 ) -> MethodResult:
     finished = [run for run in runs if run.status == "done"]
+    _require_one_shape(method, finished)
     scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}
     return MethodResult(
         method=method,
@@ -207,6 +208,31 @@ def _method_result(
         time_s=sum(run.time_s for run in runs),
         **_confusion_facts(finished),
     )
+
+
+def _require_one_shape(method: str, runs: Sequence[Run]) -> None:
+    """Refuse runs of one method that differ in layers or classes.
+
+    Training cannot have made them, so somebody has altered them.
+    """
+    layers = {
+        tuple(len(values) for at in (run.selected, run.last) for values in _learned(at))
+        for run in runs
+    }
+    classes = {
+        tuple(len(row) for row in run.confusion) for run in runs if run.confusion
+    }
+    is_square = all(set(rows) == {len(rows)} for rows in classes)
+    if len(layers) > 1 or len(classes) > 1 or not is_square:
+        raise UserError(
+            f"the runs of {method} differ in their numbers of layers or classes, so "
+            "some were altered; restore them from a copy, or train again"
+        )
+
+
+def _learned(layers: LayerRecord) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The values of a record that are averaged over runs."""
+    return layers.temperatures, layers.gate_means
 
 
 def _confusion_facts(finished: Sequence[Run]) -> dict[str, Any]:
@@ -253,11 +279,6 @@ def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
 def _mean_layers(layers: Sequence[LayerRecord]) -> LayerRecord:
     if not layers:
         return LayerRecord()
-    if len({(len(at.temperatures), len(at.gate_means)) for at in layers}) > 1:
-        raise UserError(
-            "runs of one method have learned values of different numbers of layers, so "
-            "some of them were altered; restore them from a copy, or train again"
-        )
     return LayerRecord(
         tuple(np.mean([layer.temperatures for layer in layers], axis=0).tolist()),
         tuple(np.mean([layer.gate_means for layer in layers], axis=0).tolist()),

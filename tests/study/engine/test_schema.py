@@ -58,7 +58,11 @@ def test_a_store_of_0_1_0_repeats_its_table_byte_for_byte(path: Path) -> None:
     result = dataset_result(runs, METHODS, AGAINST)
     assert as_csv(result) == (OLD / "comparison.csv").read_text()
     printed = json.loads((OLD / "compare.json").read_text())
-    assert as_json(result).items() <= printed.items()
+    found = as_json(result)
+    for new, old in zip(found.pop("results"), printed["results"], strict=True):
+        # Later versions say more about a method.
+        assert {name: new[name] for name in old} == old
+    assert found.items() <= printed.items()
 
 
 def test_a_store_of_0_1_0_is_continued(path: Path) -> None:

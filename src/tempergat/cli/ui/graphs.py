@@ -62,6 +62,7 @@ def load_splits(
     max_splits: int,
     console: "Console | None",
     reading: Reading,
+    made_splits: int | None = None,
 ) -> dict[int, "Dataset"]:
     """Load the graph a command names with each of its splits.
 
@@ -72,6 +73,7 @@ def load_splits(
         max_splits: How many splits are wanted at most.
         console: Where to show downloads; None to show none.
         reading: How a user graph is read.
+        made_splits: How many splits to make for a graph that comes with none.
 
     Raises:
         UserError: There is no such graph, or it cannot be used.
@@ -84,6 +86,7 @@ def load_splits(
             split=parse_split(split),
             split_seed=split_seed,
             max_splits=max_splits,
+            made_splits=made_splits,
             progress=progress,
             options=reading.options(),
         )

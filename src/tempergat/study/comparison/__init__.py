@@ -15,6 +15,7 @@ from tempergat.study.comparison.run import (
     finished_part,
     run_plan,
 )
+from tempergat.study.comparison.stored import stored_comparisons
 
 __all__ = [
     "STORE_NAME",
@@ -28,5 +29,6 @@ __all__ = [
     "opening_lines",
     "run_plan",
     "runs_done",
+    "stored_comparisons",
     "time_left",
 ]

@@ -24,7 +24,7 @@ def opening_lines(
     """
     lines = describe(next(iter(graphs.values()))).splitlines()
     if len(graphs) > 1:
-        lines.append(_split_assignment(len(plan.seeds), len(graphs)))
+        lines.append(_split_assignment(len(plan.seeds), graphs))
     lines.append(
         f"{counted(len(plan.methods), 'method')} x "
         f"{counted(len(plan.seeds), 'run')} on {device}, recipe {plan.recipe}"
@@ -61,10 +61,7 @@ def notes_on_test_sets(
     if not means:
         return ()
     if result.splits > 1:
-        return (
-            "Each split has other test nodes, so intervals and p include part of the "
-            "chance in the choice of test nodes.",
-        )
+        return note_on_splits(made=_are_made(graphs))
     nodes = int(next(iter(graphs.values())).store.test_mask.sum())
     if result.metric not in ("accuracy", "micro_f1"):
         return (
@@ -79,9 +76,34 @@ def notes_on_test_sets(
     )
 
 
-def _split_assignment(runs: int, splits: int) -> str:
+def note_on_splits(*, made: bool) -> tuple[str, ...]:
+    """What several splits mean for intervals and p-values.
+
+    Args:
+        made: Whether the splits were drawn here, each from all labelled nodes.
+    """
+    note = (
+        "Each split has other test nodes, so intervals and p include part of the "
+        "chance in the choice of test nodes."
+    )
+    if made:
+        note += (
+            " The splits were drawn from the same nodes, so their scores are not "
+            "independent, and p is somewhat too small."
+        )
+    return (note,)
+
+
+def _are_made(graphs: Mapping[int, Dataset]) -> bool:
+    return next(iter(graphs.values())).is_split_made
+
+
+def _split_assignment(runs: int, graphs: Mapping[int, Dataset]) -> str:
     """Which run is trained on which split, in words."""
+    splits = len(graphs)
     alone = "choose split 0 to use only the first"
+    if _are_made(graphs):
+        alone = "leave out the number of splits to make only the first"
     if runs <= splits:
         return f"{runs} splits: run r is on split r; {alone}"
     uneven = ""

@@ -1,6 +1,6 @@
 """What is compared with what, and with which settings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -63,23 +63,33 @@ class Plan:
     @property
     def against(self) -> dict[str, str]:
         """The baseline of each method that has one."""
-        pairs = {n: self.baseline or self._default_baseline(n) for n in self.methods}
-        return {name: other for name, other in pairs.items() if name != other}
+        return baselines_of(self.methods, self.baseline)
 
     @property
     def without_baseline(self) -> list[str]:
         """Methods whose baseline is not among those compared."""
         return [n for n, other in self.against.items() if other not in self.methods]
 
-    def _default_baseline(self, name: str) -> str:
-        if name in METHODS and name != "mlp":
-            return METHODS[name].backbone
-        # A user's own method has no backbone, and mlp no layer on the graph.
-        return "gat" if "gat" in self.methods else self._first_other_than_mlp
 
-    @property
-    def _first_other_than_mlp(self) -> str:
-        return next((n for n in self.methods if n != "mlp"), self.methods[0])
+def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]:
+    """The baseline of each method that has one.
+
+    Args:
+        methods: The methods that are compared, in order.
+        baseline: The method all others are compared with; None where each variant is
+            compared with its backbone.
+    """
+    pairs = {name: baseline or _default_baseline(name, methods) for name in methods}
+    return {name: other for name, other in pairs.items() if name != other}
+
+
+def _default_baseline(name: str, methods: Sequence[str]) -> str:
+    if name in METHODS and name != "mlp":
+        return METHODS[name].backbone
+    # A user's own method has no backbone, and mlp no layer on the graph.
+    if "gat" in methods:
+        return "gat"
+    return next((other for other in methods if other != "mlp"), methods[0])
 
 
 def make_plan(

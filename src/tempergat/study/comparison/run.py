@@ -57,6 +57,7 @@ def compare(
     progress: bool = True,
     split: int | str | None = None,
     split_seed: int | None = None,
+    splits: int | None = None,
     read_options: ReadOptions | None = None,
     metric: str | None = None,
     class_weights: str | None = None,
@@ -86,6 +87,8 @@ def compare(
         progress: Whether to print the progress to standard error.
         split: The number of an official split, or percentages like `60/20/20`.
         split_seed: Seed of a split made here.
+        splits: How many splits to make for a graph that comes with none. The seeds
+            take turns over them, and tests are paired over splits.
         read_options: How a user graph is read; the defaults when left out.
         metric: `accuracy`, `macro_f1`, `roc_auc` or `average_precision`: what is
             reported, and what selects the epoch where the recipe selects by
@@ -112,6 +115,7 @@ def compare(
         split=split,
         split_seed=split_seed,
         max_splits=len(plan.seeds),
+        made_splits=splits,
         options=read_options,
     )
     if not isinstance(graph, Dataset):

@@ -1,5 +1,6 @@
 """An SQLite file that holds a store: opened safely, its errors explained."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -24,14 +25,26 @@ class Database:
 
     Args:
         path: The file; it and its folder are made when missing.
+        read_only: Whether to read a copy of an existing file in memory; the file is
+            then not changed, whatever its version.
 
     Raises:
         UserError: The file is damaged, is not a store, comes from a newer version, or
             its folder cannot be written to.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
+        with self._user_errors():
+            self._connection = self._copied() if read_only else self._connected()
+        try:
+            with self._user_errors():
+                self._open(read_only)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _connected(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -39,17 +52,28 @@ class Database:
                 f"cannot make the folder {self.path.parent} for the store: "
                 f"{error.strerror}; choose another with --out (out= in Python)"
             ) from error
-        with self._user_errors():
-            # Autocommit: transactions are opened and closed by `_transaction` alone.
-            self._connection = sqlite3.connect(
-                self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None
-            )
+        # Autocommit: transactions are opened and closed by `_transaction` alone.
+        return sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+
+    def _copied(self) -> sqlite3.Connection:
+        """A copy in memory of a file that may be on a read-only disk."""
+        if not self.path.is_file():
+            raise UserError(f"there is no store {self.path}; name the file of a study")
+        address = f"{self.path.absolute().as_uri()}?mode=ro"
+        # Without a log beside it, the file can be read where SQLite may not make one.
+        logged = self.path.with_name(f"{self.path.name}-wal").exists()
+        if not logged and not os.access(self.path.parent, os.W_OK):
+            address += "&immutable=1"
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        source = sqlite3.connect(address, timeout=BUSY_TIMEOUT_S, uri=True)
         try:
-            with self._user_errors():
-                self._open()
+            source.backup(copy)
         except BaseException:
-            self._connection.close()
+            copy.close()
             raise
+        finally:
+            source.close()
+        return copy
 
     def close(self) -> None:
         """Close the file."""
@@ -66,7 +90,7 @@ class Database:
     ) -> None:
         self.close()
 
-    def _open(self) -> None:
+    def _open(self, in_memory: bool) -> None:
         # One transaction, so that another process making the tables is seen before
         # or after, not in between.
         with self._transaction("DEFERRED"):
@@ -92,7 +116,7 @@ class Database:
         found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise UserError(self._damaged(found))
-        mode = self._write_ahead_log()
+        mode = "wal" if in_memory else self._write_ahead_log()
         if mode != "wal":
             raise UserError(
                 f"{self.path} is on a file system without shared memory (journal mode "

@@ -57,6 +57,8 @@ class Store(Names):
 
     Args:
         path: The file; it and its folder are made when missing.
+        read_only: Whether to read a copy of an existing file in memory; the file is
+            then not changed, whatever its version.
 
     Raises:
         UserError: The file is damaged, is not a store, comes from a newer version, or

@@ -1,0 +1,157 @@
+"""Comparisons of the runs in a store, without the graphs they were made on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tempergat.base import UserError, suggest_one_of
+from tempergat.nn import METHODS
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.descriptions import note_on_splits
+from tempergat.study.comparison.plan import baselines_of
+from tempergat.study.engine import Run, Store
+from tempergat.study.results import dataset_result
+
+# Settings that recipes give to methods of all backbones alike.
+_OF_ALL_METHODS = (
+    "epochs",
+    "selection",
+    "normalize_features",
+    "metric",
+    "class_weights",
+)
+
+
+def stored_comparisons(
+    path: Path, dataset: str | None = None, baseline: str | None = None
+) -> list[Comparison]:
+    """The comparison of each graph and each recipe in a store.
+
+    The file is only read. Runs under noise are left out.
+
+    Args:
+        path: The file of a store, or the folder that holds it.
+        dataset: The name of one graph; all graphs when left out.
+        baseline: The method all others are compared with; each variant's backbone when
+            left out.
+
+    Raises:
+        UserError: There is no such store, graph or baseline, or the store is damaged.
+    """
+    file = path / "store.sqlite" if path.is_dir() else path
+    with Store(file, read_only=True) as store:
+        runs = [run for run in store.runs() if run.condition is None]
+    if not runs:
+        raise UserError(f"there are no finished runs in {file}; name another store")
+    names = sorted({run.dataset for run in runs})
+    if dataset is not None and dataset not in names:
+        raise UserError(
+            f"{file} has no runs on {dataset!r}; {suggest_one_of(dataset, names)}"
+        )
+    return [
+        _comparison(table, baseline, file)
+        for name in (names if dataset is None else [dataset])
+        for table in _tables([run for run in runs if run.dataset == name])
+    ]
+
+
+def _comparison(runs: list[Run], baseline: str | None, file: Path) -> Comparison:
+    methods = list(dict.fromkeys(run.method for run in runs))
+    if baseline is not None and baseline not in methods:
+        raise UserError(
+            f"there are no runs of {baseline} on {runs[0].dataset}; "
+            f"{suggest_one_of(baseline, methods)}"
+        )
+    config = runs[0].config
+    result = dataset_result(
+        runs,
+        methods,
+        baselines_of(methods, baseline),
+        config.get("metric") or "accuracy",
+        config.get("selection", "best_val_accuracy"),
+    )
+    counts = {method: sum(run.method == method for run in runs) for method in methods}
+    return Comparison(
+        result=result,
+        runs=runs,
+        baseline=baseline,
+        recipe=_settings_in_words(runs),
+        device=runs[0].device,
+        complete=len(set(counts.values())) == 1,
+        notes=note_on_splits(made=False) if result.splits > 1 else (),
+        store=file,
+    )
+
+
+def _tables(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """The runs of one graph's name, cut into those that one table compares.
+
+    The store does not say which recipe a run is from. Groups are numbered in the order
+    in which they were planned, so the runs of one recipe follow one another.
+    """
+    ordered = sorted(runs, key=lambda run: (run.group_id or 0, run.seed))
+    for origin in dict.fromkeys((run.device, run.numerics) for run in ordered):
+        made_there = [run for run in ordered if (run.device, run.numerics) == origin]
+        for graph in _graphs(made_there):
+            yield from _recipes(graph)
+
+
+def _graphs(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs on one graph with its splits; other data has another fingerprint."""
+    graphs: list[dict[int, str]] = []
+    place: dict[str, int] = {}
+    for run in runs:
+        if run.fingerprint in place:
+            continue
+        if not graphs or run.split in graphs[-1]:
+            graphs.append({})
+        graphs[-1][run.split] = run.fingerprint
+        place[run.fingerprint] = len(graphs) - 1
+    return [
+        [run for run in runs if place[run.fingerprint] == number]
+        for number in range(len(graphs))
+    ]
+
+
+def _recipes(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs whose settings differ by no more than the method."""
+    recipes: list[dict[str, Mapping[str, Any]]] = []
+    place: dict[tuple[str, str], int] = {}
+    for run in runs:
+        key = (run.method, run.config_hash)
+        if key in place:
+            continue
+        if not recipes or not _fits(run, recipes[-1]):
+            recipes.append({})
+        recipes[-1][run.method] = run.config
+        place[key] = len(recipes) - 1
+    return [
+        [run for run in runs if place[run.method, run.config_hash] == number]
+        for number in range(len(recipes))
+    ]
+
+
+def _fits(run: Run, table: Mapping[str, Mapping[str, Any]]) -> bool:
+    return run.method not in table and all(
+        _settings(config, _family(method) == _family(run.method))
+        == _settings(run.config, _family(method) == _family(run.method))
+        for method, config in table.items()
+    )
+
+
+def _family(method: str) -> str:
+    """Methods of one backbone share their settings in a recipe."""
+    return METHODS[method].backbone if method in METHODS else method
+
+
+def _settings(config: Mapping[str, Any], one_family: bool) -> dict[str, Any]:
+    """The settings that two methods of a recipe have in common."""
+    names = config if one_family else _OF_ALL_METHODS
+    return {name: config.get(name) for name in names if name != "method"}
+
+
+def _settings_in_words(runs: Sequence[Run]) -> str:
+    """The settings by which recipes differ most often."""
+    config = max((run.config for run in runs), key=len)
+    names = ("epochs", "learning_rate", "num_layers", "hidden_channels")
+    return ", ".join(f"{name} {config[name]}" for name in names if name in config)

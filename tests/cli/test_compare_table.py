@@ -1,0 +1,136 @@
+"""`tempergat compare --splits` and `compare --table`."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from tests.cli.conftest import Command
+from tests.support.tiny_graph import write_graph, write_recipe
+
+OLD = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
+
+
+def without_split(path: Path, nodes: int = 60) -> Path:
+    """The small graph as an .npz without masks."""
+    whole = write_graph(path, nodes)
+    with np.load(whole) as arrays:
+        kept = {name: arrays[name] for name in ("x", "y", "edge_index")}
+    np.savez(whole, **kept)
+    return whole
+
+
+def test_tests_are_paired_over_the_splits_that_were_made(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = without_split(tmp_path / "graph.npz")
+    ended = command(
+        "compare", graph, "--recipe", recipe, "--methods", "gat,gated", "--runs", 10,
+        "--splits", 5, "--json",
+    )  # fmt: skip
+    assert ended.status == 0, ended.err
+    found = json.loads(ended.out)
+    assert (found["pairing"], found["splits"]) == ("splits", 5)
+    assert list(found["fingerprints"]) == ["0", "1", "2", "3", "4"]
+    assert "5 splits: run r is on split r mod 5" in ended.err
+    assert any("p is somewhat too small" in note for note in found["notes"])
+    scores = {row["method"]: row["scores"] for row in found["results"]}
+    means = {
+        method: [(by[str(s)] + by[str(s + 5)]) / 2 for s in range(5)]
+        for method, by in scores.items()
+    }
+    expected = scipy.stats.ttest_rel(means["gated"], means["gat"]).pvalue
+    p = found["results"][1]["comparison"]["t_p"]
+    assert p == pytest.approx(expected, nan_ok=True)
+
+
+def test_splits_are_refused_for_a_graph_that_has_them(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    ended = command("compare", graph, "--recipe", recipe, "--splits", 5)
+    assert ended.status == 2
+    assert "graph comes with 1 split; leave --splits out" in ended.err
+
+
+def test_a_table_is_printed_from_the_store_alone(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    graph = without_split(tmp_path / "graph.npz")
+    arguments = ("--methods", "gat,temp_gated,gcn", "--runs", 6, "--splits", 3)
+    first = command("compare", graph, "--recipe", recipe, *arguments, "--json")
+    assert first.status == 0, first.err
+    graph.unlink()
+    store = Path("tempergat-out/store.sqlite")
+    before = store.read_bytes()
+    for where in (store, store.parent):
+        again = command("compare", "--table", where, "--json")
+        assert again.status == 0, again.err
+        (found,) = json.loads(again.out)
+        expected = json.loads(first.out)
+        for name in ("dataset", "metric", "pairing", "splits", "best", "verdict"):
+            assert found[name] == expected[name]
+        assert found["results"] == expected["results"]
+    assert store.read_bytes() == before
+    text = command("compare", "--table", store)
+    assert "temp_gated" in text.out
+    assert expected["verdict"] in text.out
+
+
+def test_several_graphs_and_recipes_have_a_table_each(
+    command: Command, tmp_path: Path, recipe: Path
+) -> None:
+    longer = write_recipe(tmp_path / "longer.yaml", epochs=9)
+    one = write_graph(tmp_path / "one.npz")
+    two = write_graph(tmp_path / "two.npz", 50)
+    for graph, settings, methods in (
+        (one, recipe, "gat,gated"),
+        (two, recipe, "gat"),
+        (one, longer, "gcn,gat,gated"),
+    ):
+        ended = command(
+            "compare", graph, "--recipe", settings, "--methods", methods, "--runs", 2
+        )
+        assert ended.status == 0
+    found = json.loads(command("compare", "--table", "tempergat-out", "--json").out)
+    tables = [
+        (table["dataset"], [row["method"] for row in table["results"]])
+        for table in found
+    ]
+    assert ("two", ["gat"]) in tables
+    assert ("one", ["gcn", "gat", "gated"]) in tables
+    chosen = command("compare", "two", "--table", "tempergat-out", "--json")
+    assert [table["dataset"] for table in json.loads(chosen.out)] == ["two"]
+    missing = command("compare", "tow", "--table", "tempergat-out")
+    assert missing.status == 2
+    assert "has no runs on 'tow'; did you mean two?" in missing.err
+
+
+def test_a_store_of_0_1_0_is_shown_and_stays_as_it_was(
+    command: Command, tmp_path: Path
+) -> None:
+    store = Path(shutil.copy(OLD / "store.sqlite", tmp_path / "old.sqlite"))
+    store.chmod(0o444)
+    before = store.read_bytes()
+    ended = command("compare", "--table", store, "--json")
+    assert ended.status == 0, ended.err
+    (found,) = json.loads(ended.out)
+    expected = json.loads((OLD / "compare.json").read_text())
+    for name in ("dataset", "metric", "selection", "pairing", "splits"):
+        assert found[name] == expected[name]
+    for new, old in zip(found["results"], expected["results"], strict=True):
+        # Later versions say more about a method.
+        assert {name: new[name] for name in old} == old
+    assert store.read_bytes() == before
+    connection = sqlite3.connect(store)
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_missing_store_is_named(command: Command, tmp_path: Path) -> None:
+    ended = command("compare", "--table", tmp_path / "none.sqlite")
+    assert ended.status == 2
+    assert "there is no store" in ended.err
