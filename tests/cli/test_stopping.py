@@ -44,3 +44,27 @@ def test_a_stop_during_imports_is_one_line(
     assert ended.stderr == "tempergat: stopped\n"
     assert ended.returncode == 128 + number
     assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "conversion", ["ImportError('initialization failed')", "SystemExit(130)"]
+)
+def test_sigterm_is_reported_where_a_module_hides_it(
+    tmp_path: Path, conversion: str
+) -> None:
+    # As some compiled modules do with an exception while they are initialised.
+    hiding = f"""        try:
+            os.kill(os.getpid(), {int(signal.SIGTERM)})
+        except KeyboardInterrupt:
+            raise {conversion}"""
+    program = PROGRAM.replace("        os.kill(os.getpid(), {number})", hiding)
+    ended = subprocess.run(
+        [sys.executable, "-c", program.replace("{module!r}", "'torch'")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=restore_signals,
+    )
+    assert ended.stderr == "tempergat: stopped\n"
+    assert ended.returncode == 128 + signal.SIGTERM

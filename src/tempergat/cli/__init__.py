@@ -2,7 +2,13 @@
 
 import sys
 
-from tempergat.cli.ui.stopping import raise_on_sigterm, stopped
+from tempergat.cli.ui.stopping import (
+    INTERRUPTED,
+    Terminated,
+    raise_on_sigterm,
+    stopped,
+    was_terminated,
+)
 
 __all__ = ["main"]
 
@@ -17,3 +23,14 @@ def main() -> None:
         run()
     except KeyboardInterrupt as stop:
         sys.exit(stopped(stop))
+    except SystemExit as ended:
+        # Typer exits with 130 whatever the signal, and says nothing.
+        if ended.code == INTERRUPTED and was_terminated():
+            sys.exit(stopped(Terminated()))
+        raise
+    except Exception:
+        # A module that the signal interrupts while it is imported may turn the
+        # exception into another one.
+        if not was_terminated():
+            raise
+        sys.exit(stopped(Terminated()))

@@ -11,6 +11,9 @@ from types import FrameType
 
 # Shells report a process that died of signal n as 128 + n.
 _SIGNAL_BASE = 128
+INTERRUPTED = _SIGNAL_BASE + signal.SIGINT
+
+_terminated = False
 
 
 class Terminated(KeyboardInterrupt):
@@ -19,7 +22,14 @@ class Terminated(KeyboardInterrupt):
 
 def raise_on_sigterm() -> None:
     """Raise `Terminated` in the main thread when the process receives SIGTERM."""
+    global _terminated
+    _terminated = False
     signal.signal(signal.SIGTERM, _raise)
+
+
+def was_terminated() -> bool:
+    """Whether SIGTERM was received since `raise_on_sigterm`."""
+    return _terminated
 
 
 def exit_status(stop: KeyboardInterrupt) -> int:
@@ -70,4 +80,6 @@ def _as_typed(program: Path) -> str:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
+    global _terminated
+    _terminated = True
     raise Terminated
