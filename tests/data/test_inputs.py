@@ -52,7 +52,7 @@ def test_a_pyg_object_is_not_changed() -> None:
     )
     before = data.clone()
     made = as_dataset(data, split="50/25/25")
-    assert made.split == "made: 50/25/25 with seed 0"
+    assert made.split == "made: 50/25/25 with seed 0, by class"
     assert made.data.edge_index.tolist() == [[0, 3], [2, 1]]
     assert set(data.keys()) == set(before.keys())
     for name in before.keys():  # noqa: SIM118

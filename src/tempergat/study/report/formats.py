@@ -20,8 +20,8 @@ _LATEX = str.maketrans(
     }
 )
 # What would end a cell, or begin code, emphasis, a link or a picture. Method names
-# contain underscores, which mean nothing inside a word.
-_MARKDOWN = re.compile(r"[\\|`*\[\]]|\b_|_\b")
+# contain underscores, which mean nothing inside a word; nor does a star between spaces.
+_MARKDOWN = re.compile(r"[\\|`\[\]]|\b_|_\b|\*(?=\S)|(?<=\S)\*")
 # Elsewhere "<" means nothing, as in a p-value.
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
