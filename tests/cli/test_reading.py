@@ -1,5 +1,8 @@
 """The options that say how a user graph is read, and the lines about it."""
 
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,3 +45,108 @@ def test_commands_say_which_way_edges_are_followed(
     assert chosen.err == ""
     shown = command(*common, "--out", "one", "--directed")
     assert "edges are followed one way, from source to target\n" in shown.err
+
+
+def write_nodes(folder: Path, table: str) -> Path:
+    (folder / "nodes.csv").write_text(table)
+    return folder
+
+
+REFUSED = {
+    "no validation nodes": "f,label,split\n" + "1,0,train\n2,1,test\n" * 10,
+    "one class": "f,label\n" + "1,0\n" * 20,
+    "too few labels": "f,label\n" + "1,0\n2,1\n" + "1,\n" * 18,
+    "no features": "label\n" + "0\n1\n" * 10,
+    "a missing feature": "f,label\n" + "1,0\n,1\n" * 10,
+}
+
+
+@pytest.mark.parametrize("graph", REFUSED)
+def test_check_refuses_what_compare_refuses_in_the_same_words(
+    graph: str, command: Command, folder: Path, recipe: Path
+) -> None:
+    write_nodes(folder, REFUSED[graph])
+    compared = command(
+        "compare", folder, "--recipe", recipe, "--runs", "1", "--methods", "gcn,gat"
+    )
+    checked = command("data", "check", folder)
+    assert (compared.status, checked.status) == (2, 2)
+    assert checked.err == compared.err.splitlines(keepends=True)[-1]
+    assert "nodes " in checked.out
+
+
+def test_a_graph_without_features_is_trained_on_made_ones(
+    command: Command, folder: Path, recipe: Path
+) -> None:
+    write_nodes(folder, REFUSED["no features"])
+    arguments = ("train", folder, "--method", "gat", "--recipe", recipe)
+    assert "--make-features degree" in command(*arguments).err
+    assert command(*arguments, "--make-features", "degree").status == 0
+
+
+def test_check_looks_at_a_graph_without_labels(command: Command, folder: Path) -> None:
+    write_nodes(folder, "f\n" + "1\n2\n" * 10)
+    ended = command("data", "check", folder)
+    assert ended.status == 0, ended.err
+    assert "predict can classify its nodes; compare and train need labels" in ended.out
+
+
+def test_check_explains_a_dataset_by_name_and_info_a_path(
+    command: Command, folder: Path
+) -> None:
+    ended = command("data", "check", "cora")
+    assert ended.status == 2
+    assert "`tempergat data info cora`" in ended.err
+    assert f"`tempergat data check {folder}`" in command("data", "info", folder).err
+
+
+def test_check_names_what_lies_in_place_of_a_table(
+    command: Command, folder: Path
+) -> None:
+    table = folder / "nodes.csv"
+    kinds: list[tuple[str, Callable[[], object]]] = [
+        ("is a folder, but a table is a file", table.mkdir),
+        ("is a pipe, but a table is a file", lambda: os.mkfifo(table)),
+        ("is a broken link, but", lambda: table.symlink_to("nowhere")),
+        ("is a link that cannot be followed", lambda: table.symlink_to("nodes.csv")),
+    ]
+    for words, make in kinds:
+        if table.is_dir():
+            table.rmdir()
+        else:
+            table.unlink()
+        make()
+        ended = command("data", "check", folder)
+        assert ended.status == 2
+        assert words in ended.err
+    assert "is a device" in command("data", "check", "/dev/null").err
+
+
+def test_control_characters_of_a_table_do_not_reach_the_terminal(
+    command: Command, folder: Path, recipe: Path
+) -> None:
+    evil = "\x1b[2Jpwned\x07"
+    rows = "".join(f"{at % 7},{evil}{'ab'[at % 2]}\n" for at in range(20))
+    write_nodes(folder, f"{evil}f,label\n{rows}")
+    (folder / "edges.csv").write_text(f"source,target,{evil}\n0,1,2\n3,4,5\n")
+    quick = ("--recipe", recipe, "--runs", "1", "--methods", "gcn,gat")
+    for arguments in (("data", "check", folder), ("compare", folder, *quick)):
+        ended = command(*arguments)
+        assert ended.status == 0, ended.err
+        assert "pwned" in ended.out + ended.err
+        assert "\x1b" not in ended.out + ended.err
+
+
+def test_options_for_columns_are_refused_for_arrays(
+    command: Command, graph: Path
+) -> None:
+    ended = command("data", "check", graph, "--label", "y")
+    assert ended.status == 2
+    assert "--label is about the columns of tables" in ended.err
+
+
+def test_json_carries_the_notes(command: Command, folder: Path, recipe: Path) -> None:
+    checked = json.loads(command("data", "check", folder, "--json").out)
+    assert ADDED in next(f["value"] for f in checked if f["subject"] == "note")
+    arguments = ("train", folder, "--method", "gcn", "--recipe", recipe, "--json")
+    assert ADDED in json.loads(command(*arguments).out)["notes"][0]

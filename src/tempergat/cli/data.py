@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base import UserError, printable
+from tempergat.base import UserError, one_line, printable
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
 from tempergat.cli.ui.output import echo
@@ -101,7 +101,7 @@ def check(
         findings += _notes(path, options, is_labelled)
     except UserError as error:
         refusal = error
-        findings.append(Finding("compare", "refuses the graph", str(error)))
+        findings.append(Finding("compare", "refuses the graph", one_line(str(error))))
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
@@ -113,7 +113,7 @@ def check(
             shown = f"{line}  ->  {finding.action}" if needed else line
             echo(printable(shown))
     if refusal is not None:
-        raise typer.Exit(2)
+        raise refusal
 
 
 def _notes(path: Path, options: "ReadOptions", is_labelled: bool) -> "list[Finding]":

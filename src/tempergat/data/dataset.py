@@ -190,9 +190,7 @@ def describe(dataset: Dataset) -> str:
     parts = [int(dataset.store[name].sum()) for name in MASKS]
     x = dataset.store.get("x")
     features = f"{x.shape[1]:,} features, " if x is not None else ""
-    names = ""
-    if dataset.class_names:
-        names = f" ({printable(listed(dataset.class_names))})"
+    names = f" ({listed(dataset.class_names)})" if dataset.class_names else ""
     lines = [
         f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
         f"{features}{dataset.num_classes} classes{names}",
@@ -200,7 +198,7 @@ def describe(dataset: Dataset) -> str:
         f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}",
         describe_direction(dataset),
     ]
-    return "\n".join(filter(None, lines))
+    return printable("\n".join(filter(None, lines)), keep="\n")
 
 
 def describe_direction(dataset: Dataset) -> str:

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, explain_unreadable, listed
+from tempergat.base import UserError, explain_unreadable, listed, one_line
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.layouts.graphml import read_graphml
@@ -37,7 +37,7 @@ from tempergat.data.user.layouts.published_folder import (
 )
 from tempergat.data.user.layouts.pyg_objects import from_pyg
 from tempergat.data.user.leaks import telling_features
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import ReadOptions, option_flag
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.tables.files import not_a_file
 from tempergat.data.user.tables.folder import read_folder
@@ -47,6 +47,7 @@ from tempergat.data.user.validate import drop_unused_classes, normalise
 USER_SUFFIXES = (".pt", ".npz", ".graphml")
 # Name of a graph that is given as a PyG object, which has no name.
 OBJECT_NAME = "graph"
+_COLUMN_OPTIONS = ("id", "label", "split_column", "features", "one_hot", "missing")
 
 
 def open_user_graph(
@@ -76,6 +77,7 @@ def open_user_graph(
         read = read_user_graph(graph, options, labelled=labelled)
     else:
         name, origin, licence = OBJECT_NAME, "a PyG object", "the user's"
+        _refuse_column_options(name, options, labelled)
         read = from_pyg(name, graph, options)
     data = read.data
     kind = target_type(name, data, options.target)
@@ -105,7 +107,8 @@ def open_user_graph(
         undirected=read.undirected,
         edge_feature_names=read.edge_feature_names,
         edge_weight_name=read.edge_weight_name,
-        notes=read.notes,
+        # Columns and classes may be called anything.
+        notes=tuple(map(one_line, read.notes)),
     )
     hashes = hash_tensors(data) | _hash_use_of_edges(read)
     _drop_unused(read)
@@ -207,6 +210,8 @@ def read_user_graph(
         raise UserError(
             f"{path} is {kind}; give a folder of tables, a .npz, .pt or .graphml file"
         )
+    if path.suffix in USER_SUFFIXES:
+        _refuse_column_options(str(path), options, labelled)
     if path.suffix == ".npz":
         return read_npz(path, options, labelled)
     if path.suffix == ".pt":
@@ -217,6 +222,20 @@ def read_user_graph(
         f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz, .pt "
         "or .graphml file; save the graph as one of these"
     )
+
+
+def _refuse_column_options(source: str, options: ReadOptions, labelled: bool) -> None:
+    """Refuses options about columns for a graph of arrays.
+
+    A model passes on the options of its training graph, so that they are allowed for
+    prediction.
+    """
+    given = [name for name in options.given() if name in _COLUMN_OPTIONS]
+    if given and labelled:
+        raise UserError(
+            f"{option_flag(given[0])} is about the columns of tables, but {source} "
+            "holds arrays; leave it out"
+        )
 
 
 def target_type(source: str, data: Data | HeteroData, target: str | None) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.base import UserError, listed
+from tempergat.base import UserError, listed, one_line
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.features import csr_tensor
 
@@ -38,7 +38,7 @@ def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
             f"the features of {dataset.name} have no names, so they are taken to be "
             f"in the order of training: {listed(names)}"
         )
-        return replace(dataset, notes=(*dataset.notes, note))
+        return replace(dataset, notes=(*dataset.notes, one_line(note)))
     encoded = {_column(name) for name in found if _is_word(name)}
     wanted = {name: position for position, name in enumerate(names)}
     unseen = [

@@ -1,0 +1,105 @@
+"""Tables with any content are read, or refused in one short line."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tempergat.data import ReadOptions, as_dataset
+from tests.fuzz.harness import fuzz, run_callable, run_command
+from tests.fuzz.mutations import mutated_bytes, mutated_text
+
+NODES = "\n".join(
+    ["id,height,colour,label,split"]
+    + [
+        f"n{at},{at / 4},{'red' if at % 3 else 'blue'},{'cat' if at % 2 else 'dog'},"
+        f"{('train', 'train', 'val', 'test', '')[at % 5]}"
+        for at in range(20)
+    ]
+)
+EDGES = "\n".join(
+    ["source,target,weight,kind"]
+    + [f"n{at},n{(at + 1) % 20},{at / 8},{at % 3}" for at in range(20)]
+)
+SPLIT = "\n".join(
+    ["id,split", *(f"n{at},{'train' if at % 2 else 'test'}" for at in range(20))]
+)
+NAMES = (
+    "id",
+    "y",
+    "label",
+    "index",
+    "train_mask",
+    "height",
+    "a",
+    "",
+    "\x1b[2J",
+    "=",
+    "x=1",
+)
+OPTIONS = (
+    {},
+    {"one_hot": ("colour",)},
+    {"features": ("height",), "directed": True},
+    {"one_hot": ("colour",), "edge_features": ("kind", "weight")},
+    {"features": ("height",), "edge_weight": "weight", "directed": False},
+    {"features": (), "make_features": "random-walk"},
+    {"features": ("height", "colour"), "missing": ("red", "n3")},
+    {"label": "colour", "features": ("height",)},
+)
+
+
+def damaged(text: str, rng: np.random.Generator) -> bytes:
+    """A table with some values, its header, its separators or its bytes changed."""
+    match int(rng.integers(6)):
+        case 0:
+            return mutated_bytes(text.encode(), rng, most=2)
+        case 1:
+            mark = ";\t| "[int(rng.integers(4))]
+            text = text.replace(",", mark)
+        case 2:
+            header, _, rest = text.partition("\n")
+            names = header.split(",")
+            names[int(rng.integers(len(names)))] = NAMES[int(rng.integers(len(NAMES)))]
+            text = ",".join(names) + "\n" + rest
+        case 3:
+            columns = [line.split(",") for line in text.split("\n")]
+            order = rng.permutation(len(columns[0]))
+            text = "\n".join(",".join(row[at] for at in order) for row in columns)
+        case _:
+            return mutated_text(text, rng, ",\n", most=3).encode("utf-8", "replace")
+    return text.encode()
+
+
+@pytest.mark.slow
+def test_tables_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    def attempt(rng: np.random.Generator) -> bool:
+        folder = tmp_path / "graph"
+        folder.mkdir(exist_ok=True)
+        for file in folder.iterdir():
+            file.unlink()
+        tables = {"nodes": NODES.encode(), "edges": EDGES.encode()}
+        if rng.integers(8) == 0:
+            tables["nodes"] = NODES.replace("split", "part").encode()
+            tables["split"] = SPLIT.encode()
+        for name in list(tables):
+            if rng.integers(2):
+                tables[name] = damaged(tables[name].decode(), rng)
+        for name, content in tables.items():
+            packed = rng.integers(10) == 0
+            suffix = ".csv.gz" if packed else ".csv"
+            content = gzip.compress(content) if packed else content
+            if packed and rng.integers(2):
+                content = mutated_bytes(content, rng, most=1)
+            (folder / f"{name}{suffix}").write_bytes(content)
+        if rng.integers(6) == 0:
+            options = ("--one-hot", "colour", "--edge-weight", "weight")
+            return run_command("data", "check", folder, *options).status == 0
+        options = OPTIONS[int(rng.integers(len(OPTIONS)))]
+        read_options = ReadOptions(**options)  # type: ignore[arg-type]
+        labelled = bool(rng.integers(4))
+        return run_callable(as_dataset, folder, options=read_options, labelled=labelled)
+
+    tally = fuzz(1200, attempt)
+    assert min(tally[True], tally[False]) > 100, tally
