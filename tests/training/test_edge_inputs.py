@@ -165,3 +165,18 @@ def test_predictions_use_the_edges_as_training_did(method: str, tmp_path: Path) 
     build = None if isinstance(method, str) else method
     again = tempergat.load_model(model.save(tmp_path), build=build, device="cpu")
     assert torch.equal(again.predict_proba(graph), model.predict_proba(graph))
+    assert again.run.confusion == model.run.confusion
+    assert again.run.confusion is not None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["gcn", "gat", "temp_gated_v2"])
+def test_steps_with_edges_are_recorded_on_a_gpu_as_on_the_cpu(method: str) -> None:
+    graph, settings = graph_with_edges(), config(method, epochs=30)
+    histories = []
+    for device in (CPU, torch.device("cuda")):
+        task = task_of(graph, settings, device)
+        training = Training(make_group(task, settings, [0, 1]), settings)
+        training.run()
+        histories.append(training.history[:, :, 0].cpu())
+    torch.testing.assert_close(histories[1], histories[0], rtol=1e-2, atol=1e-3)

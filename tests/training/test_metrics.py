@@ -177,3 +177,18 @@ def test_balanced_weights_change_the_loss_of_all_seeds_as_of_one() -> None:
         )
         by_class = [float(each[labels == c].mean()) for c in (0, 1)]
         assert float(losses[run].detach()) == pytest.approx(np.mean(by_class), abs=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", ["macro_f1", "roc_auc", "average_precision"])
+def test_steps_with_a_metric_are_recorded_on_a_gpu_as_on_the_cpu(metric: str) -> None:
+    graph = small_graph()
+    settings = config(metric=metric, class_weights="balanced", epochs=30)
+    histories = []
+    for device in (CPU, torch.device("cuda")):
+        group = make_group(task_of(graph, settings, device), settings, [0, 1])
+        assert group.can_be_captured
+        training = Training(group, settings)
+        training.run()
+        histories.append(training.history.cpu())
+    torch.testing.assert_close(histories[1], histories[0], rtol=2e-2, atol=2e-2)

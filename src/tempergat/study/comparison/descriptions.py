@@ -31,7 +31,7 @@ def opening_lines(
         f"{plan.overrides.words}"
     )
     if plan.made_for is not None:
-        lines.append(f"the recipe was made for {plan.made_for}, another graph")
+        lines.append(f"the recipe was made for {plan.made_for}, not for this graph")
     if plan.builds and plan.overrides.model_settings:
         lines.append(
             f"{', '.join(plan.overrides.model_settings)} do not change your own "

@@ -143,7 +143,7 @@ def make_plan(
         seeds=tuple(range(count)),
         baseline=baseline,
         recipe=recipe_name,
-        made_for=settings.made_for_another(graph),
+        made_for=None if recipe is None else settings.made_for_another(graph),
         overrides=overrides,
         builds={name: build for name, build in chosen.items() if build is not None},
     )

@@ -41,6 +41,7 @@ class Facts(BaseModel):
         device: The name of the device.
         versions: Versions of the packages that took part.
         gate_means: The mean gate of each layer at the selected epoch.
+        confusion: As in `Run`; None in checkpoints of version 0.1.0.
         feature_names: The name of each feature; None where they had none.
         class_names: The word of each class; None where the labels were numbers from 0.
         label_name: The column that held the labels.
@@ -63,6 +64,7 @@ class Facts(BaseModel):
     device: str = "cpu"
     versions: dict[str, str] = {}
     gate_means: list[float | None] = []
+    confusion: list[list[int]] | None = None
     feature_names: list[str] | None = None
     class_names: list[str] | None = None
     label_name: str | None = None

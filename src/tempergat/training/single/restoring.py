@@ -70,6 +70,7 @@ def run_of(facts: Facts, tensors: State) -> Run:
                 tuple(float("nan") if g is None else g for g in facts.gate_means),
             ),
             "last": LayerRecord(_temperatures(tensors, "current.")),
+            "confusion": facts.confusion and tuple(map(tuple, facts.confusion)),
         }
     return Run(
         dataset=facts.dataset,

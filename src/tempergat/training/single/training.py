@@ -225,10 +225,13 @@ def train_model(
             if tracker is not None:
                 tracker.finish()
         run = finished_runs(training, dataset, start)[0]
-        gate_means = replace_non_finite(list(run.selected.gate_means))
+        outcome: dict[str, Any] = {
+            "gate_means": replace_non_finite(list(run.selected.gate_means)),
+            "confusion": run.confusion and [list(row) for row in run.confusion],
+        }
         if not finished:
-            write(gate_means=gate_means)
-        facts = facts.model_copy(update={"gate_means": gate_means})
+            write(**outcome)
+        facts = facts.model_copy(update=outcome)
         with torch.no_grad():
             for name, value in tensors_of(group.model).items():
                 value.copy_(training.best[name][0])
