@@ -50,7 +50,8 @@ from tempergat.training.single import (
 from tempergat.training.single.progress import EpochLines
 from tempergat.training.source import callable_name, source_hash
 from tempergat.training.task import refuse_other_training, refuse_untrainable
-from tempergat.training.user_modules import BuildModule, check_user_module
+from tempergat.training.user_code import BuildModule
+from tempergat.training.user_modules import check_user_module
 
 __all__ = [
     "CHECKPOINT_NAME",

@@ -9,7 +9,7 @@ import torch
 from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
 from tempergat.training.task import edge_arguments
-from tempergat.training.user_modules import (
+from tempergat.training.user_code import (
     BuildModule,
     build_user_module,
     taken_edge_inputs,

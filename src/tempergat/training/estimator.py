@@ -20,7 +20,7 @@ from tempergat.data import (
 )
 from tempergat.training.recipes import Recipe, recipe_for
 from tempergat.training.single import train
-from tempergat.training.user_modules import BuildModule
+from tempergat.training.user_code import BuildModule
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

@@ -31,7 +31,8 @@ from tempergat.training.record import (
 )
 from tempergat.training.seeds import LayerValues, SeedGroup, State
 from tempergat.training.task import SPLITS, task_of
-from tempergat.training.user_modules import BuildModule, make_group
+from tempergat.training.user_code import BuildModule
+from tempergat.training.user_modules import make_group
 
 
 @dataclass(frozen=True)

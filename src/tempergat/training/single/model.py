@@ -34,7 +34,7 @@ from tempergat.training.single.restoring import (
     run_of,
 )
 from tempergat.training.task import edge_inputs_of, features_of, graph_of
-from tempergat.training.user_modules import (
+from tempergat.training.user_code import (
     BuildModule,
     explain_errors,
     require_logits,

@@ -20,7 +20,7 @@ from tempergat.training.seeds import State, single_model
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
 from tempergat.training.task import SPLITS
-from tempergat.training.user_modules import (
+from tempergat.training.user_code import (
     BuildModule,
     build_user_module,
     explain_errors,

@@ -38,7 +38,8 @@ from tempergat.training.single.restoring import require_progress
 from tempergat.training.single.trackers import Tracker
 from tempergat.training.source import callable_name, source_hash
 from tempergat.training.task import task_of
-from tempergat.training.user_modules import BuildModule, make_group, tensors_of
+from tempergat.training.user_code import BuildModule, tensors_of
+from tempergat.training.user_modules import make_group
 
 OnEpoch = Callable[[int], None]
 
