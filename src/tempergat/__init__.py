@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tempergat.base import UserError
     from tempergat.data import ReadOptions, load
-    from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty
-    from tempergat.nn.upgrade import upgrade
+    from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty, upgrade
     from tempergat.ops import Graph
     from tempergat.study import Comparison, compare
     from tempergat.training import TrainedModel, load_model, predict, train

@@ -7,7 +7,7 @@ from scipy import stats
 
 from tempergat.base.errors import UserError
 from tempergat.data import csbm, load
-from tempergat.data.csbm import class_means, pair_of_number, sample_edges
+from tempergat.data.block_model import class_means, pair_of_number, sample_edges
 
 # Seeds are fixed, so these bounds are not a matter of luck; they leave a chance of one
 # in a million to a correct sampler with other seeds.

@@ -9,6 +9,7 @@ from tempergat.base.cutting import even_groups
 from tempergat.base.errors import UserError, first_line
 from tempergat.base.files import STANDARD_OUTPUT, file_stem, write_bytes, write_text
 from tempergat.base.json_values import replace_non_finite
+from tempergat.base.lazy_packages import lazy_names
 from tempergat.base.locks import FileLock, GroupLocks
 from tempergat.base.shown_text import one_line, printable, shown
 from tempergat.base.suggest import did_you_mean, suggest_one_of
@@ -40,6 +41,7 @@ __all__ = [
     "first_validation_error",
     "is_out_of_memory",
     "is_system_error",
+    "lazy_names",
     "listed",
     "one_line",
     "printable",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits
+from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
@@ -103,6 +103,7 @@ def compare(
     if table is not None:
         _show_stored(table, dataset, baseline, as_json)
         return
+    refuse_unknown_name(dataset)
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.progress import make_display
         from tempergat.cli.ui.tables import error_console

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.ui.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -64,6 +64,7 @@ def diagnose(
     Methods are judged on validation nodes; test nodes play no part. Nothing is
     recommended: see docs/diagnose.md for why. To choose a method, use compare.
     """
+    refuse_unknown_name(data)
     from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
     from tempergat.study import diagnose as study

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, replace_non_finite
-from tempergat.cli.ui.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -71,6 +71,7 @@ def train(
 
     The same command continues where it was stopped, and ends with the same weights.
     """
+    refuse_unknown_name(dataset)
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
         from tempergat.training import notes_on_unused_edges, recipe_for

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.ui.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -61,6 +61,7 @@ def tune(
     backbone's settings. A stopped command continues when it is run again. Needs the
     extra: pip install 'tempergat[tune]'.
     """
+    refuse_unknown_name(dataset)
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
         from tempergat.study.engine import Store

@@ -1,24 +1,29 @@
 """Datasets by name, user graphs, their splits, and controlled noise on features."""
 
-from tempergat.data.catalog import CATALOG, Entry, find_entry
-from tempergat.data.csbm import csbm
-from tempergat.data.dataset import (
-    MASKS,
-    UNLABELLED,
-    Dataset,
-    describe,
-    describe_direction,
-    node_counts,
-)
-from tempergat.data.features import density, normalize_rows, to_dense
-from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
-from tempergat.data.homophily_measures import Homophily, h2_index, homophily
-from tempergat.data.inputs import GraphInput, as_dataset, load_splits
-from tempergat.data.loading import load, named_entry, warn_of_notes
-from tempergat.data.noise import gaussian, missing
-from tempergat.data.relabel import with_labels
-from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
-from tempergat.data.user import Finding, ReadOptions, check_graph, match_features
+from typing import TYPE_CHECKING
+
+from tempergat.base import lazy_names
+
+if TYPE_CHECKING:
+    from tempergat.data.block_model import csbm
+    from tempergat.data.catalog import CATALOG, Entry, find_entry
+    from tempergat.data.dataset import (
+        MASKS,
+        UNLABELLED,
+        Dataset,
+        describe,
+        describe_direction,
+        node_counts,
+    )
+    from tempergat.data.features import density, normalize_rows, to_dense
+    from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
+    from tempergat.data.homophily_measures import Homophily, h2_index, homophily
+    from tempergat.data.inputs import GraphInput, as_dataset, load_splits
+    from tempergat.data.loading import load, named_entry, warn_of_notes
+    from tempergat.data.noise import gaussian, missing
+    from tempergat.data.relabel import with_labels
+    from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
+    from tempergat.data.user import Finding, ReadOptions, check_graph, match_features
 
 __all__ = [
     "CATALOG",
@@ -58,3 +63,5 @@ __all__ = [
     "warn_of_notes",
     "with_labels",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

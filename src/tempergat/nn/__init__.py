@@ -1,16 +1,21 @@
 """Attention layers with temperature and gate, the methods built on them, `upgrade`."""
 
-from tempergat.nn.adjacency import forget_graphs
-from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
-from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
-from tempergat.nn.gate import FeatureGate
-from tempergat.nn.methods import METHODS, Method
-from tempergat.nn.models import NodeClassifier, build_model
-from tempergat.nn.penalty import gate_penalty
-from tempergat.nn.projection import Features
-from tempergat.nn.sides import Sides
-from tempergat.nn.temperature import Temperature, temperature_of
-from tempergat.nn.upgrade import upgrade
+from typing import TYPE_CHECKING
+
+from tempergat.base import lazy_names
+
+if TYPE_CHECKING:
+    from tempergat.nn.adjacency import forget_graphs
+    from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
+    from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
+    from tempergat.nn.gate import FeatureGate
+    from tempergat.nn.methods import METHODS, Method
+    from tempergat.nn.models import NodeClassifier, build_model
+    from tempergat.nn.penalty import gate_penalty
+    from tempergat.nn.projection import Features
+    from tempergat.nn.sides import Sides
+    from tempergat.nn.temperature import Temperature, temperature_of
+    from tempergat.nn.upgrading import upgrade
 
 __all__ = [
     "BACKBONES",
@@ -32,3 +37,5 @@ __all__ = [
     "temperature_of",
     "upgrade",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -1,9 +1,13 @@
 """The compared methods, in one table."""
 
-from typing import Literal, NamedTuple
+from __future__ import annotations
 
-from tempergat.nn.backbones import BackboneName
-from tempergat.nn.gate import GateKind
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+# This table is shown without torch.
+if TYPE_CHECKING:
+    from tempergat.nn.backbones import BackboneName
+    from tempergat.nn.gate import GateKind
 
 
 class Method(NamedTuple):

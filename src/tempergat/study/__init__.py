@@ -1,6 +1,13 @@
 """Studies of many runs: comparison, noise, tuning, the paper's tables, diagnosis."""
 
-from tempergat.study.comparison import Comparison, compare
-from tempergat.study.results import METRIC_NAMES
+from typing import TYPE_CHECKING
+
+from tempergat.base import lazy_names
+
+if TYPE_CHECKING:
+    from tempergat.study.comparison import Comparison, compare
+    from tempergat.study.results import METRIC_NAMES
 
 __all__ = ["METRIC_NAMES", "Comparison", "compare"]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tempergat.cli.ui.options import parse_split
@@ -92,6 +93,19 @@ def load_splits(
         )
     print_notes(next(iter(graphs.values())))
     return graphs
+
+
+def refuse_unknown_name(name: str) -> None:
+    """Raise for a misspelt dataset before torch is loaded, which takes seconds.
+
+    Raises:
+        UserError: It is neither a name in the catalogue nor a path.
+    """
+    from tempergat.data import find_entry
+
+    path = Path(name)
+    if path.name == name and not path.suffix and not path.exists():
+        find_entry(name)
 
 
 def print_notes(graph: "Dataset") -> None:

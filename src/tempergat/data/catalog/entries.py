@@ -4,26 +4,35 @@ Numbers of edges are of directed edges as loaded; `paper_edges` is the number us
 printed, where that differs.
 """
 
+from __future__ import annotations
+
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from tempergat.base import UserError, did_you_mean
 from tempergat.data.catalog.files import FILES, RemoteFile
-from tempergat.data.csbm import sample_demo, sample_graph
-from tempergat.data.formats.raw_graph import Graph
-from tempergat.data.readers import (
-    actor,
-    amazon,
-    magnn,
-    oag,
-    ogb,
-    planetoid,
-    pokec,
-    reddit,
-    tolokers,
-)
-from tempergat.data.splits import GraphWithSplits
+
+# The catalogue is shown without torch.
+if TYPE_CHECKING:
+    from tempergat.data.formats.raw_graph import Graph
+    from tempergat.data.splits import GraphWithSplits
+
+
+def _on_first_use(function: str) -> Callable[..., Any]:
+    """A function of `tempergat.data` that is imported when it is first called.
+
+    Args:
+        function: Its module and name, such as `"readers.ogb.read_arxiv"`.
+    """
+    module, name = f"tempergat.data.{function}".rsplit(".", 1)
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(*arguments, **options)
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Entry:
 
 _planetoid_entry = partial(
     Entry,
-    reader=planetoid.read_planetoid,
+    reader=_on_first_use("readers.planetoid.read_planetoid"),
     license="MIT (kimiyoung/planetoid)",
     split="public: 20 nodes per class / 500 / 1000",
 )
@@ -123,7 +132,7 @@ _mag_entry = partial(
 )
 _oag_entry = partial(
     Entry,
-    reader=oag.read_oag,
+    reader=_on_first_use("readers.oag.read_oag"),
     num_features=768,
     license="ODC-BY",
     split="by year of publication: up to 2016 / 2017 / from 2018",
@@ -151,14 +160,14 @@ _ENTRIES: tuple[Entry, ...] = (
     _generated_entry(
         name="csbm",
         description="contextual stochastic block model, generated",
-        generator=sample_graph,
+        generator=_on_first_use("block_model.sample_graph"),
         options=("n", "a", "b", "mu", "d", "classes", "sigma", "rho", "tau", "seed"),
         note="sizes are those of the default parameters; trained with the recipe demo",
     ),
     _generated_entry(
         name="demo",
         description="demonstration: a csbm graph with noisy and lost features",
-        generator=sample_demo,
+        generator=_on_first_use("block_model.sample_demo"),
         note="csbm with a=10, b=5 and rho=0.3; `tempergat compare` takes it when no "
         "graph is given",
     ),
@@ -196,7 +205,7 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="ogbn-arxiv",
         description="citations among arXiv papers",
-        reader=ogb.read_arxiv,
+        reader=_on_first_use("readers.ogb.read_arxiv"),
         files=FILES["ogbn-arxiv"],
         folders=("ogbn_arxiv", "ogbn-arxiv", "arxiv"),
         num_nodes=169_343,
@@ -214,7 +223,7 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="ogbn-products",
         description="Amazon products bought together",
-        reader=ogb.read_products,
+        reader=_on_first_use("readers.ogb.read_products"),
         files=FILES["ogbn-products"],
         folders=("ogbn_products", "ogbn-products", "products"),
         num_nodes=2_449_029,
@@ -230,7 +239,7 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="reddit",
         description="Reddit posts commented by the same users (GraphSAGE)",
-        reader=reddit.read_reddit,
+        reader=_on_first_use("readers.reddit.read_reddit"),
         files=FILES["reddit"],
         folders=("reddit", "Reddit"),
         num_nodes=232_965,
@@ -243,7 +252,7 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _mag_entry(
         name="mag-year",
-        reader=ogb.read_mag_year,
+        reader=_on_first_use("readers.ogb.read_mag_year"),
         description="ogbn-mag with five even quantiles of the year as classes (H2GB)",
         num_classes=5,
         split="made: 50/25/25 with seed 0 (H2GB draws it without a seed)",
@@ -254,7 +263,7 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="pokec",
         description="Slovak social network with clubs of fifteen kinds (H2GB)",
-        reader=pokec.read_pokec,
+        reader=_on_first_use("readers.pokec.read_pokec"),
         files=FILES["pokec"],
         folders=("pokec", "Pokec"),
         num_nodes=1_731_977,
@@ -287,7 +296,7 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _mag_entry(
         name="ogbn-mag",
-        reader=ogb.read_mag,
+        reader=_on_first_use("readers.ogb.read_mag"),
         description="papers, authors, institutions and fields of the Microsoft "
         "Academic Graph",
         num_classes=349,
@@ -307,7 +316,7 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="actor",
         description="actors on the same Wikipedia pages",
-        reader=actor.read_actor,
+        reader=_on_first_use("readers.actor.read_actor"),
         files=FILES["actor"],
         folders=("actor", "film"),
         num_nodes=7_600,
@@ -320,7 +329,7 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="tolokers",
         description="crowd workers who shared a task; banned or not",
-        reader=tolokers.read_tolokers,
+        reader=_on_first_use("readers.tolokers.read_tolokers"),
         files=FILES["tolokers"],
         folders=("tolokers",),
         num_nodes=11_758,
@@ -334,7 +343,7 @@ _ENTRIES: tuple[Entry, ...] = (
     Entry(
         name="amazon_photo",
         description="photo products bought together",
-        reader=amazon.read_amazon,
+        reader=_on_first_use("readers.amazon.read_amazon"),
         files=FILES["amazon_photo"],
         folders=("amazon_photo", "Photo", "photo"),
         num_nodes=7_650,
@@ -347,7 +356,7 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _magnn_entry(
         name="dblp",
-        reader=magnn.read_dblp,
+        reader=_on_first_use("readers.magnn.read_dblp"),
         description="authors, papers, terms and conferences",
         files=FILES["dblp"],
         folders=("DBLP", "dblp"),
@@ -361,7 +370,7 @@ _ENTRIES: tuple[Entry, ...] = (
     ),
     _magnn_entry(
         name="imdb",
-        reader=magnn.read_imdb,
+        reader=_on_first_use("readers.magnn.read_imdb"),
         description="movies, directors and actors",
         files=FILES["imdb"],
         folders=("IMDB", "imdb"),

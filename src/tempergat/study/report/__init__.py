@@ -1,25 +1,31 @@
 """Tables, figures and Markdown of results."""
 
-from tempergat.study.report.figures import ranks_figure, result_figure
-from tempergat.study.report.files import write_figure, write_result
-from tempergat.study.report.formats import (
-    aligned,
-    as_html,
-    as_latex,
-    as_markdown,
-    as_text,
-    markdown_rows,
-)
-from tempergat.study.report.markdown import filled
-from tempergat.study.report.one_class import one_class_clause
-from tempergat.study.report.records import as_csv, as_json, as_rows
-from tempergat.study.report.tables import Table, interval_text, result_table
-from tempergat.study.report.words import (
-    mean_and_std,
-    p_value,
-    percent,
-    signed,
-)
+from typing import TYPE_CHECKING
+
+from tempergat.base import lazy_names
+
+if TYPE_CHECKING:
+    from tempergat.study.report.figures import ranks_figure, result_figure
+    from tempergat.study.report.files import write_figure, write_result
+    from tempergat.study.report.formats import (
+        Table,
+        aligned,
+        as_html,
+        as_latex,
+        as_markdown,
+        as_text,
+        markdown_rows,
+    )
+    from tempergat.study.report.markdown import filled
+    from tempergat.study.report.one_class import one_class_clause
+    from tempergat.study.report.records import as_csv, as_json, as_rows
+    from tempergat.study.report.tables import interval_text, result_table
+    from tempergat.study.report.words import (
+        mean_and_std,
+        p_value,
+        percent,
+        signed,
+    )
 
 __all__ = [
     "Table",
@@ -45,3 +51,5 @@ __all__ = [
     "write_figure",
     "write_result",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -3,9 +3,9 @@
 import html
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tempergat.base import printable
-from tempergat.study.report.tables import Table
 
 _GAP = "  "
 _LATEX = str.maketrans(
@@ -24,6 +24,23 @@ _LATEX = str.maketrans(
 _MARKDOWN = re.compile(r"[\\|`\[\]]|\b_|_\b|\*(?=\S)|(?<=\S)\*")
 # Elsewhere "<" means nothing, as in a p-value.
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text in rows and columns.
+
+    Attributes:
+        title: One line above.
+        columns: Headings.
+        rows: Cells, one for each heading.
+        notes: Sentences below.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
 
 
 def as_text(table: Table) -> str:

@@ -1,10 +1,10 @@
 """The table of a result as people read it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tempergat.nn import METHODS
 from tempergat.stats import Summary
+from tempergat.study.report.formats import Table
 from tempergat.study.report.one_class import notes_on_one_class
 from tempergat.study.report.words import mean_and_std, p_value, percent, signed
 from tempergat.study.results import (
@@ -23,23 +23,6 @@ _FAILURES_SHOWN = 3
 # With fewer values, the t-interval of a mean is too wide to say anything.
 _MIN_VALUES_FOR_INTERVAL = 5
 _LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
-
-
-@dataclass(frozen=True)
-class Table:
-    """Text in rows and columns.
-
-    Attributes:
-        title: One line above.
-        columns: Headings.
-        rows: Cells, one for each heading.
-        notes: Sentences below.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
 
 
 def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:

@@ -1,0 +1,40 @@
+"""Commands that only list or refuse something answer before torch is loaded."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+LAZY_PACKAGES = ["data", "nn", "study", "study.report"]
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("methods", "temp_gated"),
+        ("data list", "amazon_photo"),
+        ("compare corra", "did you mean cora"),
+        ("train corra --method gat", "did you mean cora"),
+        ("tune corra", "did you mean cora"),
+        ("diagnose corra", "did you mean cora"),
+    ],
+)
+def test_nothing_heavy_is_loaded_for(command: str, answer: str) -> None:
+    arguments = [sys.executable, "-X", "importtime", "-m", "tempergat"]
+    done = subprocess.run(
+        [*arguments, *command.split()], capture_output=True, text=True, check=False
+    )
+    assert answer in done.stdout + done.stderr
+    loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+    assert not loaded & {"torch", "torch_geometric", "scipy", "matplotlib", "numpy"}
+
+
+@pytest.mark.parametrize("package", LAZY_PACKAGES)
+def test_every_listed_name_of_a_lazy_package_exists(package: str) -> None:
+    module = importlib.import_module(f"tempergat.{package}")
+    assert set(module.__all__) <= set(dir(module))
+    for name in module.__all__:
+        assert not isinstance(getattr(module, name), type(sys)), name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = module.nonsense
