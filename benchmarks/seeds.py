@@ -34,8 +34,9 @@ from tempergat.training import (
     load_recipe,
     train_group,
 )
+from tempergat.training.initial_weights import single_model
 from tempergat.training.loop import COLUMNS, Training
-from tempergat.training.seeds import SeedGroup, single_model
+from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of
 
 RESULTS = Path(__file__).parent / "results"

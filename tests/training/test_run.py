@@ -22,10 +22,11 @@ from tempergat.training import (
 )
 from tempergat.training.evaluate import accuracy, micro_f1
 from tempergat.training.hardware.grouping import bytes_per_seed
+from tempergat.training.initial_weights import single_model
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
 from tempergat.training.optimizer import is_decayed, make_adam
 from tempergat.training.run import finished_runs
-from tempergat.training.seeds import SeedGroup, single_model
+from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of
 from tests.support.run_settings import config, small_graph
 
@@ -233,7 +234,7 @@ def heterogeneous() -> Dataset:
     [
         (no_validation, {}, "no labelled validation nodes; make a split"),
         (one_class, {}, "all 36 training nodes of csbm are of class 2"),
-        (heterogeneous, {}, r"typed graph \(HeteroData\); training is full-batch"),
+        (heterogeneous, {}, r"typed graph \(HeteroData\), and models are trained on"),
         (small_graph, {"training": "sampled"}, "say training: sampled; training is"),
     ],
 )

@@ -12,6 +12,7 @@ from tempergat.training.hardware import (
     free_memory,
     group_size,
 )
+from tempergat.training.initial_weights import seeded_weights
 from tempergat.training.overrides import METRICS, Overrides, make_overrides
 from tempergat.training.recipes import (
     AttentionBlock,
@@ -35,7 +36,7 @@ from tempergat.training.record import (
     config_hash,
 )
 from tempergat.training.run import FeatureNoise, train_group
-from tempergat.training.seeds import SeedGroup, State, seeded_weights
+from tempergat.training.seeds import SeedGroup, State
 from tempergat.training.single import (
     CHECKPOINT_NAME,
     TensorBoardTracker,

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from tempergat.base import UserError, is_out_of_memory
-from tempergat.training.seeds import State, seeded_weights
+from tempergat.training.initial_weights import seeded_weights
+from tempergat.training.seeds import State
 
 BuildModule = Callable[[int, int], nn.Module]
 
