@@ -15,6 +15,7 @@ from tempergat.study.engine.checked_values import (
     text,
     whole,
 )
+from tempergat.study.engine.confusion import decode_confusion, encode_confusion
 from tempergat.training import (
     Condition,
     LayerRecord,
@@ -259,9 +260,5 @@ EXTRAS = {
         lambda metrics: {name: _encode_scores(by) for name, by in metrics.items()},
         lambda record: by_name(record, _decode_scores),
     ),
-    "confusion": _Extra(
-        None,
-        lambda counts: [list(row) for row in counts],
-        lambda record: listed(record, lambda row: listed(row, whole)),
-    ),
+    "confusion": _Extra(None, encode_confusion, decode_confusion),
 }
