@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from tempergat.data.noise import gaussian, missing
     from tempergat.data.relabel import with_labels
     from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
-    from tempergat.data.user import Finding, ReadOptions, check_graph, match_features
+    from tempergat.data.user import (
+        Finding,
+        ReadOptions,
+        check_graph,
+        match_features,
+        option_flag,
+    )
 
 __all__ = [
     "CATALOG",
@@ -59,6 +65,7 @@ __all__ = [
     "named_entry",
     "node_counts",
     "normalize_rows",
+    "option_flag",
     "to_dense",
     "warn_of_notes",
     "with_labels",

@@ -157,3 +157,29 @@ def test_a_graph_listed_once_per_edge_is_read_as_in_training(
     both = write_table("both", both_ways=True, labelled=False)
     once = write_table("once", labelled=False)
     assert torch.equal(quietly(model, both), quietly(model, once))
+
+
+def test_edge_columns_of_training_are_needed_and_others_are_not_used(
+    write_table: WriteTable, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.yaml")
+    plain, weighted = write_table("plain"), write_table("weighted")
+    edges = weighted / "edges.csv"
+    header, *pairs = edges.read_text().splitlines()
+    lines = [f"{pair},{number % 3}" for number, pair in enumerate(pairs)]
+    edges.write_text("\n".join([f"{header},strength", *lines]) + "\n")
+    given = {"recipe": recipe, "device": "cpu", "progress": False}
+    options = ReadOptions(edge_features=("strength",))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with_edges = train(weighted, "gat", read_options=options, **given)
+        without = train(plain, "gat", **given)
+    read = with_edges.read_graph(weighted)
+    assert read.edge_feature_names == ("strength",)
+    with pytest.raises(UserError, match="--edge-features comes from the model, which"):
+        with_edges.read_graph(plain)
+    bare = as_dataset(plain)
+    with pytest.raises(UserError, match=r"the edge features strength, but .* none"):
+        with_edges.read_graph(bare)
+    read = without.read_graph(weighted, options)
+    assert any("trained without" in note for note in read.notes)

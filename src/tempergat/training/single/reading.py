@@ -15,6 +15,7 @@ from tempergat.data import (
     as_dataset,
     match_features,
     named_entry,
+    option_flag,
 )
 from tempergat.training.single.facts import Facts
 from tempergat.training.task import refuse_other_training
@@ -41,7 +42,11 @@ def read_for_prediction(
         UserError: It cannot be read, or lacks something that the model needs.
     """
     used = _options(graph, facts, options)
-    dataset = as_dataset(graph, labelled=False, options=used)
+    try:
+        dataset = as_dataset(graph, labelled=False, options=used)
+    except UserError as error:
+        origin = _origin_of_option(str(error), used, options)
+        raise UserError(f"{error}{origin}") from error
     refuse_other_training(dataset, facts.config)
     notes = [
         *_by_position(dataset, facts, isinstance(graph, str | os.PathLike)),
@@ -71,6 +76,21 @@ def _options(
         stored = replace(stored, directed=not facts.undirected)
     changes = {} if given is None else {n: getattr(given, n) for n in given.given()}
     return replace(stored, **changes)
+
+
+def _origin_of_option(
+    message: str, used: ReadOptions | None, given: ReadOptions | None
+) -> str:
+    """Says that an option in an error message is the model's, not the user's."""
+    by_user = [] if given is None else given.given()
+    names = [] if used is None else used.given()
+    for name in names:
+        if name not in by_user and message.startswith(f"{option_flag(name)} "):
+            return (
+                f" ({option_flag(name)} comes from the model, which was trained with "
+                "it; give a graph that has the same)"
+            )
+    return ""
 
 
 def _by_position(dataset: Dataset, facts: Facts, is_path: bool) -> list[str]:
