@@ -77,6 +77,19 @@ def test_probabilities_are_one_column_per_class(
         assert shares[row["label"]] == max(shares.values())
 
 
+def test_standard_output_holds_the_table_alone(command: Command, trained: Path) -> None:
+    assert command("predict", trained, "mine").status == 0
+    expected = Path("labels.csv").read_text()
+    ended = command("predict", trained, "mine", "--out", "-")
+    assert ended.status == 0
+    assert ended.out == expected
+    assert "24 nodes" in ended.err
+    assert not Path("-").exists()
+    refused = command("predict", trained, "mine", "--out", "-", "--json")
+    assert refused.status == 2
+    assert "both write to standard output" in refused.err
+
+
 def test_columns_are_matched_by_name(
     command: Command, trained: Path, tmp_path: Path
 ) -> None:

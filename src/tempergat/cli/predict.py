@@ -56,12 +56,14 @@ def predict(
     from tempergat.data import describe_direction
     from tempergat.training import load_model
 
-    to_screen = out == STANDARD_OUTPUT
+    to_screen = out in (STANDARD_OUTPUT, Path("/dev/stdout"))
     if to_screen and as_json:
         raise UserError(
-            "--out - and --json both write to standard output; leave out one of them"
+            f"--out {out} and --json both write to standard output; leave out one of "
+            "them"
         )
-    if not to_screen:
+    # A FIFO or a device can be written into where no file can be made.
+    if not to_screen and (out.is_file() or not out.exists()):
         require_writable(out.parent)
     model = load_model(checkpoint, device=parse_device(device))
     graph = model.read_graph(data, reading.options())
