@@ -414,7 +414,7 @@ def test_one_float64_argument_is_served_by_the_reference(kind: str, wide: int) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_second_derivatives_are_those_of_the_reference(kind: str) -> None:
     graph = power_law(50, 100)
-    arguments = [x.double() for x in arguments_of(kind, graph, 2, 4)]
+    arguments = [x.detach() for x in arguments_of(kind, graph, 2, 4)]
     seeds = torch.tensor([3, 4], device="cuda")
 
     def plain(z: Tensor) -> Tensor:
@@ -429,7 +429,8 @@ def test_second_derivatives_are_those_of_the_reference(kind: str) -> None:
         z = arguments[0].detach().requires_grad_()
         (dz,) = torch.autograd.grad(attend(z).square().sum(), z, create_graph=True)
         found.append(torch.autograd.grad(dz.square().sum(), z)[0])
-    torch.testing.assert_close(*found)
+    scale = found[1].abs().max().item()
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5 * scale)
 
 
 @pytest.mark.parametrize("kind", KINDS)
