@@ -11,6 +11,7 @@ from torch_geometric.transforms import ToUndirected
 
 from tempergat.base.errors import UserError
 from tempergat.data import ReadOptions, load
+from tempergat.data.splits import make_split
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 NODES = "id,height,label,weight,split\na,1.5,x,0,train\nb,2,y,1,val\nc,-1e3,x,0,test\n"
@@ -53,7 +54,7 @@ def test_nodes_without_ids_are_numbered_by_row(tmp_path: Path) -> None:
     dataset = load(folder, directed=True)
     assert dataset.data.y.tolist() == [0, 1, -1]
     assert dataset.data.edge_index.tolist() == [[0], [2]]
-    assert dataset.split == "made: 60/20/20 with seed 0"
+    assert dataset.split == "made: 60/20/20 with seed 0, by class"
     assert not dataset.data.test_mask[2]
 
 
@@ -92,7 +93,7 @@ def test_split_may_be_a_table_of_its_own(tmp_path: Path) -> None:
 def test_percentages_replace_a_given_split(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "g")
     made = load(folder, split="34/33/33", split_seed=2)
-    assert made.split == "made: 34/33/33 with seed 2"
+    assert made.split == "made: 34/33/33 with seed 2, by class"
     assert sum(int(made.data[mask].sum()) for mask in MASKS) == 3
 
 
@@ -228,6 +229,9 @@ def test_number_of_nodes_set_by_loading_is_not_part_of_the_fingerprint(
     tmp_path: Path,
 ) -> None:
     data = Data(y=torch.tensor([0, 1, 0, 1]), edge_index=small_graph().edge_index)
+    # The masks that version 0.1.0 made for it.
+    for name, mask in make_split(data.y.numpy(), "60/20/20", 0).items():
+        data[name] = torch.from_numpy(mask)
     torch.save(data, tmp_path / "g.pt")
     data.num_nodes = 4
     torch.save(data, tmp_path / "counted.pt")

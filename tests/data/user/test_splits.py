@@ -114,6 +114,6 @@ def test_wrong_masks_are_errors_in_loading_and_in_the_report(
 def test_made_split_replaces_masks_however_wrong(tmp_path: Path) -> None:
     empty = {name: torch.zeros(6, 0, dtype=torch.bool) for name in MASKS}
     path = write_graph(tmp_path / "g.pt", **empty)
-    assert load(path, split="50/25/25").split == "made: 50/25/25 with seed 0"
+    assert load(path, split="50/25/25").split == "made: 50/25/25 with seed 0, by class"
     with pytest.raises(UserError, match="split is ''; write percentages"):
         load(path, split="")

@@ -337,6 +337,41 @@ def _sweep_and_tell(folder: Path, trained: Connection) -> None:
     trained.send((groups, timeless(runs)))
 
 
+class _HeldLocks:
+    """Locks that another sweep holds for the first `held` attempts."""
+
+    held = 1
+
+    def __init__(self, store: Path) -> None:
+        self._left: dict[int, int] = {}
+
+    def __enter__(self) -> "_HeldLocks":
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def acquire(self, group: int, *, wait: bool) -> bool:
+        left = self._left.setdefault(group, self.held)
+        self._left[group] = left - 1
+        return wait or left <= 0
+
+    def release(self, group: int) -> None: ...
+
+
+@pytest.mark.parametrize("held", [1, 2])
+def test_only_groups_that_are_still_held_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr(_HeldLocks, "held", held)
+    monkeypatch.setattr("tempergat.study.engine.sweeping.GroupLocks", _HeldLocks)
+    events: list[Progress] = []
+    with Store(tmp_path / "store.sqlite") as store:
+        runs = sweep(graph(), configs(tmp_path), range(2), store, CPU, events.append)
+    assert len(runs) == 2 * len(METHODS)
+    waited = [progress.method for progress in events if progress.waiting]
+    assert waited == (list(METHODS) if held == 2 else [])
+
+
 def test_two_processes_share_the_work(tmp_path: Path) -> None:
     context = get_context("forkserver")
     context.set_forkserver_preload(["tests.study.engine.test_sweeping"])

@@ -158,7 +158,7 @@ def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
 def _split(path: Path, store: Any) -> list[Finding]:
     masks = given_masks(str(path), store)
     if not masks:
-        made = f"made: {DEFAULT_SPLIT} with seed {DEFAULT_SPLIT_SEED}"
+        made = f"made: {DEFAULT_SPLIT} with seed {DEFAULT_SPLIT_SEED}, by class"
         return [Finding("split", "none given", made)]
     sizes = {name.removesuffix("_mask"): mask.sum(0) for name, mask in masks.items()}
     splits = numbered_splits(masks)
