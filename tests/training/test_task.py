@@ -26,7 +26,7 @@ def with_labels(labelled: int) -> Dataset:
 def test_split_that_would_do_is_proposed_by_its_option() -> None:
     expected = (
         "csbm has no labelled validation nodes; make a split of its 20 labelled "
-        "nodes with --split 60/20/20"
+        "nodes with --split 60/20/20 (split= in Python)"
     )
     with pytest.raises(UserError) as caught:
         task_of(with_labels(20), config(), CPU)
