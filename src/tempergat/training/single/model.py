@@ -1,4 +1,4 @@
-"""A trained model with its preprocessing, and predictions from it."""
+"""A trained model with its preprocessing."""
 
 from __future__ import annotations
 
@@ -21,21 +21,15 @@ from tempergat.data import (
     warn_of_notes,
 )
 from tempergat.training.config import RunConfig
-from tempergat.training.hardware import choose_device
 from tempergat.training.record import Run
 from tempergat.training.single import checkpoint
-from tempergat.training.single.facts import Facts, read_facts
+from tempergat.training.single.facts import Facts
 from tempergat.training.single.reading import read_for_prediction
 from tempergat.training.single.restoring import (
     failed_run,
-    refuse_untrained,
-    require_progress,
-    restored_module,
-    run_of,
 )
 from tempergat.training.task import edge_inputs_of, features_of, graph_of
 from tempergat.training.user_code import (
-    BuildModule,
     explain_errors,
     require_logits,
     taken_edge_inputs,
@@ -247,61 +241,3 @@ class TrainedModel(nn.Module):
         if self.config.source_hash is None:
             return found
         return taken_edge_inputs(self.module, found)
-
-
-def load_model(
-    path: str | os.PathLike[str],
-    *,
-    device: str | torch.device = "auto",
-    build: BuildModule | None = None,
-) -> TrainedModel:
-    """Reads a model from a checkpoint of `tempergat.train` or `TrainedModel.save`.
-
-    Args:
-        path: The checkpoint, or its folder.
-        device: `auto`, `cpu`, `cuda` or `cuda:1`.
-        build: For a user's own module: the callable it was trained with.
-
-    Raises:
-        UserError: The file is missing, damaged or not a checkpoint, its run has failed
-            or not begun, or `build` is missing.
-    """
-    file = checkpoint.file_at(path)
-    place = choose_device(device)
-    saved = checkpoint.read(file)
-    facts = read_facts(file, saved.facts)
-    require_progress(file, saved.tensors, facts.config)
-    refuse_untrained(file, saved.tensors)
-    module = restored_module(file, facts, saved.tensors, build)
-    run = run_of(facts, saved.tensors)
-    return TrainedModel(module.to(place), facts, saved.tensors, run)
-
-
-def predict(
-    model: TrainedModel | str | os.PathLike[str],
-    graph: GraphInput,
-    device: str | torch.device = "auto",
-    read_options: ReadOptions | None = None,
-) -> Tensor:
-    """The class of every node of a graph.
-
-    Args:
-        model: A trained model, a checkpoint, or its folder.
-        graph: A PyG ``Data``, a dataset, or the name or path of a graph with the
-            features of the training graph, which are matched by name. It needs no
-            labels.
-        device: Where to compute with a checkpoint; a model stays on its device.
-        read_options: How a user graph is read, where it differs from the training
-            graph.
-
-    Returns:
-        One class per node, int64, on the CPU. ``TrainedModel.class_names`` has the
-        word of each class.
-
-    Raises:
-        UserError: The checkpoint is damaged, or of a run that failed or has not begun,
-            or the graph does not fit the model.
-    """
-    if not isinstance(model, TrainedModel):
-        model = load_model(model, device=device)
-    return model.predict(graph, read_options)
