@@ -98,6 +98,26 @@ def set_direction(
     )
 
 
+def planned_direction(share: float, read: UserGraph, options: ReadOptions) -> str:
+    """What `set_direction` will do about edges without a reverse edge, in words.
+
+    Args:
+        share: What `reverse_share` returned.
+        read: The graph as its files give it.
+        options: How it is read.
+    """
+    directed = options.directed
+    if directed is None and read.undirected is not None:
+        directed = not read.undirected
+    if directed is None and read.keeps_direction:
+        return "followed as given; --undirected adds the reverse edges"
+    if directed is None and share >= _FEW:
+        return "refused as unclear: choose --directed or --undirected"
+    if directed:
+        return "followed one way"
+    return "the reverse edges are added; --directed follows them one way"
+
+
 def merged_note(name: str, merged: int) -> tuple[str, ...]:
     """A note on repeated edges; none where there were none."""
     if not merged:

@@ -12,6 +12,7 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
+from tempergat.data.user.direction import planned_direction, reverse_share
 from tempergat.data.user.feature_report import Finding, feature_findings
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.loading import read_user_graph, target_type
@@ -60,7 +61,7 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
     touched = {name: np.zeros(n, dtype=bool) for name, n in node_counts(data).items()}
     for types, edge_store, sizes in edges:
         ends = edge_store.edge_index.numpy()
-        findings += _edges(types, ends, sizes)
+        findings += _edges(types, ends, sizes, read, options)
         findings += _unused(path, types, edge_store)
         source, end = ("", "") if types is None else (types[0], types[2])
         apart = (
@@ -93,7 +94,11 @@ def _nodes(data: Data | HeteroData) -> Finding:
 
 
 def _edges(
-    types: tuple[str, str, str] | None, ends: np.ndarray, sizes: tuple[int, int]
+    types: tuple[str, str, str] | None,
+    ends: np.ndarray,
+    sizes: tuple[int, int],
+    read: UserGraph,
+    options: ReadOptions,
 ) -> list[Finding]:
     where = "" if types is None else f" {'-'.join(types)}"
     keys = np.sort(ends[0] * sizes[1] + ends[1])
@@ -108,7 +113,9 @@ def _edges(
         findings.append(Finding(f"self-loops{where}", loops, action))
         back = np.sort(ends[1] * sizes[1] + ends[0])
         one_way = int((~np.isin(np.unique(keys), back)).sum())
-        action = "followed both ways, or a question; --directed follows them one way"
+        distinct = np.unique(ends, axis=1)
+        share = reverse_share(distinct, max(sizes))
+        action = planned_direction(share, read, options) if types is None else "kept"
         findings.append(Finding(f"one-way edges{where}", one_way, action))
     return findings
 
