@@ -1,11 +1,13 @@
 """User graphs: a folder of tables, an .npz, .pt or .graphml file, or a PyG object.
 
-A folder holds `nodes.csv` and `edges.csv` (or .parquet). In `nodes`, the column
-`label` is the class (a number from 0 or a word; empty, nan or -1 where unknown), `id`
-names the node (the row number from 0 where there is none), `split` is train, val, test
-or empty, and every other column is a feature. In `edges`, the columns `source` and
-`target` name nodes; others are not used. Instead of the column, the split may be a
-table `split.csv` with `id` and `split`.
+A folder holds `nodes.csv` and `edges.csv` (or .tsv, .csv.gz, .parquet). In `nodes`, the
+column `label` is the class (a whole number or a word; a word for a missing value or -1
+where unknown), `id` names the node (the row number from 0 where there is none), `split`
+is train, val, test or empty, and every other column is a feature. In `edges`, the
+columns `source` and `target` name nodes; others are used if the options name them.
+Other common names, like `node_id`, `y`, `train_mask` or `src`, are understood where it
+is clear what they are, and are a question otherwise. Instead of the column, the split
+may be a table `split.csv` with `id` and `split`.
 
 An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
 `val_mask`, `test_mask`, `edge_attr` and `edge_weight`, or it has one of the two layouts
