@@ -124,19 +124,35 @@ def test_choosing_a_backend_gives_no_warning(
 
 
 @pytest.mark.parametrize(
-    ("version", "words"),
+    ("parameters", "words"),
     [
-        ("3.6.0", "directly, as known for triton 3.6.0"),
-        ("3.9.1", "known for versions 3.3 to 3.6, this is 3.9.1"),
-        (None, "triton is not installed"),
+        ("gridX, gridY, gridZ, stream, function, *args", "takes plain addresses"),
+        (
+            "gridX, gridY, gridZ, stream, function, kernel_metadata, launch_metadata, "
+            "launch_enter_hook, launch_exit_hook, *args",
+            "never tried on a GPU",
+        ),
+        ("grid, stream, function, args", "has another signature"),
     ],
 )
-def test_the_launch_path_is_said_in_words(
-    version: str | None, words: str, monkeypatch: pytest.MonkeyPatch
+def test_the_launch_path_follows_the_launcher_s_signature(
+    parameters: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu, "TRITON", version)
-    monkeypatch.setattr(gpu, "HAS_FAST_LAUNCH", version == "3.6.0")
+    driver = pytest.importorskip("triton.backends.nvidia.driver")
+    from tempergat.ops.gpu import launch
+
+    call = eval(f"lambda self, {parameters}: None")
+    monkeypatch.setattr(driver.CudaLauncher, "__call__", call)
+    launch.launcher_form.cache_clear()
     assert words in ops.launch_path()
+    launch.launcher_form.cache_clear()
+
+
+def test_the_launch_path_says_that_triton_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gpu, "TRITON", None)
+    assert "triton is not installed" in ops.launch_path()
 
 
 def test_compiled_code_asks_for_the_device_without_a_warning(

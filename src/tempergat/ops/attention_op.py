@@ -148,9 +148,11 @@ def _forward_shapes(attention: Attention) -> Callable[..., Any]:
         heads, channels = z_SHC.shape[1:]
         targets, edges = pointer.size(0) - 1, other.size(0) if forward.weights else 0
         work = working_dtype(z_SHC.dtype)
+        # Maximum and logarithm of the sum are apart on CUDA devices.
+        lse = (targets, heads, 2) if z_SHC.is_cuda else (targets, heads)
         return (
             z_SHC.new_empty(targets, heads, channels),
-            z_SHC.new_empty(targets, heads, dtype=work),
+            z_SHC.new_empty(lse, dtype=work),
             z_SHC.new_empty(edges, heads, dtype=work),
         )
 

@@ -18,8 +18,8 @@ def test_sparse_products_compile_for_every_type_of_features(storage: str) -> Non
     signature = {
         name: f"*{pointers.get(name, storage)}" if name.endswith("ptr") else "constexpr"
         for name in kernel.arg_names
-    }
-    constants = {"SETS": 2, "CHANNELS": 64, "BLOCK_E": 8, "BLOCK_W": 64}
+    } | {"sets": "i32"}
+    constants = {"CHANNELS": 64, "BLOCK_E": 8, "BLOCK_W": 64}
     source = triton.compiler.ASTSource(kernel, signature, constants)
     compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32))
     assert "st.global" in compiled.asm["ptx"]

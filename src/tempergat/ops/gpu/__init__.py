@@ -24,9 +24,6 @@ _MOST_CHANNELS = 8192
 _OLDEST_CAPABILITY = (8, 0)
 # The kernels collect tuples, which older versions of Triton do not compile.
 _OLDEST_TRITON = (3, 3)
-# The versions whose compiled kernels take their arguments in the order that
-# `launch.py` hands them over.
-_FAST_LAUNCH = ((3, 3), (3, 6))
 
 
 def _find_triton() -> str | None:
@@ -48,10 +45,6 @@ def _parse(version: str) -> tuple[int, ...] | None:
 # The installed version of Triton; None without it.
 TRITON = _find_triton()
 _TRITON_VERSION = None if TRITON is None else _parse(TRITON)
-HAS_FAST_LAUNCH = (
-    _TRITON_VERSION is not None
-    and _FAST_LAUNCH[0] <= _TRITON_VERSION <= _FAST_LAUNCH[1]
-)
 
 
 def refusal(call: Call) -> str | None:
@@ -128,10 +121,15 @@ def launch_path() -> str:
     """How kernels are launched with the installed Triton, in words."""
     if TRITON is None:
         return "not at all: triton is not installed"
-    if HAS_FAST_LAUNCH:
-        return f"directly, as known for triton {TRITON}"
-    first, last = (".".join(map(str, version)) for version in _FAST_LAUNCH)
+    form = importlib.import_module(f"{__name__}.launch").launcher_form()
+    if form == "run":
+        return f"directly: the launcher of triton {TRITON} takes plain addresses"
+    if form == "unrun":
+        return (
+            f"directly: the launcher of triton {TRITON} takes plain addresses by its "
+            "signature; this form of it was never tried on a GPU"
+        )
     return (
-        f"through Triton's own launcher, with more work per call: the direct launch is "
-        f"known for versions {first} to {last}, this is {TRITON}"
+        "through Triton's own launcher, with more work per call: that of triton "
+        f"{TRITON} has another signature than the direct launch knows"
     )

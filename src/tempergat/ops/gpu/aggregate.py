@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.common import load_item, on_device
+from tempergat.ops.gpu.common import load_item
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import schedule
 from tempergat.ops.gpu.sums import merge_sum
@@ -22,7 +22,7 @@ _ELEMENTS = 8
 _CHANNELS = 64
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["sets"])
 def _aggregate_kernel(  # type: ignore[no-untyped-def]
     items_ptr,
     other_ptr,
@@ -31,15 +31,15 @@ def _aggregate_kernel(  # type: ignore[no-untyped-def]
     x_ptr,
     part_ptr,
     out_ptr,
-    SETS: tl.constexpr,
+    sets,
     CHANNELS: tl.constexpr,
     BLOCK_E: tl.constexpr,
     BLOCK_W: tl.constexpr,
 ):
-    WIDTH: tl.constexpr = SETS * CHANNELS
+    width = sets * CHANNELS
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     column = tl.program_id(1) * BLOCK_W + tl.arange(0, BLOCK_W)
-    inside = column < WIDTH
+    inside = column < width
     total = tl.zeros([BLOCK_E, BLOCK_W], part_ptr.dtype.element_ty)  # [E, W]
     for first in range(start, end, BLOCK_E):
         slots = first + tl.arange(0, BLOCK_E)  # [E]
@@ -51,20 +51,20 @@ def _aggregate_kernel(  # type: ignore[no-untyped-def]
         # or one for each of its columns.
         if CHANNELS % BLOCK_W == 0:
             chosen = tl.program_id(1) // (CHANNELS // BLOCK_W)
-            value = tl.load(values_ptr + element * SETS + chosen, mask=here, other=0.0)
+            value = tl.load(values_ptr + element * sets + chosen, mask=here, other=0.0)
             value = value[:, None]
         else:
-            place = element[:, None] * SETS + (column // CHANNELS)[None, :]
+            place = element[:, None] * sets + (column // CHANNELS)[None, :]
             value = tl.load(values_ptr + place, mask=mask, other=0.0)
-        place = source[:, None] * WIDTH + column[None, :]
+        place = source[:, None] * width + column[None, :]
         x = tl.load(x_ptr + place, mask=mask, other=0.0)  # [E, W]
         total += value.to(total.dtype) * x.to(total.dtype)
     result = tl.sum(total, axis=0)
     if partial >= 0:
-        tl.store(part_ptr + partial * WIDTH + column, result, mask=inside)
+        tl.store(part_ptr + partial * width + column, result, mask=inside)
     else:
         # Stored in the type of out; a name must not change its type in a branch.
-        tl.store(out_ptr + row * WIDTH + column, result, mask=inside)
+        tl.store(out_ptr + row * width + column, result, mask=inside)
 
 
 def run(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
@@ -88,8 +88,7 @@ def run(rows: Rows, values_KH: Tensor, x_RHC: Tensor) -> Tensor:
         out,
     )
     grid = (plan.items.size(0), divide_up(width, block))
-    with on_device(out):
-        constants = (heads, channels, _ELEMENTS, block)
-        launch(_aggregate_kernel, grid, tensors, (), constants, warps=1)
-        merge_sum(plan, part, out)
+    constants = (channels, _ELEMENTS, block)
+    launch(_aggregate_kernel, grid, tensors, (heads,), constants, warps=1)
+    merge_sum(plan, part, out)
     return out

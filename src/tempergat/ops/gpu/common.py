@@ -8,10 +8,8 @@ places in the arrays of `Rows`; `cell` is an offset within a row of H * C number
 Offsets into tables are 64 bits wide throughout.
 """
 
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -54,11 +52,6 @@ def again_with_weights(call: Backward) -> Forward:
     )
 
 
-def on_device(tensor: Tensor) -> AbstractContextManager[Any]:
-    """Makes a CUDA tensor's device the current one, where kernels are launched."""
-    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
-
-
 @triton.jit
 def load_item(items_ptr, number):
     """Row, first slot, end slot and partial of one item of a schedule."""
@@ -93,13 +86,42 @@ def keep_factor(seed_ptr, heads, in_row, edge_id, threshold, keep_scale):
 
 
 @triton.jit
-def cells_of_tile(
-    heads, channels, H: tl.constexpr, C: tl.constexpr, EXACT: tl.constexpr
-):
-    """Offsets of a tile in a row of H * C, and which of them are in the row."""
+def logit_gradient(alpha, dalpha, delta, log_sum):
+    """The gradient of logits; all shapes broadcast.
+
+    Where one edge has the whole weight of its row, the logarithm of the sum is 0 and so
+    is the gradient. The difference would be rounding error, which GATv2 multiplies by
+    the attention vector over T.
+    """
+    return tl.where(log_sum == 0.0, 0.0, alpha * (dalpha - delta))
+
+
+@triton.jit
+def tile_of_row(
+    num_heads, KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
+    BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
+):  # fmt: skip
+    """What a program serves of every row.
+
+    The number of heads is not a compile-time constant unless KNOWN_HEADS says it, so
+    that one compilation serves any number of models. Where tiles fit exactly, the
+    compiler sees by what row offsets can be divided, and that no element needs a mask.
+
+    Returns:
+        The number of heads H; the tile's heads, [H]; which of them there are, [H]; its
+        offsets in a row of H * C numbers, [H, C]; which of these are in the row.
+    """
+    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
+    channels = tl.arange(0, BLOCK_C)
     cell = heads[:, None] * C + channels[None, :]
     if EXACT:
+        H = num_heads // BLOCK_H * BLOCK_H
+        if KNOWN_HEADS:
+            H = tl.full([], KNOWN_HEADS, tl.int32)
+        in_heads = tl.full(heads.shape, True, tl.int1)
         in_row = tl.full(cell.shape, True, tl.int1)
     else:
-        in_row = (heads[:, None] < H) & (channels[None, :] < C)
-    return cell, in_row
+        H = num_heads
+        in_heads = heads < H
+        in_row = in_heads[:, None] & (channels[None, :] < C)
+    return H, heads, in_heads, cell, in_row

@@ -5,13 +5,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.common import mix32, on_device
+from tempergat.ops.gpu.common import mix32
+from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.random import drop_threshold, keep_scale
 
 _TILE = 1024
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "width", "columns", "threshold"])
 def _dropout_kernel(  # type: ignore[no-untyped-def]
     x_ptr,
     seeds_ptr,
@@ -22,9 +23,13 @@ def _dropout_kernel(  # type: ignore[no-untyped-def]
     threshold,
     scale,
     SHARED: tl.constexpr,
+    BY_FOUR: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_W: tl.constexpr,
 ):
+    if BY_FOUR:
+        # So that four numbers are stored at once.
+        width = width // 4 * 4
     row = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
     place = tl.program_id(1) * BLOCK_W + tl.arange(0, BLOCK_W)[None, :]
     inside = (row < rows) & (place < width)
@@ -45,19 +50,14 @@ def run(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     (rows, sets, columns), seeds = x_RXC.shape, seeds_B.numel()
     out = x_RXC.new_empty(rows, seeds, columns)
     width = seeds * columns
-    block = min(_TILE, triton.next_power_of_2(width))
-    with on_device(out):
-        _dropout_kernel[(triton.cdiv(rows, _TILE // block), triton.cdiv(width, block))](
-            x_RXC.contiguous(),
-            seeds_B.contiguous(),
-            out,
-            rows,
-            width,
-            columns,
-            drop_threshold(rate),
-            keep_scale(rate, x_RXC.dtype),
-            SHARED=sets < seeds,
-            BLOCK_R=_TILE // block,
-            BLOCK_W=block,
-        )
+    block = min(_TILE, power_of_two(width))
+    threshold, scale = drop_threshold(rate), keep_scale(rate, x_RXC.dtype)
+    launch(
+        _dropout_kernel,
+        (divide_up(rows, _TILE // block), divide_up(width, block)),
+        (x_RXC.contiguous(), seeds_B.contiguous(), out),
+        (rows, width, columns, threshold, scale),
+        (sets < seeds, width % 4 == 0, _TILE // block, block),
+        warps=4,
+    )
     return out

@@ -11,12 +11,12 @@ from torch import Tensor
 from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.gpu.common import (
     again_with_weights,
-    cells_of_tile,
     dense,
     dropout_of,
     keep_factor,
     load_item,
-    on_device,
+    logit_gradient,
+    tile_of_row,
 )
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule, slots_by_source
@@ -32,21 +32,20 @@ def _tile(z: Tensor) -> Tile:
     return choose_tile(heads, channels, size, width, lanes=512 // size)
 
 
-@triton.jit(do_not_specialize=["threshold"])
+@triton.jit(do_not_specialize=["threshold", "num_heads"])
 def _forward_kernel(
     z_ptr, score_src_ptr, score_dst_ptr, edge_score_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr,
-    seed_ptr, threshold, keep_scale, slope,
-    H: tl.constexpr, C: tl.constexpr,
+    seed_ptr, threshold, keep_scale, slope, num_heads,
+    KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, SCORE_DST: tl.constexpr,
     EDGE: tl.constexpr, LOGIT: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)  # [H]
-    # both [H, C]
-    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
-    in_heads = heads < H
+    H, heads, in_heads, cell, in_row = tile_of_row(
+        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
+    )
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     if SCORE_DST:
         # [H]
@@ -102,32 +101,33 @@ def _forward_kernel(
 
     store_softmax(
         max_logit, denominator, weighted_sum, end > start, row, partial,
-        heads, cell, in_row, out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+        heads, in_heads, cell, in_row,
+        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
     )  # fmt: skip
 
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
-    """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
+    """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] (or none of them)."""
     z, _, score_dst, edge_score = call.inputs
     flags = (score_dst is not None, edge_score is not None)
     return attend(_forward_kernel, _tile(z), call, flags)
 
 
-@triton.jit(do_not_specialize=["threshold"])
+@triton.jit(do_not_specialize=["threshold", "num_heads"])
 def _backward_kernel(
     dout_ptr, dweight_ptr, z_ptr, score_src_ptr, statistics_ptr, edge_score_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_ptr, dscore_ptr, du_ptr, part_ptr, part_score_ptr,
-    seed_ptr, threshold, keep_scale, slope,
-    H: tl.constexpr, C: tl.constexpr,
+    seed_ptr, threshold, keep_scale, slope, num_heads,
+    KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, SCORE_DST: tl.constexpr,
     EDGE: tl.constexpr, DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
-    in_heads = heads < H
-    COLUMNS: tl.constexpr = 3 if SCORE_DST else 2
+    H, heads, in_heads, cell, in_row = tile_of_row(
+        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
+    )
+    COLUMNS: tl.constexpr = 4 if SCORE_DST else 3
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     # z_j, [H, C]
     z = tl.load(z_ptr + row * (H * C) + cell, mask=in_row, other=0.0).to(tl.float32)
@@ -162,15 +162,16 @@ def _backward_kernel(
                 edge_cell = position.to(tl.int64)[:, None] * H + heads[None, :]
             column = statistics_ptr + i[:, None] * (COLUMNS * H) + heads[None, :]
             # Past the end of the row the weight is exp(-inf) = 0.
-            lse = tl.load(column, mask=valid_head, other=float("inf"))
-            delta = tl.load(column + H, mask=valid_head, other=0.0)
+            max_logit = tl.load(column, mask=valid_head, other=float("inf"))
+            log_sum = tl.load(column + H, mask=valid_head, other=0.0)
+            delta = tl.load(column + 2 * H, mask=valid_head, other=0.0)
             u = tl.zeros([BLOCK_E, BLOCK_H], tl.float32) + score_j[None, :]
             if SCORE_DST:
-                u += tl.load(column + 2 * H, mask=valid_head, other=0.0)
+                u += tl.load(column + 3 * H, mask=valid_head, other=0.0)
             if EDGE:
                 u += tl.load(edge_score_ptr + edge_cell, mask=valid_head, other=0.0)
             logit = tl.where(u > 0, u, u * slope)
-            alpha = tl.exp(logit - lse)  # [E, H]
+            alpha = tl.exp(logit - max_logit - log_sum)  # [E, H]
             weight = alpha
             dalpha = tl.sum(dout * z[None], axis=2)  # [E, H]
             if DWEIGHT:
@@ -182,7 +183,7 @@ def _backward_kernel(
                 )
                 weight *= factor
                 dalpha *= factor
-            dlogit = alpha * (dalpha - delta)  # [E, H]
+            dlogit = logit_gradient(alpha, dalpha, delta, log_sum)  # [E, H]
             du = tl.where(u > 0, dlogit, dlogit * slope)
             if EDGE:
                 du_cells = du_cells + (edge_cell,)
@@ -227,40 +228,39 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         du = torch.zeros_like(edge_score)
     dropout = dropout_of(call.dropout, saved.dropout_seed)
     tile = _tile(z)
-    with on_device(z):
-        target_plan, plan = schedule(by_target.pointer), schedule(by_source.pointer)
-        weight_term = None
-        if dweights is not None:
-            _, _, weights = forward(again_with_weights(call))
-            weight_term = segment_sum(
-                target_plan, out.size(0), by_target.position, weights, dweights
-            )
-        table = statistics(dout, out, saved.lse, weight_term, score_dst)
-        part = score_src.new_empty(plan.num_partials, heads * channels)
-        part_score = score_src.new_empty(plan.num_partials, heads)
-        launch(
-            _backward_kernel,
-            (plan.items.size(0), divide_up(heads, tile.heads)),
-            (
-                dout, dweights, z, score_src, table, edge_score,
-                plan.items, *by_source[1:],
-                dz, dscore_src, du, part, part_score, dropout.seed,
-            ),
-            (dropout.threshold, dropout.keep_scale, negative_slope),
-            (
-                *tile.constants(heads, channels), score_dst is not None,
-                edge_score is not None, dweights is not None, dropout.on,
-            ),
-            tile.warps,
-        )  # fmt: skip
-        merge_sum(plan, part, dz)
-        merge_sum(plan, part_score, dscore_src)
-        absent = score_src.new_empty(0, heads)
-        dscore_dst = absent
-        if score_dst is not None:
-            if edge_score is None:
-                index = slots_by_source(by_target, by_source)
-            else:
-                index = by_target.position
-            dscore_dst = segment_sum(target_plan, out.size(0), index, du)
+    target_plan, plan = schedule(by_target.pointer), schedule(by_source.pointer)
+    weight_term = None
+    if dweights is not None:
+        _, _, weights = forward(again_with_weights(call))
+        weight_term = segment_sum(
+            target_plan, out.size(0), by_target.position, weights, dweights
+        )
+    table = statistics(dout, out, saved.lse, weight_term, score_dst)
+    part = score_src.new_empty(plan.num_partials, heads * channels)
+    part_score = score_src.new_empty(plan.num_partials, heads)
+    launch(
+        _backward_kernel,
+        (plan.items.size(0), divide_up(heads, tile.heads)),
+        (
+            dout, dweights, z, score_src, table, edge_score,
+            plan.items, *by_source[1:],
+            dz, dscore_src, du, part, part_score, dropout.seed,
+        ),
+        (dropout.threshold, dropout.keep_scale, negative_slope, heads),
+        (
+            *tile.constants(heads, channels), score_dst is not None,
+            edge_score is not None, dweights is not None, dropout.on,
+        ),
+        tile.warps,
+    )  # fmt: skip
+    merge_sum(plan, part, dz)
+    merge_sum(plan, part_score, dscore_src)
+    absent = score_src.new_empty(0, heads)
+    dscore_dst = absent
+    if score_dst is not None:
+        if edge_score is None:
+            index = slots_by_source(by_target, by_source)
+        else:
+            index = by_target.position
+        dscore_dst = segment_sum(target_plan, out.size(0), index, du)
     return dz, dscore_src, dscore_dst, absent if edge_score is None else du

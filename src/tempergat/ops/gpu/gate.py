@@ -7,7 +7,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.common import on_device
 from tempergat.ops.gpu.launch import divide_up, launch
 
 _BLOCK = 2048
@@ -54,9 +53,8 @@ def forward(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     out = torch.empty_like(x)
     programs = divide_up(x.numel(), _BLOCK)
     part = x.new_empty(programs, dtype=torch.float32)
-    with on_device(x):
-        tensors = (logit, x, out, part)
-        launch(_forward_kernel, (programs, 1), tensors, (x.numel(),), (_BLOCK,), 4)
+    tensors = (logit, x, out, part)
+    launch(_forward_kernel, (programs, 1), tensors, (x.numel(),), (_BLOCK,), 4)
     return out, part.sum()
 
 
@@ -68,7 +66,6 @@ def backward(
     dlogit, dx = torch.empty_like(logit), torch.empty_like(x)
     grid = (divide_up(x.numel(), _BLOCK), 1)
     constants = (_BLOCK, dtotal is not None)
-    with on_device(x):
-        tensors = (dout, dtotal, logit, x, dlogit, dx)
-        launch(_backward_kernel, grid, tensors, (x.numel(),), constants, 4)
+    tensors = (dout, dtotal, logit, x, dlogit, dx)
+    launch(_backward_kernel, grid, tensors, (x.numel(),), constants, 4)
     return dlogit, dx

@@ -16,12 +16,12 @@ from torch import Tensor
 from tempergat.ops.calls import Backward
 from tempergat.ops.gpu.common import (
     again_with_weights,
-    cells_of_tile,
     dense,
     dropout_of,
     keep_factor,
     load_item,
-    on_device,
+    logit_gradient,
+    tile_of_row,
 )
 from tempergat.ops.gpu.gatv2_forward import forward, tile_of, widen
 from tempergat.ops.gpu.launch import divide_up, launch
@@ -51,20 +51,20 @@ def _load_end(other_ptr, first, end, BLOCK_E: tl.constexpr):
     return tl.load(other_ptr + slots).to(tl.int64)
 
 
-@triton.jit(do_not_specialize=["num_items", "threshold"])
+@triton.jit(do_not_specialize=["num_items", "threshold", "num_heads"])
 def _target_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_dst_ptr, datt_ptr, dedge_ptr, part_ptr,
-    seed_ptr, num_items, threshold, keep_scale, slope,
-    H: tl.constexpr, C: tl.constexpr,
+    seed_ptr, num_items, threshold, keep_scale, slope, num_heads,
+    KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
-    in_heads = heads < H
+    H, heads, in_heads, cell, in_row = tile_of_row(
+        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
+    )
     att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
     # sum of dlogit leaky(v), [E, H, C]
     datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
@@ -77,9 +77,10 @@ def _target_kernel(
         # [H, C]
         z_i = tl.load(z_dst_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
         dout = tl.load(dout_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
-        column = statistics_ptr + row * (2 * H) + heads
-        lse = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
-        delta = tl.load(column + H, mask=in_heads, other=0.0)
+        column = statistics_ptr + row * (3 * H) + heads
+        max_logit = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
+        log_sum = tl.load(column + H, mask=in_heads, other=0.0)
+        delta = tl.load(column + 2 * H, mask=in_heads, other=0.0)
         # sum over j of dlogit leaky'(v), [E, H, C]
         dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
@@ -106,7 +107,8 @@ def _target_kernel(
                 slope_v = tl.where(v > 0, 1.0, slope)  # leaky'(v), [E, H, C]
                 leaky_v = v * slope_v
                 logit = tl.sum(leaky_v * att[None], axis=2)  # [E, H]
-                alpha = tl.where(valid[:, None], tl.exp(logit - lse[None, :]), 0.0)
+                alpha = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
+                alpha = tl.where(valid[:, None], alpha, 0.0)
                 dalpha = tl.sum(z * dout[None], axis=2)
                 if DWEIGHT:
                     dalpha += tl.load(
@@ -118,7 +120,9 @@ def _target_kernel(
                     dalpha *= keep_factor(
                         seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
                     )
-                dlogit = alpha * (dalpha - delta[None, :])  # [E, H]
+                dlogit = logit_gradient(  # [E, H]
+                    alpha, dalpha, delta[None, :], log_sum[None, :]
+                )
                 dlogit_wide = dlogit[:, :, None]
                 if EDGE:
                     dedge = (dlogit_wide * slope_v * att[None]).to(
@@ -138,20 +142,20 @@ def _target_kernel(
     tl.store(target, tl.sum(datt, axis=0), mask=in_row)
 
 
-@triton.jit(do_not_specialize=["threshold"])
+@triton.jit(do_not_specialize=["threshold", "num_heads"])
 def _source_kernel(
     dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_src_ptr, part_ptr,
-    seed_ptr, threshold, keep_scale, slope,
-    H: tl.constexpr, C: tl.constexpr,
+    seed_ptr, threshold, keep_scale, slope, num_heads,
+    KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
-    in_heads = heads < H
+    H, heads, in_heads, cell, in_row = tile_of_row(
+        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
+    )
 
     att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
     att_below = att * slope
@@ -165,15 +169,17 @@ def _source_kernel(
         rows_i = ()
         for k in tl.static_range(UNROLL):
             i = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
-            column = lse_cells + i[:, None] * (2 * H)
-            lse = tl.load(column, mask=in_heads[None], other=float("inf"))  # [E, H]
-            delta = tl.load(column + H, mask=in_heads[None], other=0.0)
+            column = lse_cells + i[:, None] * (3 * H)
+            # [E, H]
+            max_logit = tl.load(column, mask=in_heads[None], other=float("inf"))
+            log_sum = tl.load(column + H, mask=in_heads[None], other=0.0)
+            delta = tl.load(column + 2 * H, mask=in_heads[None], other=0.0)
             other_row = i[:, None, None] * (H * C)
             # z_i, [E, H, C]
             z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
             # dout_i, [E, H, C]
             dout = tl.load(dout_cells + other_row, mask=in_row[None], other=0.0)
-            rows_i = rows_i + ((z, dout, lse, delta),)
+            rows_i = rows_i + ((z, dout, max_logit, log_sum, delta),)
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
             valid = slots < end
@@ -182,8 +188,8 @@ def _source_kernel(
             v = widen(rows_i[k][0]) + z_j[None]
             dout = widen(rows_i[k][1])
             # Past the end of the row the weight is exp(-inf) = 0.
-            lse = tl.where(valid[:, None], rows_i[k][2], float("inf"))
-            delta = rows_i[k][3]
+            max_logit = tl.where(valid[:, None], rows_i[k][2], float("inf"))
+            log_sum, delta = rows_i[k][3], rows_i[k][4]
             if EDGE or DWEIGHT:
                 position = tl.load(position_ptr + slots, mask=valid, other=0).to(
                     tl.int64
@@ -194,7 +200,8 @@ def _source_kernel(
                 v += edge.to(tl.float32)
             # leaky'(v) att, [E, H, C]
             slope_att = tl.where(v > 0, att[None], att_below[None])
-            alpha = tl.exp(tl.sum(v * slope_att, axis=2) - lse)  # [E, H]
+            logit = tl.sum(v * slope_att, axis=2)  # [E, H]
+            alpha = tl.exp(logit - max_logit - log_sum)
             dalpha = tl.sum(dout * z_j[None], axis=2)  # [E, H]
             weight = alpha
             if DWEIGHT:
@@ -207,7 +214,7 @@ def _source_kernel(
                 )
                 weight *= factor
                 dalpha *= factor
-            dlogit = alpha * (dalpha - delta)
+            dlogit = logit_gradient(alpha, dalpha, delta, log_sum)
             dz += weight[:, :, None] * dout
             dz += dlogit[:, :, None] * slope_att
 
@@ -236,48 +243,47 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     tile, stages = _backward_tile(z_src)
     blocks = divide_up(heads, tile.heads)
     dropout = dropout_of(call.dropout, saved.dropout_seed)
-    numbers = (dropout.threshold, dropout.keep_scale, negative_slope)
+    numbers = (dropout.threshold, dropout.keep_scale, negative_slope, heads)
     constants = (
         *tile.constants(heads, channels), edge is not None, dweights is not None,
         dropout.on, stages,
     )  # fmt: skip
-    with on_device(z_src):
-        target_plan = schedule(by_target.pointer)
-        weight_term = None
-        if dweights is not None:
-            _, _, weights = forward(again_with_weights(call))
-            weight_term = segment_sum(
-                target_plan, out.size(0), by_target.position, weights, dweights
-            )
-        table = statistics(dout, out, saved.lse, weight_term, None)
-        tensors = (dout, dweights, z_src, z_dst, att, edge, table)
-
-        items = target_plan.items.size(0)
-        programs = min(items, _TARGET_PROGRAMS)
-        part = att.new_empty(target_plan.num_partials, heads * channels)
-        datt = att.new_empty(programs, heads, channels)
-        launch(
-            _target_kernel,
-            (programs, blocks),
-            (
-                *tensors, target_plan.items, *by_target[1:],
-                dz_dst, datt, dedge, part, dropout.seed,
-            ),
-            (items, *numbers),
-            constants,
-            tile.warps,
-        )  # fmt: skip
-        merge_sum(target_plan, part, dz_dst)
-
-        plan = schedule(by_source.pointer)
-        part = att.new_empty(plan.num_partials, heads * channels)
-        launch(
-            _source_kernel,
-            (plan.items.size(0), blocks),
-            (*tensors, plan.items, *by_source[1:], dz_src, part, dropout.seed),
-            numbers,
-            constants,
-            tile.warps,
+    target_plan = schedule(by_target.pointer)
+    weight_term = None
+    if dweights is not None:
+        _, _, weights = forward(again_with_weights(call))
+        weight_term = segment_sum(
+            target_plan, out.size(0), by_target.position, weights, dweights
         )
-        merge_sum(plan, part, dz_src)
+    table = statistics(dout, out, saved.lse, weight_term, None)
+    tensors = (dout, dweights, z_src, z_dst, att, edge, table)
+
+    items = target_plan.items.size(0)
+    programs = min(items, _TARGET_PROGRAMS)
+    part = att.new_empty(target_plan.num_partials, heads * channels)
+    datt = att.new_empty(programs, heads, channels)
+    launch(
+        _target_kernel,
+        (programs, blocks),
+        (
+            *tensors, target_plan.items, *by_target[1:],
+            dz_dst, datt, dedge, part, dropout.seed,
+        ),
+        (items, *numbers),
+        constants,
+        tile.warps,
+    )  # fmt: skip
+    merge_sum(target_plan, part, dz_dst)
+
+    plan = schedule(by_source.pointer)
+    part = att.new_empty(plan.num_partials, heads * channels)
+    launch(
+        _source_kernel,
+        (plan.items.size(0), blocks),
+        (*tensors, plan.items, *by_source[1:], dz_src, part, dropout.seed),
+        numbers,
+        constants,
+        tile.warps,
+    )
+    merge_sum(plan, part, dz_src)
     return dz_src, dz_dst, datt.sum(0), dedge

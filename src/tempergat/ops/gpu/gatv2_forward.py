@@ -11,7 +11,11 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.calls import Forward
-from tempergat.ops.gpu.common import cells_of_tile, keep_factor, load_item
+from tempergat.ops.gpu.common import (
+    keep_factor,
+    load_item,
+    tile_of_row,
+)
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.tiles import Tile, choose_tile
 
@@ -61,21 +65,20 @@ def widen(x):
     return x.to(tl.float32)
 
 
-@triton.jit(do_not_specialize=["threshold"])
+@triton.jit(do_not_specialize=["threshold", "num_heads"])
 def _forward_kernel(
     z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr,
-    seed_ptr, threshold, keep_scale, slope,
-    H: tl.constexpr, C: tl.constexpr,
+    seed_ptr, threshold, keep_scale, slope, num_heads,
+    KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr, LOGIT: tl.constexpr,
     DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)  # [H]
-    # both [H, C]
-    cell, in_row = cells_of_tile(heads, tl.arange(0, BLOCK_C), H, C, EXACT)
-    in_heads = heads < H
+    H, heads, in_heads, cell, in_row = tile_of_row(
+        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
+    )
 
     att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
     att_below = att * slope
@@ -135,12 +138,13 @@ def _forward_kernel(
 
     store_softmax(
         max_logit, denominator, weighted_sum, end > start, row, partial,
-        heads, cell, in_row, out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
+        heads, in_heads, cell, in_row,
+        out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C,
     )  # fmt: skip
 
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
-    """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
+    """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] (or none of them)."""
     z_src, _, _, edge = call.inputs
     tile = tile_of(z_src, lanes=512 // z_src.element_size())
     return attend(_forward_kernel, tile, call, (edge is not None,))

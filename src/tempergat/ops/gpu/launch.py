@@ -6,14 +6,23 @@ by what it depends on, and gets plain addresses from the second launch on, witho
 Triton's hooks for profilers.
 """
 
+import functools
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from triton.compiler import CompiledKernel
 from triton.runtime import driver
 
-from tempergat.ops.gpu import HAS_FAST_LAUNCH
+# What a compiled kernel is called with before its own arguments. The second form is
+# that of Triton 3.7, read in its source and never run here.
+_PLACE = ("self", "gridX", "gridY", "gridZ", "stream", "function")
+_METADATA = ("kernel_metadata", "launch_metadata")
+_HOOKS = ("launch_enter_hook", "launch_exit_hook")
+_RUN_FORM = (*_PLACE, "args")
+_UNRUN_FORM = (*_PLACE, *_METADATA, *_HOOKS, "args")
 
 _compiled: dict[Any, CompiledKernel] = {}
 # Up to here Triton passes a number as 32 bits.
@@ -62,17 +71,39 @@ def launch(
             f"attention takes all its tensors from one device, got {places}; move "
             "them with .to()"
         )
+    (device,) = devices
+    if device >= 0 and device != torch.cuda.current_device():
+        # Triton starts kernels on the current device.
+        with torch.cuda.device(device):
+            launch(kernel, grid, tensors, numbers, constants, warps)
+        return
     # Compiled code relies on 16-byte alignment and on the width of the numbers.
     aligned = not any(map((15).__and__, addresses))
     usual = aligned and max(numbers, default=0) < _WIDEST
-    key = (kernel.fn, warps, constants, *types, *devices) if usual else None
+    key = (kernel.fn, warps, constants, *types, device) if usual else None
     compiled = _compiled.get(key)
     if compiled is not None:
-        stream = driver.active.get_current_stream(*devices)
+        stream = driver.active.get_current_stream(device)
         place = (*grid, 1, stream, compiled.function, compiled.packed_metadata)
         hooks = (None, None, None)
         compiled.run(*place, *hooks, *addresses, *numbers, *constants)
         return
     compiled = kernel[grid](*tensors, *numbers, *constants, num_warps=warps)
-    if usual and HAS_FAST_LAUNCH and isinstance(compiled, CompiledKernel):
+    if usual and isinstance(compiled, CompiledKernel) and launcher_form() is not None:
         _compiled[key] = compiled
+
+
+@functools.cache
+def launcher_form() -> str | None:
+    """Which known form the installed Triton's launcher has.
+
+    Returns:
+        "run" or "unrun", whether a launcher of this form was ever run here; None for
+        one that is not known, which only Triton itself can call.
+    """
+    try:
+        from triton.backends.nvidia.driver import CudaLauncher
+    except ImportError:
+        return None
+    names = tuple(inspect.signature(CudaLauncher.__call__).parameters)
+    return {_RUN_FORM: "run", _UNRUN_FORM: "unrun"}.get(names)

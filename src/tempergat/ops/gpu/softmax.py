@@ -16,7 +16,6 @@ from tempergat.ops.gpu.common import (
     dropout_of,
     keep_factor,
     load_item,
-    on_device,
 )
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import Schedule, schedule
@@ -64,14 +63,14 @@ def _merge_lanes(max_logit, denominator, weighted_sum):
 
 @triton.jit
 def store_softmax(
-    max_logit, denominator, weighted_sum, has_edges, row, partial, heads, cell, in_row,
-    out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H: tl.constexpr, C: tl.constexpr,
+    max_logit, denominator, weighted_sum, has_edges, row, partial,
+    heads, in_heads, cell, in_row,
+    out_ptr, lse_ptr, part_ptr, part_statistics_ptr, H, C: tl.constexpr,
 ):  # fmt: skip
     """Writes the result of an item: the row, or the partial result of a chunk.
 
     max_logit and denominator are [E, H], weighted_sum is [E, H, C].
     """
-    in_heads = heads < H
     max_logit, denominator, weighted_sum = _merge_lanes(
         max_logit, denominator, weighted_sum
     )
@@ -82,17 +81,21 @@ def store_softmax(
         tl.store(target + H, denominator, mask=in_heads)
     else:
         result = tl.where(has_edges, weighted_sum / denominator[:, None], 0.0)
-        lse = tl.where(has_edges, max_logit + tl.log(denominator), 0.0)
+        max_logit = tl.where(has_edges, max_logit, 0.0)
+        log_sum = tl.where(has_edges, tl.log(denominator), 0.0)
         result = result.to(out_ptr.dtype.element_ty)
         tl.store(out_ptr + row * (H * C) + cell, result, mask=in_row)
-        tl.store(lse_ptr + row * H + heads, lse, mask=in_heads)
+        target = lse_ptr + (row * H + heads) * 2
+        tl.store(target, max_logit, mask=in_heads)
+        tl.store(target + 1, log_sum, mask=in_heads)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_heads"])
 def _merge_softmax_kernel(
-    merges_ptr, part_ptr, part_statistics_ptr, out_ptr, lse_ptr,
-    H: tl.constexpr, C: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_C: tl.constexpr,
+    merges_ptr, part_ptr, part_statistics_ptr, out_ptr, lse_ptr, num_heads,
+    C: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
+    H = num_heads
     merge = merges_ptr + tl.program_id(0).to(tl.int64) * 3
     head = tl.program_id(1)
     row = tl.load(merge).to(tl.int64)
@@ -118,7 +121,9 @@ def _merge_softmax_kernel(
         part = tl.load(part_ptr + offset, mask=inside, other=0.0)
         weighted_sum += tl.sum(rescale[:, None] * part, axis=0)
     row_denominator = tl.sum(denominator, axis=0)
-    tl.store(lse_ptr + row * H + head, row_max + tl.log(row_denominator))
+    target = lse_ptr + (row * H + head) * 2
+    tl.store(target, row_max)
+    tl.store(target + 1, tl.log(row_denominator))
     target = out_ptr + (row * H + head) * C + channels
     result = weighted_sum / row_denominator
     tl.store(target, result.to(out_ptr.dtype.element_ty), mask=channels < C)
@@ -130,28 +135,31 @@ def merge_softmax(
     """Writes the rows that were cut, from the softmax of their chunks."""
     _, heads, channels = out.shape
     block = power_of_two(channels)
-    constants = (heads, channels, max(1, min(32, 2048 // block)), block)
+    constants = (channels, max(1, min(32, 2048 // block)), block)
     tensors = (plan.merges, part, part_statistics, out, lse)
     grid = (plan.merges.size(0), heads)
-    launch(_merge_softmax_kernel, grid, tensors, (), constants, warps=4)
+    launch(_merge_softmax_kernel, grid, tensors, (heads,), constants, warps=4)
 
 
-@triton.jit(do_not_specialize=["threshold"])
+@triton.jit(do_not_specialize=["threshold", "num_heads"])
 def _normalise_kernel(
     items_ptr, position_ptr, edge_id_ptr, lse_ptr, weights_ptr,
-    seed_ptr, threshold, keep_scale,
-    H: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr,
-    DROPOUT: tl.constexpr,
+    seed_ptr, threshold, keep_scale, num_heads,
+    BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
+    H = num_heads
     row, start, end, _ = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     heads = tl.program_id(1) * BLOCK_H + tl.arange(0, BLOCK_H)
-    lse = tl.load(lse_ptr + row * H + heads, mask=heads < H, other=0.0)
+    lse = lse_ptr + (row * H + heads) * 2
+    max_logit = tl.load(lse, mask=heads < H, other=0.0)
+    log_sum = tl.load(lse + 1, mask=heads < H, other=0.0)
     for s in range(start, end, BLOCK_E):
         slots = s + tl.arange(0, BLOCK_E)
         position = tl.load(position_ptr + slots, mask=slots < end, other=0).to(tl.int64)
         inside = (slots < end)[:, None] & (heads < H)[None, :]
         target = weights_ptr + position[:, None] * H + heads[None, :]
-        weight = tl.exp(tl.load(target, mask=inside, other=0.0) - lse[None, :])
+        logit = tl.load(target, mask=inside, other=0.0)
+        weight = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
         if DROPOUT:
             edge_ids = tl.load(edge_id_ptr + slots, mask=slots < end, other=0)
             weight *= keep_factor(
@@ -172,9 +180,9 @@ def normalise(
     heads = weights.size(1)
     block = min(32, power_of_two(heads))
     grid = (plan.items.size(0), divide_up(heads, block))
-    constants = (heads, max(1, 128 // block), block, dropout.on)
+    constants = (max(1, 128 // block), block, dropout.on)
     tensors = (plan.items, position, edge_id, lse, weights, dropout.seed)
-    numbers = (dropout.threshold, dropout.keep_scale)
+    numbers = (dropout.threshold, dropout.keep_scale, heads)
     launch(_normalise_kernel, grid, tensors, numbers, constants, warps=1)
 
 
@@ -190,8 +198,9 @@ def attend(
         flags: The kernel's constants between the tile and LOGIT.
 
     Returns:
-        The output [T, H, C], the log-sum-exp of each row [T, H] and the weights [E, H]
-        (no rows if the call does not want them).
+        The output [T, H, C], the log-sum-exp of each row as its maximum and the
+        logarithm of the sum [T, H, 2], and the weights [E, H] (no rows if the call does
+        not want them).
     """
     pointer, other, position, edge_id = call.by_target
     (negative_slope,), weights = call.settings, call.weights
@@ -201,25 +210,25 @@ def attend(
     assert z is not None
     rows, (_, heads, channels) = pointer.size(0) - 1, z.shape
     out = z.new_empty(rows, heads, channels)
-    lse = z.new_empty(rows, heads, dtype=torch.float32)
+    lse = z.new_empty(rows, heads, 2, dtype=torch.float32)
     # A padded edge, which no row has, has weight 0.
-    logit = lse.new_zeros(other.size(0) if weights else 0, heads)
-    with on_device(z):
-        plan = schedule(pointer)
-        part = lse.new_empty(plan.num_partials, heads * channels)
-        part_statistics = lse.new_empty(plan.num_partials, 2, heads)
-        launch(
-            kernel,
-            (plan.items.size(0), divide_up(heads, tile.heads)),
-            (
-                *inputs, plan.items, other, position, edge_id,
-                out, lse, logit, part, part_statistics, dropout.seed,
-            ),
-            (dropout.threshold, dropout.keep_scale, negative_slope),
-            (*tile.constants(heads, channels), *flags, weights, dropout.on),
-            tile.warps,
-        )  # fmt: skip
-        merge_softmax(plan, part, part_statistics, out, lse)
-        if weights:
-            normalise(plan, call.by_target, lse, logit, dropout)
+    edges = other.size(0) if weights else 0
+    logit = lse.new_zeros(edges, heads)
+    plan = schedule(pointer)
+    part = lse.new_empty(plan.num_partials, heads * channels)
+    part_statistics = lse.new_empty(plan.num_partials, 2, heads)
+    launch(
+        kernel,
+        (plan.items.size(0), divide_up(heads, tile.heads)),
+        (
+            *inputs, plan.items, other, position, edge_id,
+            out, lse, logit, part, part_statistics, dropout.seed,
+        ),
+        (dropout.threshold, dropout.keep_scale, negative_slope, heads),
+        (*tile.constants(heads, channels), *flags, weights, dropout.on),
+        tile.warps,
+    )  # fmt: skip
+    merge_softmax(plan, part, part_statistics, out, lse)
+    if weights:
+        normalise(plan, call.by_target, lse, logit, dropout)
     return out, lse, logit

@@ -5,6 +5,10 @@ from typing import NamedTuple
 
 from tempergat.ops.gpu.launch import power_of_two
 
+# The heads of an ordinary layer are a compile-time constant of its kernels. Many models
+# at once have more, and share what is compiled.
+_MOST_KNOWN_HEADS = 8
+
 
 class Tile(NamedTuple):
     """The part of a row one program serves, and how many edges it has in flight.
@@ -20,10 +24,11 @@ class Tile(NamedTuple):
     warps: int
 
     def constants(self, heads: int, channels: int) -> tuple[int, ...]:
-        """The kernels' H, C, BLOCK_E, BLOCK_H, BLOCK_C, UNROLL and EXACT."""
+        """The kernels' KNOWN_HEADS, C, BLOCK_E, BLOCK_H, BLOCK_C, UNROLL and EXACT."""
         exact = heads % self.heads == 0 and channels == self.channels
+        known = heads if exact and heads <= _MOST_KNOWN_HEADS else 0
         blocks = (self.edges, self.heads, self.channels, self.unroll)
-        return (heads, channels, *blocks, exact)
+        return (known, channels, *blocks, exact)
 
 
 @functools.lru_cache
