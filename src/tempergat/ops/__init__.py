@@ -9,6 +9,7 @@ from tempergat.ops.calls import Input
 from tempergat.ops.features.dense import linear as dense_linear
 from tempergat.ops.features.dropout import dropout as seeded_dropout
 from tempergat.ops.features.gate import sigmoid_gate
+from tempergat.ops.features.scores import node_scores
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.gpu import launch_path
@@ -50,6 +51,7 @@ __all__ = [
     "is_tracing",
     "keep_factor",
     "launch_path",
+    "node_scores",
     "ordinary_tensors",
     "register_attention",
     "seeded_dropout",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from tempergat.ops import gpu
 from tempergat.ops.cpu import grouping
 from tempergat.ops.torch_internals import (
     GetAttrKey,
@@ -78,6 +80,9 @@ class Graph:
             and self._group_on_cpu(edge_index)
         ):
             return
+        if not padded and gpu.can_group(edge_index, largest):
+            self._group_on_gpu(edge_index, check)
+            return
         if check and not is_tracing():
             _check_range(edge_index, self.num_src, self.num_dst)
         # A copy: a later edit of edge_index must not reach the kernels, and a cached
@@ -102,6 +107,18 @@ class Graph:
         self.src, self.dst, self.edge_id, *rows = grouped
         self._by_target = Rows(*rows)
         return True
+
+    def _group_on_gpu(self, edge_index: Tensor, check: bool) -> None:
+        """Sorts the edges and adds self-loops; waits for the device once."""
+        sizes, both = (self.num_src, self.num_dst), torch.is_grad_enabled()
+        kernels = gpu.kernels("grouping")
+        grouped = kernels.group_edges(edge_index, sizes, self.num_loops, both)
+        if check:
+            _check_limits(grouped.lowest, grouped.highest, sizes)
+        self.src, self.dst, self.edge_id = grouped.edges
+        self._by_target = Rows(*grouped.by_target)
+        if both:
+            self._by_source = Rows(*grouped.by_source)
 
     @classmethod
     def of_rows(cls, by_target: Rows, num_src: int) -> Graph:
@@ -274,12 +291,15 @@ def _check_range(edge_index: Tensor, num_src: int, num_dst: int) -> None:
     if edge_index.numel() == 0:
         return
     low, high = torch.aminmax(edge_index, dim=1)
+    _check_limits(low.tolist(), high.tolist(), (num_src, num_dst))
+
+
+def _check_limits(
+    lowest: Sequence[int], highest: Sequence[int], limits: tuple[int, int]
+) -> None:
+    sides = ("source", "target")
     for side, limit, smallest, largest in zip(
-        ("source", "target"),
-        (num_src, num_dst),
-        low.tolist(),
-        high.tolist(),
-        strict=True,
+        sides, limits, lowest, highest, strict=True
     ):
         worst = smallest if smallest < 0 else largest
         if smallest < 0 or largest >= limit:

@@ -1,10 +1,5 @@
 """The feature gate: the plain formula, and the kernels against it."""
 
-import importlib.util
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +7,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.features import gate
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.interpreted import run_interpreted
 
 
 def _by_formula(logit: Tensor, x: Tensor, _: bool) -> tuple[Tensor, Tensor]:
@@ -62,18 +56,8 @@ for rows in (0, 1, 999):
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="triton is not installed"
-)
 def test_interpreted_kernels_agree_with_float64() -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    paths = [str(ROOT / "src"), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
-    command = [sys.executable, "-c", INTERPRETED]
-    run = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
+    run_interpreted(INTERPRETED)
 
 
 @pytest.mark.gpu

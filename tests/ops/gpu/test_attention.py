@@ -1,5 +1,6 @@
 """The GPU kernels against the reference, by name, and inside torch's machinery."""
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -108,6 +109,25 @@ def test_half_precision_is_as_exact_as_pytorch_in_it(
 ) -> None:
     compare_in_precision(kind, GRAPHS[graph](), 3, 5, dtype, Settings())
     compare_in_precision(kind, GRAPHS[graph](), 2, 16, dtype, EVERYTHING)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.01, 0.001])
+def test_gat_is_as_exact_as_pytorch_at_extreme_logits(temperature: float) -> None:
+    graph = Graph(torch.randint(300, (2, 4000)), 300)
+    for dropout in (0.0, 0.5):
+        options = Settings(temperature=temperature, dropout=dropout)
+        compare_in_precision("gat", graph, 4, 16, torch.float32, options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_compilation_serves_any_number_of_models(kind: str) -> None:
+    launch = importlib.import_module("tempergat.ops.gpu.launch")
+    graph, counts = power_law(300, 2000), []
+    for heads in (32, 80, 400):
+        arguments = arguments_of(kind, graph, heads, 8)
+        run(kind, graph, arguments).sum().backward()
+        counts.append(len(launch._compiled))
+    assert counts[0] == counts[1] == counts[2]
 
 
 @pytest.mark.usefixtures("poisoned")

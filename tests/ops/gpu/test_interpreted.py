@@ -1,31 +1,16 @@
 """The GPU kernels, run by Triton's interpreter on the CPU, against the reference.
 
-The interpreter is chosen when Triton is imported, hence a process of its own. It
-checks what is computed, not the compiled code, which tests/ops/gpu/test_attention.py
-does.
+This checks what is computed, not the compiled code, which
+tests/ops/gpu/test_attention.py does.
 """
-
-import importlib.util
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.interpreted import run_interpreted
+
 PROGRAM = """
 import sys
 import torch
-import triton.runtime.interpreter as interpreter
-
-# numpy no longer turns an array of one element into an index.
-patch = interpreter._patch_lang_tensor
-def patch_index(tensor, scope):
-    patch(tensor, scope)
-    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-interpreter._patch_lang_tensor = patch_index
-
 from tempergat.ops import gpu, reference
 from tempergat.ops.calls import Backward, Forward, Saved
 from tempergat.ops.gpu import gatv2_backward as gpu_gatv2_backward
@@ -33,7 +18,7 @@ from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import GRAPHS, Settings, make_inputs, results
 
 # Rows are cut, and programs serve several items, even on graphs this small.
-gpu_schedule.LONGEST = gpu_schedule._LONGEST_OF_SMALL = 8
+gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
 gpu_gatv2_backward._TARGET_PROGRAMS = 3
 torch.manual_seed(0)
 kind, name = sys.argv[1:]
@@ -65,17 +50,7 @@ for n, exact in truth.items():
 """
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="triton is not installed"
-)
 @pytest.mark.parametrize("graph", ["self_loops", "bipartite"])
 @pytest.mark.parametrize("kind", ["gat", "gatv2"])
 def test_interpreted_kernels_agree_with_float64(kind: str, graph: str) -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    paths = [str(ROOT), str(ROOT / "src"), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
-    command = [sys.executable, "-c", PROGRAM, kind, graph]
-    run = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
+    run_interpreted(PROGRAM, kind, graph)

@@ -30,7 +30,13 @@ def test_long_rows_are_cut_and_their_parts_are_neighbours() -> None:
     assert parts == list(range(plan.num_partials))
     lengths = (plan.items[:, 2] - plan.items[:, 1]).tolist()
     assert max(lengths) <= gpu_schedule.LONGEST
-    assert lengths == [64, 64, 5, 1]
+    assert lengths == [5, 64, 64, 1]
+
+
+def test_long_items_of_a_large_graph_come_first() -> None:
+    plan = gpu_schedule.schedule(_pointer([5, 70, 900, 3, 200] + [300] * 2000))
+    steps = (plan.items[:, 2] - plan.items[:, 1]) // gpu_schedule.BUCKET
+    assert steps.tolist() == sorted(steps.tolist(), reverse=True)
 
 
 def test_a_schedule_is_made_once_and_follows_a_change() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -194,20 +195,25 @@ class TemperGATConv(AttentionLayer):
         """The nodes' parts of the logits over T, [num_nodes, heads] on each side."""
         # Autocast would round the logits to half precision.
         with _without_autocast(z.src.device.type):
-            if z.is_shared and self._is_small(z.src):
-                # Quicker than building the matrix below.
-                both = torch.cat([self.att_src, self.att_dst])
-                att_A1HC = self.softmax_temperature.divide(self, both).unsqueeze(1)
-                score_src, score_dst = (z.src * att_A1HC).sum(-1).unbind(0)
-                return Sides(score_src, score_dst)
-            flat = z.map(_flat)
-            if not flat.is_shared:
-                matrices = Sides(self.att_src, self.att_dst).map(self._score_matrix)
-                return flat.map(multiply, matrices)
+            if not z.is_shared:
+                return z.map(self._scores_of, Sides(self.att_src, self.att_dst)).map(
+                    itemgetter(0)
+                )
             both = torch.cat([self.att_src, self.att_dst])
-            scores = multiply(flat.src, self._score_matrix(both))
-            score_src, score_dst = scores.view(-1, 2, self.heads).unbind(1)
+            score_src, score_dst = self._scores_of(z.src, both)
             return Sides(score_src, score_dst)
+
+    def _scores_of(self, z: Tensor, att: Tensor) -> tuple[Tensor, ...]:
+        """The scores of attention vectors [A, heads, channels], [num_nodes, heads]."""
+        att_AHC = self.softmax_temperature.divide(self, att)
+        scores = ops.node_scores(z, att_AHC) if z.is_cuda else None
+        if scores is None and att.size(0) > 1 and self._is_small(z):
+            # Quicker than building the matrix below.
+            scores = (z * att_AHC.unsqueeze(1)).sum(-1).unbind(0)
+        if scores is None:
+            together = multiply(_flat(z), self._score_matrix(att_AHC))
+            scores = together.view(-1, att.size(0), self.heads).unbind(1)
+        return scores
 
     def _is_small(self, z: Tensor) -> bool:
         """Whether the time of a call is that of its operations, not of their work."""
@@ -225,15 +231,14 @@ class TemperGATConv(AttentionLayer):
                 at_least_float32(z) * self.softmax_temperature.divide(self, att)
             ).sum(-1)
 
-    def _score_matrix(self, att: Tensor) -> Tensor:
-        """Attention vectors [A, heads, channels] over T as a block-diagonal matrix.
+    def _score_matrix(self, att_AHC: Tensor) -> Tensor:
+        """Attention vectors over T as a block-diagonal matrix.
 
         Returns:
             The weight, [A * heads, heads * channels], of a linear map that gives the
             scores of the first vector, then those of the second.
         """
-        att_ACH = self.softmax_temperature.divide(self, att).transpose(1, 2)
-        blocks_AHHC = torch.diag_embed(att_ACH, dim1=1, dim2=2)
+        blocks_AHHC = torch.diag_embed(att_AHC.transpose(1, 2), dim1=1, dim2=2)
         return blocks_AHHC.flatten(2).flatten(0, 1)
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
@@ -251,7 +256,8 @@ class TemperGATConv(AttentionLayer):
         )
         weight = self.lin_edge(unit)
         with _without_autocast(edge_attr.device.type):
-            folded = self._score_matrix(self.att_edge) @ at_least_float32(weight).t()
+            att = self.softmax_temperature.divide(self, self.att_edge)
+            folded = self._score_matrix(att) @ at_least_float32(weight).t()
             return multiply(at_least_float32(edge_attr), folded)
 
     def _attend(

@@ -4,15 +4,22 @@ Triton is imported by the first call, not with the package: it is absent from CP
 builds of torch and slow to load.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import importlib.metadata
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
-from tempergat.ops.calls import Call
+from tempergat.ops.torch_internals import in_dispatch_mode, in_transform, is_tracing
+
+# A graph is made by functions of this package, and calls have graphs.
+if TYPE_CHECKING:
+    from tempergat.ops.calls import Call
 
 NAME = "gpu"
 DEVICE_TYPE = "cuda"
@@ -21,6 +28,8 @@ DISPATCH_KEY = "CUDA"
 _SINGLE_OR_HALF = (torch.float32, torch.bfloat16, torch.float16)
 _DTYPES = {"aggregate": (*_SINGLE_OR_HALF, torch.float64)}
 _MOST_CHANNELS = 8192
+# Larger graphs are grouped with less memory, one side after the other.
+_MOST_GROUPED = 2**25
 _OLDEST_CAPABILITY = (8, 0)
 # The kernels collect tuples, which older versions of Triton do not compile.
 _OLDEST_TRITON = (3, 3)
@@ -109,6 +118,23 @@ def _gate_refusal(call: Call) -> str | None:
             f"{x.dtype} {list(x.shape)}"
         )
     return None
+
+
+def can_group(edge_index: Tensor, largest: int) -> bool:
+    """Whether the module "grouping" takes these edges.
+
+    Args:
+        edge_index: The edges.
+        largest: The largest number among nodes and edges.
+    """
+    return (
+        edge_index.is_cuda
+        and type(edge_index) is Tensor
+        and 0 < largest <= _MOST_GROUPED
+        and not (is_tracing() or in_transform() or in_dispatch_mode())
+        and _device_refusal(edge_index.get_device()) is None
+        and not torch.cuda.is_current_stream_capturing()
+    )
 
 
 @functools.cache

@@ -235,9 +235,9 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         weight_term = segment_sum(
             target_plan, out.size(0), by_target.position, weights, dweights
         )
-    table = statistics(dout, out, saved.lse, weight_term, score_dst)
-    part = score_src.new_empty(plan.num_partials, heads * channels)
-    part_score = score_src.new_empty(plan.num_partials, heads)
+    table = statistics(dout, out, saved.lse, weight_term, score_dst, apart=True)
+    part = plan.room(dscore_src, heads * channels)
+    part_score = plan.room(dscore_src, heads)
     launch(
         _backward_kernel,
         (plan.items.size(0), divide_up(heads, tile.heads)),

@@ -20,7 +20,6 @@ from tempergat.ops.gpu.common import (
     dropout_of,
     keep_factor,
     load_item,
-    logit_gradient,
     tile_of_row,
 )
 from tempergat.ops.gpu.gatv2_forward import forward, tile_of, widen
@@ -77,10 +76,9 @@ def _target_kernel(
         # [H, C]
         z_i = tl.load(z_dst_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
         dout = tl.load(dout_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)
-        column = statistics_ptr + row * (3 * H) + heads
-        max_logit = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
-        log_sum = tl.load(column + H, mask=in_heads, other=0.0)
-        delta = tl.load(column + 2 * H, mask=in_heads, other=0.0)
+        column = statistics_ptr + row * (2 * H) + heads
+        lse = tl.load(column, mask=in_heads, other=float("inf"))  # [H]
+        delta = tl.load(column + H, mask=in_heads, other=0.0)
         # sum over j of dlogit leaky'(v), [E, H, C]
         dv = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
         for s in tl.range(start, end, BLOCK_E * UNROLL, num_stages=STAGES):
@@ -107,7 +105,7 @@ def _target_kernel(
                 slope_v = tl.where(v > 0, 1.0, slope)  # leaky'(v), [E, H, C]
                 leaky_v = v * slope_v
                 logit = tl.sum(leaky_v * att[None], axis=2)  # [E, H]
-                alpha = tl.exp(logit - max_logit[None, :] - log_sum[None, :])
+                alpha = tl.exp(logit - lse[None, :])
                 alpha = tl.where(valid[:, None], alpha, 0.0)
                 dalpha = tl.sum(z * dout[None], axis=2)
                 if DWEIGHT:
@@ -120,9 +118,7 @@ def _target_kernel(
                     dalpha *= keep_factor(
                         seed_ptr, heads, in_heads, edge_ids, threshold, keep_scale
                     )
-                dlogit = logit_gradient(  # [E, H]
-                    alpha, dalpha, delta[None, :], log_sum[None, :]
-                )
+                dlogit = alpha * (dalpha - delta[None, :])  # [E, H]
                 dlogit_wide = dlogit[:, :, None]
                 if EDGE:
                     dedge = (dlogit_wide * slope_v * att[None]).to(
@@ -169,17 +165,16 @@ def _source_kernel(
         rows_i = ()
         for k in tl.static_range(UNROLL):
             i = _load_end(other_ptr, s + k * BLOCK_E, end, BLOCK_E)
-            column = lse_cells + i[:, None] * (3 * H)
+            column = lse_cells + i[:, None] * (2 * H)
             # [E, H]
-            max_logit = tl.load(column, mask=in_heads[None], other=float("inf"))
-            log_sum = tl.load(column + H, mask=in_heads[None], other=0.0)
-            delta = tl.load(column + 2 * H, mask=in_heads[None], other=0.0)
+            lse = tl.load(column, mask=in_heads[None], other=float("inf"))
+            delta = tl.load(column + H, mask=in_heads[None], other=0.0)
             other_row = i[:, None, None] * (H * C)
             # z_i, [E, H, C]
             z = tl.load(z_cells + other_row, mask=in_row[None], other=0.0)
             # dout_i, [E, H, C]
             dout = tl.load(dout_cells + other_row, mask=in_row[None], other=0.0)
-            rows_i = rows_i + ((z, dout, max_logit, log_sum, delta),)
+            rows_i = rows_i + ((z, dout, lse, delta),)
         for k in tl.static_range(UNROLL):
             slots = s + k * BLOCK_E + tl.arange(0, BLOCK_E)
             valid = slots < end
@@ -188,8 +183,8 @@ def _source_kernel(
             v = widen(rows_i[k][0]) + z_j[None]
             dout = widen(rows_i[k][1])
             # Past the end of the row the weight is exp(-inf) = 0.
-            max_logit = tl.where(valid[:, None], rows_i[k][2], float("inf"))
-            log_sum, delta = rows_i[k][3], rows_i[k][4]
+            lse = tl.where(valid[:, None], rows_i[k][2], float("inf"))
+            delta = rows_i[k][3]
             if EDGE or DWEIGHT:
                 position = tl.load(position_ptr + slots, mask=valid, other=0).to(
                     tl.int64
@@ -201,7 +196,7 @@ def _source_kernel(
             # leaky'(v) att, [E, H, C]
             slope_att = tl.where(v > 0, att[None], att_below[None])
             logit = tl.sum(v * slope_att, axis=2)  # [E, H]
-            alpha = tl.exp(logit - max_logit - log_sum)
+            alpha = tl.exp(logit - lse)
             dalpha = tl.sum(dout * z_j[None], axis=2)  # [E, H]
             weight = alpha
             if DWEIGHT:
@@ -214,7 +209,7 @@ def _source_kernel(
                 )
                 weight *= factor
                 dalpha *= factor
-            dlogit = logit_gradient(alpha, dalpha, delta, log_sum)
+            dlogit = alpha * (dalpha - delta)
             dz += weight[:, :, None] * dout
             dz += dlogit[:, :, None] * slope_att
 
@@ -255,12 +250,12 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         weight_term = segment_sum(
             target_plan, out.size(0), by_target.position, weights, dweights
         )
-    table = statistics(dout, out, saved.lse, weight_term, None)
+    table = statistics(dout, out, saved.lse, weight_term, None, apart=False)
     tensors = (dout, dweights, z_src, z_dst, att, edge, table)
 
     items = target_plan.items.size(0)
     programs = min(items, _TARGET_PROGRAMS)
-    part = att.new_empty(target_plan.num_partials, heads * channels)
+    part = target_plan.room(att, heads * channels)
     datt = att.new_empty(programs, heads, channels)
     launch(
         _target_kernel,
@@ -276,7 +271,7 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     merge_sum(target_plan, part, dz_dst)
 
     plan = schedule(by_source.pointer)
-    part = att.new_empty(plan.num_partials, heads * channels)
+    part = plan.room(att, heads * channels)
     launch(
         _source_kernel,
         (plan.items.size(0), blocks),

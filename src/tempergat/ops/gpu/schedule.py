@@ -1,8 +1,9 @@
 """How rows of any degree are divided among GPU programs.
 
 A long row is cut into chunks of even length, which different programs serve; their
-partial results are merged in a fixed order, so that nothing depends on timing. Long
-items come first, so that none is still running when the others have finished.
+partial results are merged in a fixed order, so that nothing depends on timing. On large
+graphs long items come first, so that none is still running when the others have
+finished.
 """
 
 import weakref
@@ -18,9 +19,10 @@ from tempergat.ops.torch_internals import edit_count
 # The most edges of an item; fewer on small graphs, where one node of high degree would
 # otherwise take longer than everything else.
 LONGEST = 512
-_LONGEST_OF_SMALL = 64
-_ITEMS_OF_SMALL = 4096
-_BUCKET = 64
+LONGEST_OF_SMALL = 64
+ITEMS_OF_SMALL = 4096
+# Lengths that differ by less count as equal.
+BUCKET = 64
 
 
 class Schedule(NamedTuple):
@@ -35,6 +37,17 @@ class Schedule(NamedTuple):
     merges: Tensor
     num_partials: int
 
+    def room(self, like: Tensor, *shape: int) -> Tensor:
+        """Memory for the partial results, float32 of this shape each.
+
+        Args:
+            like: Any float32 tensor of the device; returned if there are none.
+            shape: The shape of one partial result.
+        """
+        if self.num_partials == 0:
+            return like
+        return like.new_empty(self.num_partials, *shape)
+
 
 def _whole_rows(pointer: Tensor) -> Schedule:
     """One item per row in the given order: needs no value on the host."""
@@ -44,17 +57,20 @@ def _whole_rows(pointer: Tensor) -> Schedule:
     return Schedule(items, items.new_empty(0, 3), 0)
 
 
+def longest_item(slots: int) -> int:
+    """The most edges of an item, for rows with so many edges together."""
+    return min(LONGEST, max(LONGEST_OF_SMALL, slots // ITEMS_OF_SMALL))
+
+
 def _balanced(pointer: Tensor) -> Schedule:
     start = pointer.long()[:-1]
     degree = pointer.long()[1:] - start
-    share = int(pointer[-1]) // _ITEMS_OF_SMALL
-    longest = min(LONGEST, max(_LONGEST_OF_SMALL, share))
+    longest = longest_item(int(pointer[-1]))
     chunks = (degree + longest - 1).div(longest, rounding_mode="floor").clamp(min=1)
     total = int(chunks.sum())
     if total == degree.numel():
-        schedule = _whole_rows(pointer)
-        items = schedule.items[_longest_first(degree)]
-        return Schedule(items, schedule.merges, 0)
+        whole = _whole_rows(pointer)
+        return whole._replace(items=longest_first(whole.items, longest))
     row = torch.arange(degree.numel(), device=pointer.device)
     row = row.repeat_interleave(chunks, output_size=total)
     first = chunks.cumsum(0) - chunks
@@ -64,17 +80,22 @@ def _balanced(pointer: Tensor) -> Schedule:
     cut = chunks[row] > 1
     partial = torch.where(cut, cut.cumsum(0) - 1, -1)
     items = torch.stack([row, start[row] + low, start[row] + high, partial], dim=1)
-    items = items[_longest_first(high - low)].to(pointer.dtype)
+    items = longest_first(items.to(pointer.dtype), longest)
     cut_row = (chunks > 1).nonzero().squeeze(1)
     merges = [cut_row, partial[first[cut_row]], chunks[cut_row]]
     num_partials = total - (degree.numel() - cut_row.numel())
     return Schedule(items, torch.stack(merges, 1).to(pointer.dtype), num_partials)
 
 
-def _longest_first(length: Tensor) -> Tensor:
-    """A stable order by length in coarse steps, which keeps neighbours together."""
-    steps = length.div(_BUCKET, rounding_mode="floor")
-    return torch.sort(steps, descending=True, stable=True).indices
+def longest_first(items: Tensor, longest: int) -> Tensor:
+    """Items by their length in coarse steps; neighbours of equal length stay together.
+
+    The items of a small graph, which are all short, stay in their order.
+    """
+    if longest <= BUCKET:
+        return items
+    steps = (items[:, 2] - items[:, 1]).div(BUCKET, rounding_mode="floor")
+    return items[torch.sort(steps, descending=True, stable=True).indices]
 
 
 def _capturing(tensor: Tensor) -> bool:
@@ -97,8 +118,18 @@ def schedule(pointer: Tensor) -> Schedule:
     if _capturing(pointer):
         return _whole_rows(pointer)
     made = _balanced(pointer)
-    _made.keep(pointer, "schedule", made)
+    keep_schedule(pointer, made)
     return made
+
+
+def keep_schedule(pointer: Tensor, made: Schedule) -> None:
+    """Keeps the schedule of these rows for as long as they live unchanged."""
+    _made.keep(pointer, "schedule", made)
+
+
+def keep_slots_of_edges(position: Tensor, slots: Tensor) -> None:
+    """Keeps the slot of each edge by source, where it is known already."""
+    _made.keep(position, "slots", slots)
 
 
 def slots_by_source(by_target: Rows, by_source: Rows) -> Tensor:
@@ -109,11 +140,11 @@ def slots_by_source(by_target: Rows, by_source: Rows) -> Tensor:
     if found is not None and found[0]() is source and found[1] == version:
         made: Tensor = found[2]
         return made
-    slot_of_edge = torch.empty_like(source)
-    slot_of_edge[source.long()] = torch.arange(
-        source.numel(), device=source.device, dtype=source.dtype
-    )
-    made = slot_of_edge[target.long()]
+    slot_of_edge = _made.find(source, "slots")
+    if slot_of_edge is None:
+        slots = torch.arange(source.numel(), device=source.device, dtype=source.dtype)
+        slot_of_edge = torch.empty_like(source).index_copy_(0, source.long(), slots)
+    made = slot_of_edge.index_select(0, target)
     if not _capturing(target):
         _made.keep(target, "slots_by_source", (weakref.ref(source), version, made))
     return made

@@ -213,10 +213,10 @@ def attend(
     lse = z.new_empty(rows, heads, 2, dtype=torch.float32)
     # A padded edge, which no row has, has weight 0.
     edges = other.size(0) if weights else 0
-    logit = lse.new_zeros(edges, heads)
+    logit = lse.new_zeros(edges, heads) if edges else lse.new_empty(0, heads)
     plan = schedule(pointer)
-    part = lse.new_empty(plan.num_partials, heads * channels)
-    part_statistics = lse.new_empty(plan.num_partials, 2, heads)
+    part = plan.room(lse, heads * channels)
+    part_statistics = plan.room(lse, 2, heads)
     launch(
         kernel,
         (plan.items.size(0), divide_up(heads, tile.heads)),

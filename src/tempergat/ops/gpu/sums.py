@@ -37,6 +37,8 @@ def _merge_sum_kernel(
 
 def merge_sum(plan: Schedule, part: Tensor, out: Tensor) -> None:
     """Writes the rows that were cut as the sum of their partial results."""
+    if plan.num_partials == 0:
+        return
     width = part.size(1)
     block = min(128, power_of_two(width))
     grid = (plan.merges.size(0), divide_up(width, block))
@@ -82,7 +84,7 @@ def segment_sum(
     """
     heads = value.size(1)
     out = value.new_empty(num_rows, heads)
-    part = value.new_empty(plan.num_partials, heads)
+    part = plan.room(out, heads)
     block = min(32, power_of_two(heads))
     grid = (plan.items.size(0), divide_up(heads, block))
     constants = (max(1, 128 // block), block, factor is not None)
@@ -98,7 +100,7 @@ def _statistics_kernel(
     num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr,
+    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr, APART: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -115,14 +117,18 @@ def _statistics_kernel(
         delta += tl.load(weight_term_ptr + offset, mask=inside, other=0.0)
     max_logit = tl.load(lse_ptr + offset * 2, mask=inside, other=0.0)
     log_sum = tl.load(lse_ptr + offset * 2 + 1, mask=inside, other=0.0)
-    COLUMNS: tl.constexpr = 4 if SCORE else 3
+    LSE: tl.constexpr = 2 if APART else 1
+    COLUMNS: tl.constexpr = LSE + 2 if SCORE else LSE + 1
     target = statistics_ptr + rows[:, None] * (COLUMNS * H) + heads[None, :]
-    tl.store(target, max_logit, mask=inside)
-    tl.store(target + H, log_sum, mask=inside)
-    tl.store(target + 2 * H, delta, mask=inside)
+    if APART:
+        tl.store(target, max_logit, mask=inside)
+        tl.store(target + H, log_sum, mask=inside)
+    else:
+        tl.store(target, max_logit + log_sum, mask=inside)
+    tl.store(target + LSE * H, delta, mask=inside)
     if SCORE:
         score = tl.load(score_ptr + offset, mask=inside, other=0.0)
-        tl.store(target + 3 * H, score, mask=inside)
+        tl.store(target + (LSE + 1) * H, score, mask=inside)
 
 
 def statistics(
@@ -131,14 +137,17 @@ def statistics(
     lse: Tensor,
     weight_term: Tensor | None,
     score: Tensor | None,
+    *,
+    apart: bool,
 ) -> Tensor:
-    """What backward needs of each target, float32, [T, 3 or 4, H].
+    """What backward needs of each target, float32, [T, 2 to 4, H].
 
-    In this order: the two numbers of lse, delta (and score). delta is ``<dout, out>``
-    per head, plus ``weight_term``, the sum over a row's edges of ``weight * dweight``.
+    In this order: lse, as two numbers if they stay apart, delta (and score). delta is
+    ``<dout, out>`` per head, plus ``weight_term``, the sum over a row's edges of
+    ``weight * dweight``.
     """
     rows, heads, channels = dout.shape
-    columns = 3 if score is None else 4
+    columns = 2 + apart + (score is not None)
     table = lse.new_empty(rows, columns, heads)
     if table.numel() == 0:
         return table
@@ -146,7 +155,7 @@ def statistics(
     block = max(1, 1024 // (tile.heads * tile.channels))
     grid = (divide_up(rows, block), divide_up(heads, tile.heads))
     known, _, _, *blocks, _, exact = tile.constants(heads, channels)
-    flags = (exact, weight_term is not None, score is not None)
+    flags = (exact, weight_term is not None, score is not None, apart)
     constants = (known, channels, block, *blocks, *flags)
     tensors = (dout, out, lse, weight_term, score, table)
     launch(_statistics_kernel, grid, tensors, (rows, heads), constants, warps=4)

@@ -1,0 +1,309 @@
+# mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
+"""Groups the edges of a new graph on the GPU with few operations of the host.
+
+Two kernels and one sort do what `ops/graph.py` does with some sixty calls of torch. The
+host waits for the device once, for a handful of numbers: they say whether every node
+number is in range, how many edges were dropped, and the largest degrees.
+
+Edge e of `edge_index` has number e, and the added self-loop of node i has number
+num_edges + i. All of them have two keys: the target, and the source behind all targets.
+A dropped edge has the key of a row that belongs to no node. One stable sort of all keys
+gives the edges by target, then those by source, each with the dropped ones at the end.
+"""
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempergat.ops.gpu import schedule as schedules
+from tempergat.ops.gpu.launch import divide_up, launch
+
+_BLOCK = 256
+_FACTS = 9
+
+
+class Grouped(NamedTuple):
+    """A graph's edges, and what was learnt of them.
+
+    Attributes:
+        edges: Source, target and identity of every edge that was kept.
+        by_target: The four parts of the edges by target.
+        by_source: The same by source; None if it was not asked for.
+        lowest: The smallest source and target, or 0 if they are larger.
+        highest: The largest source and target, or 0 if they are smaller.
+    """
+
+    edges: tuple[Tensor, ...]
+    by_target: tuple[Tensor, ...]
+    by_source: tuple[Tensor, ...] | None
+    lowest: tuple[int, int]
+    highest: tuple[int, int]
+
+
+@triton.jit(do_not_specialize=["num_edges", "total", "num_src", "num_dst"])
+def _key_kernel(
+    edge_ptr, keys_ptr, facts_ptr, num_edges, total, num_src, num_dst,
+    LOOPS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    number = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    given = number < num_edges
+    src = tl.load(edge_ptr + number, mask=given, other=0).to(tl.int64)
+    dst = tl.load(edge_ptr + num_edges + number, mask=given, other=0).to(tl.int64)
+    tl.atomic_max(facts_ptr, tl.max(src, axis=0), sem="relaxed")
+    tl.atomic_max(facts_ptr + 1, tl.max(dst, axis=0), sem="relaxed")
+    tl.atomic_max(facts_ptr + 2, tl.max(-src, axis=0), sem="relaxed")
+    tl.atomic_max(facts_ptr + 3, tl.max(-dst, axis=0), sem="relaxed")
+    dropped = (src < 0) | (src >= num_src) | (dst < 0) | (dst >= num_dst)
+    if LOOPS:
+        dropped = dropped | (src == dst)
+    dropped = dropped & given
+    count = tl.sum(dropped.to(tl.int32), axis=0)
+    if count > 0:
+        tl.atomic_add(facts_ptr + 4, count.to(tl.int64), sem="relaxed")
+    loop = (number - num_edges).to(tl.int64)
+    src = tl.where(dropped, num_src, tl.where(given, src, loop)) + num_dst + 1
+    dst = tl.where(dropped, num_dst, tl.where(given, dst, loop))
+    tl.store(keys_ptr + number, dst.to(tl.int32), mask=number < total)
+    tl.store(keys_ptr + total + number, src.to(tl.int32), mask=number < total)
+
+
+@triton.jit
+def _count_below(sorted_ptr, count, wanted):
+    """How many of the first sorted numbers are below each wanted one."""
+    low = tl.zeros_like(wanted)
+    high = low + count
+    span = count
+    while span > 0:
+        searching = low < high
+        middle = (low + high) // 2
+        value = tl.load(sorted_ptr + middle, mask=searching, other=0)
+        below = searching & (value < wanted)
+        low = tl.where(below, middle + 1, low)
+        high = tl.where(below, high, tl.where(searching, middle, high))
+        span = span // 2
+    return low
+
+
+@triton.jit
+def _group_rows(
+    sorted_ptr, facts_ptr, pointer_ptr, items_ptr, extra_ptr, rows, total, num_rows,
+    first_key, longest, SIDE: tl.constexpr,
+):  # fmt: skip
+    """Row pointers, an item for each row, and into how many more it must be cut."""
+    start = _count_below(sorted_ptr, total, rows + first_key)
+    end = _count_below(sorted_ptr, total, rows + (first_key + 1))
+    tl.store(pointer_ptr + rows, start, mask=rows <= num_rows)
+    inside = rows < num_rows
+    item = items_ptr + rows * 4
+    tl.store(item, rows, mask=inside)
+    tl.store(item + 1, start, mask=inside)
+    tl.store(item + 2, end, mask=inside)
+    tl.store(item + 3, tl.full(rows.shape, -1, tl.int32), mask=inside)
+    degree = tl.where(inside, end - start, 0)
+    more = tl.where(degree > longest, (degree - 1) // longest, 0)
+    # Items in the lower half, rows that are cut in the upper half.
+    extra = more.to(tl.int64) + ((more > 0).to(tl.int64) << 32)
+    tl.store(extra_ptr + rows, extra, mask=inside)
+    largest = tl.max(degree, axis=0).to(tl.int64)
+    tl.atomic_max(facts_ptr + 5 + SIDE, largest, sem="relaxed")
+    cut = tl.sum(extra, axis=0)
+    if cut > 0:
+        tl.atomic_add(facts_ptr + 7 + SIDE, cut, sem="relaxed")
+
+
+@triton.jit(
+    do_not_specialize=[
+        "total", "room", "num_src", "num_dst", "longest", "longest_of_small",
+        "items_of_small", "edge_programs", "target_programs",
+    ]
+)  # fmt: skip
+def _group_kernel(
+    keys_ptr, sorted_ptr, order_ptr, facts_ptr,
+    edges_ptr, items_ptr, pointer_ptr, extra_ptr,
+    total, room, num_src, num_dst, longest, longest_of_small, items_of_small,
+    edge_programs, target_programs,
+    BOTH: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
+    lanes = tl.arange(0, BLOCK)
+    kept = total - tl.load(facts_ptr + 4).to(tl.int32)
+    # As `schedule.longest_item` has it.
+    longest = tl.minimum(longest, tl.maximum(longest_of_small, kept // items_of_small))
+    if program < edge_programs:
+        slots = program * BLOCK + lanes
+        dropped_ptr = order_ptr + kept
+        inside = slots < total
+        # The edge with the number `slots`, at its place in the order of the graph.
+        dst = tl.load(keys_ptr + slots, mask=inside, other=0)
+        src = tl.load(keys_ptr + total + slots, mask=inside, other=0) - (num_dst + 1)
+        place = slots - _count_below(dropped_ptr, total - kept, slots)
+        here = inside & (dst < num_dst)
+        tl.store(edges_ptr + place, src, mask=here)
+        tl.store(edges_ptr + room + place, dst, mask=here)
+        tl.store(edges_ptr + 2 * room + place, slots, mask=here)
+        # The edges that have this slot by target and by source.
+        here = slots < kept
+        for side in tl.static_range(2 if BOTH else 1):
+            number = tl.load(order_ptr + side * total + slots, mask=here, other=0)
+            number = number.to(tl.int32) - side * total
+            place = number - _count_below(dropped_ptr, total - kept, number)
+            if side == 0:
+                other = tl.load(keys_ptr + total + number, mask=here, other=0)
+                other -= num_dst + 1
+            else:
+                other = tl.load(keys_ptr + number, mask=here, other=0)
+                tl.store(edges_ptr + 9 * room + place, slots, mask=here)
+            target = edges_ptr + (3 + 3 * side) * room + slots
+            tl.store(target, other, mask=here)
+            tl.store(target + room, place, mask=here)
+            tl.store(target + 2 * room, number, mask=here)
+    elif program < edge_programs + target_programs:
+        rows = (program - edge_programs) * BLOCK + lanes
+        _group_rows(
+            sorted_ptr, facts_ptr, pointer_ptr, items_ptr, extra_ptr,
+            rows, total, num_dst, 0, longest, 0,
+        )  # fmt: skip
+    else:
+        rows = (program - edge_programs - target_programs) * BLOCK + lanes
+        _group_rows(
+            sorted_ptr + total, facts_ptr, pointer_ptr + (num_dst + 4) // 4 * 4,
+            items_ptr + num_dst * 4, extra_ptr + num_dst,
+            rows, total, num_src, num_dst + 1, longest, 1,
+        )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def _cut_kernel(
+    pointer_ptr, extra_ptr, sums_ptr, items_ptr, merges_ptr, num_rows,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = rows < num_rows
+    start = tl.load(pointer_ptr + rows, mask=inside, other=0)
+    degree = tl.load(pointer_ptr + rows + 1, mask=inside, other=0) - start
+    extra = tl.load(extra_ptr + rows, mask=inside, other=0)
+    before = tl.load(sums_ptr + rows, mask=inside, other=0) - extra
+    chunks = (extra & 0xFFFFFFFF).to(tl.int32) + 1
+    items_before = (before & 0xFFFFFFFF).to(tl.int32)
+    cut_before = (before >> 32).to(tl.int32)
+    first = items_before + cut_before
+    cut = inside & (chunks > 1)
+    for k in range(tl.max(chunks, axis=0)):
+        here = inside & (k < chunks)
+        low = (degree.to(tl.int64) * k // chunks).to(tl.int32)
+        high = (degree.to(tl.int64) * (k + 1) // chunks).to(tl.int32)
+        item = items_ptr + (rows + items_before + k) * 4
+        tl.store(item, rows, mask=here)
+        tl.store(item + 1, start + low, mask=here)
+        tl.store(item + 2, start + high, mask=here)
+        tl.store(item + 3, tl.where(cut, first + k, -1), mask=here)
+    merge = merges_ptr + cut_before * 3
+    tl.store(merge, rows, mask=cut)
+    tl.store(merge + 1, first, mask=cut)
+    tl.store(merge + 2, chunks, mask=cut)
+
+
+def group_edges(
+    edge_index: Tensor, sizes: tuple[int, int], num_loops: int, both: bool
+) -> Grouped:
+    """Replaces self-loops if asked to, and groups the edges; drops those out of range.
+
+    Args:
+        edge_index: The edges, int64 or int32, [2, E].
+        sizes: The number of source and of target nodes.
+        num_loops: 0, or ``min(sizes)`` to replace all self-loops by that many.
+        both: Whether they are grouped by source too.
+    """
+    num_src, num_dst = sizes
+    num_edges = edge_index.size(1)
+    total = num_edges + num_loops
+    facts = torch.zeros(_FACTS, dtype=torch.int64, device=edge_index.device)
+    keys = facts.new_empty(2 * total, dtype=torch.int32)
+    edge_programs = divide_up(total, _BLOCK)
+    launch(
+        _key_kernel,
+        (edge_programs, 1),
+        (edge_index.contiguous(), keys, facts),
+        (num_edges, total, num_src, num_dst),
+        (num_loops > 0, _BLOCK),
+        warps=4,
+    )
+    ordered, order = torch.sort(keys if both else keys[:total], stable=True)
+    # Every part starts at a multiple of 16 bytes, on which compiled kernels rely.
+    room = _aligned(total)
+    edges = keys.new_empty(10 if both else 6, room)
+    items = keys.new_empty(num_dst + num_src, 4)
+    spaces = [num_dst + 1, 0, num_src + 1]
+    spaces[1] = _aligned(spaces[0]) - spaces[0]
+    pointers = keys.new_empty(sum(spaces))
+    extra = facts.new_empty(num_dst + num_src)
+    target_programs = divide_up(num_dst + 1, _BLOCK)
+    source_programs = divide_up(num_src + 1, _BLOCK) if both else 0
+    launch(
+        _group_kernel,
+        (edge_programs + target_programs + source_programs, 1),
+        (keys, ordered, order, facts, edges, items, pointers, extra),
+        (
+            total, room, num_src, num_dst, schedules.LONGEST,
+            schedules.LONGEST_OF_SMALL, schedules.ITEMS_OF_SMALL,
+            edge_programs, target_programs,
+        ),
+        (both, _BLOCK),
+        warps=4,
+    )  # fmt: skip
+    target_pointer, _, source_pointer = pointers.split(spaces)
+    # The only time that the host waits for the device.
+    found = facts.tolist()
+    kept = total - found[4]
+    longest = schedules.longest_item(kept)
+    parts = edges[:, :kept].unbind()
+    by_target = (target_pointer, *parts[3:6])
+    rows = _Rows(target_pointer, items[:num_dst], extra[:num_dst], longest)
+    _keep_schedule(rows, found[5], found[7])
+    by_source = None
+    if both:
+        by_source = (source_pointer, *parts[6:9])
+        rows = _Rows(source_pointer, items[num_dst:], extra[num_dst:], longest)
+        _keep_schedule(rows, found[6], found[8])
+        schedules.keep_slots_of_edges(parts[7], parts[9])
+    return Grouped(
+        parts[:3], by_target, by_source, (-found[2], -found[3]), (found[0], found[1])
+    )
+
+
+def _aligned(number: int) -> int:
+    return divide_up(number, 4) * 4
+
+
+class _Rows(NamedTuple):
+    """One side of the graph: pointer, one item per row, and how rows must be cut."""
+
+    pointer: Tensor
+    items: Tensor
+    extra: Tensor
+    longest: int
+
+
+def _keep_schedule(rows: _Rows, largest_degree: int, cut: int) -> None:
+    """Makes the schedule that `schedule.py` would make, from what the kernels found."""
+    items, num_rows = rows.items, rows.items.size(0)
+    num_cut, more = cut >> 32, cut & 0xFFFFFFFF
+    merges = items.new_empty(num_cut, 3)
+    if num_cut:
+        items = items.new_empty(num_rows + more, 4)
+        launch(
+            _cut_kernel,
+            (divide_up(num_rows, _BLOCK), 1),
+            (rows.pointer, rows.extra, rows.extra.cumsum(0), items, merges),
+            (num_rows,),
+            (_BLOCK,),
+            warps=4,
+        )
+    if largest_degree >= schedules.BUCKET:
+        items = schedules.longest_first(items, rows.longest)
+    plan = schedules.Schedule(items, merges, more + num_cut)
+    schedules.keep_schedule(rows.pointer, plan)
