@@ -34,6 +34,7 @@ from tempergat.training.record import (
     Status,
     canonical_json,
     config_hash,
+    numerics_of,
 )
 from tempergat.training.run import FeatureNoise, train_group
 from tempergat.training.seeds import SeedGroup, State
@@ -97,6 +98,7 @@ __all__ = [
     "load_recipe",
     "make_overrides",
     "notes_on_unused_edges",
+    "numerics_of",
     "predict",
     "recipe_for",
     "recipe_names",

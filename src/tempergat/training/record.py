@@ -11,10 +11,17 @@ from typing import Any, Literal
 # Raised whenever a change of the code changes the results of training. Runs with
 # different numbers are never compared with each other. Version 0.1.0 counts as 1.
 NUMERICS = 1
+# The same on GPUs, where version 0.2.0 rounds differently.
+_NUMERICS_OF_GPUS = 2
 
 NoiseKind = Literal["none", "gaussian", "missing"]
 MatmulPrecision = Literal["highest", "high"]
 Status = Literal["done", "failed"]
+
+
+def numerics_of(device: str) -> int:
+    """The numerics of runs that this code trains on a device, given by its name."""
+    return _NUMERICS_OF_GPUS if device.startswith("cuda") else NUMERICS
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ class Run:
         memory_bytes: Peak memory of its group, where known.
         versions: Versions of the packages that took part.
         device: `cpu`, or the kind and name of the GPU.
-        numerics: `NUMERICS` of the code that trained it.
+        numerics: `numerics_of` its device, of the code that trained it.
         group_id: The group it was trained in.
         parameter_count: Number of trained parameters.
         curves: Values after every epoch, by name: `loss`, `val_loss` and the splits.

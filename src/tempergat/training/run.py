@@ -28,6 +28,7 @@ from tempergat.training.record import (
     MatmulPrecision,
     Run,
     Scores,
+    numerics_of,
 )
 from tempergat.training.seeds import LayerValues, SeedGroup, State
 from tempergat.training.task import SPLITS, task_of
@@ -156,6 +157,7 @@ def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Ru
         "time_s": (time.perf_counter() - start) / len(group.seeds),
         "memory_bytes": memory,
         "device": device_name(device),
+        "numerics": numerics_of(device_name(device)),
         "versions": versions(),
         "parameter_count": sum(p.numel() for p in group.model.parameters()),
     }

@@ -21,7 +21,7 @@ from tempergat.study.engine import (
     finished_runs,
     sweep,
 )
-from tempergat.training import OutOfMemory, RunConfig, load_recipe
+from tempergat.training import OutOfMemory, RunConfig, load_recipe, numerics_of
 from tests.support.tiny_graph import write_recipe
 
 CPU = torch.device("cpu")
@@ -393,6 +393,11 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
     assert [(run.method, run.seed) for run in runs] == [
         (method, seed) for method in METHODS for seed in range(3)
     ]
+
+
+def test_runs_of_version_0_1_0_are_compared_with_those_of_cpus_alone() -> None:
+    assert numerics_of("cpu") == 1
+    assert numerics_of("cuda (NVIDIA H200)") == 2
 
 
 def test_runs_made_elsewhere_are_counted_and_not_returned(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from tempergat.study.engine.progress import Clock, OnProgress, Progress
 from tempergat.study.engine.store import Group, Store
 from tempergat.training import (
     CLEAN,
-    NUMERICS,
     BuildModule,
     Condition,
     FeatureNoise,
@@ -25,6 +24,7 @@ from tempergat.training import (
     device_name,
     free_memory,
     group_size,
+    numerics_of,
     refuse_other_training,
     train_group,
 )
@@ -141,7 +141,8 @@ class _Sweep:
         self._seeds = sorted(seeds)
         self._store = store
         self._device = device
-        self._origin = Origin(device_name(device), NUMERICS)
+        name = device_name(device)
+        self._origin = Origin(name, numerics_of(name))
         self._builds = builds
         self._noise = noise
         self._on_progress = on_progress or (lambda progress: None)

@@ -22,6 +22,7 @@ from tempergat.training import (
     RunConfig,
     device_name,
     load_recipe,
+    numerics_of,
 )
 
 
@@ -152,7 +153,8 @@ def tuned_recipes(workspace: Workspace) -> Path:
 
 
 def _origin_here(workspace: Workspace) -> str:
-    return _origin(device_name(workspace.device), NUMERICS)
+    device = device_name(workspace.device)
+    return _origin(device, numerics_of(device))
 
 
 def _origin(device: str, numerics: int) -> str:
