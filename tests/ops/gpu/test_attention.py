@@ -120,10 +120,10 @@ def test_gat_is_as_exact_as_pytorch_at_extreme_logits(temperature: float) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_compilation_serves_any_number_of_models(kind: str) -> None:
+def test_more_models_at_once_need_no_further_compilation(kind: str) -> None:
     launch = importlib.import_module("tempergat.ops.gpu.launch")
     graph, counts = power_law(300, 2000), []
-    for heads in (32, 80, 400):
+    for heads in (80, 160, 400):
         arguments = arguments_of(kind, graph, heads, 8)
         run(kind, graph, arguments).sum().backward()
         counts.append(len(launch._compiled))

@@ -151,5 +151,8 @@ def test_changing_graphs_train_as_on_the_cpu_and_take_no_memory(conv: type) -> N
                 torch.testing.assert_close(a.cpu(), b, atol=1e-4, rtol=1e-4)
         del found, got
         gc.collect()
-        used = used or torch.cuda.memory_allocated()
-        assert torch.cuda.memory_allocated() <= used
+        if step < 10:
+            # Graphs of all five sizes have been seen twice.
+            used = max(used, torch.cuda.memory_allocated())
+        else:
+            assert torch.cuda.memory_allocated() <= used
