@@ -120,7 +120,12 @@ def _without_zeros(sums: Tensor) -> Tensor:
 
 @contextmanager
 def without_beta_warning() -> Iterator[None]:
-    """torch warns once per process that CSR is in beta; the layout is all we use."""
+    """Silences what torch says once per process about sparse matrices.
+
+    CSR is in beta, and torch 2.11 advises to choose whether matrices are checked, even
+    where that was chosen.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        warnings.filterwarnings("ignore", message="Sparse invariant checks")
         yield

@@ -232,10 +232,11 @@ def drop_unused_classes(
     position = np.full(count + 1, UNLABELLED, dtype=np.int64)
     position[kept] = np.arange(len(kept))
     store.y = torch.from_numpy(position[labels])
+    one = len(dropped) == 1
     note = (
-        f"{source}: no split has a node of {listed(dropped)}, not counted as "
-        f"{'a class' if len(dropped) == 1 else 'classes'}; --split 60/20/20 makes a "
-        "split with all classes"
+        f"{source}: no split contains {'class' if one else 'classes'} "
+        f"{listed(dropped)}, so {'it is' if one else 'they are'} left out; --split "
+        "60/20/20 makes a split with all classes"
     )
     kept_names = tuple(names[at] for at in kept)
     return replace(read, class_names=kept_names, notes=(*read.notes, note))

@@ -17,8 +17,8 @@ def predicts_one_class(result: MethodResult) -> str | None:
 def notes_on_one_class(result: DatasetResult) -> list[str]:
     """A sentence below the table for each method that has such runs."""
     return [
-        f"{method.method} *: {words}; balanced class weights or another recipe "
-        "can help."
+        f"{method.method} *: {words}; class weights (--class-weights balanced) or "
+        "another recipe can help."
         for method in result.results
         if (words := predicts_one_class(method)) is not None
     ]

@@ -263,7 +263,7 @@ def test_a_class_in_no_split_is_not_counted(tmp_path: Path) -> None:
     assert found.num_classes == 2
     assert found.class_names == ("cat", "dog")
     assert found.data.y.tolist() == [0, 1, 0, 1, 0, 1, -1]
-    assert any("no split has a node of axolotl" in note for note in found.notes)
+    assert any("no split contains class axolotl" in note for note in found.notes)
     assert as_dataset(folder, split="60/20/20").num_classes == 3
 
 
