@@ -219,6 +219,8 @@ class TemperGATConv(AttentionLayer):
         """Whether the time of a call is that of its operations, not of their work."""
         return (
             z.is_cpu
+            # The small gradients of att_edge stay closer to PyG's without.
+            and self.lin_edge is None
             and z.dtype in (torch.float32, torch.float64)
             and not (is_tracing() or models_are_batched())
             and z.numel() <= _SMALL
@@ -238,7 +240,8 @@ class TemperGATConv(AttentionLayer):
             The weight, [A * heads, heads * channels], of a linear map that gives the
             scores of the first vector, then those of the second.
         """
-        blocks_AHHC = torch.diag_embed(att_AHC.transpose(1, 2), dim1=1, dim2=2)
+        same_head = torch.eye(self.heads, dtype=torch.bool, device=att_AHC.device)
+        blocks_AHHC = torch.where(same_head.unsqueeze(-1), att_AHC.unsqueeze(1), 0.0)
         return blocks_AHHC.flatten(2).flatten(0, 1)
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
