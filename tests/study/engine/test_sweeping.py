@@ -444,12 +444,11 @@ def test_finished_runs_are_those_done_before_a_stop(tmp_path: Path) -> None:
 
 def test_two_threads_share_the_work(tmp_path: Path) -> None:
     events: list[Progress] = []
+    chosen = configs(tmp_path)
 
     def work(_: int) -> list[Run]:
         with Store(tmp_path / "store") as store:
-            return sweep(
-                graph(), configs(tmp_path), range(3), store, CPU, collect(events)
-            )
+            return sweep(graph(), chosen, range(3), store, CPU, collect(events))
 
     with ThreadPoolExecutor(2) as pool:
         one, two = pool.map(work, range(2))
