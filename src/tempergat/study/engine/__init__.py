@@ -8,6 +8,7 @@ from tempergat.study.engine.export import (
 )
 from tempergat.study.engine.origin import Origin, elsewhere_note
 from tempergat.study.engine.progress import OnProgress, Progress
+from tempergat.study.engine.sharding import Shard
 from tempergat.study.engine.store import Group, Store
 from tempergat.study.engine.sweeping import finished_runs, sweep
 from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
@@ -21,6 +22,7 @@ __all__ = [
     "Progress",
     "Run",
     "Scores",
+    "Shard",
     "Store",
     "config_hash",
     "elsewhere_note",

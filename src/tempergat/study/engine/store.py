@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tempergat.base import UserError, counted, even_groups
+from tempergat.base import UserError, counted
 from tempergat.study.engine.checked_values import distinct, text, whole
+from tempergat.study.engine.cutting import cut_runs
 from tempergat.study.engine.encoding import check_row, decode, encode
 from tempergat.study.engine.names import Names
 from tempergat.study.engine.origin import Origin
@@ -249,15 +250,7 @@ class Store(Names):
         self, study: _Study, hashes: Sequence[str], seeds: Sequence[int], size: int
     ) -> None:
         """Cut all runs of these configurations and seeds into groups of some size."""
-        if not hashes or not seeds:
-            return
-        parts: list[tuple[Sequence[str], Sequence[int]]]
-        if len(seeds) > size or len(hashes) == 1:
-            parts = [
-                ((key,), part) for key in hashes for part in even_groups(seeds, size)
-            ]
-        else:
-            parts = [(part, seeds) for part in even_groups(hashes, size // len(seeds))]
+        parts = cut_runs(hashes, seeds, size)
         self._connection.executemany(
             insert_statement("groups", GROUP_COLUMNS),
             [(None, *_sealed_group(study, keys, part)) for keys, part in parts],

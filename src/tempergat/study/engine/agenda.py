@@ -1,0 +1,262 @@
+"""What a sweep was asked for, cut into groups, and how much of it is done."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from tempergat.data import Dataset
+from tempergat.study.engine.cutting import cut_runs
+from tempergat.study.engine.origin import Origin
+from tempergat.study.engine.progress import Clock, Progress
+from tempergat.study.engine.sharding import Shard, divide_groups
+from tempergat.study.engine.store import Group, Store
+from tempergat.training import (
+    CLEAN,
+    Condition,
+    FeatureNoise,
+    Run,
+    RunConfig,
+    config_hash,
+    device_name,
+    group_size,
+    numerics_of,
+    refuse_other_training,
+)
+
+
+@dataclass
+class Part:
+    """The seeds that are trained on one split."""
+
+    split: int
+    dataset: Dataset
+    seeds: list[int]
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """A configuration under one condition."""
+
+    config: RunConfig
+    condition: Condition
+
+
+class Agenda:
+    """The runs that a sweep was asked for, cut into groups, and which are done.
+
+    Args:
+        dataset: The graph; or the graph with each of several splits, by the splits'
+            numbers.
+        configs: One configuration per method.
+        seeds: The seeds, each once.
+        store: Where runs are stored.
+        device: Where to train.
+        noise: Noise on the features: every seed is trained under every condition.
+        shard: The part of the groups that is asked for; all of them when left out.
+
+    Attributes:
+        store: Where runs are stored.
+        origin: The device and the numerics of the runs.
+        parts: The splits that have a seed, by fingerprint.
+        groups: The groups that hold the runs, in the order of training.
+        clock: Estimates the time left.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | Mapping[int, Dataset],
+        configs: Sequence[RunConfig],
+        seeds: Sequence[int],
+        store: Store,
+        device: torch.device,
+        noise: FeatureNoise | None = None,
+        shard: Shard | None = None,
+    ) -> None:
+        graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
+        self._seeds = sorted(seeds)
+        self.store = store
+        self._device = device
+        name = device_name(device)
+        self.origin = Origin(name, numerics_of(name))
+        self._noise = noise
+        # By hash, in the order of the configurations.
+        self._settings = {
+            _hash(config, condition, noise): _Setting(config, condition)
+            for config in configs
+            for condition in ((CLEAN,) if noise is None else noise.conditions)
+        }
+        self.parts = self._deal(graphs)
+        # Fingerprint, configuration hash and seed of each run asked for.
+        self._asked: set[tuple[str, str, int]] = set()
+        self.groups = list(self._cut(shard))
+        self._known: dict[tuple[str, str, int], Run] = {}
+        self.clock = Clock()
+        self._runs_done = self._work_left = 0
+        self._elsewhere = store.count_by_origin(
+            list(self.parts), list(self._settings), self._seeds
+        )
+        self._elsewhere.pop(self.origin, None)
+
+    def _deal(self, graphs: Mapping[int, Dataset]) -> dict[str, Part]:
+        """The splits that have a seed, by fingerprint; equal ones are one."""
+        parts: dict[str, Part] = {}
+        numbers = list(graphs)
+        for seed in self._seeds:
+            split = numbers[seed % len(numbers)]
+            graph = graphs[split]
+            new = Part(split, graph, [])
+            parts.setdefault(graph.fingerprint, new).seeds.append(seed)
+        return parts
+
+    def _cut(self, shard: Shard | None) -> Iterator[Group]:
+        hashes: dict[RunConfig, list[str]] = {}
+        for key, setting in self._settings.items():
+            hashes.setdefault(setting.config, []).append(key)
+        for config in hashes:
+            for part in self.parts.values():
+                refuse_other_training(part.dataset, config)
+        position = 0
+        for config, keys in hashes.items():
+            for fingerprint, part in self.parts.items():
+                size = group_size(
+                    part.dataset,
+                    config,
+                    self._device,
+                    own_features=self._noise is not None,
+                )
+                groups = self.groups_of(
+                    fingerprint, config.method, keys, part.seeds, size
+                )
+                asked = {(key, seed) for key in keys for seed in part.seeds}
+                if shard is not None:
+                    mine = set()
+                    for some_keys, seeds in cut_runs(keys, part.seeds, size):
+                        if shard.takes(position):
+                            mine |= {(key, seed) for key in some_keys for seed in seeds}
+                        position += 1
+                    groups, asked = divide_groups(groups, mine, asked)
+                self._asked |= {(fingerprint, key, seed) for key, seed in asked}
+                yield from groups
+
+    def groups_of(
+        self,
+        fingerprint: str,
+        method: str,
+        hashes: Sequence[str],
+        seeds: Sequence[int],
+        size: int,
+    ) -> list[Group]:
+        """As `Store.groups`, for runs of this sweep's device and numerics."""
+        return self.store.groups(
+            fingerprint, method, hashes, seeds, size, **self.origin._asdict()
+        )
+
+    def replace(self, group: Group, parts: Sequence[Group]) -> None:
+        """Put the groups that another group was cut into in its place."""
+        place = self.groups.index(group)
+        self.groups[place : place + 1] = parts
+
+    def config_of(self, group: Group) -> RunConfig:
+        """The settings that a group's runs share."""
+        known = (key for key in group.config_hashes if key in self._settings)
+        return self._settings[next(known)].config
+
+    def noise_of(self, group: Group) -> FeatureNoise | None:
+        """The noise of a group's runs.
+
+        Raises:
+            UserError: The group holds other runs than those asked for.
+        """
+        if not set(group.config_hashes) <= set(self._settings):
+            raise self.store.altered_group(group)
+        if self._noise is None:
+            return None
+        conditions = [self._settings[key].condition for key in group.config_hashes]
+        return replace(self._noise, conditions=tuple(conditions))
+
+    def work(self, group: Group) -> int:
+        """Epochs of all runs of a group together."""
+        return len(group.units) * self.config_of(group).epochs
+
+    def runs(self) -> list[Run]:
+        """The runs asked for that were found in the store, in the order asked for."""
+        found = self._asked & self._known.keys()
+        return [
+            self._known[fingerprint, key, seed]
+            for key in self._settings
+            for seed in self._seeds
+            for fingerprint, part in self.parts.items()
+            if seed in part.seeds and (fingerprint, key, seed) in found
+        ]
+
+    @property
+    def runs_asked_for(self) -> int:
+        """How many runs were asked for."""
+        return len(self._asked)
+
+    def look_for_new_runs(self) -> Iterator[Run]:
+        """The runs asked for that were not in the store at the last look."""
+        for fingerprint, part in self.parts.items():
+            runs = self.store.runs(
+                fingerprint=fingerprint,
+                config_hashes=list(self._settings),
+                origin=self.origin,
+            )
+            for run in runs:
+                key = (fingerprint, run.config_hash, run.seed)
+                if key in self._known:
+                    continue
+                # One graph may have been read under two names, or two numbers.
+                found = replace(run, dataset=part.dataset.name, split=part.split)
+                self._known[key] = found
+                if key in self._asked:
+                    yield found
+
+    def progress(self, group: Group | None) -> Progress:
+        """The state after a look for new runs in the store."""
+        new = tuple(self.look_for_new_runs())
+        left = [g for g in self.groups if not self._is_known(g)]
+        self._work_left = sum(self.work(g) for g in left)
+        unfinished = sum(self._asked_for(g) for g in left)
+        self._runs_done = self.runs_asked_for - unfinished
+        return replace(self._progress(group, self._work_left), new=new)
+
+    def progress_at(self, group: Group, epoch: int) -> Progress:
+        """The state after an epoch of a group."""
+        work = self._work_left - len(group.units) * epoch
+        return replace(self._progress(group, work), epoch=epoch)
+
+    def _progress(self, group: Group | None, work_left: int) -> Progress:
+        config = None if group is None else self.config_of(group)
+        return Progress(
+            method=None if group is None else group.method,
+            runs_done=self._runs_done,
+            runs=self.runs_asked_for,
+            group_runs=0 if group is None else self._asked_for(group),
+            epochs=0 if config is None else config.epochs,
+            time_left_s=self.clock.estimate(work_left),
+            config=config,
+            elsewhere=self._elsewhere,
+        )
+
+    def _is_known(self, group: Group) -> bool:
+        return all(
+            (group.fingerprint, key, seed) in self._known
+            for key, seed in group.units
+            if key in self._settings
+        )
+
+    def _asked_for(self, group: Group) -> int:
+        """How many of a group's runs were asked for; it is trained whole."""
+        return sum(
+            (group.fingerprint, key, seed) in self._asked for key, seed in group.units
+        )
+
+
+def _hash(config: RunConfig, condition: Condition, noise: FeatureNoise | None) -> str:
+    return config_hash(
+        config.model_dump(mode="json"),
+        None if condition == CLEAN else condition,
+        "highest" if noise is None else noise.matmul_precision,
+    )
