@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tempergat.data import ReadOptions, load
     from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty, upgrade
     from tempergat.ops import Graph
+    from tempergat.sampling import NeighborSampler
     from tempergat.study import Comparison, compare
     from tempergat.training import TrainedModel, load_model, predict, train
     from tempergat.training.estimator import GraphClassifier
@@ -16,6 +17,7 @@ __all__ = [
     "Comparison",
     "Graph",
     "GraphClassifier",
+    "NeighborSampler",
     "ReadOptions",
     "TemperGATConv",
     "TemperGATv2Conv",
@@ -38,6 +40,7 @@ _MODULES = {
     "Comparison": "study",
     "Graph": "ops",
     "GraphClassifier": "training.estimator",
+    "NeighborSampler": "sampling",
     "ReadOptions": "data",
     "TemperGATConv": "nn",
     "TemperGATv2Conv": "nn",

@@ -139,6 +139,45 @@ class Graph:
         graph._by_target, graph._by_source, graph._looped = by_target, None, None
         return graph
 
+    @classmethod
+    def ready(
+        cls,
+        src: Tensor,
+        dst: Tensor,
+        edge_id: Tensor,
+        num_nodes: tuple[int, int],
+        *,
+        by_target: Rows,
+        by_source: Rows | None = None,
+        num_edges: int | None = None,
+        self_loops: bool = False,
+        index_dtype: torch.dtype = torch.int64,
+    ) -> Graph:
+        """A graph of finished parts: nothing is sorted, copied or checked.
+
+        Args:
+            src: Source of every edge, in the graph's edge order.
+            dst: Target of every edge.
+            edge_id: Identity of every edge for random numbers.
+            num_nodes: Number of source and of target nodes.
+            by_target: The edges grouped by target.
+            by_source: The edges grouped by source, if a gradient will be taken.
+            num_edges: With self-loops, the number of edges before they were replaced;
+                the number of all edges otherwise.
+            self_loops: Whether the parts hold exactly one self-loop for every node
+                that is both source and target, after all other edges.
+            index_dtype: The type of ``edge_index``.
+        """
+        graph = cls.__new__(cls)
+        graph.src, graph.dst, graph.edge_id = src, dst, edge_id
+        graph.num_src, graph.num_dst = num_nodes
+        graph.num_edges = src.size(0) if num_edges is None else num_edges
+        graph.self_loops, graph.padded = self_loops, False
+        graph.index_dtype = index_dtype
+        graph._by_target, graph._by_source = by_target, by_source
+        graph._looped = None
+        return graph
+
     def _replace_self_loops(self) -> None:
         kept = self.src != self.dst
         if self.padded:

@@ -1,0 +1,23 @@
+"""Neighbour sampling: batches of seeds with some of their neighbours.
+
+`hops.py` says what a batch is, `reference.py` is its specification in plain torch.
+"""
+
+from tempergat.sampling.draws import Key
+from tempergat.sampling.engine import sample, sample_typed
+from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
+from tempergat.sampling.layer_graphs import LayerGraphs
+from tempergat.sampling.loader import NeighborSampler
+from tempergat.sampling.topology import Topology
+
+__all__ = [
+    "EdgeType",
+    "Key",
+    "LayerGraphs",
+    "NeighborSampler",
+    "SampledHops",
+    "Topology",
+    "TypedHops",
+    "sample",
+    "sample_typed",
+]

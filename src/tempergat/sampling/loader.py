@@ -1,0 +1,221 @@
+"""The sampler as users see it: a loader of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from tempergat.base import UserError, suggest_one_of
+from tempergat.sampling import engine
+from tempergat.sampling.batches import make_batch, make_typed_batch
+from tempergat.sampling.draws import Key
+from tempergat.sampling.fanouts import checked_fanout, checked_typed_fanout
+from tempergat.sampling.hops import EdgeType
+from tempergat.sampling.layer_graphs import LayerGraphs
+from tempergat.sampling.seeds import SeedBatches, checked_seeds
+from tempergat.sampling.topology import Topology
+
+
+class NeighborSampler:
+    """Batches of seeds with sampled neighbours, in PyG's form.
+
+    A batch is a ``Data`` or ``HeteroData`` with the fields of PyG's
+    ``NeighborLoader``: ``n_id`` (the seeds first), ``e_id``, ``input_id``,
+    ``batch_size``, ``num_sampled_nodes``, ``num_sampled_edges``, and the node and edge
+    attributes of the data for its nodes and edges. ``trim_to_layer`` takes it. Its
+    ``graph``, a `LayerGraphs`, has the edges sorted for the layers.
+
+    The draws are a hash of seed, epoch, step, hop, edge type, node and draw: the same
+    batches come out on every device, for any number of threads, and in an epoch that
+    is resumed.
+
+    Args:
+        data: The whole graph.
+        fanout: How many neighbours of a node are drawn in each hop, -1 for all; with
+            ``HeteroData`` also a dict with a list for each edge type.
+        batch_size: Number of seeds in a batch.
+        seeds: The nodes to make batches of: node numbers or a mask, None for all. With
+            ``HeteroData`` a node type, or a pair of a node type and nodes.
+        replace: Whether a neighbour may be drawn more than once.
+        shuffle: Whether every epoch has another order of the seeds.
+        drop_last: Whether a last batch that is too short is left out.
+        seed: The seed of all draws.
+        training: Whether a backward pass will need the layers' edges by source.
+        device: Where batches are made; None for the device of the edges.
+        rank: In training over several processes, which of them this is. The processes
+            share each global batch of ``batch_size * world_size`` seeds.
+        world_size: Number of these processes.
+        prefetch: How many batches are made ahead in the background.
+        topology: The edges grouped by target already, by edge type with
+            ``HeteroData``; ``data`` then needs no ``edge_index``.
+
+    Raises:
+        UserError: The seeds, the fanout or a number does not fit the graph.
+    """
+
+    def __init__(
+        self,
+        data: Data | HeteroData,
+        fanout: Sequence[int] | Mapping[EdgeType, Sequence[int]],
+        batch_size: int,
+        seeds: Any = None,
+        *,
+        replace: bool = False,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        training: bool = True,
+        device: torch.device | str | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+        prefetch: int = 2,
+        topology: Topology | dict[EdgeType, Topology] | None = None,
+    ) -> None:
+        _check_numbers(batch_size, rank, world_size, prefetch)
+        self.data, self.replace, self.training = data, replace, training
+        self.seed, self.prefetch = seed, prefetch
+        self.seed_type = ""
+        if isinstance(data, HeteroData):
+            self.seed_type, seeds = _typed_seeds(data, seeds)
+            self.fanout: Any = checked_typed_fanout(fanout, data.edge_types)
+            self._num_nodes = {k: _num_nodes(data[k]) for k in data.node_types}
+            self.topology: Any = topology or {
+                kind: Topology.of(
+                    _edge_index(data[kind]),
+                    (self._num_nodes[kind[0]], self._num_nodes[kind[2]]),
+                )
+                for kind in data.edge_types
+            }
+            count = self._num_nodes[self.seed_type]
+        else:
+            self.fanout = checked_fanout(fanout)
+            count = _num_nodes(data)
+            self.topology = topology or Topology.of(_edge_index(data), count)
+        self.device = torch.device(device) if device is not None else self._device()
+        self._seeds = SeedBatches(
+            checked_seeds(seeds, count, self.seed_type),
+            batch_size,
+            seed,
+            shuffle,
+            drop_last,
+            rank,
+            world_size,
+        )
+        self.epoch = self.start_step = 0
+        self._order: tuple[int, Tensor] | None = None
+
+    def _device(self) -> torch.device:
+        typed = isinstance(self.topology, dict)
+        first = next(iter(self.topology.values())) if typed else self.topology
+        device: torch.device = first.device
+        return device
+
+    def __len__(self) -> int:
+        """Number of batches in an epoch."""
+        return len(self._seeds)
+
+    def set_epoch(self, epoch: int, start_step: int = 0) -> None:
+        """Chooses the epoch of the next iteration, and the step it begins with."""
+        self.epoch, self.start_step = epoch, start_step
+
+    def __iter__(self) -> Iterator[Data | HeteroData]:
+        """The batches of the current epoch; the next iteration is the next epoch."""
+        epoch, start = self.epoch, self.start_step
+        self.set_epoch(epoch + 1)
+        for step in range(start, len(self)):
+            yield self.batch(epoch, step)
+
+    def batch(self, epoch: int, step: int) -> Data | HeteroData:
+        """One batch of any epoch.
+
+        Raises:
+            UserError: The epoch has no such step.
+        """
+        if not 0 <= step < len(self):
+            raise UserError(
+                f"there is no step {step}: an epoch has {len(self)} steps "
+                f"(0..{len(self) - 1})"
+            )
+        if self._order is None or self._order[0] != epoch:
+            self._order = (epoch, self._seeds.order(epoch))
+        places = self._seeds.places(self._order[1], step)
+        seeds = self._seeds.seeds[places]
+        key = Key(self.seed, epoch, step)
+        if isinstance(self.data, HeteroData):
+            typed = engine.sample_typed(
+                self.topology,
+                self._num_nodes,
+                self.seed_type,
+                seeds,
+                self.fanout,
+                key,
+                self.replace,
+            )
+            graph = LayerGraphs.of_typed_hops(typed, training=self.training)
+            return make_typed_batch(
+                self.data, self.topology, typed, self.seed_type, places, graph
+            )
+        hops = engine.sample(self.topology, seeds, self.fanout, key, self.replace)
+        graph = LayerGraphs.of_hops(hops, training=self.training)
+        return make_batch(self.data, self.topology, hops, places, graph)
+
+    def __repr__(self) -> str:
+        return (
+            f"NeighborSampler(seeds={self._seeds.seeds.size(0)}, "
+            f"fanout={self.fanout}, batch_size={self._seeds.batch_size})"
+        )
+
+
+def _check_numbers(batch_size: int, rank: int, world_size: int, prefetch: int) -> None:
+    for name, value, least in (
+        ("batch_size", batch_size, 1),
+        ("world_size", world_size, 1),
+        ("prefetch", prefetch, 0),
+    ):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise UserError(f"{name} must be {least} or more, got {value!r}")
+    if not 0 <= rank < world_size:
+        raise UserError(
+            f"rank must be from 0 to world_size - 1 = {world_size - 1}, got {rank!r}"
+        )
+
+
+def _typed_seeds(data: HeteroData, seeds: Any) -> tuple[str, Any]:
+    kind, ids = (seeds, None) if isinstance(seeds, str) else (None, None)
+    if isinstance(seeds, tuple) and len(seeds) == 2:
+        kind, ids = seeds
+    if kind is None or not isinstance(kind, str):
+        raise UserError(
+            "a typed graph needs the node type of the seeds: pass seeds=('"
+            f"{data.node_types[0]}', ids), with None in the place of ids for all nodes"
+        )
+    if kind not in data.node_types:
+        raise UserError(
+            f"the graph has no node type '{kind}'; "
+            f"{suggest_one_of(kind, data.node_types)}"
+        )
+    return kind, ids
+
+
+def _num_nodes(store: Any) -> int:
+    count: int | None = store.num_nodes
+    if count is None:
+        raise UserError(
+            "the number of nodes is unknown; set data.num_nodes, or give the nodes "
+            "features x"
+        )
+    return count
+
+
+def _edge_index(store: Any) -> Tensor:
+    if "edge_index" not in store:
+        raise UserError(
+            "the data has no edge_index; convert an adj_t by "
+            "torch_geometric.utils.to_edge_index"
+        )
+    edges: Tensor = store.edge_index
+    return edges
