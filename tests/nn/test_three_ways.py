@@ -8,6 +8,7 @@ import torch
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
 from tempergat.ops import reference
+from tests.support.attention_cases import padded
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 COMBINATIONS = list(
@@ -40,7 +41,8 @@ def use_reference(monkeypatch):
         ):
             calls.append(name)
             function = getattr(reference, name)
-            return function(graph, *tensors, negative_slope, dropout, dropout_seed)
+            settings = (negative_slope, dropout, dropout_seed)
+            return function(graph, *padded(name, tensors), *settings)
 
         return attention
 

@@ -11,7 +11,13 @@ from torch.utils.checkpoint import checkpoint
 from tempergat import ops
 from tempergat.ops import Graph, reference
 from tempergat.ops.registration import fold
-from tests.support.attention_cases import GRAPHS, Settings, make_inputs
+from tests.support.attention_cases import (
+    GRAPHS,
+    Settings,
+    in_order,
+    make_inputs,
+    padded,
+)
 
 pytestmark = pytest.mark.usefixtures("kernels")
 KINDS = ["gat", "gatv2"]
@@ -24,7 +30,7 @@ def _loss(kind: str, graph: Graph, use: Any = None) -> Any:
     def loss(seed: Tensor, *arguments: Tensor | None) -> Tensor:
         if use is reference:
             call = getattr(reference, kind)
-            out, weights = call(graph, *arguments, 0.2, 0.3, seed)
+            out, weights = call(graph, *padded(kind, arguments), 0.2, 0.3, seed)
         else:
             out, weights = getattr(ops, kind)(
                 graph,
@@ -137,14 +143,19 @@ def test_compiles_into_one_graph_with_the_same_gradients(kind: str) -> None:
 def test_ops_keep_torchs_contract(kind: str) -> None:
     graph = GRAPHS["random"]()
     inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, Settings(True))
-    leaves = [x.requires_grad_() for x in inputs.values()]
+    for x in inputs.values():
+        x.requires_grad_()
+    leaves = in_order(kind, inputs)
     edges = (*graph.by_target, *graph.by_source)
     op = getattr(torch.ops.tempergat, f"{kind}_forward")
     arguments = (*leaves, torch.tensor([3, 4]), *edges, 0.2, 0.5, True)
     torch.library.opcheck(op.default, arguments)
     out, lse, weights = op(*arguments)
     backward = getattr(torch.ops.tempergat, f"{kind}_backward")
-    saved = [x.detach() for x in (*leaves, torch.tensor([3, 4]), out, lse)]
+    saved = [
+        None if x is None else x.detach()
+        for x in (*leaves, torch.tensor([3, 4]), out, lse)
+    ]
     given = (torch.randn_like(out), torch.randn_like(weights))
     torch.library.opcheck(backward.default, (*given, *saved, *edges, 0.2, 0.5))
 

@@ -10,7 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 from tempergat import ops
 from tempergat.ops import Graph, reference
 from tempergat.ops.cpu import library as cpu
-from tests.support.attention_cases import Settings, make_inputs
+from tests.support.attention_cases import Settings, make_inputs, padded
 
 KINDS = ["gat", "gatv2"]
 HEADS, CHANNELS = 4, 32
@@ -49,7 +49,7 @@ def test_cpu_allocates_nothing_of_the_size_of_all_messages(kind: str) -> None:
     graph = _dense_graph(50, 20_000)
     leaves = _leaves(kind, graph)
     messages = graph.src.numel() * HEADS * CHANNELS * 4
-    options = (None, 0.2, 0.0, None)
+    options = (*padded(kind, leaves)[len(leaves) :], 0.2, 0.0, None)
     by_reference = getattr(reference, kind)
     # The measure sees them where they are made.
     assert _largest_allocation(by_reference, graph, leaves, *options) >= messages

@@ -40,9 +40,15 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 
 
 class Settings(NamedTuple):
-    """Optional parts of a call."""
+    """Optional parts of a call.
+
+    Attributes:
+        edge_width: For GATv2, the number of features of an edge that the kernels
+            project themselves; 0 for none.
+    """
 
     edge: bool = False
+    edge_width: int = 0
     target_score: bool = True
     dropout: float = 0.0
     weights: bool = False
@@ -72,9 +78,12 @@ def make_inputs(
             "z_dst": (graph.num_dst, *row),
             "att": row,
             "edge": (edges, *row),
+            "edge_x": (edges, settings.edge_width),
+            "edge_map": (*row, settings.edge_width),
         }
         stored = {"z_src", "z_dst", "edge"}
-        absent = {"edge": settings.edge}
+        projected = settings.edge_width > 0
+        absent = {"edge": settings.edge, "edge_x": projected, "edge_map": projected}
     scale = {"att": channels**-0.5 / settings.temperature}
     scale |= dict.fromkeys(
         ("score_src", "score_dst", "edge_score"), 1 / settings.temperature
@@ -88,6 +97,23 @@ def make_inputs(
     }
 
 
+# The arguments of a call, in order.
+NAMES = {
+    "gat": ("z", "score_src", "score_dst", "edge_score"),
+    "gatv2": ("z_src", "z_dst", "att", "edge", "edge_x", "edge_map"),
+}
+
+
+def padded(kind: str, arguments: Any) -> tuple[Any, ...]:
+    """The arguments of a call, and None for those that follow."""
+    return (*arguments, *[None] * (len(NAMES[kind]) - len(arguments)))
+
+
+def in_order(kind: str, inputs: dict[str, Tensor]) -> list[Tensor | None]:
+    """All arguments of a call; None for those that are absent."""
+    return [inputs.get(name) for name in NAMES[kind]]
+
+
 def results(
     kind: str,
     call: Any,
@@ -99,11 +125,7 @@ def results(
 ) -> dict[str, Tensor]:
     """The output, the weights and the gradient of every argument, by name."""
     leaves = {k: v.clone().requires_grad_() for k, v in inputs.items()}
-    names = {
-        "gat": ("z", "score_src", "score_dst", "edge_score"),
-        "gatv2": ("z_src", "z_dst", "att", "edge"),
-    }[kind]
-    arguments = [leaves.get(name) for name in names]
+    arguments = in_order(kind, leaves)
     slope, dropout = settings.negative_slope, settings.dropout
     out, weights = call(graph, *arguments, slope, dropout, seed)
     loss = (out * incoming[0].to(out.dtype)).sum()
@@ -154,7 +176,8 @@ def compare(
     on = graph.to(where)
     inputs = {name: x.to(where) for name, x in inputs.items()}
     rest = (settings, seed.to(where), (incoming[0].to(where), incoming[1].to(where)))
-    assert ops.explain(on, *inputs.values(), attention=kind).backend == backend
+    given = in_order(kind, inputs)
+    assert ops.explain(on, given[0], *given[1:], attention=kind).backend == backend
 
     by_torch = getattr(reference, kind)
     fast = results(kind, by_kernel(kind, settings.weights), on, inputs, *rest)

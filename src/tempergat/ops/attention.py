@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import attention_op, backend, cpu, reference
-from tempergat.ops.backend import Choice
-from tempergat.ops.calls import Attention, Call, Input
+from tempergat.ops.backend import Backend, Choice
+from tempergat.ops.calls import Attention, Call, Expand, Input
 from tempergat.ops.graph import Graph
 from tempergat.ops.torch_internals import is_tracing
 
@@ -25,6 +25,7 @@ def register_attention(
     reference: Callable[..., tuple[Tensor, Tensor]],
     settings: dict[str, float] | None = None,
     backends: tuple[str, ...] = (),
+    expand: Expand | None = None,
 ) -> Attention:
     """Adds a kind of attention, which `attend` then serves by name.
 
@@ -39,13 +40,15 @@ def register_attention(
             dropout_seed)``; returns the output [T, H, C] and the weights [E, H].
         settings: Its numbers by name, with their defaults.
         backends: The names of the backends with kernels for it.
+        expand: Called as ``expand(*inputs)`` where no backend takes the inputs as they
+            are; returns them in a form that needs more memory.
 
     Raises:
         ValueError: If the name is taken, or the inputs are not as described.
     """
     if name in _attentions:
         raise ValueError(f"an attention called {name!r} is registered already")
-    made = Attention(name, tuple(inputs), reference, settings or {}, backends)
+    made = Attention(name, tuple(inputs), reference, settings or {}, backends, expand)
     if backends:
         attention_op.register_ops(made)
     _attentions[name] = made
@@ -77,8 +80,11 @@ def explain(
         others: The other tensors of the call.
         attention: The name of the attention.
     """
-    backends = registered(attention).backends
-    return backend.explain(Call(attention, backends, (z, *others), graph))
+    kind = registered(attention)
+    call = Call(attention, kind.backends, (z, *others), graph)
+    if len(call.tensors) == len(kind.inputs):
+        call, _ = _choose(kind, call)
+    return backend.explain(call)
 
 
 def attend(
@@ -156,6 +162,8 @@ def gatv2(
     z_dst: Tensor,
     att: Tensor,
     edge: Tensor | None = None,
+    edge_x: Tensor | None = None,
+    edge_map: Tensor | None = None,
     *,
     negative_slope: float = 0.2,
     dropout: float = 0.0,
@@ -163,6 +171,11 @@ def gatv2(
     return_weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """GATv2 attention with logits ``<att, leaky(z_src[j] + z_dst[i] + edge)>``.
+
+    Edge features are given projected, as ``edge``, or unprojected with their linear
+    map, as ``edge_x`` and ``edge_map``: then kernels compute ``edge_map @ edge_x`` edge
+    by edge, and no tensor of edges x heads x channels exists. If all three are given,
+    the two are added.
 
     Args:
         graph: The graph; its self-loops are edges like all others.
@@ -172,12 +185,15 @@ def gatv2(
         att: The attention vector over T, float32 or float64, [heads, channels].
         edge: The edges' features, in the graph's edge order,
             [edges, heads, channels].
+        edge_x: The edges' unprojected features, in the graph's edge order,
+            [edges, features].
+        edge_map: Their linear map, [heads, channels, features].
         negative_slope: LeakyReLU's slope below zero.
         dropout: Rate of dropout on the attention weights.
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Also return the weights (after dropout), [edges, heads].
     """
-    inputs = (z_src, z_dst, att, edge)
+    inputs = (z_src, z_dst, att, edge, edge_x, edge_map)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
     return _attend(GATV2, graph, inputs, *options)
 
@@ -198,7 +214,9 @@ def _attend(
         _check_dropout(dropout, dropout_seed, z.size(1))
     tensors = inputs if dropout == 0.0 else (*inputs, dropout_seed)
     call = Call(attention.name, attention.backends, tensors, graph)
-    if backend.find(call) is not None:
+    call, chosen = _choose(attention, call)
+    inputs = call.tensors[: len(inputs)]
+    if chosen is not None:
         rest = (settings, dropout, dropout_seed, return_weights)
         return attention_op.run(attention, graph, inputs, *rest)
     _check_devices(graph, tensors)
@@ -206,6 +224,16 @@ def _attend(
         cpu.warn_without_kernels()
     out, weights = attention.reference(graph, *inputs, *settings, dropout, dropout_seed)
     return out, weights if return_weights else None
+
+
+def _choose(attention: Attention, call: Call) -> tuple[Call, Backend | None]:
+    """The backend that runs a call, and the call in a form that it takes."""
+    chosen, count = backend.find(call), len(attention.inputs)
+    if chosen is None and attention.expand is not None:
+        inputs, rest = call.tensors[:count], call.tensors[count:]
+        call = call._replace(tensors=(*attention.expand(*inputs), *rest))
+        chosen = backend.find(call)
+    return call, chosen
 
 
 def _check_inputs(
@@ -229,6 +257,8 @@ def _check_inputs(
         "H": heads,
         "C": channels,
     }
+    if attention.width_at:
+        sizes["D"] = _common_width(attention, inputs)
     for x, spec, shape_of in zip(
         inputs, attention.inputs, attention.shape_of, strict=True
     ):
@@ -240,6 +270,27 @@ def _check_inputs(
             f"{spec.name} must have shape {list(shape_of(sizes))}, to fit the "
             f"graph and the features, got {None if x is None else list(x.shape)}"
         )
+
+
+def _common_width(attention: Attention, inputs: tuple[Tensor | None, ...]) -> int:
+    """The size that the letter D stands for: that of the first input which has it."""
+    width = 0
+    missing: list[str] = []
+    given: list[str] = []
+    for k, axis in attention.width_at:
+        x, name = inputs[k], attention.inputs[k].name
+        if x is None:
+            missing.append(name)
+            continue
+        if not given:
+            width = x.size(axis) if axis < x.dim() else 0
+        given.append(name)
+    if given and missing:
+        raise ValueError(
+            f"{' and '.join(given)} needs {' and '.join(missing)} as well; pass both, "
+            "or neither"
+        )
+    return width
 
 
 def _check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
@@ -264,6 +315,22 @@ def _check_devices(graph: Graph, tensors: tuple[Tensor | None, ...]) -> None:
         )
 
 
+def _project_edges(
+    z_src: Tensor,
+    z_dst: Tensor | None,
+    att: Tensor | None,
+    edge: Tensor | None,
+    edge_x: Tensor | None,
+    edge_map: Tensor | None,
+) -> tuple[Tensor | None, ...]:
+    """GATv2's inputs with projected edge features."""
+    if edge_x is not None and edge_map is not None:
+        dtype = torch.promote_types(edge_x.dtype, edge_map.dtype)
+        projected = reference.project_edges(edge_x.to(dtype), edge_map.to(dtype))
+        edge = projected if edge is None else edge + projected
+    return z_src, z_dst, att, edge, None, None
+
+
 GAT = register_attention(
     "gat",
     inputs=[
@@ -283,8 +350,11 @@ GATV2 = register_attention(
         Input("z_dst", "THC"),
         Input("att", "HC", working=True),
         Input("edge", "EHC", optional=True),
+        Input("edge_x", "ED", optional=True, working=True),
+        Input("edge_map", "HCD", optional=True, working=True),
     ],
     reference=reference.gatv2,
     settings={"negative_slope": 0.2},
     backends=("cpu", "gpu"),
+    expand=_project_edges,
 )

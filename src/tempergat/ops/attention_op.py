@@ -5,8 +5,8 @@ An attention called ``gat`` has the torch ops ``tempergat::gat_forward`` and
 and a `vmap` rule that folds the batch into the heads: many models on one graph are one
 call with more heads. The work is done by the backends' kernels.
 
-Letters of shapes: S source nodes, T target nodes, E edges, H heads, C channels. The
-gradient of an absent input is a tensor with no rows.
+Letters of shapes: S source nodes, T target nodes, E edges, H heads, C channels per
+head, D features per edge. The gradient of an absent input is a tensor with no rows.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _converted(
 def register_ops(attention: Attention) -> None:
     """Registers the forward and the backward op of an attention."""
     forward, backward = _schemas(attention)
-    heads_at = [spec.shape.index("H") for spec in attention.inputs]
+    # -1 for an input that has no heads and serves all of them.
+    heads_at = [spec.shape.find("H") for spec in attention.inputs]
     served = [b for b in BACKENDS if b.NAME in attention.backends]
     # A seed is one number per head; out, lse and the weights have heads second.
     register(
@@ -216,25 +217,52 @@ def _gradient(attention: Attention) -> Callable[..., Any]:
 def _fold(name: str, heads_at: list[int], results_at: list[int]) -> Callable[..., Any]:
     """The vmap rule: a batch of calls is one call with that many times the heads.
 
+    A tensor without heads serves all of them, so it must be the same in every call.
+    If it is not, or if its gradient is asked for, which differs between the calls,
+    they run one after the other.
+
     Args:
         name: The op.
-        heads_at: Which dimension of each leading tensor argument is the heads.
+        heads_at: Which dimension of each leading tensor argument is the heads; -1 for
+            none.
         results_at: The same for the results.
     """
+    gives_gradients = -1 in results_at
 
     def rule(info: Any, in_dims: Any, *arguments: Any) -> Any:
         size, count = info.batch_size, len(heads_at)
+        leading = list(zip(arguments[:count], in_dims[:count], heads_at, strict=True))
+        if any(
+            x is not None and axis < 0 and (dim is not None or gives_gradients)
+            for x, dim, axis in leading
+        ):
+            return _run_each(name, size, in_dims, arguments)
         folded = [
-            None if x is None else fold(x, dim, axis, size)
-            for x, dim, axis in zip(
-                arguments[:count], in_dims[:count], heads_at, strict=True
-            )
+            x if x is None or axis < 0 else fold(x, dim, axis, size)
+            for x, dim, axis in leading
         ]
         results = call(name, *folded, *arguments[count:])
+        # The gradient of an absent tensor without heads is the same for all calls.
         unfolded = tuple(
-            result.unflatten(axis, (size, -1))
+            result if axis < 0 else result.unflatten(axis, (size, -1))
             for result, axis in zip(results, results_at, strict=True)
         )
-        return unfolded, tuple(results_at)
+        return unfolded, tuple(None if axis < 0 else axis for axis in results_at)
 
     return rule
+
+
+def _run_each(name: str, size: int, in_dims: Any, arguments: Any) -> Any:
+    """The vmap rule of calls that cannot be one call."""
+    each = [
+        call(
+            name,
+            *(
+                x if dim is None else x.select(dim, number)
+                for x, dim in zip(arguments, in_dims, strict=True)
+            ),
+        )
+        for number in range(size)
+    ]
+    results = tuple(torch.stack(parts) for parts in zip(*each, strict=True))
+    return results, (0,) * len(results)

@@ -1,7 +1,7 @@
 """The records that pass between attention's entry, torch's dispatcher and the kernels.
 
 Letters of shapes: S source nodes, T target nodes, E edges in the graph's order,
-H heads, C channels per head.
+H heads, C channels per head, D features per edge.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Input(NamedTuple):
 
     Attributes:
         name: Its name in messages and in the op's schema.
-        shape: A letter per dimension, such as "SHC".
+        shape: A letter per dimension, such as "SHC". The inputs with the letter D are
+            given together or not at all.
         optional: Whether it may be None.
         working: Whether it is held in the working type, float32 or float64, in which
             logits and sums are computed; otherwise in the type the features have.
@@ -47,6 +48,9 @@ class Input(NamedTuple):
     shape: str
     optional: bool = False
     working: bool = False
+
+
+Expand = Callable[..., tuple[Tensor | None, ...]]
 
 
 class Attention:
@@ -60,6 +64,8 @@ class Attention:
         settings: Its numbers, with their defaults.
         backends: The names of the backends with kernels for it: the modules
             ``tempergat.ops.<backend>.<name>``, with ``forward`` and ``backward``.
+        expand: Gives the same inputs in a form that needs more memory; called where no
+            backend takes them as they are.
     """
 
     def __init__(
@@ -69,6 +75,7 @@ class Attention:
         reference: Callable[..., tuple[Tensor, Tensor]],
         settings: dict[str, float],
         backends: tuple[str, ...],
+        expand: Expand | None = None,
     ) -> None:
         if not inputs or inputs[0].shape != "SHC" or inputs[0].optional:
             raise ValueError(
@@ -76,10 +83,10 @@ class Attention:
                 f"edges and has shape 'SHC'; got {inputs[:1]}"
             )
         for spec in inputs:
-            if not set(spec.shape) <= set("STEHC") or "H" not in spec.shape:
+            if not spec.shape or not set(spec.shape) <= set("STEHCD"):
                 raise ValueError(
                     f"the shape of {spec.name!r} is {spec.shape!r}; write one letter "
-                    "per dimension (S, T, E, H, C), H among them"
+                    "per dimension (S, T, E, H, C, D)"
                 )
         self.name = name
         # The torch ops, if there are kernels.
@@ -88,6 +95,13 @@ class Attention:
         self.reference = reference
         self.settings = settings
         self.backends = backends
+        self.expand = expand
+        # The inputs with the letter D, and where in their shapes it stands.
+        self.width_at = tuple(
+            (k, spec.shape.index("D"))
+            for k, spec in enumerate(inputs)
+            if "D" in spec.shape
+        )
         # For each input, its shape from a dictionary of sizes by letter.
         self.shape_of = tuple(_sizes_of(spec.shape) for spec in inputs)
         count, numbers, rows = len(inputs), len(settings), len(Rows._fields)

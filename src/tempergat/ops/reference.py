@@ -1,7 +1,7 @@
 """Graph attention in plain PyTorch: slow, easy to check, the specification.
 
 Shape suffixes: E edges (in the graph's order), S source nodes, T target nodes,
-H heads, C channels per head.
+H heads, C channels per head, D features per edge.
 """
 
 import torch
@@ -38,17 +38,27 @@ def gatv2(
     z_dst_THC: Tensor,
     att_HC: Tensor,
     edge_EHC: Tensor | None,
+    edge_x_ED: Tensor | None,
+    edge_map_HCD: Tensor | None,
     negative_slope: float,
     dropout: float,
     dropout_seed_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """GATv2: ``e = <att, leaky(z_src[j] + z_dst[i] + edge)>``."""
+    """GATv2: ``e = <att, leaky(z_src[j] + z_dst[i] + edge + edge_map edge_x)>``."""
     v_EHC = at_source(graph, z_src_SHC).to(att_HC.dtype)
     v_EHC = v_EHC + at_target(graph, z_dst_THC)
     if edge_EHC is not None:
         v_EHC = v_EHC + edge_EHC
+    if edge_x_ED is not None and edge_map_HCD is not None:
+        v_EHC = v_EHC + project_edges(edge_x_ED, edge_map_HCD)
     logit_EH = (F.leaky_relu(v_EHC, negative_slope) * att_HC).sum(-1)
     return attend_by_logits(graph, logit_EH, z_src_SHC, dropout, dropout_seed_H)
+
+
+def project_edges(edge_x_ED: Tensor, edge_map_HCD: Tensor) -> Tensor:
+    """The projected features of every edge, [E, H, C]."""
+    flat_EF = F.linear(edge_x_ED, edge_map_HCD.flatten(0, 1))
+    return flat_EF.view(-1, *edge_map_HCD.shape[:2])
 
 
 def at_source(graph: Graph, x_S: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from tests.support.attention_cases import (
     by_kernel,
     compare,
     make_inputs,
+    padded,
     results,
 )
 
@@ -426,7 +427,8 @@ def test_one_float64_argument_is_served_by_the_reference(kind: str, wide: int) -
     assert choice.backend == "reference"
     assert "float64" in choice.refused["gpu"]
     out, _ = getattr(ops, kind)(graph, *arguments)
-    expected, _ = getattr(reference, kind)(graph, *arguments, 0.2, 0.0, None)
+    given = padded(kind, arguments)
+    expected, _ = getattr(reference, kind)(graph, *given, 0.2, 0.0, None)
     # The reference adds on CUDA in any order.
     torch.testing.assert_close(out, expected)
 
@@ -438,8 +440,8 @@ def test_second_derivatives_are_those_of_the_reference(kind: str) -> None:
     seeds = torch.tensor([3, 4], device="cuda")
 
     def plain(z: Tensor) -> Tensor:
-        rest = (*arguments[1:], *[None] * (4 - len(arguments)))
-        return getattr(reference, kind)(graph, z, *rest, 0.2, 0.5, seeds)[0]
+        given = padded(kind, [z, *arguments[1:]])
+        return getattr(reference, kind)(graph, *given, 0.2, 0.5, seeds)[0]
 
     def fused(z: Tensor) -> Tensor:
         return run(kind, graph, [z, *arguments[1:]], dropout=0.5, dropout_seed=seeds)

@@ -15,7 +15,8 @@ from tempergat.ops import gpu, reference
 from tempergat.ops.calls import Backward, Forward, Saved
 from tempergat.ops.gpu import gatv2_backward as gpu_gatv2_backward
 from tempergat.ops.gpu import schedule as gpu_schedule
-from tests.support.attention_cases import GRAPHS, Settings, make_inputs, results
+from tests.support.attention_cases import (
+    GRAPHS, NAMES, Settings, in_order, make_inputs, results)
 
 # Rows are cut, and programs serve several items, even on graphs this small.
 gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
@@ -31,10 +32,8 @@ shape = (graph.num_dst, heads, channels)
 incoming = torch.randn(shape), torch.randn(graph.src.numel(), heads)
 truth = results(kind, getattr(reference, kind), graph,
                 {k: v.double() for k, v in inputs.items()}, options, seed, incoming)
-names = ("z", "score_src", "score_dst", "edge_score")
-if kind == "gatv2":
-    names = ("z_src", "z_dst", "att", "edge")
-arguments = tuple(inputs.get(n) for n in names)
+names = NAMES[kind]
+arguments = tuple(in_order(kind, inputs))
 rows = (graph.by_target, graph.by_source)
 kernels = gpu.kernels(kind)
 out, lse, weights = kernels.forward(

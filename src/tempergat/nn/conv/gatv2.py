@@ -14,7 +14,13 @@ from torch_geometric.utils import softmax
 from tempergat import ops
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import Features, Projectable, make_projection, project
+from tempergat.nn.projection import (
+    Features,
+    Projectable,
+    is_plain,
+    make_projection,
+    project,
+)
 from tempergat.nn.sides import Sides
 from tempergat.nn.temperature import TemperatureKind, at_least_float32
 from tempergat.ops import Graph
@@ -152,11 +158,18 @@ class TemperGATv2Conv(AttentionLayer):
         **settings: Any,
     ) -> tuple[Tensor, Tensor | None]:
         assert z.dst is not None
-        edge = None
-        if edge_attr is not None:
-            edge = self._split_heads(self.lin_edge(edge_attr))
         att = self.softmax_temperature.divide(self, self.att).squeeze(0)
-        return ops.gatv2(graph, z.src, z.dst, att, edge, **settings)
+        edge = self._edge_inputs(edge_attr)
+        return ops.gatv2(graph, z.src, z.dst, att, *edge, **settings)
+
+    def _edge_inputs(self, edge_attr: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Projected edge features, or the features and their linear map."""
+        if edge_attr is None:
+            return ()
+        if not is_plain(self.lin_edge):
+            return (self._split_heads(self.lin_edge(edge_attr)),)
+        weight = self.lin_edge.weight
+        return None, edge_attr, weight.view(self.heads, self.out_channels, -1)
 
     def _attend_by_messages(
         self,

@@ -8,7 +8,7 @@ from tempergat.ops.cpu.call import KernelCall
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
-    z_src, z_dst, att, edge = call.inputs
+    z_src, z_dst, att, edge, _, _ = call.inputs
     (slope,) = call.settings
     kernel = KernelCall(z_src, slope, call.dropout, call.dropout_seed)
     kernel.add_features(z_src=z_src, z_dst=z_dst, edge=edge)
@@ -16,10 +16,10 @@ def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     return kernel.run_forward("gatv2_forward", call)
 
 
-def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
+def backward(call: Backward) -> tuple[Tensor, ...]:
+    """The gradients of all inputs; without rows where they are absent."""
     saved = call.saved
-    z_src, z_dst, att, edge = saved.inputs
+    z_src, z_dst, att, edge, _, _ = saved.inputs
     assert saved.by_source is not None
     (slope,) = call.settings
     kernel = KernelCall(z_src, slope, call.dropout, saved.dropout_seed)
@@ -40,4 +40,5 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     size = heads * (2 * att.element_size() + (channels + 7) // 8)
     kernel.add_records(saved.by_target, size)
     kernel.run("gatv2_backward")
-    return dz_src, dz_dst, datt, dedge
+    none = att.new_empty(0, 0), att.new_empty(heads, channels, 0)
+    return dz_src, dz_dst, datt, dedge, *none

@@ -101,6 +101,9 @@ def _attention_refusal(call: Call) -> str | None:
                 "one of the tensors is float64, the GPU kernels compute in float32; "
                 "convert it with .float() to use them"
             )
+    # After z_src, z_dst, att and edge.
+    if call.op == "gatv2" and any(x is not None for x in call.tensors[4:6]):
+        return "the GPU kernels take edge features that are projected"
     if z.numel() == 0:
         return f"z is empty ({list(z.shape)})"
     if z.size(-1) > _MOST_CHANNELS:

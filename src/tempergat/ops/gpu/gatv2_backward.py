@@ -220,13 +220,13 @@ def _source_kernel(
         tl.store(dz_src_ptr + row_cell, dz.to(dz_src_ptr.dtype.element_ty), mask=in_row)
 
 
-def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of z_src, z_dst, att and edge (no rows: absent)."""
+def backward(call: Backward) -> tuple[Tensor, ...]:
+    """The gradients of all inputs; without rows where they are absent."""
     saved, (negative_slope,) = call.saved, call.settings
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), dense(call.dweights)
-    z_src, z_dst, att, edge = map(dense, saved.inputs)
+    z_src, z_dst, att, edge, _, _ = map(dense, saved.inputs)
     assert z_src is not None
     assert z_dst is not None
     assert att is not None
@@ -281,4 +281,5 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         tile.warps,
     )
     merge_sum(plan, part, dz_src)
-    return dz_src, dz_dst, datt.sum(0), dedge
+    none = att.new_empty(0, 0), att.new_empty(heads, channels, 0)
+    return dz_src, dz_dst, datt.sum(0), dedge, *none

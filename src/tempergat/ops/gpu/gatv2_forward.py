@@ -145,6 +145,8 @@ def _forward_kernel(
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] (or none of them)."""
-    z_src, _, _, edge = call.inputs
+    z_src, _, _, edge, _, _ = call.inputs
     tile = tile_of(z_src, lanes=512 // z_src.element_size())
+    # `refusal` in gpu/__init__.py keeps edge_x and edge_map away.
+    call = call._replace(inputs=call.inputs[:4])
     return attend(_forward_kernel, tile, call, (edge is not None,))
