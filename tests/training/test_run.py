@@ -24,7 +24,7 @@ from tempergat.training.evaluate import accuracy, micro_f1
 from tempergat.training.hardware.grouping import bytes_per_seed
 from tempergat.training.initial_weights import single_model
 from tempergat.training.loop import COLUMNS, Training, chosen_epochs
-from tempergat.training.optimizer import is_decayed, make_adam
+from tempergat.training.optimizer import is_decayed, make_optimizer
 from tempergat.training.run import finished_runs
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of
@@ -191,7 +191,7 @@ def test_the_settings_choose_which_parameters_are_decayed() -> None:
     for setting, expected in spared.items():
         settings = config("temp_gated_v2", **{setting: False})
         assert {n for n in names if not is_decayed(n, settings)} == expected
-        adam = make_adam(dict(model.named_parameters()), settings)
+        adam = make_optimizer(dict(model.named_parameters()), settings)
         decays = {g["weight_decay"]: len(g["params"]) for g in adam.param_groups}
         assert decays == {5e-4: len(names) - len(expected), 0.0: len(expected)}
 

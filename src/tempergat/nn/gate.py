@@ -182,6 +182,9 @@ class FeatureGate:
             nonlocal count
             # A gate that both sides share counts once in the mean.
             counts = not (sums and logit.is_shared)
+            # The targets may be the first of the nodes that the gate was computed for.
+            if logit_side.size(0) > z_side.size(0):
+                logit_side = logit_side[: z_side.size(0)]
             wanted = counts and means.are_recorded()
             out, total = sigmoid_gate(logit_side, z_side, wanted)
             if counts:

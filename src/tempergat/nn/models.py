@@ -15,6 +15,13 @@ from torch_geometric.utils import trim_to_layer
 
 from tempergat.base import did_you_mean
 from tempergat.nn.backbones import BACKBONES
+from tempergat.nn.batches import (
+    HasLayerGraphs,
+    LayerPart,
+    first_nodes,
+    layer_graphs,
+    layer_parts,
+)
 from tempergat.nn.conv import AttentionLayer
 from tempergat.nn.conv._inputs import check_count, check_rate
 from tempergat.nn.methods import METHODS, Method
@@ -189,7 +196,12 @@ class NodeClassifier(nn.Module):
 
         Args:
             x: Node features.
-            edge_index: The edges, in any form the layers take.
+            edge_index: The edges, in any form the layers take; or, for a sampled
+                batch, its ``batch.graph``, or one ``tempergat.Graph`` per layer, the
+                first layer's first. The targets of a layer are then the first rows
+                of its input, and the result has a row for every target of the last
+                layer. Edges are numbered through all layers: those of a layer are the
+                first of ``edge_attr`` and ``edge_weight``.
             edge_attr: Edge features, if the layers were made with ``edge_dim``.
             num_sampled_nodes_per_hop: For sampled batches: nodes per hop.
             num_sampled_edges_per_hop: For sampled batches: edges per hop.
@@ -200,6 +212,7 @@ class NodeClassifier(nn.Module):
         if edge_weight is not None:
             self._check_edge_weight(num_sampled_nodes_per_hop)
         h: Any = as_features(x)
+        parts = self._parts(edge_index, edge_attr, edge_weight)
         if not self.training:
             dropout_seed = None
         elif dropout_seed is None and self._has_dropout():
@@ -216,13 +229,17 @@ class NodeClassifier(nn.Module):
                     edge_attr,
                 )
             options: dict[str, Any] = {}
+            if parts is not None:
+                edge_index, options = parts[i]
+                h = first_nodes(h, edge_index.num_src)
+            else:
+                if edge_attr is not None:
+                    options["edge_attr"] = edge_attr
+                if edge_weight is not None:
+                    options["edge_weight"] = edge_weight
             if dropout_seed is not None:
                 h = drop_features(h, self.dropout, fold_in(dropout_seed, 2 * i))
                 options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
-            if edge_attr is not None:
-                options["edge_attr"] = edge_attr
-            if edge_weight is not None:
-                options["edge_weight"] = edge_weight
             h = conv(h, edge_index, **options)
             if i < len(self.norms):
                 h = self.norms[i](h)
@@ -230,11 +247,28 @@ class NodeClassifier(nn.Module):
                     h = self.act(h)
                 outputs.append(h)
         if self.jk is not None:
+            if parts is not None:
+                outputs = [output[: h.size(0)] for output in outputs]
             h = self.jk(outputs)
         if self.lin is not None:
             h = self.lin(h)
         scores: Tensor = h
         return scores
+
+    def _parts(
+        self, edge_index: Any, edge_attr: Tensor | None, edge_weight: Tensor | None
+    ) -> list[LayerPart] | None:
+        """The edges of each layer, where they are given layer by layer."""
+        if not isinstance(edge_index, tuple | list | HasLayerGraphs):
+            return None
+        backbone = BACKBONES[self.method.backbone]
+        graphs = layer_graphs(
+            edge_index,
+            len(self.convs),
+            any(getattr(conv, "add_self_loops", True) for conv in self.convs),
+        )
+        has_degrees = backbone.takes_edge_weight
+        return layer_parts(graphs, edge_attr, edge_weight, has_degrees)
 
     def _check_edge_weight(self, sampled: list[int] | None) -> None:
         if not BACKBONES[self.method.backbone].takes_edge_weight:

@@ -72,12 +72,42 @@ class BatchedProjection:
         return _add_bias(self._products[lin], lin)
 
 
-Projectable = Features | BatchedProjection
+class FirstRows:
+    """The first rows of what is projected as a whole.
+
+    Args:
+        x: The features of all rows.
+        count: How many rows.
+    """
+
+    def __init__(self, x: SparseFeatures | BatchedProjection, count: int) -> None:
+        self._x = x
+        self._count = count
+
+    def project(self, lin: Linear) -> Tensor:
+        """The first rows of the result of a map."""
+        return project(lin, self._x)[: self._count]
+
+
+Projectable = Features | BatchedProjection | FirstRows
+
+
+def first_rows(x: Projectable, count: int) -> Projectable:
+    """The features of the first nodes.
+
+    Args:
+        x: The features of all nodes.
+        count: How many of them.
+    """
+    if isinstance(x, Tensor):
+        return x[:count]
+    assert not isinstance(x, FirstRows)
+    return FirstRows(x, count)
 
 
 def project(lin: Linear, x: Projectable) -> Tensor:
     """Applies a linear map to node features in any form."""
-    if isinstance(x, BatchedProjection):
+    if isinstance(x, BatchedProjection | FirstRows):
         return x.project(lin)
     is_sparse = isinstance(x, SparseFeatures)
     if getattr(lin, "in_channels", 1) <= 0 and (is_sparse or _in_transform()):

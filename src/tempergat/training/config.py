@@ -55,6 +55,17 @@ Temperature = Annotated[float, Field(gt=0.0, le=1e6)]
 GateBias = Annotated[float, Field(ge=-100.0, le=100.0)]
 
 
+# Settings that version 0.1.0 did not have, with the value that it behaved like.
+_LATER_SETTINGS = {
+    "source_hash": None,
+    "metric": None,
+    "class_weights": None,
+    "optimizer": "adam",
+    "schedule": None,
+    "clip_norm": None,
+}
+
+
 class FrozenSettings(BaseModel):
     """Settings that cannot be changed, and take no unknown names."""
 
@@ -76,6 +87,9 @@ class MethodSettings(FrozenSettings):
     decay_bias: bool
     normalize_features: bool
     selection: SelectionRule
+    optimizer: Literal["adam", "adamw"] = "adam"
+    schedule: Literal["cosine"] | None = None
+    clip_norm: Positive | None = None
     fanout: tuple[Count, ...] | None = None
     batch_size: Count | None = None
     eval_batch_size: Count | None = None
@@ -105,8 +119,9 @@ class RunConfig(MethodSettings):
         jk: Jumping-knowledge mode.
         feature_dropout: Dropout rate on the input of every layer.
         attention_dropout: Dropout rate on the attention weights.
-        learning_rate: Adam's learning rate.
-        weight_decay: Factor of the L2 term in Adam's gradient.
+        learning_rate: The learning rate, at the first step where it has a schedule.
+        weight_decay: Factor of the L2 term in Adam's gradient; with AdamW, the decay
+            that the learning rate multiplies, apart from the gradient.
         decay_temperature: Whether the temperatures' theta is decayed.
         decay_gate: Whether the gates' weights and biases are decayed.
         decay_bias: Whether all other biases are decayed.
@@ -120,6 +135,11 @@ class RunConfig(MethodSettings):
         class_weights: "balanced" weighs the classes in the training and the
             validation loss as scikit-learn does, so that all training nodes of a class
             together count as much as those of any other; None weighs nodes equally.
+        optimizer: `adam`, or `adamw`, whose weight decay is decoupled.
+        schedule: How the learning rate changes: `cosine` falls from `learning_rate`
+            to 0 along half a period over all steps of the run; None keeps it.
+        clip_norm: The largest norm of a run's gradient, all parameters together; a
+            longer one is scaled down to it. None for no limit.
         fanout: Neighbours per hop, for sampled training.
         batch_size: Nodes per step, for sampled training.
         eval_batch_size: Nodes per evaluation batch, for sampled training.
@@ -185,8 +205,8 @@ class RunConfig(MethodSettings):
     ) -> dict[str, Any]:
         # Hashes of settings written before there were these fields must stay the same.
         values: dict[str, Any] = serialize(self)
-        for name in ("source_hash", "metric", "class_weights"):
-            if values.get(name) is None:
+        for name, before in _LATER_SETTINGS.items():
+            if values.get(name) == before:
                 values.pop(name, None)
         return values
 

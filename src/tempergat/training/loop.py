@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tempergat.training.config import RunConfig
 from tempergat.training.hardware import replayed
-from tempergat.training.optimizer import make_adam
+from tempergat.training.optimizer import make_optimizer, set_learning_rate
 from tempergat.training.seeds import SeedGroup, State
 from tempergat.training.task import SPLITS
 from tempergat.training.user_modules import ModuleGroup
@@ -43,7 +43,7 @@ class Training:
         device, seeds = group.task.device, len(group.seeds)
         self.group = group
         self.config = config
-        self.optimizer = make_adam(group.parameters, config)
+        self.optimizer = make_optimizer(group.parameters, config)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.history = torch.full(
             (config.epochs, seeds, len(COLUMNS)),
@@ -104,6 +104,9 @@ class Training:
     def _one_epoch(self) -> None:
         self.optimizer.zero_grad()
         losses = self.group.backward(self.epoch)
+        if self.config.clip_norm is not None:
+            self.group.clip_gradients(self.config.clip_norm)
+        set_learning_rate(self.optimizer, self.config, self.epoch, self.config.epochs)
         self.optimizer.step()
         val_loss, scores = self.group.scores()
         self._record(losses, val_loss, scores)

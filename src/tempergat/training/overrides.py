@@ -4,64 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from tempergat.base import UserError, suggest_one_of
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import MetricName
 from tempergat.training.recipes import metric_of
+from tempergat.training.setting_values import SETTING_NAMES, SETTINGS
 
 METRICS: tuple[str, ...] = get_args(MetricName)
 
 
-class _Setting(NamedTuple):
-    """A setting by the short name that users give.
-
-    Attributes:
-        fields: The fields of `RunConfig` that it sets.
-        kind: The type of its values.
-        lowest: The least value.
-        highest: The greatest value.
-        range: The range in words.
-        of_model: Whether it concerns the built-in models alone.
-    """
-
-    fields: tuple[str, ...]
-    kind: type
-    lowest: float
-    highest: float
-    range: str
-    of_model: bool = True
-
-
-# Just below 1, where dropout would remove everything.
-_HIGHEST_RATE = 1.0 - 2.0**-24
-_SETTINGS = {
-    "epochs": _Setting(
-        ("epochs",), int, 1, 10**6, "a whole number from 1 to 1,000,000", False
-    ),
-    "lr": _Setting(
-        ("learning_rate",), float, 1e-300, 1e300, "a number above 0, like 0.01", False
-    ),
-    "hidden": _Setting(
-        ("hidden_channels",), int, 1, 10**14, "a whole number of at least 1, like 64"
-    ),
-    "heads": _Setting(
-        ("heads",), int, 1, 10**14, "a whole number of at least 1, like 8"
-    ),
-    "layers": _Setting(
-        ("num_layers",), int, 1, 10**3, "a whole number from 1 to 1,000"
-    ),
-    "dropout": _Setting(
-        ("feature_dropout", "attention_dropout"),
-        float,
-        0.0,
-        _HIGHEST_RATE,
-        "a number from 0 up to, but less than, 1",
-    ),
-}
-SETTING_NAMES = tuple(_SETTINGS)
 # Only layers with attention have these.
 _ATTENTION_FIELDS = ("heads", "attention_dropout")
 
@@ -96,7 +50,7 @@ class Overrides:
     @property
     def model_settings(self) -> tuple[str, ...]:
         """The settings given that have no effect on a user's own module."""
-        return tuple(name for name in self.settings if _SETTINGS[name].of_model)
+        return tuple(name for name in self.settings if SETTINGS[name].of_model)
 
     def applied_to(self, config: RunConfig, graph: object) -> RunConfig:
         """The settings of one method with these in their place.
@@ -112,12 +66,12 @@ class Overrides:
         has_attention = not is_own and _has_attention(config.method)
         changes: dict[str, Any] = {}
         for name, value in self.settings.items():
-            setting = _SETTINGS[name]
+            setting = SETTINGS[name]
             if is_own and setting.of_model:
                 continue
             for field in setting.fields:
                 if has_attention or field not in _ATTENTION_FIELDS:
-                    changes[field] = setting.kind(value)
+                    changes[field] = setting.read(value)
         if self.metric is not None:
             changes["metric"] = None if self.metric == metric_of(graph) else self.metric
         if self.class_weights is not None:
@@ -141,7 +95,8 @@ def make_overrides(
 
     Args:
         settings: Values by name: `epochs`, `lr`, `hidden` (the width of a layer, all
-            heads together), `heads`, `layers`, `dropout`; None for none.
+            heads together), `heads`, `layers`, `dropout`, `optimizer`, `schedule`,
+            `clip_norm`; None for none.
         metric: A metric; None for the recipe's.
         class_weights: `balanced`; None for the recipe's.
 
@@ -149,16 +104,16 @@ def make_overrides(
         UserError: There is no such setting, or a value is out of its range.
     """
     for name, value in (settings or {}).items():
-        if name not in _SETTINGS:
+        if name not in SETTINGS:
             raise UserError(
                 f"there is no setting {name!r} to change; "
                 f"{suggest_one_of(str(name), SETTING_NAMES)}"
             )
-        setting = _SETTINGS[name]
-        types = (int,) if setting.kind is int else (int, float)
-        right = isinstance(value, types) and not isinstance(value, bool)
-        if not right or not setting.lowest <= value <= setting.highest:
-            raise UserError(f"{name} is {value!r}; give {setting.range}")
+        setting = SETTINGS[name]
+        try:
+            setting.read(value)
+        except ValueError as error:
+            raise UserError(f"{name} is {value!r}; give {setting.range}") from error
     if metric is not None and metric not in METRICS:
         raise UserError(
             f"there is no metric {metric!r}; {suggest_one_of(str(metric), METRICS)}"

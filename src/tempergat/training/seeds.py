@@ -33,6 +33,7 @@ from tempergat.training.evaluate import (
     scores_of_parts,
 )
 from tempergat.training.initial_weights import initial_states, single_model
+from tempergat.training.optimizer import clip_stacked
 from tempergat.training.task import Task
 
 State = dict[str, Tensor]
@@ -152,6 +153,10 @@ class SeedGroup:
         losses = self.losses(step)
         losses.sum().backward()  # type: ignore[no-untyped-call]
         return losses.detach()
+
+    def clip_gradients(self, most: float) -> None:
+        """Scales down the gradient of each run whose norm exceeds a limit."""
+        clip_stacked(self.parameters.values(), most)
 
     def losses(self, step: Tensor) -> Tensor:
         """Each seed's training loss, with gradients, [seeds].

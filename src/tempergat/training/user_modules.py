@@ -128,6 +128,11 @@ class ModuleGroup:
             losses.append(loss.detach().float())
         return torch.stack(losses)
 
+    def clip_gradients(self, most: float) -> None:
+        """Scales down the gradient of each run whose norm exceeds a limit."""
+        for module in self._modules:
+            torch.nn.utils.clip_grad_norm_(module.parameters(), most)
+
     @torch.no_grad()
     def scores(self) -> tuple[Tensor, Tensor]:
         """Each run's validation loss, [runs], and its scores, [runs, splits]."""

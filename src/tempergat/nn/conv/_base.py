@@ -24,6 +24,7 @@ from tempergat.nn.projection import (
     BatchedProjection,
     Features,
     Projectable,
+    first_rows,
     make_projection,
     models_are_batched,
     project,
@@ -247,13 +248,16 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             )
 
         inputs = self._batched(x)
+        targets = inputs.dst
+        if inputs.is_shared and graph.num_dst < graph.num_src:
+            targets = first_rows(inputs.src, graph.num_dst)
         residual = None
-        if self.res is not None and inputs.dst is not None:
-            residual = project(self.res, inputs.dst)
-        z = self._project(inputs)
+        if self.res is not None and targets is not None:
+            residual = project(self.res, targets)
+        z = self._project(inputs, targets)
         gate_logit = None
         if self.gate == "post":
-            gate_logit = self.feature_gate.output_logit(self, inputs.dst)
+            gate_logit = self.feature_gate.output_logit(self, targets)
         elif self.gate == "first":
             z = self.feature_gate.gate_features(self, z, inputs)
         z = z.map(self._split_heads)

@@ -82,7 +82,10 @@ def count_nodes(
     """
     num_src = x.src.size(0)
     given_src, given_dst = (None, None) if size is None else size
-    if x.dst is not None:
+    if x.is_shared and isinstance(edge_index, Graph) and edge_index.num_src == num_src:
+        # Fewer targets than sources are the first of them.
+        num_dst = min(edge_index.num_dst, num_src)
+    elif x.dst is not None:
         num_dst = x.dst.size(0)
     elif given_dst is not None:
         num_dst = given_dst
@@ -94,6 +97,18 @@ def count_nodes(
             f"{num_dst} target rows"
         )
     return num_src, num_dst
+
+
+def cut_to_targets(values: Sides[Tensor], graph: Graph) -> Sides[Tensor]:
+    """Values by side, where the targets' side may hold those of all source nodes.
+
+    Args:
+        values: One row per node.
+        graph: Its targets are the first of the sources where it has fewer.
+    """
+    if values.dst is None or values.dst.size(0) == graph.num_dst:
+        return values
+    return Sides(values.src, values.dst[: graph.num_dst])
 
 
 def check_device(edge_index: Any, x: Features) -> None:

@@ -15,6 +15,7 @@ from torch_geometric.utils import softmax
 
 from tempergat import ops
 from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
 from tempergat.nn.projection import (
     Features,
@@ -160,7 +161,8 @@ class TemperGATConv(AttentionLayer):
 
         Args:
             x: Node features, or a pair for source and target nodes.
-            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. A
+            edge_index: The edges, in any form PyG takes, or a ``tempergat.Graph``. If
+                the graph has fewer targets than x has rows, they are the first rows. A
                 tensor is sorted once and the result is used again until the tensor
                 changes. What writes into its memory without torch (a NumPy view,
                 ``.data``, DLPack, another process) is noticed on the CPU: all of it
@@ -188,8 +190,12 @@ class TemperGATConv(AttentionLayer):
             return Sides(self.lin, self.lin)
         return Sides(self.lin_src, self.lin_dst)
 
-    def _project(self, x: Sides[Projectable]) -> Sides[Tensor]:
-        return self._projections().map(project, x)
+    def _project(
+        self, x: Sides[Projectable], targets: Projectable | None
+    ) -> Sides[Tensor]:
+        # With one linear map the targets' rows are among the sources'.
+        sides = x if self.lin is not None else Sides(x.src, targets)
+        return self._projections().map(project, sides)
 
     def _scores(self, z: Sides[Tensor]) -> Sides[Tensor]:
         """The nodes' parts of the logits over T, [num_nodes, heads] on each side."""
@@ -270,7 +276,7 @@ class TemperGATConv(AttentionLayer):
         edge_attr: Tensor | None,
         **settings: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        scores = self._scores(z)
+        scores = cut_to_targets(self._scores(z), graph)
         edge_score = None if edge_attr is None else self._edge_score(edge_attr)
         return ops.gat(graph, z.src, scores.src, scores.dst, edge_score, **settings)
 
@@ -283,6 +289,7 @@ class TemperGATConv(AttentionLayer):
     ) -> tuple[Tensor, Tensor]:
         edge_index = self._message_edges(graph)
         size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
+        z = cut_to_targets(z, graph)
         scores = z.map(self._score, Sides(self.att_src, self.att_dst))
         # edge_updater_type: (alpha: OptPairTensor, edge_attr: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501
         alpha = self.edge_updater(

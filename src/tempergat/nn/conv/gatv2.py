@@ -13,6 +13,7 @@ from torch_geometric.utils import softmax
 
 from tempergat import ops
 from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
 from tempergat.nn.projection import (
     Features,
@@ -144,11 +145,13 @@ class TemperGATv2Conv(AttentionLayer):
     def _projections(self) -> Sides[Linear]:
         return Sides(self.lin_l, self.lin_r)
 
-    def _project(self, x: Sides[Projectable]) -> Sides[Tensor]:
+    def _project(
+        self, x: Sides[Projectable], targets: Projectable | None
+    ) -> Sides[Tensor]:
         if x.is_shared and self.share_weights:
             z = project(self.lin_l, x.src)
             return Sides(z, z)
-        return self._projections().map(project, x)
+        return self._projections().map(project, Sides(x.src, targets))
 
     def _attend(
         self,
@@ -157,6 +160,7 @@ class TemperGATv2Conv(AttentionLayer):
         edge_attr: Tensor | None,
         **settings: Any,
     ) -> tuple[Tensor, Tensor | None]:
+        z = cut_to_targets(z, graph)
         assert z.dst is not None
         att = self.softmax_temperature.divide(self, self.att).squeeze(0)
         edge = self._edge_inputs(edge_attr)
@@ -178,6 +182,7 @@ class TemperGATv2Conv(AttentionLayer):
         edge_attr: Tensor | None,
         head_seeds: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
+        z = cut_to_targets(z, graph)
         edge_index = self._message_edges(graph)
         size = self._pair(Sides(graph.num_src, graph.num_dst), self.propagate)
         # edge_updater_type: (x: PairTensor, edge_attr: OptTensor, edge_id: Tensor, head_seeds: OptTensor)  # noqa: E501

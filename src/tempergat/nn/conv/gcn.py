@@ -28,19 +28,29 @@ class GCNLayer(LinearLayer):
     """
 
     def _aggregate(
-        self, z: Tensor, edge_index: Any, edge_weight: Tensor | None
+        self,
+        z: Tensor,
+        edge_index: Any,
+        edge_weight: Tensor | None,
+        degree: Tensor | None,
     ) -> Tensor:
-        size = (z.size(0), z.size(0))
+        num_dst = z.size(0)
+        if isinstance(edge_index, Graph):
+            num_dst = min(edge_index.num_dst, num_dst)
+        size = (z.size(0), num_dst)
         graph = resolve(
             edge_index, size, self_loops=True, reverse=False, static_shapes=True
         ).graph
         weights = None
         if edge_weight is None:
-            degree = _degree(graph).to(z.dtype).unsqueeze(-1)
+            own = _degree(graph).to(z.dtype)
         else:
             weights = _all_weights(graph, edge_index, edge_weight.to(z.dtype))
-            degree = _weighted_degree(graph, weights).unsqueeze(-1)
-        scaled = (z * degree.rsqrt()).unsqueeze(1)
+            own = _weighted_degree(graph, weights)
+        of_sources = own if degree is None else degree.to(z.dtype)
+        if of_sources.size(0) < z.size(0):
+            of_sources = with_frontier(of_sources, z.size(0))
+        scaled = (z * of_sources.unsqueeze(-1).rsqrt()).unsqueeze(1)
         logits = torch.zeros(
             scaled.shape[:2],
             device=z.device,
@@ -54,7 +64,28 @@ class GCNLayer(LinearLayer):
             least = torch.finfo(weights.dtype).tiny
             score = weights.clamp(min=least).log().to(logits.dtype).unsqueeze(-1)
             mean, _ = ops.gat(graph, scaled, logits, None, score, negative_slope=1.0)
-        return mean.squeeze(1) * degree.sqrt()
+        factor = own.sqrt()
+        if degree is not None:
+            factor = own * of_sources[:num_dst].rsqrt()
+        return mean.squeeze(1) * factor.unsqueeze(-1)
+
+
+def batch_degree(graph: Graph, edge_weight: Tensor | None) -> Tensor:
+    """The degrees of the targets of a sampled batch, self-loops included.
+
+    Args:
+        graph: All edges of the batch.
+        edge_weight: Their weights, whose sums are then returned; None for none.
+    """
+    looped = graph.with_self_loops()
+    if edge_weight is None:
+        return _degree(looped)
+    return _weighted_degree(looped, _all_weights(looped, graph, edge_weight))
+
+
+def with_frontier(degree: Tensor, num_nodes: int) -> Tensor:
+    """Degrees of targets, followed by those of nodes that have only a self-loop."""
+    return torch.cat([degree, degree.new_ones(num_nodes - degree.size(0))])
 
 
 def _degree(graph: Graph) -> Tensor:

@@ -8,7 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import zeros
 
-from tempergat.nn.projection import Features, as_features, make_projection, project
+from tempergat.nn.projection import (
+    Features,
+    as_features,
+    first_rows,
+    make_projection,
+    project,
+)
+from tempergat.ops import Graph
 
 
 class LinearLayer(nn.Module):
@@ -44,16 +51,22 @@ class LinearLayer(nn.Module):
         edge_weight: Tensor | None = None,
         *,
         dropout_seed: Tensor | None = None,
+        degree: Tensor | None = None,
     ) -> Tensor:
         """Runs the layer.
 
         Args:
             x: Node features, [N, in_channels].
-            edge_index: The edges, in any form the attention layers take.
+            edge_index: The edges, in any form the attention layers take. If a
+                ``tempergat.Graph`` has fewer targets than x has rows, they are the
+                first rows.
             edge_attr: Must be None: the layer has no use for edge features.
             edge_weight: Must be None here; graph convolution takes a weight of 0 or
                 more for every edge, [E].
             dropout_seed: Accepted as by the attention layers, and not used.
+            degree: For graph convolution on a part of a graph: the degree of every
+                row of x in the whole graph, its self-loop included; the sum of the
+                weights where edges have weights.
         """
         if edge_attr is not None:
             raise ValueError(
@@ -62,11 +75,20 @@ class LinearLayer(nn.Module):
                 f"edge_attr, or use an attention method"
             )
         x = as_features(x)
-        out = self._aggregate(project(self.lin, x), edge_index, edge_weight) + self.bias
-        return out if self.res is None else out + project(self.res, x)
+        z = project(self.lin, x)
+        out = self._aggregate(z, edge_index, edge_weight, degree) + self.bias
+        if self.res is None:
+            return out
+        is_part = out.size(0) < x.size(0)
+        targets = first_rows(x, out.size(0)) if is_part else x
+        return out + project(self.res, targets)
 
     def _aggregate(
-        self, z: Tensor, edge_index: Any, edge_weight: Tensor | None
+        self,
+        z: Tensor,
+        edge_index: Any,
+        edge_weight: Tensor | None,
+        degree: Tensor | None,
     ) -> Tensor:
         """Combines the projected features of neighbours; here, does not."""
         if edge_weight is not None:
@@ -74,4 +96,5 @@ class LinearLayer(nn.Module):
                 f"edge_weight was given, but {type(self).__name__} has no use for it; "
                 "leave it out, or use gcn"
             )
-        return z
+        is_part = isinstance(edge_index, Graph) and edge_index.num_dst < z.size(0)
+        return z[: edge_index.num_dst] if is_part else z

@@ -1,0 +1,119 @@
+"""AdamW, the cosine schedule and the limit of the gradient, compared with torch's."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tempergat.nn import build_model
+from tempergat.training import config_hash, make_overrides, train_group
+from tempergat.training.loop import Training
+from tempergat.training.task import task_of
+from tempergat.training.user_modules import make_group
+from tests.support.run_settings import config, small_graph
+
+EPOCHS = 12
+SETTINGS = {"optimizer": "adamw", "schedule": "cosine", "clip_norm": 0.55}
+CPU = torch.device("cpu")
+
+
+def trained_plainly(settings, seed):
+    """One run with torch's own optimizer, scheduler and clipping."""
+    data = small_graph().data
+    torch.manual_seed(seed)
+    model = build_model(
+        in_channels=data.x.size(1), out_channels=3, **settings.model_arguments()
+    )
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
+    norms = []
+    for _ in range(EPOCHS):
+        optimizer.zero_grad()
+        logits = model(data.x, data.edge_index)
+        F.cross_entropy(logits[data.train_mask], data.y[data.train_mask]).backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
+        norms.append(float(norm))
+        optimizer.step()
+        schedule.step()
+    return model.state_dict(), norms
+
+
+def own_module(inputs, classes):
+    return build_model("temp_only", inputs, 8, classes, heads=2)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_runs_of_many_seeds_follow_torchs_adamw_schedule_and_clipping(own: bool):
+    settings = config("temp_only", epochs=EPOCHS, weight_decay=0.1, **SETTINGS)
+    used = settings
+    if own:
+        used = settings.with_changes(method="mine", source_hash="0" * 16)
+    task = task_of(small_graph(), used, CPU)
+    group = make_group(task, used, [3, 4], build=own_module if own else None)
+    training = Training(group, used)
+    training.run()
+    for slot, seed in enumerate((3, 4)):
+        expected, norms = trained_plainly(settings, seed)
+        # The limit acts in some steps and not in others.
+        assert min(norms) < settings.clip_norm < max(norms)
+        for name, value in expected.items():
+            found = training.current[name][slot]
+            torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def test_a_run_with_a_schedule_continues_where_it_stopped():
+    settings = config("temp_gated", epochs=EPOCHS, feature_dropout=0.3, **SETTINGS)
+    task = task_of(small_graph(), settings, CPU)
+
+    def training() -> Training:
+        return Training(make_group(task, settings, [0]), settings)
+
+    whole, first, second = training(), training(), training()
+    whole.run()
+    first.run(until=5)
+    second.load_state(first.state())
+    second.run()
+    for name, value in whole.current.items():
+        assert torch.equal(second.current[name], value)
+
+
+def test_a_diverging_run_does_not_change_the_gradients_of_another():
+    settings = config(epochs=5, **SETTINGS)
+    task = task_of(small_graph(), settings, CPU)
+    alone = Training(make_group(task, settings, [1]), settings)
+    both = Training(make_group(task, settings, [0, 1]), settings)
+    with torch.no_grad():
+        for value in both.group.parameters.values():
+            value[0] *= math.inf
+    alone.run()
+    both.run()
+    assert both.failed_epoch.tolist() == [1, 0]
+    torch.testing.assert_close(both.history[:, 1], alone.history[:, 0])
+
+
+def test_the_defaults_are_those_of_version_0_1_0_and_are_not_written():
+    plain = config()
+    named = config(optimizer="adam", schedule=None, clip_norm=None)
+    assert plain.model_dump() == named.model_dump()
+    assert not set(SETTINGS) & set(plain.model_dump())
+    changed = config(**SETTINGS)
+    assert set(SETTINGS) <= set(changed.model_dump())
+    hashes = {config_hash(c.model_dump(mode="json")) for c in (plain, named, changed)}
+    assert len(hashes) == 2
+
+
+def test_they_can_be_given_in_place_of_a_recipes():
+    overrides = make_overrides(SETTINGS)
+    assert overrides.applied_to(config(), "demo") == config(**SETTINGS)
+    assert overrides.words == " with optimizer=adamw, schedule=cosine, clip_norm=0.55"
+
+
+def test_a_group_with_all_three_settings_is_recorded():
+    runs = train_group(small_graph(), config(epochs=3, **SETTINGS), [0, 1], CPU)
+    assert [run.status for run in runs] == ["done", "done"]
+    assert runs[0].config["optimizer"] == "adamw"
