@@ -23,13 +23,19 @@ interpreter._patch_lang_tensor = patch_index
 """
 
 
+def environment_of_programs() -> dict[str, str]:
+    """The environment of a program that imports this package and its tests."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    paths = [str(ROOT), str(ROOT / "src"), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+    return environment
+
+
 def run_interpreted(program: str, *arguments: str) -> None:
     """Asserts that the program ends without an error; skips without Triton."""
     if importlib.util.find_spec("triton") is None:
         pytest.skip("triton is not installed")
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
-    paths = [str(ROOT), str(ROOT / "src"), environment.get("PYTHONPATH", "")]
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+    environment = environment_of_programs() | {"TRITON_INTERPRET": "1"}
     command = [sys.executable, "-c", _PREPARE + program, *arguments]
     run = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False

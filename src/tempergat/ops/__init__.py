@@ -12,7 +12,7 @@ from tempergat.ops.features.gate import sigmoid_gate
 from tempergat.ops.features.scores import node_scores
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
-from tempergat.ops.gpu import launch_path
+from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.random import draw_seed, fold_in, keep_factor
 from tempergat.ops.torch_internals import (
@@ -36,6 +36,7 @@ __all__ = [
     "SparseFeatures",
     "as_constant",
     "attend",
+    "compile_ahead",
     "dense_linear",
     "draw_seed",
     "explain",

@@ -19,6 +19,7 @@ from tempergat.nn.conv._inputs import (
     check_rate,
     count_nodes,
 )
+from tempergat.nn.conv._kernels import compile_kernels
 from tempergat.nn.gate import FeatureGate, GateKind
 from tempergat.nn.projection import (
     BatchedProjection,
@@ -59,6 +60,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
 
     # For layers that an earlier version has pickled.
     cache = True
+    # The op that `_attend` calls, whose kernels are compiled in advance.
+    attention: str | None = None
 
     def __init__(
         self,
@@ -231,6 +234,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         edge_attr = self._check_edge_attr(edge_attr)
         by_messages = self.slow_path_reason() is not None
         check_device(edge_index, x.src)
+        if self.attention is not None and not by_messages:
+            compile_kernels(self, x.src, bool(return_attention_weights))
         adjacency = resolve(
             edge_index,
             sizes,

@@ -79,6 +79,8 @@ class TemperGATConv(AttentionLayer):
           ``concat``; with ``return_attention_weights`` also ([2, E'], [E', heads])
     """
 
+    attention = "gat"
+
     def __init__(
         self,
         in_channels: int | tuple[int, int],

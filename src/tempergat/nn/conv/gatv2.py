@@ -49,6 +49,8 @@ class TemperGATv2Conv(AttentionLayer):
         As :class:`TemperGATConv`.
     """
 
+    attention = "gatv2"
+
     def __init__(
         self,
         in_channels: int | tuple[int, int],

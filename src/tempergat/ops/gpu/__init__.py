@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from tempergat.ops.gpu import ahead
 from tempergat.ops.torch_internals import in_dispatch_mode, in_transform, is_tracing
 
 # A graph is made by functions of this package, and calls have graphs.
@@ -144,6 +145,61 @@ def can_group(edge_index: Tensor, largest: int) -> bool:
 def kernels(op: str) -> Any:
     """The module with an op's kernels."""
     return importlib.import_module(f"{__name__}.{op}")
+
+
+def compile_ahead(
+    op: str,
+    heads: int,
+    channels: int,
+    *,
+    models: int = 1,
+    nodes: int = 1,
+    dtype: torch.dtype = torch.float32,
+    dropout: bool = False,
+    gate: bool = False,
+    edge: bool = False,
+    weights: bool = False,
+    training: bool = True,
+    device: torch.device | str | None = None,
+) -> None:
+    """Compiles the kernels of coming calls in background threads.
+
+    Returns at once; a later call waits for its own kernels only. Nothing is done where
+    the kernels do not run, nor when the same was asked for before. What is compiled
+    stays in Triton's cache on disk.
+
+    Args:
+        op: "gat" or "gatv2", with all that a step of such a layer needs, or "dropout"
+            of whole tensors.
+        heads: Heads of a model.
+        channels: Channels per head; for "dropout" the columns of the tensor.
+        models: How many models are trained at once.
+        nodes: Number of nodes.
+        dtype: The type of the features.
+        dropout: Whether attention weights are dropped.
+        gate: Whether the layer has a feature gate.
+        edge: Whether edges have a part in the logits.
+        weights: Whether attention weights are returned.
+        training: Whether gradients are taken.
+        device: The CUDA device; the current one if it is not given.
+
+    Raises:
+        ValueError: If there is no such op.
+    """
+    if op not in ahead.OPS:
+        raise ValueError(f"op must be one of {', '.join(ahead.OPS)}, got {op!r}")
+    facts = (models, nodes, dtype, dropout, gate, edge, weights, training)
+    coming = ahead.Coming(op, heads, channels, *facts)
+    place = torch.device(DEVICE_TYPE if device is None else device)
+    if ahead.is_requested(coming, place):
+        return
+    if place.type != DEVICE_TYPE or not torch.cuda.is_available():
+        return
+    if dtype not in _SINGLE_OR_HALF or channels > _MOST_CHANNELS:
+        return
+    number = torch.cuda.current_device() if place.index is None else place.index
+    if _device_refusal(number) is None:
+        ahead.request(coming, place, number)
 
 
 def launch_path() -> str:

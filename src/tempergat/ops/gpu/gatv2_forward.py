@@ -16,6 +16,7 @@ from tempergat.ops.gpu.common import (
     load_item,
     tile_of_row,
 )
+from tempergat.ops.gpu.launch import device_of
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.tiles import Tile, choose_tile
 
@@ -35,9 +36,10 @@ def tile_of(z: Tensor, lanes: int) -> Tile:
         tile = choose_tile(heads, channels, size, 256, lanes)
         wide = tile.heads * tile.channels >= 256
         return tile._replace(unroll=2) if wide else tile
-    if z.is_cuda:
+    device = device_of(z)
+    if device >= 0:
         # A table slightly larger than the cache is read in slices of heads that fit.
-        cache = _cache_size(z.get_device())
+        cache = _cache_size(device)
         slice_width = cache // 2 // (rows * size)
         if z.numel() * size > cache and slice_width >= max(channels, 32):
             width = min(lanes, slice_width)

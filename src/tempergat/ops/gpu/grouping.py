@@ -20,10 +20,12 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu import schedule as schedules
-from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.launch import divide_up, is_recording, launch
 
 _BLOCK = 256
 _FACTS = 9
+# Where kernels are only compiled, one row is cut on each side, so that all are needed.
+_RECORDED_FACTS = [0] * 7 + [(1 << 32) + 1] * 2
 
 
 class Grouped(NamedTuple):
@@ -171,7 +173,7 @@ def _group_kernel(
         rows = (program - edge_programs - target_programs) * BLOCK + lanes
         _group_rows(
             sorted_ptr + total, facts_ptr, pointer_ptr + (num_dst + 4) // 4 * 4,
-            items_ptr + num_dst * 4, extra_ptr + num_dst,
+            items_ptr + num_dst * 4, extra_ptr + (num_dst + 3) // 4 * 4,
             rows, total, num_src, num_dst + 1, longest, 1,
         )  # fmt: skip
 
@@ -240,7 +242,7 @@ def group_edges(
     spaces = [num_dst + 1, 0, num_src + 1]
     spaces[1] = _aligned(spaces[0]) - spaces[0]
     pointers = keys.new_empty(sum(spaces))
-    extra = facts.new_empty(num_dst + num_src)
+    extra = facts.new_empty(_aligned(num_dst) + num_src)
     target_programs = divide_up(num_dst + 1, _BLOCK)
     source_programs = divide_up(num_src + 1, _BLOCK) if both else 0
     launch(
@@ -257,7 +259,7 @@ def group_edges(
     )  # fmt: skip
     target_pointer, _, source_pointer = pointers.split(spaces)
     # The only time that the host waits for the device.
-    found = facts.tolist()
+    found = _RECORDED_FACTS if is_recording() else facts.tolist()
     kept = total - found[4]
     longest = schedules.longest_item(kept)
     parts = edges[:, :kept].unbind()
@@ -267,7 +269,8 @@ def group_edges(
     by_source = None
     if both:
         by_source = (source_pointer, *parts[6:9])
-        rows = _Rows(source_pointer, items[num_dst:], extra[num_dst:], longest)
+        extra = extra[_aligned(num_dst) :]
+        rows = _Rows(source_pointer, items[num_dst:], extra, longest)
         _keep_schedule(rows, found[6], found[8])
         schedules.keep_slots_of_edges(parts[7], parts[9])
     return Grouped(

@@ -4,11 +4,19 @@ Triton inspects every argument of every launch to find the compiled kernel that 
 which takes longer than a kernel on a small graph. Here the compiled kernel is looked up
 by what it depends on, and gets plain addresses from the second launch on, without
 Triton's hooks for profilers.
+
+Kernels can be compiled before they are needed (`ahead/`): inside `recording`, launches
+with tensors of the CPU are compiled by background threads and not run. A real launch
+waits for its own kernel only.
 """
 
 import functools
 import inspect
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,6 +33,11 @@ _RUN_FORM = (*_PLACE, "args")
 _UNRUN_FORM = (*_PLACE, *_METADATA, *_HOOKS, "args")
 
 _compiled: dict[Any, CompiledKernel] = {}
+# Kernels that background threads compile, by the same keys.
+_coming: dict[Any, Future[Any]] = {}
+_MOST_THREADS = 8
+_loading = threading.Lock()
+_recorded = threading.local()
 # Up to here Triton passes a number as 32 bits.
 _WIDEST = 2**31
 
@@ -72,6 +85,9 @@ def launch(
             "them with .to()"
         )
     (device,) = devices
+    if device < 0 and is_recording():
+        _compile_in_background(kernel, types, numbers, constants, warps)
+        return
     if device >= 0 and device != torch.cuda.current_device():
         # Triton starts kernels on the current device.
         with torch.cuda.device(device):
@@ -82,6 +98,8 @@ def launch(
     usual = aligned and max(numbers, default=0) < _WIDEST
     key = (kernel.fn, warps, constants, *types, device) if usual else None
     compiled = _compiled.get(key)
+    if compiled is None and key in _coming:
+        compiled = _finished(key)
     if compiled is not None:
         stream = driver.active.get_current_stream(device)
         place = (*grid, 1, stream, compiled.function, compiled.packed_metadata)
@@ -91,6 +109,80 @@ def launch(
     compiled = kernel[grid](*tensors, *numbers, *constants, num_warps=warps)
     if usual and isinstance(compiled, CompiledKernel) and launcher_form() is not None:
         _compiled[key] = compiled
+
+
+@contextmanager
+def recording(device: int) -> Iterator[None]:
+    """Compiles for this device what the thread launches with tensors of the CPU."""
+    _recorded.device = device
+    try:
+        yield
+    finally:
+        _recorded.device = -1
+
+
+def is_recording() -> bool:
+    """Whether this thread's launches with tensors of the CPU are only compiled."""
+    return getattr(_recorded, "device", -1) >= 0
+
+
+def device_of(tensor: Tensor) -> int:
+    """The number of the device that a kernel with this tensor runs on; -1 for none."""
+    if is_recording():
+        recorded: int = _recorded.device
+        return recorded
+    return tensor.get_device()
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    count = min(_MOST_THREADS, os.cpu_count() or 1)
+    return ThreadPoolExecutor(count, "tempergat-compile")
+
+
+def _compile_in_background(
+    kernel: Any,
+    types: list[torch.dtype | None],
+    numbers: tuple[int | float, ...],
+    constants: tuple[Any, ...],
+    warps: int,
+) -> None:
+    device = _recorded.device
+    key = (kernel.fn, warps, constants, *types, device)
+    if key in _compiled or key in _coming or launcher_form() is None:
+        return
+
+    def build() -> CompiledKernel | None:
+        if not threading.main_thread().is_alive():
+            # The process is ending.
+            return None
+        with torch.cuda.device(device):
+            compiled: CompiledKernel = kernel.warmup(
+                *types, *numbers, *constants, grid=(1, 1), num_warps=warps
+            )
+            # Builds the launcher, which stays in Triton's cache. The kernel itself is
+            # loaded by the first launch: loading can disturb the capture of a graph.
+            driver.active.launcher_cls(compiled.src, compiled.metadata)
+            return compiled
+
+    _coming[key] = _threads().submit(build)
+
+
+def _finished(key: Any) -> CompiledKernel | None:
+    """A kernel that was compiled in the background; None if that failed."""
+    future = _coming.get(key)
+    try:
+        compiled = None if future is None else future.result()
+    except Exception:
+        # The launch itself meets the same error, and reports it.
+        compiled = None
+    with _loading:
+        if compiled is not None and key not in _compiled:
+            # Loads the kernel, so that its function is known.
+            compiled.run  # noqa: B018
+            _compiled[key] = compiled
+        _coming.pop(key, None)
+        return _compiled.get(key)
 
 
 @functools.cache

@@ -1,0 +1,72 @@
+"""Kernels are compiled before they are needed, in background threads.
+
+Triton is imported by the background threads too, so that the caller does not wait for
+it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+from typing import NamedTuple
+
+import torch
+
+OPS = ("gat", "gatv2", "dropout")
+_requested: set[tuple[Coming, torch.device]] = set()
+
+
+class Coming(NamedTuple):
+    """Coming calls of an op, as far as the choice of kernels depends on them.
+
+    Attributes:
+        op: "gat" or "gatv2", with all that a layer of it needs for a step; or
+            "dropout", of whole tensors.
+        heads: Heads of a model.
+        channels: Channels per head; columns for "dropout".
+        models: How many models are trained at once (`vmap`).
+        nodes: Number of nodes; GATv2 reads tables in slices if they are large.
+        dtype: The type of the features.
+        dropout: Whether attention weights are dropped.
+        gate: Whether the layer has a feature gate.
+        edge: Whether edges have a part in the logits.
+        weights: Whether attention weights are returned.
+        training: Whether gradients are taken.
+    """
+
+    op: str
+    heads: int
+    channels: int
+    models: int = 1
+    nodes: int = 1
+    dtype: torch.dtype = torch.float32
+    dropout: bool = False
+    gate: bool = False
+    edge: bool = False
+    weights: bool = False
+    training: bool = True
+
+
+def is_requested(coming: Coming, device: torch.device) -> bool:
+    """Whether the same was asked for before."""
+    return (coming, device) in _requested
+
+
+def request(coming: Coming, device: torch.device, number: int) -> None:
+    """Starts to compile what the calls need.
+
+    Args:
+        coming: The calls.
+        device: The device as it was asked for.
+        number: Its number.
+    """
+    _requested.add((coming, device))
+    threading.Thread(target=_record, args=(coming, number), daemon=True).start()
+
+
+def _record(coming: Coming, number: int) -> None:
+    # What fails here fails again in the call itself, which reports it.
+    with contextlib.suppress(Exception):
+        recording = importlib.import_module(f"{__name__}.recording")
+        recording.compile_kernels(coming, number)

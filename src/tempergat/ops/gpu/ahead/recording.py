@@ -1,0 +1,96 @@
+"""Finds out which kernels coming calls need, and has them compiled.
+
+The calls are made with uninitialised tensors of the CPU. They go through the same
+functions as real calls, so they launch the same kernels; `launch.py` compiles these in
+background threads instead of running them.
+"""
+
+import torch
+from torch import Tensor
+from triton.runtime import driver
+
+from tempergat.ops import gpu
+from tempergat.ops.calls import Backward, Forward, Saved
+from tempergat.ops.gpu.ahead import Coming
+from tempergat.ops.gpu.launch import recording
+from tempergat.ops.gpu.schedule import Schedule, keep_schedule
+from tempergat.ops.graph import Rows
+
+_SETTINGS = (0.2,)
+_RATE = 0.5
+
+
+def compile_kernels(coming: Coming, device: int) -> None:
+    """Starts to compile what the coming calls need, in the order of their need.
+
+    Args:
+        coming: The calls.
+        device: The number of the CUDA device.
+    """
+    with torch.cuda.device(device):
+        # Made once, before several threads ask for it.
+        driver.active.get_current_device()
+    with recording(device):
+        if coming.op == "dropout":
+            x = _empty(1, 1, coming.channels, dtype=coming.dtype)
+            gpu.kernels("dropout").run(x, _seeds(coming), _RATE)
+        else:
+            _attend(coming)
+
+
+def _attend(coming: Coming) -> None:
+    """A layer's step: new graph, scores, attention, gate; then backward."""
+    heads, channels = coming.heads * coming.models, coming.channels
+    edge_index = _empty(2, 1, dtype=torch.int64)
+    gpu.kernels("grouping").group_edges(edge_index, (1, 1), 1, coming.training)
+    by_target, by_source = _rows(), _rows() if coming.training else None
+    inputs = _inputs(coming)
+    z = inputs[0]
+    # Many models at once take these in plain PyTorch.
+    scores = coming.op == "gat" and coming.models == 1
+    gate = coming.gate and coming.models == 1
+    att = _empty(2, heads, channels)
+    if scores:
+        gpu.kernels("scores").forward(z, att)
+    seed = _seeds(coming) if coming.dropout else None
+    rate = _RATE if coming.dropout else 0.0
+    attention = gpu.kernels(coming.op)
+    weights = coming.weights
+    call = Forward(inputs, seed, by_target, by_source, _SETTINGS, rate, weights)
+    out, lse, _ = attention.forward(call)
+    if gate:
+        gpu.kernels("gate").forward(out, out)
+    if not coming.training:
+        return
+    if gate:
+        gpu.kernels("gate").backward(out, None, out, out)
+    saved = Saved(inputs, seed, out, lse, by_target, by_source)
+    attention.backward(Backward(out, None, saved, _SETTINGS, rate))
+    if scores:
+        gpu.kernels("scores").backward(z, att, (inputs[1], inputs[2]))
+
+
+def _rows() -> Rows:
+    """One edge, in a row that is cut in two, so that partial results are merged."""
+    pointer, *others = (torch.zeros(n, dtype=torch.int32) for n in (2, 1, 1, 1))
+    items, merges = pointer.new_empty(2, 4), pointer.new_empty(1, 3)
+    keep_schedule(pointer, Schedule(items, merges, 2))
+    return Rows(pointer, *others)
+
+
+def _inputs(coming: Coming) -> tuple[Tensor | None, ...]:
+    # Memory that is not written to takes no space.
+    nodes, heads = coming.nodes, coming.heads * coming.models
+    z = _empty(nodes, heads, coming.channels, dtype=coming.dtype)
+    if coming.op == "gat":
+        edge = _empty(1, heads) if coming.edge else None
+        return z, _empty(nodes, heads), _empty(nodes, heads), edge
+    return z, z, _empty(heads, coming.channels), z[:1] if coming.edge else None
+
+
+def _seeds(coming: Coming) -> Tensor:
+    return _empty(coming.heads * coming.models, dtype=torch.int64)
+
+
+def _empty(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.empty(shape, dtype=dtype)

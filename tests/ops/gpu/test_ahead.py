@@ -1,0 +1,120 @@
+"""Kernels that are compiled before they are needed."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from tempergat import ops
+from tempergat.nn import TemperGATConv, TemperGATv2Conv
+from tests.support.interpreted import environment_of_programs
+
+# Triton believes that there is a Hopper GPU; it can compile for it, but not run.
+PROGRAM = """
+import contextlib, sys, types
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+
+class Launcher:
+    def __init__(self, src, metadata):
+        pass
+
+class Driver:
+    launcher_cls = Launcher
+    get_current_device = lambda self: 0
+    get_current_stream = lambda self, device: 0
+    get_current_target = lambda self: GPUTarget("cuda", 90, 32)
+
+driver.set_active(Driver())
+torch.cuda.device = lambda device: contextlib.nullcontext()
+cache = types.SimpleNamespace(L2_cache_size=50 * 2**20)
+torch.cuda.get_device_properties = lambda device: cache
+from tempergat.ops.gpu import launch
+from tempergat.ops.gpu.ahead import Coming, recording
+
+if sys.argv[2] == "names":
+    names = []
+    launch._compile_in_background = lambda kernel, *_: names.append(kernel.__name__)
+options = dict(dropout=True, gate=True, edge=True, weights=True)
+recording.compile_kernels(Coming(sys.argv[1], 8, 16, **options), 0)
+if sys.argv[2] == "names":
+    print(*names)
+else:
+    for future in launch._coming.values():
+        assert future.result().asm["cubin"]
+    print(len(launch._coming))
+"""
+
+
+def _run(*arguments: str) -> list[str]:
+    pytest.importorskip("triton")
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    run = subprocess.run(
+        command,
+        env=environment_of_programs(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
+def test_a_step_is_recorded_in_the_order_in_which_it_needs_kernels() -> None:
+    names = _run("gatv2", "names")
+    assert names[:2] == ["_key_kernel", "_group_kernel"]
+    assert names.index("_merge_softmax_kernel") < names.index("_statistics_kernel")
+    assert names.index("_target_kernel") < names.index("_source_kernel")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", ["gat", "gatv2"])
+def test_recorded_kernels_compile_for_a_gpu_that_is_not_here(op: str) -> None:
+    (count,) = _run(op, "compile")
+    assert int(count) >= 12
+
+
+def test_nothing_is_compiled_without_a_gpu() -> None:
+    before = threading.active_count()
+    ops.compile_ahead("gat", 8, 16, device="cpu")
+    assert threading.active_count() == before
+
+
+def test_an_unknown_op_is_refused() -> None:
+    with pytest.raises(ValueError, match="op must be one of gat, gatv2, dropout, got"):
+        ops.compile_ahead("gta", 8, 16)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("layer_class", [TemperGATConv, TemperGATv2Conv])
+def test_a_layer_needs_no_other_kernels_than_those_compiled_ahead(
+    layer_class: type[TemperGATConv] | type[TemperGATv2Conv],
+) -> None:
+    from triton import knobs
+
+    from tempergat.ops.gpu import launch
+
+    # A size that no other test has.
+    layer = layer_class(16, 24, heads=5, dropout=0.5).cuda()
+    edge_index = torch.randint(200, (2, 3000), device="cuda")
+    # Some rows are cut.
+    edge_index[:, :500] %= 2
+    x = torch.randn(200, 16, device="cuda")
+    ops.compile_ahead(layer.attention, 5, 24, dropout=True, gate=True)
+    while any("_record" in thread.name for thread in threading.enumerate()):
+        time.sleep(0.01)
+    assert launch._coming
+    for future in list(launch._coming.values()):
+        future.result()
+    compiled = []
+    knobs.compilation.listener = lambda **facts: compiled.append(facts["src"].name)
+    try:
+        layer(x, edge_index).sum().backward()
+    finally:
+        knobs.compilation.listener = None
+    assert compiled == []
+    assert not layer.lin_gate.weight.grad.isnan().any()
