@@ -14,17 +14,15 @@ the whole group for ours.
 
 import argparse
 import csv
-import os
-import platform
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-import torch_geometric
 from torch_geometric.nn.models import GAT
 
+from benchmarks.origin import origin
 from tempergat.base import even_groups
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
@@ -183,27 +181,9 @@ def whole_study(name: str, seeds: int, device: torch.device) -> dict[str, Any]:
     }
 
 
-def machine(device: torch.device) -> str:
-    """The machine, in words."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = info.read_text().splitlines()
-        model = next((x for x in lines if x.startswith("model name")), model)
-    threads = torch.get_num_threads()
-    return f"{model.split(':')[-1].strip()}, {threads} of {os.cpu_count()} cores"
-
-
 def save(rows: list[dict[str, Any]], device: torch.device) -> None:
     """Appends the rows, with machine and versions, to the device's file."""
-    about = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": machine(device),
-        "torch": torch.__version__,
-        "torch_geometric": torch_geometric.__version__,
-    }
+    about = origin(device)
     names = ("what", "method", "dropout", "seeds", "pyg_run_ms", "all_seeds_ms")
     columns = [*names, "times_faster", "loss_difference", *about]
     path = RESULTS / f"seeds_{device.type}.csv"

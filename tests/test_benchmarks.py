@@ -55,3 +55,26 @@ def test_small_graphs_have_a_row_for_each_layer_and_a_wrong_layer_no_time() -> N
     for row in rows:
         assert (row["check"] == "FAILED") == (row["layer"] == wrong.name)
         assert ("ms" in row) == (row["check"] != "FAILED")
+        ours_is_right = row["layer"].startswith("Temper") and "ms" in row
+        assert ("met" in row) == ours_is_right
+
+
+@pytest.mark.parametrize(
+    ("device", "edges", "plain", "both"),
+    [
+        ("cpu", 44, 1.0, 1.15),
+        ("cpu", 20_000, 1 / 1.5, 1 / 1.5),
+        ("cuda", 3_520, 1.0, 1.15),
+        ("cuda", 100_000, 1.0, 1.0),
+        ("cuda", 500_000, 1 / 1.5, 1 / 1.5),
+    ],
+)
+def test_the_target_depends_on_device_edges_and_layer(
+    device: str, edges: int, plain: float, both: float
+) -> None:
+    where = torch.device(device)
+    assert small_graphs.target_of("TemperGATConv, plain", edges, where) == plain
+    assert small_graphs.target_of("TemperGATConv, T and gate", edges, where) == both
+    assert small_graphs.target_of("PyG GCNConv", edges, where) is None
+    assert small_graphs.is_met(1.04, 1.0)
+    assert not small_graphs.is_met(1.16, 1.15)
