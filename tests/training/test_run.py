@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import HeteroData
 
 from tempergat.base import UserError, even_groups
 from tempergat.data import Dataset
@@ -225,16 +224,11 @@ def one_class() -> Dataset:
     return changed(graph, y=torch.full_like(graph.data.y, 2))
 
 
-def heterogeneous() -> Dataset:
-    return dataclasses.replace(small_graph(), data=HeteroData(), target="paper")
-
-
 @pytest.mark.parametrize(
     ("dataset", "changes", "message"),
     [
         (no_validation, {}, "no labelled validation nodes; make a split"),
         (one_class, {}, "all 36 training nodes of csbm are of class 2"),
-        (heterogeneous, {}, r"typed graph \(HeteroData\), and models are trained on"),
         (small_graph, {"training": "sampled"}, "say training: sampled; training is"),
     ],
 )

@@ -140,12 +140,13 @@ def _names(text: str) -> tuple[str, ...]:
 def _load(
     name: str, recipe: str | None, console: "Console | None", reading: Reading
 ) -> tuple["Dataset", "Recipe"]:
-    from tempergat.training import recipe_for, refuse_other_training
+    from tempergat.training import recipe_for, refuse_other_training, refuse_typed
 
     recipe_name, settings = recipe_for(name, recipe)
     settings.require_usual_metric(recipe_name, "noise")
     graph = load_graph(name, None, None, console, reading)
     refuse_other_training(graph, settings.config_for("gat"))
+    refuse_typed(graph, "the study of noise")
     return graph, settings
 
 

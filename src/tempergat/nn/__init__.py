@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from tempergat.nn.projection import Features
     from tempergat.nn.sides import Sides
     from tempergat.nn.temperature import Temperature, temperature_of
+    from tempergat.nn.typed import (
+        EmbeddingTable,
+        NodeType,
+        TypedFeatures,
+        TypedNodeClassifier,
+        build_typed_model,
+    )
     from tempergat.nn.upgrading import upgrade
 
 __all__ = [
@@ -23,15 +30,20 @@ __all__ = [
     "AttentionLayer",
     "Backbone",
     "BackboneName",
+    "EmbeddingTable",
     "FeatureGate",
     "Features",
     "Method",
     "NodeClassifier",
+    "NodeType",
     "Sides",
     "TemperGATConv",
     "TemperGATv2Conv",
     "Temperature",
+    "TypedFeatures",
+    "TypedNodeClassifier",
     "build_model",
+    "build_typed_model",
     "forget_graphs",
     "gate_penalty",
     "temperature_of",

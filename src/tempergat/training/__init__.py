@@ -51,7 +51,11 @@ from tempergat.training.single import (
 )
 from tempergat.training.single.progress import EpochLines
 from tempergat.training.source import callable_name, source_hash
-from tempergat.training.task import refuse_other_training, refuse_untrainable
+from tempergat.training.task import (
+    refuse_other_training,
+    refuse_typed,
+    refuse_untrainable,
+)
 from tempergat.training.user_code import BuildModule
 from tempergat.training.user_modules import check_user_module
 
@@ -103,6 +107,7 @@ __all__ = [
     "recipe_for",
     "recipe_names",
     "refuse_other_training",
+    "refuse_typed",
     "refuse_untrainable",
     "seeded_weights",
     "source_hash",

@@ -60,6 +60,7 @@ _LATER_SETTINGS = {
     "source_hash": None,
     "metric": None,
     "class_weights": None,
+    "shared_channels": None,
     "optimizer": "adam",
     "schedule": None,
     "clip_norm": None,
@@ -93,6 +94,7 @@ class MethodSettings(FrozenSettings):
     fanout: tuple[Count, ...] | None = None
     batch_size: Count | None = None
     eval_batch_size: Count | None = None
+    shared_channels: Count | None = None
 
     @field_validator("fanout", mode="before")
     @classmethod
@@ -143,6 +145,8 @@ class RunConfig(MethodSettings):
         fanout: Neighbours per hop, for sampled training.
         batch_size: Nodes per step, for sampled training.
         eval_batch_size: Nodes per evaluation batch, for sampled training.
+        shared_channels: Width of the space that the features of all node types are
+            mapped into, for typed graphs; None for `hidden_channels`.
     """
 
     method: Annotated[str, Field(min_length=1)]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.nn import NodeClassifier, build_model
+from tempergat.nn import NodeClassifier, NodeType, build_model, build_typed_model
 from tempergat.training.config import RunConfig
 
 
@@ -20,6 +20,7 @@ def single_model(
     num_classes: int,
     seed: int,
     edge_dim: int | None = None,
+    node_types: Sequence[NodeType] | None = None,
 ) -> NodeClassifier:
     """The model of one run before its first step, on the CPU.
 
@@ -29,21 +30,43 @@ def single_model(
         num_classes: Number of classes.
         seed: Seed of its weights.
         edge_dim: Features per edge; None where there are none.
+        node_types: The node types of a typed graph, the one to classify first.
 
     Raises:
         UserError: No model can be built with this seed or these settings.
     """
-    edges: dict[str, Any] = {} if edge_dim is None else {"edge_dim": edge_dim}
     with seeded_weights(seed):
         try:
-            return build_model(
-                in_channels=in_channels,
-                out_channels=num_classes,
-                **config.model_arguments(),
-                **edges,
-            )
+            return built_model(config, in_channels, num_classes, edge_dim, node_types)
         except ValueError as error:
             raise UserError(f"settings of {config.method}: {error}") from error
+
+
+def built_model(
+    config: RunConfig,
+    in_channels: int,
+    num_classes: int,
+    edge_dim: int | None,
+    node_types: Sequence[NodeType] | None,
+) -> NodeClassifier:
+    """As `single_model`, with weights from torch's generator.
+
+    Raises:
+        ValueError: No model can be built with these settings.
+    """
+    arguments: dict[str, Any] = config.model_arguments()
+    if edge_dim is not None:
+        arguments["edge_dim"] = edge_dim
+    if node_types is None:
+        return build_model(
+            in_channels=in_channels, out_channels=num_classes, **arguments
+        )
+    return build_typed_model(
+        node_types=node_types,
+        out_channels=num_classes,
+        shared_channels=in_channels,
+        **arguments,
+    )
 
 
 @contextmanager

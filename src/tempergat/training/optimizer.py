@@ -79,6 +79,9 @@ def clip_stacked(parameters: Iterable[Tensor], most: float) -> None:
 def is_decayed(name: str, config: RunConfig) -> bool:
     """Whether a parameter, by its name in the model, is subject to weight decay."""
     *path, leaf = name.split(".")
+    if "tables" in path:
+        # Decay would shrink the vectors of nodes that no batch has reached yet.
+        return False
     if leaf == "theta":
         return config.decay_temperature
     if any(part.startswith("lin_gate") for part in path):

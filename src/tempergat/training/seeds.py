@@ -19,8 +19,8 @@ from torch.func import functional_call, vmap
 from tempergat.base import UserError
 from tempergat.nn import (
     METHODS,
-    Features,
     NodeClassifier,
+    TypedFeatures,
     gate_penalty,
     temperature_of,
 )
@@ -34,7 +34,7 @@ from tempergat.training.evaluate import (
 )
 from tempergat.training.initial_weights import initial_states, single_model
 from tempergat.training.optimizer import clip_stacked
-from tempergat.training.task import Task
+from tempergat.training.task import Inputs, Task
 
 State = dict[str, Tensor]
 Result = TypeVar("Result")
@@ -66,12 +66,14 @@ def repeated_seeds(
 
     Raises:
         UserError: There are no seeds.
-        ValueError: The features have another shape.
+        ValueError: The features have another shape, or the graph is typed.
     """
     if not seeds:
         raise UserError("no seeds were given; give at least one")
     if features is None:
         return tuple(seeds)
+    if isinstance(task.x, TypedFeatures):
+        raise ValueError("runs on a typed graph share their features")
     expected = (len(seeds), features.size(1), *task.x.shape)
     if features.shape != expected:
         raise ValueError(
@@ -112,7 +114,12 @@ class SeedGroup:
         self.seeds = repeated_seeds(task, seeds, features)
         variants = len(self.seeds) // len(seeds)
         self.model = single_model(
-            config, task.in_channels, task.num_classes, seeds[0], task.edge_dim
+            config,
+            task.in_channels,
+            task.num_classes,
+            seeds[0],
+            task.edge_dim,
+            task.node_types,
         )
         self.task = task
         self.config = config
@@ -167,7 +174,7 @@ class SeedGroup:
         task = self.task
         nodes, labels = task.nodes["train"], task.labels["train"]
 
-        def loss(state: State, seed: Tensor, x: Features) -> Tensor:
+        def loss(state: State, seed: Tensor, x: Inputs) -> Tensor:
             logits = self._logits(state, x, fold_in(seed, step))
             total = cross_entropy(
                 logits.index_select(0, nodes), labels, task.class_weights
@@ -185,7 +192,7 @@ class SeedGroup:
         """Each seed's validation loss, [seeds], and its scores, [seeds, splits]."""
         task = self.task
 
-        def evaluate(state: State, seed: Tensor, x: Features) -> tuple[Tensor, Tensor]:
+        def evaluate(state: State, seed: Tensor, x: Inputs) -> tuple[Tensor, Tensor]:
             logits = self._logits(state, x)
             val_loss = cross_entropy(
                 logits.index_select(0, task.nodes["val"]),
@@ -203,7 +210,7 @@ class SeedGroup:
         """Further scores of all runs at given parameters and buffers."""
         task = self.task
 
-        def evaluate(state: State, seed: Tensor, x: Features) -> Evaluation:
+        def evaluate(state: State, seed: Tensor, x: Inputs) -> Evaluation:
             return evaluate_parts(self._logits(state, x), task.nodes, task.labels)
 
         self.model.eval()
@@ -241,7 +248,7 @@ class SeedGroup:
             What `look` returned, for all runs: [runs, ...].
         """
 
-        def passed(state: State, seed: Tensor, x: Features) -> Result:
+        def passed(state: State, seed: Tensor, x: Inputs) -> Result:
             # Layers record their mean gates only where gradients are computed.
             with torch.enable_grad():
                 self._logits(state, x)
@@ -251,7 +258,7 @@ class SeedGroup:
         return self._over_runs(passed, {k: v.detach() for k, v in state.items()})
 
     def _logits(
-        self, state: State, x: Features, dropout_seed: Tensor | None = None
+        self, state: State, x: Inputs, dropout_seed: Tensor | None = None
     ) -> Tensor:
         options = {"dropout_seed": dropout_seed, **self.task.edge_inputs}
         logits: Tensor = functional_call(
@@ -260,7 +267,7 @@ class SeedGroup:
         return logits
 
     def _over_runs(
-        self, function: Callable[[State, Tensor, Features], Result], state: State
+        self, function: Callable[[State, Tensor, Inputs], Result], state: State
     ) -> Result:
         """A function of a run's state, seed and features, mapped over all runs."""
         if self._features is None:

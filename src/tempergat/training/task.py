@@ -18,7 +18,7 @@ from tempergat.data import (
     normalize_rows,
     to_dense,
 )
-from tempergat.nn import BACKBONES, METHODS, Features
+from tempergat.nn import BACKBONES, METHODS, Features, NodeType, TypedFeatures
 from tempergat.ops import Graph, SparseFeatures
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import (
@@ -26,9 +26,12 @@ from tempergat.training.evaluate import (
     balanced_weights,
     has_several_classes,
 )
+from tempergat.training.typed import node_types_of, typed_inputs, union_edges
 
 SPLITS = ("train", "val", "test")
 _SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
+# What a model is called with besides the edges.
+Inputs = Features | TypedFeatures
 # Features with a smaller share of non-zeros are trained on as sparse, whatever their
 # layout in the dataset. It saves time, in dropout above all.
 _SPARSE_DENSITY = 0.2
@@ -39,21 +42,24 @@ class Task:
     """What every epoch reads.
 
     Attributes:
-        x: Features of all nodes; dense for a user's own module.
+        x: Features of all nodes; dense for a user's own module, and by type for a
+            typed graph.
         graph: The edges, sorted.
         edge_index: The edges as a plain tensor; for a user's own module only.
         nodes: The nodes of each split.
         labels: The classes of the nodes of each split.
-        in_channels: Features per node.
+        in_channels: Features per node; those of the shared space of a typed graph.
         num_classes: Number of classes.
         metric: The metric of the scores.
         class_weights: The weight of each class in the loss; None for equal weights.
         device: The device of all tensors.
         edge_inputs: Edge features and weights that the method takes, by the name of its
             argument; all there are for a user's own module.
+        node_types: The node types of a typed graph, the one to classify first; its
+            nodes are those that `nodes` and the class scores are about.
     """
 
-    x: Features
+    x: Inputs
     graph: Graph
     edge_index: Tensor | None
     nodes: dict[str, Tensor]
@@ -64,6 +70,7 @@ class Task:
     class_weights: Tensor | None
     device: torch.device
     edge_inputs: dict[str, Tensor] = field(default_factory=dict)
+    node_types: tuple[NodeType, ...] | None = None
 
     @property
     def edge_dim(self) -> int | None:
@@ -99,23 +106,40 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
         edge_index=edge_index,
         nodes={split: found.to(device) for split, found in nodes.items()},
         labels={split: found.to(device) for split, found in labels.items()},
-        in_channels=x.size(1),
+        in_channels=in_channels_of(dataset, config),
         num_classes=dataset.num_classes,
         metric=metric,
         class_weights=class_weights,
         device=device,
         edge_inputs=edge_inputs_of(dataset, config, device),
+        node_types=types_of(dataset),
     )
 
 
+def types_of(dataset: Dataset) -> tuple[NodeType, ...] | None:
+    """The node types of a typed graph, the one to classify first; None without."""
+    if dataset.target is None:
+        return None
+    return node_types_of(dataset.data, dataset.target)
+
+
+def in_channels_of(dataset: Dataset, config: RunConfig) -> int:
+    """Features per node that the layers get; those of the shared space if typed."""
+    if dataset.is_heterogeneous:
+        return config.shared_channels or config.hidden_channels
+    return int(dataset.data.x.size(1))
+
+
 def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
-    """Refuses all but full-batch training on a homogeneous graph with features.
+    """Refuses all but full-batch training on a graph with features or node types.
 
     Raises:
-        UserError: The graph has several node types or no features, or the settings
-            ask for sampled training.
+        UserError: The graph has no features, or node types with a user's own module,
+            or the settings ask for sampled training.
     """
     _refuse_graph(dataset)
+    if config.source_hash is not None:
+        refuse_typed(dataset, f"{config.method} is your own module, which")
     if config.training != "full":
         raise UserError(
             f"the settings of {config.method} say training: {config.training}; "
@@ -127,20 +151,35 @@ def refuse_untrainable(dataset: Dataset) -> None:
     """Refuses a graph that no settings can train on, with the words of training.
 
     Raises:
-        UserError: The graph has several node types, no features, no nodes in a part of
-            its split, or training nodes of one class only.
+        UserError: The graph has no features, no nodes in a part of its split, or
+            training nodes of one class only.
     """
     _refuse_graph(dataset)
     _splits(dataset)
 
 
-def _refuse_graph(dataset: Dataset) -> None:
+def refuse_typed(dataset: Dataset, what: str) -> None:
+    """Refuses a typed graph where only graphs of one type can be used.
+
+    Args:
+        dataset: The graph.
+        what: What takes graphs of one type only, in words.
+
+    Raises:
+        UserError: The graph has node types.
+    """
     if dataset.is_heterogeneous:
         raise UserError(
-            f"{dataset.name} is a typed graph (HeteroData), and models are trained on "
-            "graphs with one type of nodes and edges; if all node types have the same "
-            "number of features, give data.to_homogeneous()"
+            f"{dataset.name} is a typed graph (HeteroData), and {what} takes graphs "
+            "with one type of nodes and edges; if all node types have the same number "
+            "of features, give data.to_homogeneous()"
         )
+
+
+def _refuse_graph(dataset: Dataset) -> None:
+    if dataset.is_heterogeneous:
+        # Types without features get learned vectors.
+        return
     if getattr(dataset.data, "x", None) is None:
         raise UserError(
             f"{dataset.name} has no node features; add some, or make them from the "
@@ -151,12 +190,20 @@ def _refuse_graph(dataset: Dataset) -> None:
         raise UserError(f"{dataset.name} has 0 features per node; give it some")
 
 
-def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Features:
+def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Inputs:
     """The features of all nodes, normalised if the settings say so.
 
     They are sparse where that is faster, and always dense for a user's own module.
     """
-    x: Tensor = dataset.data.x
+    if dataset.target is None:
+        return prepared_features(dataset.data.x, config, device)
+    return typed_inputs(
+        dataset.data, dataset.target, lambda x: prepared_features(x, config, device)
+    )
+
+
+def prepared_features(x: Tensor, config: RunConfig, device: torch.device) -> Features:
+    """Features normalised, in the layout that is faster, and on the device."""
     if config.normalize_features:
         x = normalize_rows(x)
     if config.source_hash is not None:
@@ -174,7 +221,10 @@ def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Fe
 
 def graph_of(dataset: Dataset, device: torch.device) -> Graph:
     """The edges, sorted once for all layers and epochs."""
-    return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
+    if dataset.target is None:
+        return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
+    edges, num_nodes = union_edges(dataset.data, dataset.target)
+    return Graph(edges.to(device), num_nodes)
 
 
 def edge_inputs_of(
@@ -216,10 +266,11 @@ def edge_arguments(method: str) -> tuple[str, ...]:
 
 
 def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    y = dataset.data.y
+    store = dataset.store
+    y = store.y
     nodes = {}
     for split in SPLITS:
-        mask = dataset.data[f"{split}_mask"] & (y >= 0)
+        mask = store[f"{split}_mask"] & (y >= 0)
         nodes[split] = mask.nonzero().squeeze(1)
         if nodes[split].numel() == 0:
             raise UserError(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from tempergat.base import UserError
 from tempergat.data import Dataset
+from tempergat.nn import TypedFeatures
 from tempergat.ops import fold_in
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import (
@@ -193,6 +194,8 @@ class ModuleGroup:
 
     def _logits(self, run: int, module: nn.Module) -> Tensor:
         x = self.task.x
+        # Refused where the task was made.
+        assert not isinstance(x, TypedFeatures)
         if self._features is not None:
             x = self._features.flatten(0, 1)[run]
         expected = [x.size(0), self.task.num_classes]

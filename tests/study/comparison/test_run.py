@@ -8,13 +8,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from torch_geometric.data import HeteroData
+import torch
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.data import csbm, load
+from tempergat.data import load
 from tempergat.study.engine import Store
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
+from tests.support.typed_graph import typed_graph
 
 METHODS = ("gcn", "gat", "temp_gated")
 
@@ -140,13 +141,20 @@ def test_the_table_says_what_the_choice_of_test_nodes_adds(
     assert "Each split has other test nodes" in repr(splits)
 
 
-def test_a_typed_graph_is_refused_in_one_line(recipe: Path) -> None:
-    typed = HeteroData()
-    small = csbm(n=40, d=4).data
-    typed["paper"].x, typed["paper"].y = small.x, small.y
-    typed["paper", "cites", "paper"].edge_index = small.edge_index
-    with pytest.raises(UserError, match="typed graph") as refused:
-        tempergat.compare(typed, "gat", 1, recipe, device="cpu", progress=False)
+def test_methods_are_compared_on_a_typed_graph(recipe: Path) -> None:
+    found = tempergat.compare(
+        typed_graph(), METHODS, 2, recipe, device="cpu", progress=False
+    )
+    assert [result.method for result in found.result.results] == list(METHODS)
+    assert all(result.summary.runs == 2 for result in found.result.results)
+
+
+def test_a_module_of_the_user_on_a_typed_graph_is_refused(recipe: Path) -> None:
+    def mine(in_channels: int, out_channels: int) -> torch.nn.Module:
+        return torch.nn.Linear(in_channels, out_channels)
+
+    with pytest.raises(UserError, match="your own module, which takes") as refused:
+        tempergat.compare(typed_graph(), [mine], 1, recipe, device="cpu")
     assert "\n" not in str(refused.value)
 
 

@@ -27,7 +27,13 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, explain_unreadable, listed, one_line
+from tempergat.base import (
+    UserError,
+    explain_unreadable,
+    listed,
+    one_line,
+    suggest_one_of,
+)
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.layouts.graphml import read_graphml
@@ -82,7 +88,7 @@ def open_user_graph(
         _refuse_column_options(name, options, labelled)
         read = from_pyg(name, graph, options)
     data = read.data
-    kind = target_type(name, data, options.target)
+    kind = target_type(name, data, options.target, labelled)
     read = normalise(name, read, kind, options, labelled)
     store = data if kind is None else data[kind]
     masks: dict[str, Tensor] = {}
@@ -240,11 +246,19 @@ def _refuse_column_options(source: str, options: ReadOptions, labelled: bool) ->
         )
 
 
-def target_type(source: str, data: Data | HeteroData, target: str | None) -> str | None:
+def target_type(
+    source: str, data: Data | HeteroData, target: str | None, labelled: bool = True
+) -> str | None:
     """The node type to classify; None in a homogeneous graph.
 
+    Args:
+        source: Where the graph came from, for errors.
+        data: The graph.
+        target: The type that was asked for; None for the one with labels.
+        labelled: Whether it must have labels.
+
     Raises:
-        UserError: It is not clear which, or the one asked for has no labels.
+        UserError: It is not clear which, there is no such type, or it has no labels.
     """
     if isinstance(data, Data):
         if target is not None:
@@ -252,13 +266,18 @@ def target_type(source: str, data: Data | HeteroData, target: str | None) -> str
                 f"target is {target!r}, but {source} has no node types; leave it out"
             )
         return None
-    labelled = [kind for kind in data.node_types if "y" in data[kind]]
-    if target is None and len(labelled) == 1:
-        return str(labelled[0])
-    if target in labelled:
+    if target is not None and target not in data.node_types:
+        raise UserError(
+            f"target is {target!r}, but {source} has no such node type; "
+            f"{suggest_one_of(target, data.node_types)}"
+        )
+    with_labels = [kind for kind in data.node_types if "y" in data[kind]]
+    if target is None and len(with_labels) == 1:
+        return str(with_labels[0])
+    if target in with_labels or (target is not None and not labelled):
         return target
-    found = ", ".join(labelled) or "none"
+    found = ", ".join(with_labels) or "none"
     raise UserError(
         f"{source}: the node types with labels are {found}, and target is {target!r}; "
-        "give a y to one type, or choose with target"
+        "give a y to one type, or choose with --target (target in Python)"
     )

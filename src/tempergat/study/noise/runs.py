@@ -39,6 +39,7 @@ from tempergat.training import (
     canonical_json,
     device_name,
     refuse_other_training,
+    refuse_typed,
 )
 
 NOISE_STORE = "noise.sqlite"
@@ -80,6 +81,7 @@ def run_noise(
     configs = plan.configs(recipe)
     for config in configs:
         refuse_other_training(dataset, config)
+    refuse_typed(dataset, "the study of noise")
     by_study = {_study_hash(dataset, config, plan): config for config in configs}
     runs = {}
     for row in read_noise_csv(path):

@@ -1,11 +1,13 @@
 """How many runs are trained at once."""
 
 import torch
+from torch import Tensor
 
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import RANKING_METRICS
+from tempergat.training.typed import node_types_of
 
 # Memory a group may take, by kind of device. Constants, not the memory that happens to
 # be free, so that a study that is continued cuts its runs into the same groups.
@@ -49,7 +51,7 @@ def group_size(
         return 1
     kind = torch.device(device).type
     if kind != "cuda" and not own_features:
-        rows = int(dataset.data.x.size(0))
+        rows = int(dataset.data.num_nodes)
         if dataset.edge_feature_names:
             # Layers of gatv2 project the features of every edge.
             rows = max(rows, int(dataset.data.edge_index.size(1)))
@@ -64,22 +66,33 @@ def group_size(
 def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
     """An estimate of the memory that one more seed in a group takes."""
     method = METHODS[config.method]
-    x, edge_index = dataset.data.x, dataset.data.edge_index
-    nodes, inputs = (int(size) for size in x.shape)
-    edges = int(edge_index.size(1))
     hidden = config.hidden_channels
+    nodes, edges = int(dataset.data.num_nodes), int(dataset.data.num_edges)
+    feature_values, weights = 0, 0
+    if dataset.target is None:
+        inputs = int(dataset.data.x.size(1))
+        if config.feature_dropout > 0.0:
+            feature_values = _stored(dataset.data.x) * _FEATURE_TENSORS
+    else:
+        inputs = config.shared_channels or hidden
+        # All nodes in the shared space, and its maps and tables.
+        feature_values = nodes * inputs * _NODE_TENSORS
+        weights = inputs * sum(
+            kind.num_features or kind.num_nodes
+            for kind in node_types_of(dataset.data, dataset.target)
+        )
     projections = BACKBONES[method.backbone].num_projections + (method.gate is not None)
     node_values = nodes * hidden * config.num_layers * (_NODE_TENSORS + projections)
     edge_values = edges * config.heads * config.num_layers * _EDGE_TENSORS
     if dataset.edge_feature_names:
         edge_values += edges * hidden * config.num_layers * _EDGE_TENSORS
-    feature_values = 0
-    if config.feature_dropout > 0.0:
-        sparse = x.layout == torch.sparse_csr
-        stored = int(x.values().numel()) if sparse else nodes * inputs
-        feature_values = stored * _FEATURE_TENSORS
-    weights = (inputs + hidden * (config.num_layers - 1)) * hidden * projections
+    weights += (inputs + hidden * (config.num_layers - 1)) * hidden * projections
     values = node_values + edge_values + feature_values + weights * _PARAMETER_TENSORS
     if config.metric in RANKING_METRICS:
         values += nodes * dataset.num_classes * _RANKING_TENSORS
     return values * _FLOAT_BYTES
+
+
+def _stored(x: Tensor) -> int:
+    """The elements of features that are stored."""
+    return int(x.values().numel() if x.layout == torch.sparse_csr else x.numel())

@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
     TypeAdapter,
     ValidationError,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
 import tempergat
 from tempergat.base import UserError, first_validation_error
 from tempergat.data import Dataset, ReadOptions
+from tempergat.nn import NodeType
 from tempergat.training.config import Count, RunConfig
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
-from tempergat.training.task import edge_arguments
+from tempergat.training.task import edge_arguments, types_of
 
 _OPTIONS = TypeAdapter(ReadOptions)
+
+
+class NodeTypeFacts(BaseModel):
+    """A node type in a checkpoint; attributes as of `NodeType`."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    name: str
+    num_nodes: Count
+    num_features: Annotated[int, Field(ge=0, le=10**14)]
+
+    @property
+    def as_type(self) -> NodeType:
+        """The node type as models take it."""
+        return NodeType(self.name, self.num_nodes, self.num_features)
 
 
 class Facts(BaseModel):
@@ -35,7 +54,7 @@ class Facts(BaseModel):
         config: The settings.
         seed: The run's seed.
         fingerprint: The fingerprint of the dataset.
-        in_channels: Features per node.
+        in_channels: Features per node; the width of the shared space of a typed graph.
         num_classes: Number of classes.
         dataset: The name of the dataset.
         device: The name of the device.
@@ -49,6 +68,8 @@ class Facts(BaseModel):
         edge_feature_names: The names of the edge features that were used.
         edge_weight_name: The name of the edge weight that was used.
         read_options: How the user graph was read; None for datasets by name.
+        node_types: The node types of a typed graph, the one to classify first; None
+            for a graph of one type.
         time_s: Seconds spent so far. The checkpoint of a finished run does not keep
             them, so that the same run always makes the same file.
     """
@@ -72,6 +93,7 @@ class Facts(BaseModel):
     edge_feature_names: list[str] = []
     edge_weight_name: str | None = None
     read_options: ReadOptions | None = None
+    node_types: list[NodeTypeFacts] | None = None
     time_s: float = 0.0
 
     @field_validator("read_options", mode="before")
@@ -105,9 +127,27 @@ class Facts(BaseModel):
         is_taken = "edge_attr" in edge_arguments(self.config.method)
         return len(self.edge_feature_names) or None if is_taken else None
 
+    @property
+    def types(self) -> tuple[NodeType, ...] | None:
+        """The node types as models take them."""
+        if self.node_types is None:
+            return None
+        return tuple(kind.as_type for kind in self.node_types)
+
+    @model_serializer(mode="wrap")
+    def _without_later_facts(
+        self, serialize: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        # A run on a graph of one type makes the same file as before there were these.
+        values: dict[str, Any] = serialize(self)
+        if values.get("node_types") is None:
+            values.pop("node_types", None)
+        return values
+
 
 def facts_of(dataset: Dataset) -> dict[str, Any]:
     """The facts that come from the training graph."""
+    types = types_of(dataset)
 
     def as_list(names: tuple[str, ...] | None) -> list[str] | None:
         return None if names is None else list(names)
@@ -116,13 +156,14 @@ def facts_of(dataset: Dataset) -> dict[str, Any]:
         "fingerprint": dataset.fingerprint,
         "num_classes": dataset.num_classes,
         "dataset": dataset.name,
-        "feature_names": as_list(dataset.feature_names),
+        "feature_names": as_list(dataset.feature_names) if types is None else None,
         "class_names": as_list(dataset.class_names),
         "label_name": dataset.label_name,
         "undirected": dataset.undirected,
         "edge_feature_names": list(dataset.edge_feature_names),
         "edge_weight_name": dataset.edge_weight_name,
         "read_options": dataset.read_options,
+        "node_types": types and [NodeTypeFacts(**asdict(kind)) for kind in types],
     }
 
 

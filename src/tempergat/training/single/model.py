@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import HeteroData
 
 from tempergat.base import UserError
 from tempergat.data import (
@@ -20,6 +21,7 @@ from tempergat.data import (
     to_dense,
     warn_of_notes,
 )
+from tempergat.ops import Graph
 from tempergat.training.config import RunConfig
 from tempergat.training.record import Run
 from tempergat.training.single import checkpoint
@@ -28,7 +30,13 @@ from tempergat.training.single.reading import read_for_prediction
 from tempergat.training.single.restoring import (
     failed_run,
 )
-from tempergat.training.task import edge_inputs_of, features_of, graph_of
+from tempergat.training.task import (
+    edge_inputs_of,
+    features_of,
+    graph_of,
+    prepared_features,
+)
+from tempergat.training.typed import typed_inputs, union_edges
 from tempergat.training.user_code import (
     explain_errors,
     require_logits,
@@ -90,20 +98,27 @@ class TrainedModel(nn.Module):
 
     def forward(
         self,
-        x: Tensor,
+        x: Tensor | Mapping[str, Tensor],
         edge_index: Any,
         edge_attr: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         """Class scores (logits) of all nodes, [num_nodes, num_classes].
 
+        A model of a typed graph gives those of the target type's nodes.
+
         Args:
             x: Node features as in the dataset; they are normalised here if the
-                settings of the run say so.
-            edge_index: The edges.
+                settings of the run say so. For a typed graph by node type, where
+                types without features are left out.
+            edge_index: The edges; for a typed graph by edge type.
             edge_attr: Edge features, for a model that was trained with them.
             edge_weight: Edge weights, likewise.
         """
+        if self._facts.types is not None:
+            return self._typed_scores(x, edge_index)
+        if not isinstance(x, Tensor):
+            raise TypeError("x must be a tensor: the model is for graphs of one type")
         if self.config.normalize_features:
             x = normalize_rows(x)
         if self.config.source_hash is not None:
@@ -111,6 +126,24 @@ class TrainedModel(nn.Module):
         given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
         edges = {name: value for name, value in given.items() if value is not None}
         logits: Tensor = self.module(x.float(), edge_index, **edges)
+        return logits
+
+    def _typed_scores(self, x: Any, edge_index: Any) -> Tensor:
+        data = HeteroData()
+        for kind in self._facts.types or ():
+            data[kind.name].num_nodes = kind.num_nodes
+            if kind.num_features:
+                data[kind.name].x = x[kind.name]
+                data[kind.name].num_nodes = x[kind.name].size(0)
+        for edge_type, ends in edge_index.items():
+            data[edge_type].edge_index = ends
+        device = next(self.module.parameters()).device
+        target = data.node_types[0]
+        inputs = typed_inputs(
+            data, target, lambda x: prepared_features(x, self.config, device)
+        )
+        edges, num_nodes = union_edges(data, target)
+        logits: Tensor = self.module(inputs, Graph(edges.to(device), num_nodes))
         return logits
 
     def read_graph(
@@ -195,7 +228,10 @@ class TrainedModel(nn.Module):
         if run.status == "done":
             test = run.scores[self.config.selection].test
             outcome = f"test score {100 * test:.2f} % at epoch {run.selected_epoch}"
-        sizes = f"{facts.in_channels} features, {facts.num_classes} classes"
+        inputs = f"{facts.in_channels} features"
+        if facts.types is not None:
+            inputs = f"{len(facts.types)} node types"
+        sizes = f"{inputs}, {facts.num_classes} classes"
         return f"TrainedModel({self.config.method}, {sizes}, {outcome})"
 
     def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
@@ -223,7 +259,8 @@ class TrainedModel(nn.Module):
         if self.config.source_hash is None:
             logits: Tensor = self.module(x, graph_of(dataset, device), **edges)
             return logits
-        method, expected = self.config.method, [x.size(0), self._facts.num_classes]
+        nodes = int(dataset.data.num_nodes)
+        method, expected = self.config.method, [nodes, self._facts.num_classes]
         with explain_errors(method):
             edge_index = dataset.data.edge_index.long().to(device)
             found = self.module(x, edge_index, **edges)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from torch_geometric.data import HeteroData
+
 from tempergat.base import UserError
 from tempergat.data import (
     Dataset,
@@ -18,7 +20,7 @@ from tempergat.data import (
     option_flag,
 )
 from tempergat.training.single.facts import Facts
-from tempergat.training.task import refuse_other_training
+from tempergat.training.task import refuse_other_training, refuse_typed, types_of
 
 _WAYS = {True: "both ways", False: "one way"}
 _FLAGS = {True: "--undirected", False: "--directed"}
@@ -47,6 +49,7 @@ def read_for_prediction(
     except UserError as error:
         origin = _origin_of_option(str(error), used, options)
         raise UserError(f"{error}{origin}") from error
+    _refuse_other_kind(dataset, facts)
     refuse_other_training(dataset, facts.config)
     notes = [
         *_by_position(dataset, facts, isinstance(graph, str | os.PathLike)),
@@ -64,6 +67,10 @@ def _options(
     graph: GraphInput, facts: Facts, given: ReadOptions | None
 ) -> ReadOptions | None:
     """The options of training, changed by those given now."""
+    if facts.types is not None and _has_own_target(graph):
+        # Without labels, the node types do not say which one to classify.
+        given = given or ReadOptions()
+        given = replace(given, target=given.target or facts.types[0].name)
     stored = facts.read_options
     if (
         stored is None
@@ -76,6 +83,13 @@ def _options(
         stored = replace(stored, directed=not facts.undirected)
     changes = {} if given is None else {n: getattr(given, n) for n in given.given()}
     return replace(stored, **changes)
+
+
+def _has_own_target(graph: GraphInput) -> bool:
+    """Whether a graph may be typed, and is not of the catalogue."""
+    if isinstance(graph, str | os.PathLike):
+        return named_entry(graph) is None
+    return isinstance(graph, HeteroData)
 
 
 def _origin_of_option(
@@ -129,6 +143,9 @@ def _unused_edge_columns(dataset: Dataset, facts: Facts) -> list[str]:
 
 
 def _refuse_other_counts(dataset: Dataset, facts: Facts) -> None:
+    if dataset.is_heterogeneous:
+        _refuse_other_types(dataset, facts)
+        return
     features = int(dataset.data.x.size(1))
     if features != facts.in_channels:
         raise UserError(
@@ -149,6 +166,42 @@ def _refuse_other_counts(dataset: Dataset, facts: Facts) -> None:
         [dataset.edge_weight_name] if dataset.edge_weight_name else [],
         "--edge-weight",
     )
+
+
+def _refuse_other_types(dataset: Dataset, facts: Facts) -> None:
+    found = {kind.name: kind for kind in types_of(dataset) or ()}
+    wanted = {kind.name: kind for kind in facts.types or ()}
+    if list(found) != list(wanted):
+        raise UserError(
+            f"the model was trained on the node types {', '.join(wanted)}, but "
+            f"{dataset.name} has {', '.join(found)}; give a graph with the same types "
+            "in the same order, and the same --target"
+        )
+    for name, kind in wanted.items():
+        here = found[name]
+        if here.num_features != kind.num_features:
+            raise UserError(
+                f"nodes of type {name} of {dataset.name} have {here.num_features} "
+                f"features, but the model was trained on {kind.num_features}; give a "
+                "graph with the same features"
+            )
+        if not kind.num_features and here.num_nodes != kind.num_nodes:
+            raise UserError(
+                f"the model learned a vector for each of {kind.num_nodes} nodes of "
+                f"type {name}, but {dataset.name} has {here.num_nodes}; give a graph "
+                "with the same nodes of that type"
+            )
+
+
+def _refuse_other_kind(dataset: Dataset, facts: Facts) -> None:
+    if facts.types is None:
+        refuse_typed(dataset, "the model")
+    elif not dataset.is_heterogeneous:
+        raise UserError(
+            f"{dataset.name} has one type of nodes, but the model was trained on the "
+            f"types {', '.join(kind.name for kind in facts.types)}; give a typed graph "
+            "(HeteroData)"
+        )
 
 
 def _refuse_other_names(

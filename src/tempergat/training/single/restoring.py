@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from tempergat.base import UserError, one_line
-from tempergat.nn import build_model, temperature_of
+from tempergat.nn import temperature_of
 from tempergat.training.config import RunConfig
-from tempergat.training.initial_weights import single_model
+from tempergat.training.initial_weights import built_model, single_model
 from tempergat.training.loop import COLUMNS
 from tempergat.training.record import LayerRecord, Run
 from tempergat.training.run import failure_reason, scores_by_rule
@@ -152,17 +152,10 @@ def _require_weights(
 
 
 def _module_without_memory(file: Path, facts: Facts) -> nn.Module:
-    edges: dict[str, Any] = {}
-    if facts.edge_dim is not None:
-        edges["edge_dim"] = facts.edge_dim
+    sizes = (facts.in_channels, facts.num_classes)
     try:
         with torch.device("meta"):
-            return build_model(
-                in_channels=facts.in_channels,
-                out_channels=facts.num_classes,
-                **facts.config.model_arguments(),
-                **edges,
-            )
+            return built_model(facts.config, *sizes, facts.edge_dim, facts.types)
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"{file} has settings that no model can be built with: "
@@ -174,7 +167,7 @@ def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Mod
     config = facts.config
     sizes = (facts.in_channels, facts.num_classes)
     if config.source_hash is None:
-        return single_model(config, *sizes, seed=0, edge_dim=facts.edge_dim)
+        return single_model(config, *sizes, 0, facts.edge_dim, facts.types)
     if build is None:
         raise UserError(
             f"{file} holds your own module {config.method}; give load_model the "
