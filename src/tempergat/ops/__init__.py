@@ -6,6 +6,8 @@ What other packages may use. `ops/README.md` has the mathematics.
 from tempergat.ops.attention import attend, explain, gat, gatv2, register_attention
 from tempergat.ops.cache import tensor_cache
 from tempergat.ops.calls import Input
+from tempergat.ops.cpu.sampling import CpuSampler, Relation
+from tempergat.ops.cpu.sampling import can_sample as can_sample_on_cpu
 from tempergat.ops.features.dense import linear as dense_linear
 from tempergat.ops.features.dropout import dropout as seeded_dropout
 from tempergat.ops.features.gate import sigmoid_gate
@@ -30,12 +32,15 @@ from tempergat.ops.torch_internals import (
 )
 
 __all__ = [
+    "CpuSampler",
     "Graph",
     "Input",
+    "Relation",
     "Rows",
     "SparseFeatures",
     "as_constant",
     "attend",
+    "can_sample_on_cpu",
     "compile_ahead",
     "dense_linear",
     "draw_seed",

@@ -10,7 +10,7 @@ from torch import Tensor
 from tempergat.base import UserError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Topology:
     """Edges grouped by target.
 

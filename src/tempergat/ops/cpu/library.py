@@ -107,6 +107,12 @@ class Library:
             _bind(self._functions, "group", *group)
             self.prepares_graphs = True
 
+    def function(self, name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Any:
+        """A further function of the library; None if it was built without it."""
+        if self.problem or not hasattr(self._functions, f"tempergat_{name}"):
+            return None
+        return _bind(self._functions, name, *arguments, result=result)
+
     def _notice_fork(self) -> None:
         self.forked = True
 
@@ -221,9 +227,11 @@ def open_library(path: Path) -> Any:
     raise problem
 
 
-def _bind(functions: Any, name: str, *arguments: Any) -> Any:
+def _bind(
+    functions: Any, name: str, *arguments: Any, result: Any = ctypes.c_int64
+) -> Any:
     function = getattr(functions, f"tempergat_{name}")
-    function.argtypes, function.restype = arguments, ctypes.c_int64
+    function.argtypes, function.restype = arguments, result
     return function
 
 

@@ -3,6 +3,7 @@
 #include "checksum.h"
 #include "dropout.h"
 #include "grouping.h"
+#include "sampling.h"
 
 #if defined(_WIN32)
 #define TEMPERGAT_EXPORT extern "C" __declspec(dllexport)
@@ -118,4 +119,38 @@ TEMPERGAT_EXPORT int64_t tempergat_group(const int32_t* key, const int32_t* othe
                                          int32_t* position, int32_t* slot_id) {
   const tempergat::Grouped out{pointer, others, position, slot_id};
   return tempergat::group(key, other, edge_id, count, rows, out);
+}
+
+// A sampler with memory for graphs of some sizes, or null; see sampling.h. It serves one
+// call at a time.
+TEMPERGAT_EXPORT tempergat::Sampler* tempergat_sampler_new(int64_t types,
+                                                           const int64_t* num_nodes) {
+  try {
+    return new tempergat::Sampler(types, num_nodes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+TEMPERGAT_EXPORT void tempergat_sampler_free(tempergat::Sampler* sampler) {
+  delete sampler;
+}
+
+TEMPERGAT_EXPORT int64_t tempergat_sampler_sample(
+    tempergat::Sampler* sampler, const tempergat::Relation* relations, int64_t count,
+    int64_t seed_type, const int64_t* seeds, int64_t num_seeds, const int64_t* fanout,
+    int64_t hops, int64_t key, int64_t replace, int64_t* num_nodes,
+    int64_t* num_edges) try {
+  return sampler->sample(relations, count, seed_type, seeds, num_seeds, fanout, hops,
+                         uint64_t(key), replace != 0, num_nodes, num_edges);
+} catch (const std::bad_alloc&) {
+  return tempergat::kOutOfMemory;
+}
+
+TEMPERGAT_EXPORT void tempergat_sampler_write(tempergat::Sampler* sampler,
+                                              int64_t* const* n_id,
+                                              int32_t* const* source,
+                                              int32_t* const* target,
+                                              int64_t* const* slot, int32_t* pointer) {
+  sampler->write(n_id, source, target, slot, pointer);
 }
