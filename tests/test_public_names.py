@@ -8,7 +8,16 @@ import pytest
 import tempergat
 
 FUNCTIONS = sorted(
-    {"compare", "gate_penalty", "load", "load_model", "predict", "train", "upgrade"}
+    {
+        "compare",
+        "gate_penalty",
+        "load",
+        "load_model",
+        "merge",
+        "predict",
+        "train",
+        "upgrade",
+    }
     & {*tempergat.__all__}
 )
 FIRST_IMPORTS = (

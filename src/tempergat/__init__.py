@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty, upgrade
     from tempergat.ops import Graph
     from tempergat.sampling import NeighborSampler
-    from tempergat.study import Comparison, compare
+    from tempergat.study import Comparison, compare, merge
     from tempergat.training import TrainedModel, load_model, predict, train
     from tempergat.training.estimator import GraphClassifier
 
@@ -28,6 +28,7 @@ __all__ = [
     "gate_penalty",
     "load",
     "load_model",
+    "merge",
     "predict",
     "train",
     "upgrade",
@@ -50,6 +51,7 @@ _MODULES = {
     "gate_penalty": "nn",
     "load": "data",
     "load_model": "training",
+    "merge": "study",
     "predict": "training",
     "train": "training",
     "upgrade": "nn",

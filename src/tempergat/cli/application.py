@@ -21,6 +21,7 @@ from tempergat.cli import (
     data,
     diagnose,
     doctor,
+    merge,
     methods,
     noise,
     predict,
@@ -81,6 +82,7 @@ def _options(
 
 for _family in (
     compare,
+    merge,
     train,
     predict,
     methods,

@@ -25,13 +25,13 @@ from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
-from tempergat.cli.ui.stopping import exit_status, resume_command
+from tempergat.cli.ui.stopping import exit_status, resume_command, stoppable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.study import Comparison
-    from tempergat.study.comparison import Plan
+    from tempergat.study.comparison import FinishedShard, Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -84,6 +84,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Train one of several parts of the runs, like 1/3 on the first of "
+            "three machines; `tempergat merge` puts their stores together.",
+            metavar="I/N",
+            show_default=False,
+        ),
+    ] = None,
     *,
     settings: Settings,
     reading: Reading,
@@ -108,7 +117,7 @@ def compare(
         from tempergat.cli.ui.progress import make_display
         from tempergat.cli.ui.tables import error_console
         from tempergat.study import comparison as study
-        from tempergat.study.engine import Store
+        from tempergat.study.engine import Shard, Store
         from tempergat.training import OutOfMemory
 
         plan = study.make_plan(
@@ -119,6 +128,7 @@ def compare(
             baseline,
             settings.overrides(),
         )
+        only = None if shard is None else Shard.parse(shard)
         where = parse_device(device)
         stderr = error_console()
     # Before a download, which would otherwise be wasted.
@@ -136,6 +146,11 @@ def compare(
         for line in study.opening_lines(plan, graphs, where):
             stderr.print(line)
     with Store(out / study.STORE_NAME) as store:
+        if only is not None:
+            with stoppable(), make_display(stderr, plan, quiet=quiet) as display:
+                done = study.run_shard(plan, graphs, store, where, only, display)
+            _show_shard(done, as_json)
+            return
         try:
             with make_display(stderr, plan, quiet=quiet) as display:
                 comparison = study.run_plan(plan, graphs, store, where, display)
@@ -167,6 +182,15 @@ def _show(comparison: "Comparison", as_json: bool) -> None:
         echo(f"picture  {picture}")
         echo(f"tables   {', '.join(str(path) for path in tables)}")
         echo(f"runs     {comparison.store}")
+
+
+def _show_shard(shard: "FinishedShard", as_json: bool) -> None:
+    if as_json:
+        print_json(shard.facts)
+    else:
+        echo(str(shard))
+    if shard.failed:
+        raise typer.Exit(1)
 
 
 def _show_stored(

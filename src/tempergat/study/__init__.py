@@ -6,8 +6,9 @@ from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
     from tempergat.study.comparison import Comparison, compare
+    from tempergat.study.machines import merge
     from tempergat.study.results import METRIC_NAMES
 
-__all__ = ["METRIC_NAMES", "Comparison", "compare"]
+__all__ = ["METRIC_NAMES", "Comparison", "compare", "merge"]
 
 __getattr__, __dir__ = lazy_names(__name__)

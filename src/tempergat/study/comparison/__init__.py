@@ -14,12 +14,15 @@ from tempergat.study.comparison.run import (
     compare,
     finished_part,
     run_plan,
+    run_shard,
 )
+from tempergat.study.comparison.shards import FinishedShard
 from tempergat.study.comparison.stored import stored_comparisons
 
 __all__ = [
     "STORE_NAME",
     "Comparison",
+    "FinishedShard",
     "Plan",
     "ProgressLines",
     "Tally",
@@ -28,6 +31,7 @@ __all__ = [
     "make_plan",
     "opening_lines",
     "run_plan",
+    "run_shard",
     "runs_done",
     "stored_comparisons",
     "time_left",

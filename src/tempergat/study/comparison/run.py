@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
 
-from tempergat.base import printable
+from tempergat.base import UserError, printable
 from tempergat.data import (
     Dataset,
     GraphInput,
@@ -25,10 +25,12 @@ from tempergat.study.comparison.descriptions import (
 )
 from tempergat.study.comparison.plan import MethodsArgument, Plan, make_plan
 from tempergat.study.comparison.progress_lines import ProgressLines, Tally
+from tempergat.study.comparison.shards import FinishedShard
 from tempergat.study.engine import (
     OnProgress,
     Origin,
     Run,
+    Shard,
     Store,
     elsewhere_note,
     finished_runs,
@@ -44,6 +46,49 @@ from tempergat.training import (
 )
 
 STORE_NAME = "store.sqlite"
+
+
+@overload
+def compare(
+    graph: GraphInput = ...,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    recipe: str | Path | Recipe | None = ...,
+    baseline: str | None = ...,
+    device: str | torch.device = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    split: int | str | None = ...,
+    split_seed: int | None = ...,
+    splits: int | None = ...,
+    read_options: ReadOptions | None = ...,
+    metric: str | None = ...,
+    class_weights: str | None = ...,
+    settings: Mapping[str, Any] | None = ...,
+    shard: None = ...,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    graph: GraphInput = ...,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    recipe: str | Path | Recipe | None = ...,
+    baseline: str | None = ...,
+    device: str | torch.device = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    split: int | str | None = ...,
+    split_seed: int | None = ...,
+    splits: int | None = ...,
+    read_options: ReadOptions | None = ...,
+    metric: str | None = ...,
+    class_weights: str | None = ...,
+    settings: Mapping[str, Any] | None = ...,
+    *,
+    shard: tuple[int, int],
+) -> FinishedShard: ...
 
 
 def compare(
@@ -62,7 +107,8 @@ def compare(
     metric: str | None = None,
     class_weights: str | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> Comparison:
+    shard: tuple[int, int] | None = None,
+) -> Comparison | FinishedShard:
     """Which method wins on a graph, and is it real?
 
     Trains every method over many seeds and tests which differences are larger than
@@ -101,6 +147,12 @@ def compare(
         settings: Settings in place of the recipe's, for all methods: `epochs`, `lr`,
             `hidden` (the width of a layer, all heads together), `heads`, `layers`,
             `dropout`.
+        shard: `(1, 3)` trains the first of three parts of the runs, for three machines
+            that need nothing from one another; `tempergat.merge` then merges what they
+            kept in `out`. There is no table before.
+
+    Returns:
+        The comparison; of a shard, which runs it has trained.
 
     Raises:
         UserError: An argument or the graph cannot be used.
@@ -108,6 +160,11 @@ def compare(
     """
     overrides = make_overrides(settings, metric, class_weights)
     plan = make_plan(graph, methods, runs, recipe, baseline, overrides)
+    part = None if shard is None else Shard(*shard)
+    if part is not None and out is None:
+        raise UserError(
+            f"shard {part} would keep nothing; give a folder for its runs as out"
+        )
     where = choose_device(device)
     say = _print_line if progress else _ignore
     graphs = load_splits(
@@ -124,6 +181,8 @@ def compare(
         say(line)
     lines = ProgressLines(say, Tally(plan.methods, len(plan.seeds), plan.selection))
     with _opened_store(out) as store:
+        if part is not None:
+            return run_shard(plan, graphs, store, where, part, lines)
         comparison = run_plan(plan, graphs, store, where, lines)
     if out is None:
         return replace(comparison, store=None)
@@ -150,14 +209,52 @@ def run_plan(
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
-    for config in plan.configs:
-        if config.method in plan.builds:
-            graph = next(iter(graphs.values()))
-            check_user_module(graph, config, device, plan.builds[config.method])
+    _check_user_modules(plan, graphs, device)
     runs = sweep(
         graphs, plan.configs, plan.seeds, store, device, on_progress, plan.builds
     )
     return _comparison(plan, graphs, store, device, runs)
+
+
+def run_shard(
+    plan: Plan,
+    graphs: Mapping[int, Dataset],
+    store: Store,
+    device: torch.device,
+    shard: Shard,
+    on_progress: OnProgress | None = None,
+) -> FinishedShard:
+    """Train what one shard of a comparison has to train; see `run_plan`.
+
+    Args:
+        plan: What to compare.
+        graphs: The graph with each of its splits, by the splits' numbers.
+        store: Keeps the shard's runs.
+        device: Where to train.
+        shard: The part of the runs.
+        on_progress: Called after every epoch and every group of runs.
+    """
+    _check_user_modules(plan, graphs, device)
+    runs = sweep(
+        graphs,
+        plan.configs,
+        plan.seeds,
+        store,
+        device,
+        on_progress,
+        plan.builds,
+        shard=shard,
+    )
+    return FinishedShard(shard, runs, plan.total_runs, store.path)
+
+
+def _check_user_modules(
+    plan: Plan, graphs: Mapping[int, Dataset], device: torch.device
+) -> None:
+    graph = next(iter(graphs.values()))
+    for config in plan.configs:
+        if config.method in plan.builds:
+            check_user_module(graph, config, device, plan.builds[config.method])
 
 
 def finished_part(

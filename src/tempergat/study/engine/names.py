@@ -32,10 +32,25 @@ class Names(Database):
         with self._user_errors(), self._transaction():
             owner = self._owner(stem)
             if owner is None and self._is_first(stem, fingerprints):
-                row = sealed((stem, graph))
-                self._connection.execute(insert_statement("names", NAME_COLUMNS), row)
+                self._add_name(stem, graph)
                 owner = graph
         return stem if owner == graph else f"{stem}-{graph[:_DIGITS]}"
+
+    def all_names(self) -> dict[str, str]:
+        """The fingerprint of the graph that has its tables under each name."""
+        columns = ", ".join(NAME_COLUMNS)
+        with self._user_errors():
+            rows = self._connection.execute(f"SELECT {columns} FROM names").fetchall()
+        with self._altered_rows():
+            for row in rows:
+                check_row(row, f"of the name {row[0]}")
+            return {text(name): text(graph) for name, graph, _ in rows}
+
+    def _add_name(self, stem: str, graph: str) -> None:
+        statement = insert_statement("names", NAME_COLUMNS)
+        self._connection.execute(
+            f"{statement} ON CONFLICT DO NOTHING", sealed((stem, graph))
+        )
 
     def _owner(self, stem: str) -> str | None:
         row = self._connection.execute(

@@ -12,7 +12,7 @@ from typing import Any
 
 from tempergat.base import UserError, counted
 from tempergat.study.engine.checked_values import distinct, text, whole
-from tempergat.study.engine.cutting import cut_runs
+from tempergat.study.engine.cutting import GroupContent, cut_runs
 from tempergat.study.engine.encoding import check_row, decode, encode
 from tempergat.study.engine.names import Names
 from tempergat.study.engine.origin import Origin
@@ -24,7 +24,7 @@ from tempergat.study.engine.schema import (
 )
 from tempergat.training import NUMERICS, Run, canonical_json
 
-# Fingerprint, method, numerics and device: what the runs of a group share.
+# As `Group.study`.
 _Study = tuple[str, str, int, str]
 
 
@@ -48,6 +48,11 @@ class Group:
     def units(self) -> set[tuple[str, int]]:
         """The configuration hash and seed of each of its runs."""
         return {(key, seed) for key in self.config_hashes for seed in self.seeds}
+
+    @property
+    def study(self) -> tuple[str, str, int, str]:
+        """Fingerprint, method, numerics and device: what its runs share."""
+        return (self.fingerprint, self.method, self.numerics, self.device)
 
 
 class Store(Names):
@@ -123,7 +128,7 @@ class Store(Names):
         finished: dict[_Study, set[tuple[str, int]]] = {}
         found = []
         for group in groups:
-            study = _study_of(group)
+            study = group.study
             if study not in finished:
                 with self._user_errors():
                     finished[study] = self._finished(study)
@@ -161,7 +166,7 @@ class Store(Names):
         Returns:
             The groups that hold its runs now.
         """
-        study = _study_of(group)
+        study = group.study
         hashes = len({run.config_hash for run in runs})
         seeds = len({run.seed for run in runs})
         part = replace(
@@ -214,6 +219,11 @@ class Store(Names):
         with self._altered_rows():
             return [decode(row) for row in rows]
 
+    def all_groups(self) -> list[Group]:
+        """Every group, trained or only planned, in the order they were cut."""
+        with self._user_errors():
+            return self._read_groups()
+
     def count_by_origin(
         self,
         fingerprints: Sequence[str],
@@ -244,22 +254,24 @@ class Store(Names):
         )
 
     def _has(self, group: Group) -> bool:
-        return group in self._read_groups(_study_of(group))
+        return group in self._read_groups(group.study)
 
     def _cut(
         self, study: _Study, hashes: Sequence[str], seeds: Sequence[int], size: int
     ) -> None:
         """Cut all runs of these configurations and seeds into groups of some size."""
-        parts = cut_runs(hashes, seeds, size)
+        self._add_groups(study, cut_runs(hashes, seeds, size))
+
+    def _add_groups(self, study: _Study, contents: Iterable[GroupContent]) -> None:
         self._connection.executemany(
             insert_statement("groups", GROUP_COLUMNS),
-            [(None, *_sealed_group(study, keys, part)) for keys, part in parts],
+            [(None, *_sealed_group(study, keys, seeds)) for keys, seeds in contents],
         )
 
     def _update(self, group: Group) -> None:
         """Write what a group holds now."""
         *_, hashes, seeds, signature = _sealed_group(
-            _study_of(group), group.config_hashes, group.seeds
+            group.study, group.config_hashes, group.seeds
         )
         self._connection.execute(
             "UPDATE groups SET config_hashes = ?, seeds = ?, checksum = ? WHERE id = ?",
@@ -297,11 +309,15 @@ class Store(Names):
         )
         return self._connection.total_changes - before
 
-    def _read_groups(self, study: _Study) -> list[Group]:
+    def _read_groups(self, study: _Study | None = None) -> list[Group]:
+        where = (
+            "WHERE fingerprint = ? AND method = ? AND numerics = ? AND device = ? "
+            if study is not None
+            else ""
+        )
         rows = self._connection.execute(
-            f"SELECT {', '.join(GROUP_COLUMNS)} FROM groups WHERE fingerprint = ? "
-            "AND method = ? AND numerics = ? AND device = ? ORDER BY id",
-            study,
+            f"SELECT {', '.join(GROUP_COLUMNS)} FROM groups {where}ORDER BY id",
+            study or (),
         ).fetchall()
         with self._altered_rows():
             return [_group(row) for row in rows]
@@ -324,10 +340,6 @@ def _sealed_group(
 ) -> tuple[Any, ...]:
     """The columns of a group's row but for its number."""
     return sealed((*study, canonical_json(list(hashes)), canonical_json(list(seeds))))
-
-
-def _study_of(group: Group) -> _Study:
-    return (group.fingerprint, group.method, group.numerics, group.device)
 
 
 def _holding(groups: Iterable[Group], units: set[tuple[str, int]]) -> list[Group]:

@@ -1,0 +1,50 @@
+"""The result of one shard of a comparison."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tempergat.base import counted
+from tempergat.study.engine import Run, Shard
+
+
+@dataclass(frozen=True, repr=False)
+class FinishedShard:
+    """The runs that one shard of a comparison has trained; there is no table yet.
+
+    Attributes:
+        shard: Which of how many.
+        runs: Its runs, failed ones included.
+        total_runs: The runs of all shards together.
+        store: The file that keeps its runs.
+    """
+
+    shard: Shard
+    runs: list[Run]
+    total_runs: int
+    store: Path
+
+    @property
+    def failed(self) -> int:
+        """How many of its runs failed."""
+        return sum(run.status == "failed" for run in self.runs)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        return {
+            "shard": self.shard.number,
+            "shards": self.shard.of,
+            "runs": len(self.runs),
+            "failed": self.failed,
+            "total_runs": self.total_runs,
+            "store": str(self.store),
+        }
+
+    def __repr__(self) -> str:
+        failed = f", {self.failed} failed" if self.failed else ""
+        return (
+            f"shard {self.shard}: {len(self.runs)} of {counted(self.total_runs, 'run')}"
+            f"{failed}, in {self.store}; the table comes after the shards are merged: "
+            "tempergat merge STORE... --out FOLDER"
+        )
