@@ -53,6 +53,7 @@ class LayerGraphs:
         self.training = training
         self.rows_of_type = rows_of_type
         self._made: dict[tuple[int, bool], Graph] = {}
+        self._wanted: set[tuple[int, bool]] | None = None
 
     @classmethod
     def of_hops(cls, hops: SampledHops, *, training: bool = True) -> LayerGraphs:
@@ -110,8 +111,21 @@ class LayerGraphs:
             self_loops: Whether every target gets exactly one self-loop, as layers with
                 ``add_self_loops=True`` want it.
         """
+        if self._wanted is not None:
+            self._wanted.add((num_layers, self_loops))
         depths = range(num_layers - 1, -1, -1)
         return tuple(self._graph(depth, self_loops) for depth in depths)
+
+    def prepare(self, wanted: set[tuple[int, bool]]) -> None:
+        """Makes graphs ahead.
+
+        Args:
+            wanted: What `for_layers` was called with before. Later calls are added, for
+                the batches that come after this one.
+        """
+        for num_layers, self_loops in sorted(wanted):
+            self.for_layers(num_layers, self_loops)
+        self._wanted = wanted
 
     def _graph(self, depth: int, self_loops: bool) -> Graph:
         """The graph of a layer with ``depth`` layers after it."""

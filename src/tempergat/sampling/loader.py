@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, suggest_one_of
 from tempergat.sampling import engine
+from tempergat.sampling.background import made_ahead
 from tempergat.sampling.batches import make_batch, make_typed_batch
 from tempergat.sampling.draws import Key
 from tempergat.sampling.fanouts import checked_fanout, checked_typed_fanout
@@ -49,7 +50,10 @@ class NeighborSampler:
         rank: In training over several processes, which of them this is. The processes
             share each global batch of ``batch_size * world_size`` seeds.
         world_size: Number of these processes.
-        prefetch: How many batches are made ahead in the background.
+        prefetch: How many batches are made ahead in the background, by as many
+            threads, but not more than torch has.
+        transform: Called with every batch, in the background too; the sampler yields
+            what it returns.
         topology: The edges grouped by target already, by edge type with
             ``HeteroData``; ``data`` then needs no ``edge_index``.
 
@@ -73,11 +77,12 @@ class NeighborSampler:
         rank: int = 0,
         world_size: int = 1,
         prefetch: int = 2,
+        transform: Callable[[Any], Any] | None = None,
         topology: Topology | dict[EdgeType, Topology] | None = None,
     ) -> None:
         _check_numbers(batch_size, rank, world_size, prefetch)
         self.data, self.replace, self.training = data, replace, training
-        self.seed, self.prefetch = seed, prefetch
+        self.seed, self.prefetch, self.transform = seed, prefetch, transform
         self.seed_type = ""
         if isinstance(data, HeteroData):
             self.seed_type, seeds = _typed_seeds(data, seeds)
@@ -107,6 +112,8 @@ class NeighborSampler:
         )
         self.epoch = self.start_step = 0
         self._order: tuple[int, Tensor] | None = None
+        # The layers' graphs that were asked for, which later batches bring along.
+        self._wanted: set[tuple[int, bool]] = set()
 
     def _device(self) -> torch.device:
         typed = isinstance(self.topology, dict)
@@ -122,14 +129,20 @@ class NeighborSampler:
         """Chooses the epoch of the next iteration, and the step it begins with."""
         self.epoch, self.start_step = epoch, start_step
 
-    def __iter__(self) -> Iterator[Data | HeteroData]:
+    def __iter__(self) -> Iterator[Any]:
         """The batches of the current epoch; the next iteration is the next epoch."""
         epoch, start = self.epoch, self.start_step
         self.set_epoch(epoch + 1)
-        for step in range(start, len(self)):
-            yield self.batch(epoch, step)
+        order = self._order_of(epoch)
+        return made_ahead(
+            lambda step: self._make(order, epoch, step),
+            range(start, len(self)),
+            # A GPU works in the background anyway.
+            self.prefetch if self.device.type == "cpu" else 0,
+            max(1, min(self.prefetch, torch.get_num_threads())),
+        )
 
-    def batch(self, epoch: int, step: int) -> Data | HeteroData:
+    def batch(self, epoch: int, step: int) -> Any:
         """One batch of any epoch.
 
         Raises:
@@ -140,11 +153,19 @@ class NeighborSampler:
                 f"there is no step {step}: an epoch has {len(self)} steps "
                 f"(0..{len(self) - 1})"
             )
+        return self._make(self._order_of(epoch), epoch, step)
+
+    def _order_of(self, epoch: int) -> Tensor:
+        """The seeds' places in the order of an epoch; that of the last one is kept."""
         if self._order is None or self._order[0] != epoch:
             self._order = (epoch, self._seeds.order(epoch))
-        places = self._seeds.places(self._order[1], step)
+        return self._order[1]
+
+    def _make(self, order: Tensor, epoch: int, step: int) -> Any:
+        places = self._seeds.places(order, step)
         seeds = self._seeds.seeds[places]
         key = Key(self.seed, epoch, step)
+        batch: Any
         if isinstance(self.data, HeteroData):
             typed = engine.sample_typed(
                 self.topology,
@@ -156,12 +177,15 @@ class NeighborSampler:
                 self.replace,
             )
             graph = LayerGraphs.of_typed_hops(typed, training=self.training)
-            return make_typed_batch(
+            batch = make_typed_batch(
                 self.data, self.topology, typed, self.seed_type, places, graph
             )
-        hops = engine.sample(self.topology, seeds, self.fanout, key, self.replace)
-        graph = LayerGraphs.of_hops(hops, training=self.training)
-        return make_batch(self.data, self.topology, hops, places, graph)
+        else:
+            hops = engine.sample(self.topology, seeds, self.fanout, key, self.replace)
+            graph = LayerGraphs.of_hops(hops, training=self.training)
+            batch = make_batch(self.data, self.topology, hops, places, graph)
+        graph.prepare(self._wanted)
+        return batch if self.transform is None else self.transform(batch)
 
     def __repr__(self) -> str:
         return (
