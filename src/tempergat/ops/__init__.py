@@ -15,6 +15,7 @@ from tempergat.ops.features.scores import node_scores
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.gpu import compile_ahead, launch_path
+from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.random import draw_seed, fold_in, keep_factor
 from tempergat.ops.torch_internals import (
@@ -48,6 +49,7 @@ __all__ = [
     "fold_in",
     "gat",
     "gatv2",
+    "gpu_sampling",
     "in_backward",
     "in_forward_mode",
     "in_transform",

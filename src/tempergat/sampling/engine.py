@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from torch import Tensor
 
-from tempergat.ops import CpuSampler, Relation, can_sample_on_cpu
-from tempergat.sampling import reference
+from tempergat.ops import CpuSampler, Relation, can_sample_on_cpu, gpu_sampling
+from tempergat.sampling import gpu, reference
 from tempergat.sampling.draws import Key
 from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.topology import Topology
@@ -24,6 +24,9 @@ def sample(
     topology: Topology, seeds: Tensor, fanout: list[int], key: Key, replace: bool
 ) -> SampledHops:
     """Samples the neighbourhood of some seeds; see `reference.sample`."""
+    kernels = gpu_sampling(topology.device)
+    if kernels is not None:
+        return gpu.sample(kernels, topology, seeds, fanout, key, replace)
     if not _by_cpp(topology, seeds):
         return reference.sample(topology, seeds, fanout, key, replace)
     relation = Relation(topology.pointer, topology.source, 0, 0)
@@ -47,6 +50,11 @@ def sample_typed(
     replace: bool,
 ) -> TypedHops:
     """The same in a typed graph; see `reference.sample_typed`."""
+    kernels = gpu_sampling(next(iter(topologies.values())).device)
+    if kernels is not None:
+        return gpu.sample_typed(
+            kernels, topologies, num_nodes, seed_type, seeds, fanout, key, replace
+        )
     if not all(_by_cpp(topology, seeds) for topology in topologies.values()):
         return reference.sample_typed(
             topologies, num_nodes, seed_type, seeds, fanout, key, replace

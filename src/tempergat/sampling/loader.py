@@ -101,8 +101,10 @@ class NeighborSampler:
             count = _num_nodes(data)
             self.topology = topology or Topology.of(_edge_index(data), count)
         self.device = torch.device(device) if device is not None else self._device()
+        if self.device.type == "cuda":
+            self._move_topology()
         self._seeds = SeedBatches(
-            checked_seeds(seeds, count, self.seed_type),
+            checked_seeds(seeds, count, self.seed_type).to(self.device),
             batch_size,
             seed,
             shuffle,
@@ -120,6 +122,13 @@ class NeighborSampler:
         first = next(iter(self.topology.values())) if typed else self.topology
         device: torch.device = first.device
         return device
+
+    def _move_topology(self) -> None:
+        """The kernels of a GPU sample from its own memory."""
+        if isinstance(self.topology, dict):
+            self.topology = {k: t.to(self.device) for k, t in self.topology.items()}
+        else:
+            self.topology = self.topology.to(self.device)
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -158,7 +167,7 @@ class NeighborSampler:
     def _order_of(self, epoch: int) -> Tensor:
         """The seeds' places in the order of an epoch; that of the last one is kept."""
         if self._order is None or self._order[0] != epoch:
-            self._order = (epoch, self._seeds.order(epoch))
+            self._order = (epoch, self._seeds.order(epoch).to(self.device))
         return self._order[1]
 
     def _make(self, order: Tensor, epoch: int, step: int) -> Any:

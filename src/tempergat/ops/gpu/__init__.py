@@ -202,6 +202,14 @@ def compile_ahead(
         ahead.request(coming, place, number)
 
 
+def sampling_kernels(device: torch.device) -> Any | None:
+    """The module that samples on this device; None where these kernels cannot."""
+    if device.type != DEVICE_TYPE:
+        return None
+    index = torch.cuda.current_device() if device.index is None else device.index
+    return kernels("sampling") if _device_refusal(index) is None else None
+
+
 def launch_path() -> str:
     """How kernels are launched with the installed Triton, in words."""
     if TRITON is None:

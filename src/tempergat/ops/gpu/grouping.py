@@ -74,7 +74,7 @@ def _key_kernel(
 
 
 @triton.jit
-def _count_below(sorted_ptr, count, wanted):
+def count_below(sorted_ptr, count, wanted):
     """How many of the first sorted numbers are below each wanted one."""
     low = tl.zeros_like(wanted)
     high = low + count
@@ -96,8 +96,8 @@ def _group_rows(
     first_key, longest, SIDE: tl.constexpr,
 ):  # fmt: skip
     """Row pointers, an item for each row, and into how many more it must be cut."""
-    start = _count_below(sorted_ptr, total, rows + first_key)
-    end = _count_below(sorted_ptr, total, rows + (first_key + 1))
+    start = count_below(sorted_ptr, total, rows + first_key)
+    end = count_below(sorted_ptr, total, rows + (first_key + 1))
     tl.store(pointer_ptr + rows, start, mask=rows <= num_rows)
     inside = rows < num_rows
     item = items_ptr + rows * 4
@@ -142,7 +142,7 @@ def _group_kernel(
         # The edge with the number `slots`, at its place in the order of the graph.
         dst = tl.load(keys_ptr + slots, mask=inside, other=0)
         src = tl.load(keys_ptr + total + slots, mask=inside, other=0) - (num_dst + 1)
-        place = slots - _count_below(dropped_ptr, total - kept, slots)
+        place = slots - count_below(dropped_ptr, total - kept, slots)
         here = inside & (dst < num_dst)
         tl.store(edges_ptr + place, src, mask=here)
         tl.store(edges_ptr + room + place, dst, mask=here)
@@ -152,7 +152,7 @@ def _group_kernel(
         for side in tl.static_range(2 if BOTH else 1):
             number = tl.load(order_ptr + side * total + slots, mask=here, other=0)
             number = number.to(tl.int32) - side * total
-            place = number - _count_below(dropped_ptr, total - kept, number)
+            place = number - count_below(dropped_ptr, total - kept, number)
             if side == 0:
                 other = tl.load(keys_ptr + total + number, mask=here, other=0)
                 other -= num_dst + 1

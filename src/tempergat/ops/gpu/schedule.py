@@ -132,6 +132,13 @@ def keep_slots_of_edges(position: Tensor, slots: Tensor) -> None:
     _made.keep(position, "slots", slots)
 
 
+def keep_slots_by_source(by_target: Rows, by_source: Rows, slots: Tensor) -> None:
+    """Keeps what `slots_by_source` returns, where it is known already."""
+    source = by_source.position
+    known = (weakref.ref(source), edit_count(source), slots)
+    _made.keep(by_target.position, "slots_by_source", known)
+
+
 def slots_by_source(by_target: Rows, by_source: Rows) -> Tensor:
     """For each slot by target, the slot by source of the same edge; made once."""
     target, source = by_target.position, by_source.position
@@ -146,5 +153,5 @@ def slots_by_source(by_target: Rows, by_source: Rows) -> Tensor:
         slot_of_edge = torch.empty_like(source).index_copy_(0, source.long(), slots)
     made = slot_of_edge.index_select(0, target)
     if not _capturing(target):
-        _made.keep(target, "slots_by_source", (weakref.ref(source), version, made))
+        keep_slots_by_source(by_target, by_source, made)
     return made
