@@ -1,0 +1,226 @@
+"""How fast batches are sampled, and how long an epoch of training on them takes.
+
+    python -m benchmarks.sampling rates --graph products --device cuda --out DIR
+    python -m benchmarks.sampling epochs --graph products --out DIR
+
+`rates` first compares batches with the reference, bit for bit, and gives no rate if one
+differs. A rate counts sampled edges over the time from the seeds to the relabelled batch
+that is sorted by target; features are not gathered. `epochs` trains `temp_gated` on a
+generated graph on a GPU. Both add rows to DIR/sampling_<device>.csv.
+"""
+
+import argparse
+import csv
+import datetime
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from benchmarks.graphs import power_law_topology
+from tempergat.nn import build_model
+from tempergat.sampling import (
+    Key,
+    LayerGraphs,
+    NeighborSampler,
+    Topology,
+    reference,
+    sample,
+)
+
+FIELDS = (
+    "what", "graph", "device", "edges_per_batch", "nodes_per_batch", "ms_per_batch",
+    "million_edges_per_s", "epoch_s", "target", "note", "date", "machine", "torch",
+)  # fmt: skip
+BATCH = 1024
+
+
+class Setting(NamedTuple):
+    """What is trained on a graph: fanout, width of the layers, nodes and features."""
+
+    fanout: list[int]
+    heads: int
+    channels: int
+    num_train: int
+    in_channels: int
+    classes: int
+    target_s: float
+
+
+SETTINGS = {
+    "products": Setting([15, 10, 5], 4, 64, 196_615, 100, 47, 1.5),
+    "reddit": Setting([25, 10], 4, 32, 153_431, 602, 41, 0.8),
+    # For trying this out.
+    "arxiv": Setting([15, 10, 5], 4, 64, 90_941, 128, 40, 0.0),
+}
+# Million edges per second.
+TARGET_RATES = {"cuda": 1000.0, "cpu": 10.0}
+
+
+class Report:
+    """Rows of the table, printed and written as they come."""
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self.path = folder / f"sampling_{device}.csv"
+        machine = f"{torch.get_num_threads()} CPU threads"
+        if device == "cuda":
+            machine = torch.cuda.get_device_name()
+        self.facts = {
+            "device": device,
+            "date": datetime.date.today().isoformat(),
+            "machine": machine,
+            "torch": torch.__version__,
+        }
+
+    def add(self, what: str, **values: Any) -> None:
+        row = {"what": what, **self.facts, **values}
+        print(", ".join(f"{k} {v}" for k, v in {"what": what, **values}.items()))
+        sys.stdout.flush()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = not self.path.exists()
+        with self.path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+
+
+def wait(device: str) -> None:
+    """Waits until the device has done what it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def timed(call: Callable[[int], Any], device: str, repeats: int) -> float:
+    """Milliseconds of a call, the mean of several calls in a row, after two others."""
+    for step in range(2):
+        call(step)
+    wait(device)
+    start = time.perf_counter()
+    for step in range(repeats):
+        call(step + 2)
+    wait(device)
+    return (time.perf_counter() - start) / repeats * 1000
+
+
+def seeds_of(num_nodes: int, count: int, device: str) -> Tensor:
+    """The training nodes: a random part of all."""
+    generator = torch.Generator(device).manual_seed(1)
+    return torch.randperm(num_nodes, device=device, generator=generator)[:count]
+
+
+def equals_reference(
+    topology: Topology, seeds: Tensor, fanout: list[int], replace: bool
+) -> bool:
+    """Whether a batch is the reference's, bit for bit."""
+    key = Key(3, 1, 4)
+    found = sample(topology, seeds, fanout, key, replace)
+    expected = reference.sample(topology, seeds, fanout, key, replace)
+    return all(
+        torch.equal(a, b) if isinstance(a, Tensor) else a == b
+        for a, b in zip(found, expected, strict=True)
+    )
+
+
+def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None:
+    """Checks a few batches, then measures how fast they are sampled."""
+    fanout = SETTINGS[graph].fanout
+    topology = power_law_topology(graph, device)
+    nodes = seeds_of(topology.num_dst, SETTINGS[graph].num_train, device)
+    batches = [
+        nodes[first : first + BATCH] for first in range(0, BATCH * (repeats + 2), BATCH)
+    ]
+    for replace in (False, True):
+        if not equals_reference(topology, batches[0], fanout, replace):
+            report.add("sampling", graph=graph, note=f"DIFFERS, replace={replace}")
+            return
+    hops = sample(topology, batches[0], fanout, Key(3, 1, 4), False)
+    edges = statistics.mean(
+        sum(sample(topology, b, fanout, Key(0, 0, i), False).edges_per_hop)
+        for i, b in enumerate(batches[2:10])
+    )
+
+    def draw(step: int) -> Any:
+        return sample(topology, batches[step], fanout, Key(0, 0, step), False)
+
+    def draw_for_layers(step: int) -> Any:
+        graphs = LayerGraphs.of_hops(draw(step), training=True)
+        return graphs.for_layers(len(fanout), self_loops=True)
+
+    for what, call in (
+        ("sampling", draw),
+        ("sampling and the layers' graphs", draw_for_layers),
+    ):
+        ms = timed(call, device, repeats)
+        report.add(
+            what,
+            graph=graph,
+            edges_per_batch=round(edges),
+            nodes_per_batch=hops.n_id.size(0),
+            ms_per_batch=round(ms, 3),
+            million_edges_per_s=round(edges / ms / 1000, 1),
+            target=TARGET_RATES[device],
+            note=f"fanout {fanout}, equal to the reference",
+        )
+
+
+def measure_steps(graph: str, report: Report, steps: int) -> None:
+    """Plain training steps, one call after the other."""
+    setting = SETTINGS[graph]
+    topology = power_law_topology(graph, "cuda")
+    num_nodes = topology.num_dst
+    nodes = seeds_of(num_nodes, setting.num_train, "cuda")
+    x = torch.randn(num_nodes, setting.in_channels, device="cuda")
+    y = torch.randint(setting.classes, (num_nodes,), device="cuda")
+    sampler = NeighborSampler(
+        Data(x=x, y=y, num_nodes=num_nodes), setting.fanout, BATCH, nodes,
+        shuffle=True, topology=topology,
+    )  # fmt: skip
+    width = setting.heads * setting.channels
+    model = build_model(
+        "temp_gated", setting.in_channels, width, setting.classes,
+        len(setting.fanout), setting.heads, dropout=0.5, attention_dropout=0.5,
+    ).cuda()  # fmt: skip
+    optimizer = torch.optim.Adam(model.parameters(), 0.003, fused=True)
+
+    def step(number: int) -> None:
+        batch = sampler.batch(0, number)
+        optimizer.zero_grad()
+        out = model(batch.x, batch.graph)
+        labels = batch.y[: batch.batch_size]
+        torch.nn.functional.cross_entropy(out, labels).backward()
+        optimizer.step()
+
+    ms = timed(step, "cuda", steps)
+    report.add(
+        "plain step, one after the other",
+        graph=graph,
+        ms_per_batch=round(ms, 3),
+        epoch_s=round(ms * len(sampler) / 1000, 3),
+        target=setting.target_s,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["rates", "steps"])
+    parser.add_argument("--graph", choices=list(SETTINGS), default="products")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
+    parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    given = parser.parse_args()
+    report = Report(given.out, given.device)
+    if given.what == "rates":
+        measure_rates(given.graph, given.device, report, given.repeats)
+    else:
+        measure_steps(given.graph, report, given.repeats)
+
+
+if __name__ == "__main__":
+    main()
