@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import torch
@@ -54,6 +55,28 @@ class Topology:
         rows = torch.arange(sizes[1] + 1, device=target.device, dtype=target.dtype)
         pointer = torch.searchsorted(target.contiguous(), rows)
         return cls(pointer, source.to(dtype).contiguous(), edge_id, sizes[0])
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Topology:
+        """Maps the edges that `save` wrote, in under a second at any size.
+
+        Raises:
+            UserError: The folder does not hold grouped edges, or a file is cut short.
+        """
+        # These modules need this one.
+        from tempergat.sampling.topology_files import open_topology
+
+        return open_topology(folder)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the edges into a folder, replacing edges that were saved there.
+
+        Raises:
+            UserError: The folder cannot be written, or holds other files.
+        """
+        from tempergat.sampling.topology_files import save_topology
+
+        save_topology(self, folder)
 
     @property
     def num_dst(self) -> int:

@@ -1,0 +1,45 @@
+"""Arrays in ``.npy`` files, mapped into memory: nothing is read until it is used."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tempergat.base import UserError
+
+
+def open_array(path: str | os.PathLike[str]) -> Tensor:
+    """Maps a ``.npy`` file into memory, in a time that does not depend on its size.
+
+    The tensor must not be written to: its memory is read-only, so that the system
+    reserves none for it and the file may be larger than memory.
+
+    Raises:
+        UserError: The file cannot be read, is no array of numbers, or is shorter than
+            its header says.
+    """
+    file = Path(path)
+    try:
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        with warnings.catch_warnings():
+            # torch warns of arrays that must not be written to.
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.from_numpy(array)
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror or error}") from error
+    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError) as error:
+        raise UserError(
+            f"{file} is damaged or no .npy file of numbers: {_reason(file, error)}; "
+            "write it again with numpy.save"
+        ) from error
+
+
+def _reason(file: Path, error: Exception) -> str:
+    if "mmap length" in str(error):
+        return f"its {file.stat().st_size} bytes are fewer than its header says"
+    return " ".join(str(error).split())[:100]
