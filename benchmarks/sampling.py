@@ -4,9 +4,9 @@
     python -m benchmarks.sampling epochs --graph products --out DIR
 
 `rates` first compares batches with the reference, bit for bit, and gives no rate if one
-differs. A rate counts sampled edges over the time from the seeds to the relabelled batch
-that is sorted by target; features are not gathered. `epochs` trains `temp_gated` on a
-generated graph on a GPU. Both add rows to DIR/sampling_<device>.csv.
+differs. A rate counts sampled edges over the time from the seeds to the relabelled
+batch that is sorted by target; features are not gathered. `epochs` trains `temp_gated`
+on a generated graph on a GPU. Both add rows to DIR/sampling_<device>.csv.
 """
 
 import argparse

@@ -11,6 +11,7 @@ from torch import Tensor
 from tempergat.ops import Graph, Rows, gpu_sampling
 from tempergat.sampling import gpu
 from tempergat.sampling.hops import SampledHops, TypedHops
+from tempergat.sampling.layer_edges import edges_of_batch, edges_of_typed_hops
 
 
 class LayerGraphs:
@@ -36,6 +37,9 @@ class LayerGraphs:
         training: Whether a backward pass will need the edges by source.
         rows_of_type: In a typed batch, the rows that the nodes of each type have in
             these graphs, int64; None otherwise.
+        edge_order: In a batch whose edges were sorted here, the place that each edge
+            had before, int64; in a typed batch, before that the edges of all types are
+            put together in turn. None where the edges are those of the batch.
     """
 
     def __init__(
@@ -45,15 +49,17 @@ class LayerGraphs:
         pointer: Tensor,
         nodes_per_hop: Sequence[int],
         edges_per_hop: Sequence[int],
+        rows_of_type: dict[str, Tensor] | None = None,
+        edge_order: Tensor | None = None,
         *,
         training: bool = True,
-        rows_of_type: dict[str, Tensor] | None = None,
     ) -> None:
         self.source, self.target, self.pointer = source, target, pointer
         self.nodes_per_hop = list(nodes_per_hop)
         self.edges_per_hop = list(edges_per_hop)
         self.training = training
         self.rows_of_type = rows_of_type
+        self.edge_order = edge_order
         self._made: dict[tuple[int, bool], Graph] = {}
         self._wanted: set[tuple[int, bool]] | None = None
 
@@ -75,35 +81,40 @@ class LayerGraphs:
 
         Its rows are the seeds, then for each hop the new nodes of each type in turn.
         """
-        per_hop = list(zip(*hops.nodes_per_hop.values(), strict=True))
-        device = next(iter(hops.n_id.values())).device
-        rows: dict[str, list[Tensor]] = {kind: [] for kind in hops.n_id}
-        count = 0
-        for sizes in per_hop:
-            for kind, size in zip(hops.n_id, sizes, strict=True):
-                rows[kind].append(torch.arange(count, count + size, device=device))
-                count += size
-        rows_of_type = {kind: torch.cat(parts) for kind, parts in rows.items()}
-        nodes = [sum(sizes) for sizes in per_hop]
-        edges = [sum(sizes) for sizes in zip(*hops.edges_per_hop.values(), strict=True)]
-        source, target = _merged_edges(hops, rows_of_type)
-        # Stable: the edges of a target stay in the order of the edge types.
-        target, order = torch.sort(target, stable=True)
-        targets = torch.arange(sum(nodes[:-1]) + 1, device=device)
-        return cls(
-            source.index_select(0, order).int(),
-            target.int(),
-            torch.searchsorted(target, targets).int(),
-            nodes,
-            edges,
-            training=training,
-            rows_of_type=rows_of_type,
-        )
+        return cls(*edges_of_typed_hops(hops), training=training)
+
+    @classmethod
+    def of_batch(cls, batch: Any, *, training: bool = True) -> LayerGraphs:
+        """The graphs of a batch that was made elsewhere, like by PyG's loaders.
+
+        Its edges may have any order; `in_edge_order` puts edge features into that of
+        these graphs. If the batch does not say how many nodes each hop has, or is an
+        induced subgraph, every layer uses the whole batch, and the seeds' outputs are
+        the first rows of all.
+
+        Args:
+            batch: A ``Data`` or ``HeteroData`` with ``edge_index``, the seeds first
+                among the nodes, and ``num_sampled_nodes`` if known.
+            training: Whether a backward pass will need the edges by source.
+
+        Raises:
+            UserError: The fields contradict each other.
+        """
+        made = batch.get("graph") if hasattr(batch, "get") else None
+        if isinstance(made, cls):
+            return made
+        return cls(*edges_of_batch(batch), training=training)
 
     @property
     def num_nodes(self) -> int:
         """Number of nodes in the batch."""
         return sum(self.nodes_per_hop)
+
+    def in_edge_order(self, values: Tensor) -> Tensor:
+        """Edge features of the batch in the order of the edges here."""
+        if self.edge_order is None:
+            return values
+        return values.index_select(0, self.edge_order.to(values.device))
 
     def for_layers(self, num_layers: int, self_loops: bool) -> tuple[Graph, ...]:
         """The graph of each layer, the first layer's first.
@@ -202,8 +213,9 @@ class LayerGraphs:
             move(self.pointer),
             self.nodes_per_hop,
             self.edges_per_hop,
+            rows and {kind: move(x) for kind, x in rows.items()},
+            None if self.edge_order is None else move(self.edge_order),
             training=self.training,
-            rows_of_type=rows and {kind: move(x) for kind, x in rows.items()},
         )
         moved._made = {key: graph.to(device) for key, graph in self._made.items()}
         return moved
@@ -213,12 +225,3 @@ class LayerGraphs:
             f"LayerGraphs(nodes_per_hop={self.nodes_per_hop}, "
             f"edges_per_hop={self.edges_per_hop})"
         )
-
-
-def _merged_edges(
-    hops: TypedHops, rows_of_type: dict[str, Tensor]
-) -> tuple[Tensor, Tensor]:
-    """The ends of all edges as rows of the merged graph, type by type."""
-    sources = [rows_of_type[kind[0]][x.long()] for kind, x in hops.source.items()]
-    targets = [rows_of_type[kind[2]][x.long()] for kind, x in hops.target.items()]
-    return torch.cat(sources), torch.cat(targets)
