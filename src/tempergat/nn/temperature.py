@@ -72,6 +72,12 @@ class Temperature:
         like = at_least_float32(layer.fixed_temperature)
         return torch.full_like(like, float(self.kind))
 
+    def parts(self, layer: Any) -> tuple[Tensor | None, float]:
+        """``theta`` and `EPSILON`; for a fixed temperature None and the temperature."""
+        if layer.theta is not None:
+            return layer.theta, EPSILON
+        return None, 1.0 if self.kind is None else float(self.kind)
+
     def divide(self, layer: Any, x: Tensor) -> Tensor:
         """``x / T`` in at least float32.
 

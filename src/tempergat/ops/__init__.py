@@ -11,9 +11,9 @@ from tempergat.ops.cpu.sampling import can_sample as can_sample_on_cpu
 from tempergat.ops.features.dense import linear as dense_linear
 from tempergat.ops.features.dropout import dropout as seeded_dropout
 from tempergat.ops.features.gate import sigmoid_gate
-from tempergat.ops.features.scores import node_scores
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
+from tempergat.ops.features.vectors import gat_from_vectors
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph, Rows
@@ -48,6 +48,7 @@ __all__ = [
     "explain",
     "fold_in",
     "gat",
+    "gat_from_vectors",
     "gatv2",
     "gpu_sampling",
     "in_backward",
@@ -59,7 +60,6 @@ __all__ = [
     "is_tracing",
     "keep_factor",
     "launch_path",
-    "node_scores",
     "ordinary_tensors",
     "register_attention",
     "seeded_dropout",

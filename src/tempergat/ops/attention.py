@@ -211,7 +211,7 @@ def _attend(
     z = inputs[0]
     assert z is not None
     if dropout != 0.0:
-        _check_dropout(dropout, dropout_seed, z.size(1))
+        check_dropout(dropout, dropout_seed, z.size(1))
     tensors = inputs if dropout == 0.0 else (*inputs, dropout_seed)
     call = Call(attention.name, attention.backends, tensors, graph)
     call, chosen = _choose(attention, call)
@@ -293,7 +293,8 @@ def _common_width(attention: Attention, inputs: tuple[Tensor | None, ...]) -> in
     return width
 
 
-def _check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
+def check_dropout(dropout: float, seed: Tensor | None, heads: int) -> None:
+    """Raises ValueError unless the rate is one and each head has a seed."""
     if not 0.0 < dropout <= 1.0:
         raise ValueError(f"dropout must be between 0 and 1, got {dropout}")
     if seed is None or seed.dtype != torch.int64 or seed.numel() != heads:

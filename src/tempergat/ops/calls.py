@@ -153,6 +153,30 @@ def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
     return lambda sizes: tuple(sizes[letter] for letter in shape)
 
 
+class Vectors(NamedTuple):
+    """GAT's attention vectors and the temperature they are divided by.
+
+    Attributes:
+        first: A vector for each head, float32, H * C numbers.
+        second: Another, or None.
+        theta: None, or a number for all heads or one for each: then the temperature is
+            ``softplus(theta) + number``.
+        number: The temperature itself where theta is None.
+    """
+
+    first: Tensor
+    second: Tensor | None
+    theta: Tensor | None
+    number: float
+
+    @property
+    def kind(self) -> int:
+        """0 for a fixed temperature, 1 for one of all heads, 2 for one of each."""
+        if self.theta is None:
+            return 0
+        return 1 if self.theta.dim() == 0 else 2
+
+
 class Forward(NamedTuple):
     """A forward call as kernels take it.
 

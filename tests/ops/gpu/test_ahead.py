@@ -39,7 +39,7 @@ from tempergat.ops.gpu.ahead import Coming, recording
 if sys.argv[2] == "names":
     names = []
     launch._compile_in_background = lambda kernel, *_: names.append(kernel.__name__)
-options = dict(dropout=True, gate=True, edge=True, weights=True)
+options = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
 recording.compile_kernels(Coming(sys.argv[1], 8, 16, **options), 0)
 if sys.argv[2] == "names":
     print(*names)
@@ -104,7 +104,7 @@ def test_a_layer_needs_no_other_kernels_than_those_compiled_ahead(
     # Some rows are cut.
     edge_index[:, :500] %= 2
     x = torch.randn(200, 16, device="cuda")
-    ops.compile_ahead(layer.attention, 5, 24, dropout=True, gate=True)
+    ops.compile_ahead(layer.attention, 5, 24, dropout=True, gate=True, learnt=True)
     while any("_record" in thread.name for thread in threading.enumerate()):
         time.sleep(0.01)
     assert launch._coming

@@ -33,6 +33,7 @@ def compile_kernels(layer: Any, x: Features, return_weights: bool) -> None:
         dropout=layer.training and layer.dropout > 0.0,
         gate=layer.gate is not None,
         edge=layer.edge_dim is not None,
+        learnt=layer.theta is not None and layer.theta.dim() == 0,
         weights=return_weights,
         training=torch.is_grad_enabled(),
         device=device,

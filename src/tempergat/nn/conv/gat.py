@@ -214,14 +214,11 @@ class TemperGATConv(AttentionLayer):
     def _scores_of(self, z: Tensor, att: Tensor) -> tuple[Tensor, ...]:
         """The scores of attention vectors [A, heads, channels], [num_nodes, heads]."""
         att_AHC = self.softmax_temperature.divide(self, att)
-        scores = ops.node_scores(z, att_AHC) if z.is_cuda else None
-        if scores is None and att.size(0) > 1 and self._is_small(z):
+        if att.size(0) > 1 and self._is_small(z):
             # Quicker than building the matrix below.
-            scores = (z * att_AHC.unsqueeze(1)).sum(-1).unbind(0)
-        if scores is None:
-            together = multiply(_flat(z), self._score_matrix(att_AHC))
-            scores = together.view(-1, att.size(0), self.heads).unbind(1)
-        return scores
+            return (z * att_AHC.unsqueeze(1)).sum(-1).unbind(0)
+        together = multiply(_flat(z), self._score_matrix(att_AHC))
+        return together.view(-1, att.size(0), self.heads).unbind(1)
 
     def _is_small(self, z: Tensor) -> bool:
         """Whether the time of a call is that of its operations, not of their work."""
@@ -278,8 +275,17 @@ class TemperGATConv(AttentionLayer):
         edge_attr: Tensor | None,
         **settings: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        scores = cut_to_targets(self._scores(z), graph)
         edge_score = None if edge_attr is None else self._edge_score(edge_attr)
+        if z.src.is_cuda:
+            temperature = self.softmax_temperature.parts(self)
+            att = (self.att_src, self.att_dst)
+            nodes = (z.src, z.dst)
+            result = ops.gat_from_vectors(
+                graph, nodes, att, *temperature, edge_score, **settings
+            )
+            if result is not None:
+                return result
+        scores = cut_to_targets(self._scores(z), graph)
         return ops.gat(graph, z.src, scores.src, scores.dst, edge_score, **settings)
 
     def _attend_by_messages(

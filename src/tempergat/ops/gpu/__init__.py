@@ -158,6 +158,7 @@ def compile_ahead(
     dropout: bool = False,
     gate: bool = False,
     edge: bool = False,
+    learnt: bool = False,
     weights: bool = False,
     training: bool = True,
     device: torch.device | str | None = None,
@@ -179,6 +180,7 @@ def compile_ahead(
         dropout: Whether attention weights are dropped.
         gate: Whether the layer has a feature gate.
         edge: Whether edges have a part in the logits.
+        learnt: Whether the layer learns one temperature of all its heads.
         weights: Whether attention weights are returned.
         training: Whether gradients are taken.
         device: The CUDA device; the current one if it is not given.
@@ -188,7 +190,7 @@ def compile_ahead(
     """
     if op not in ahead.OPS:
         raise ValueError(f"op must be one of {', '.join(ahead.OPS)}, got {op!r}")
-    facts = (models, nodes, dtype, dropout, gate, edge, weights, training)
+    facts = (models, nodes, dtype, dropout, gate, edge, learnt, weights, training)
     coming = ahead.Coming(op, heads, channels, *facts)
     place = torch.device(DEVICE_TYPE if device is None else device)
     if ahead.is_requested(coming, place):

@@ -31,6 +31,7 @@ class Coming(NamedTuple):
         dropout: Whether attention weights are dropped.
         gate: Whether the layer has a feature gate.
         edge: Whether edges have a part in the logits.
+        learnt: Whether the layer learns one temperature of all its heads.
         weights: Whether attention weights are returned.
         training: Whether gradients are taken.
     """
@@ -44,6 +45,7 @@ class Coming(NamedTuple):
     dropout: bool = False
     gate: bool = False
     edge: bool = False
+    learnt: bool = False
     weights: bool = False
     training: bool = True
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from triton.runtime import driver
 
 from tempergat.ops import gpu
-from tempergat.ops.calls import Backward, Forward, Saved
+from tempergat.ops.calls import Backward, Forward, Saved, Vectors
 from tempergat.ops.gpu.ahead import Coming
 from tempergat.ops.gpu.launch import recording
 from tempergat.ops.gpu.schedule import Schedule, keep_schedule
@@ -49,9 +49,10 @@ def _attend(coming: Coming) -> None:
     # Many models at once take these in plain PyTorch.
     scores = coming.op == "gat" and coming.models == 1
     gate = coming.gate and coming.models == 1
-    att = _empty(2, heads, channels)
+    att = _empty(heads, channels)
+    vectors = Vectors(att, att, att.new_empty(()) if coming.learnt else None, 1.0)
     if scores:
-        gpu.kernels("scores").forward(z, att)
+        gpu.kernels("scores").forward(z, vectors)
     seed = _seeds(coming) if coming.dropout else None
     rate = _RATE if coming.dropout else 0.0
     attention = gpu.kernels(coming.op)
@@ -67,7 +68,8 @@ def _attend(coming: Coming) -> None:
     saved = Saved(inputs, seed, out, lse, by_target, by_source)
     attention.backward(Backward(out, None, saved, _SETTINGS, rate))
     if scores:
-        gpu.kernels("scores").backward(z, att, (inputs[1], inputs[2]))
+        dscores = (inputs[1], inputs[2])
+        gpu.kernels("scores").backward(z, vectors, dscores, z, add=True)
 
 
 def _rows() -> Rows:
@@ -85,7 +87,8 @@ def _inputs(coming: Coming) -> tuple[Tensor | None, ...]:
     if coming.op == "gat":
         edge = _empty(1, heads) if coming.edge else None
         return z, _empty(nodes, heads), _empty(nodes, heads), edge
-    return z, z, _empty(heads, coming.channels), z[:1] if coming.edge else None
+    edge = z[:1] if coming.edge else None
+    return z, z, _empty(heads, coming.channels), edge, None, None
 
 
 def _seeds(coming: Coming) -> Tensor:
