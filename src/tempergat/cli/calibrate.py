@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tempergat.cli.reproduce import RESULTS
-from tempergat.cli.ui.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
@@ -49,6 +49,8 @@ def calibrate(
     means are nearest to the paper's. The runs go to results/calibration.csv, where the
     rows of other datasets stay. A stopped command continues when it is run again.
     """
+    for name in datasets or ():
+        refuse_unknown_name(name)
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.progress import progress_lines
         from tempergat.cli.ui.tables import error_console, output_console, print_table

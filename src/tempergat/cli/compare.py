@@ -113,6 +113,7 @@ def compare(
         _show_stored(table, dataset, baseline, as_json)
         return
     refuse_unknown_name(dataset)
+    chosen = None if methods is None else parse_methods(methods)
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.progress import make_display
         from tempergat.cli.ui.tables import error_console
@@ -122,7 +123,7 @@ def compare(
 
         plan = study.make_plan(
             dataset,
-            None if methods is None else parse_methods(methods),
+            chosen,
             parse_runs(runs),
             recipe,
             baseline,

@@ -90,9 +90,9 @@ def check(
     Exit status: 0 if it can, or if it has no labels and is only for `predict`; 2
     if `compare` and `train` would refuse it.
     """
+    _refuse_name(path)
     from tempergat.data import Finding, check_graph
 
-    _refuse_name(path)
     options = reading.options(target)
     findings = check_graph(path, options)
     is_labelled = all(finding.subject != "labels" for finding in findings)
@@ -133,14 +133,16 @@ def _notes(path: Path, options: "ReadOptions", is_labelled: bool) -> "list[Findi
 
 
 def _refuse_name(path: Path) -> None:
-    """Explain a dataset by name, which needs no check.
+    """Explain a dataset by name, which needs no check, and a misspelt path.
 
     Raises:
-        UserError: It is one.
+        UserError: It is one of them.
     """
     from tempergat.data import CATALOG
 
     name = str(path).lower()
+    if name not in CATALOG and not os.path.lexists(path):
+        raise UserError(f"there is no file or folder {path}; check the path")
     if name in CATALOG and not path.exists():
         raise UserError(
             f"{name} is a dataset by name, and `data check` reads your own graph; see "

@@ -65,13 +65,14 @@ def diagnose(
     recommended: see docs/diagnose.md for why. To choose a method, use compare.
     """
     refuse_unknown_name(data)
+    chosen = None if methods is None else parse_methods(methods)
     from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
     from tempergat.study import diagnose as study
     from tempergat.study.engine import Progress, Store
     from tempergat.training import recipe_for
 
-    names = study.SCREENED if methods is None else parse_methods(methods)
+    names = study.SCREENED if chosen is None else chosen
     recipe_name, settings = recipe_for(data, recipe)
     settings.require_usual_metric(recipe_name, "diagnose")
     where = parse_device(device)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.ui.graphs import load_graph
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
@@ -70,13 +70,16 @@ def noise(
     Runs are stored in the --out folder group by group: the same command continues where
     it was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
+    if only_train and only_report:
+        raise UserError("--only-train and --only-report leave nothing to do; give one")
+    chosen = None if datasets is None else _names(datasets)
+    for name in chosen or ():
+        refuse_unknown_name(name)
     from tempergat.cli.ui.tables import error_console
     from tempergat.study.noise import load_plan
 
-    if only_train and only_report:
-        raise UserError("--only-train and --only-report leave nothing to do; give one")
     plan = load_plan(levels, seeds)
-    names = plan.datasets if datasets is None else _names(datasets)
+    names = chosen or plan.datasets
     where = parse_device(device)
     console = None if quiet else error_console()
     if not only_report:

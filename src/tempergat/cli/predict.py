@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import STANDARD_OUTPUT, UserError
-from tempergat.cli.ui.graphs import print_notes
+from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -52,6 +52,7 @@ def predict(
     Writes a CSV of nodes and classes. The graph is read as the training graph was, and
     its features are matched by name.
     """
+    refuse_unknown_name(data)
     from tempergat.base import write_text
     from tempergat.data import describe_direction
     from tempergat.training import load_model

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError
+from tempergat.cli.ui.graphs import refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
@@ -80,9 +81,11 @@ def _command_for(name: str) -> Callable[..., None]:
             raise UserError("--plan and --run were both given; give one of them")
         if datasets is not None and not (plan or run):
             raise UserError("--datasets needs --run or --plan; the page has them all")
+        chosen = None if datasets is None else parse_names(datasets, "--datasets")
+        for dataset in chosen or ():
+            refuse_unknown_name(dataset)
         with spinner("starting", quiet=quiet):
             page = _page(name)
-        chosen = None if datasets is None else parse_names(datasets, "--datasets")
         if plan or run:
             workspace = _workspace(results, out, device, quiet=quiet or plan)
         if plan:

@@ -71,7 +71,10 @@ def train(
 
     The same command continues where it was stopped, and ends with the same weights.
     """
+    from tempergat.nn import find_method
+
     refuse_unknown_name(dataset)
+    find_method(method)
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
         from tempergat.training import notes_on_unused_edges, recipe_for

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
     from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
     from tempergat.nn.gate import FeatureGate
-    from tempergat.nn.methods import METHODS, Method
+    from tempergat.nn.methods import METHODS, Method, find_method
     from tempergat.nn.models import NodeClassifier, build_model
     from tempergat.nn.penalty import gate_penalty
     from tempergat.nn.projection import Features
@@ -44,6 +44,7 @@ __all__ = [
     "TypedNodeClassifier",
     "build_model",
     "build_typed_model",
+    "find_method",
     "forget_graphs",
     "gate_penalty",
     "temperature_of",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from tempergat.base import UserError, suggest_one_of
+
 # This table is shown without torch.
 if TYPE_CHECKING:
     from tempergat.nn.backbones import BackboneName
@@ -45,3 +47,16 @@ METHODS: dict[str, Method] = {
     "temp_gated_head_v2": Method("gatv2", "head", "post", in_paper=False),
     "mlp": Method("mlp", None, None, in_paper=False),
 }
+
+
+def find_method(name: str) -> Method:
+    """The method of a name.
+
+    Raises:
+        UserError: There is none.
+    """
+    if name not in METHODS:
+        raise UserError(
+            f"unknown method {name!r}; {suggest_one_of(name, list(METHODS))}"
+        )
+    return METHODS[name]

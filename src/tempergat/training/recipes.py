@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from tempergat.base import UserError, read_yaml, suggest_one_of, validated
 from tempergat.data import Dataset, Entry, find_entry
-from tempergat.nn import BACKBONES, METHODS
+from tempergat.nn import BACKBONES, find_method
 from tempergat.training.config import (
     Count,
     FrozenSettings,
@@ -112,11 +112,7 @@ class Recipe(FrozenSettings):
         Raises:
             UserError: There is no such method.
         """
-        if method not in METHODS:
-            raise UserError(
-                f"unknown method {method!r}; {suggest_one_of(method, list(METHODS))}"
-            )
-        backbone = METHODS[method].backbone
+        backbone = find_method(method).backbone
         block: AttentionBlock | GcnBlock
         block = getattr(self, BACKBONES[backbone].recipe_block)
         if backbone == "gatv2" and self.gatv2 is not None:

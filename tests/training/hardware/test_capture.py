@@ -41,7 +41,7 @@ class FakeCuda:
             self.current = before
 
         @contextmanager
-        def graph(graph: Any, stream: Any = None) -> Iterator[None]:
+        def graph(graph: Any, stream: Any = None, **_: Any) -> Iterator[None]:
             self.captured_on.append(self.current)
             self.capture_streams.append(stream)
             yield

@@ -89,9 +89,14 @@ def parse_methods(text: str) -> list[str]:
     """The methods in a list like `gat,gatv2`, each once.
 
     Raises:
-        UserError: The list is empty.
+        UserError: The list is empty, or there is no such method.
     """
-    return parse_names(text, "--methods", "gat,temp_gated")
+    from tempergat.nn import find_method
+
+    names = parse_names(text, "--methods", "gat,temp_gated")
+    for name in names:
+        find_method(name)
+    return names
 
 
 def parse_split(text: str | None) -> int | str | None:

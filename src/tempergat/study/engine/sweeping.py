@@ -19,6 +19,7 @@ from tempergat.training import (
     OutOfMemory,
     Run,
     RunConfig,
+    compile_kernels,
     free_memory,
     train_group,
 )
@@ -123,6 +124,11 @@ class _Sweep:
     def run(self) -> list[Run]:
         self._report(None)
         pending = self._store.pending(self._agenda.groups)
+        for group in pending:
+            # While the first group trains, the kernels of the others are compiled.
+            dataset = self._agenda.parts[group.fingerprint].dataset
+            config = self._agenda.config_of(group)
+            compile_kernels(dataset, config, len(group.units), self._device)
         with GroupLocks(self._store.path) as locks:
             for wait in (False, True):
                 queue, held = deque(pending), []

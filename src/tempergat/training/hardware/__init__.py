@@ -1,6 +1,7 @@
 """Devices, their memory, and how many runs they train at once."""
 
 from tempergat.training.hardware.capture import replayed
+from tempergat.training.hardware.compiling import compile_kernels
 from tempergat.training.hardware.devices import choose_device, device_name
 from tempergat.training.hardware.grouping import (
     bytes_per_seed,
@@ -16,6 +17,7 @@ __all__ = [
     "OutOfMemory",
     "bytes_per_seed",
     "choose_device",
+    "compile_kernels",
     "device_name",
     "explain_out_of_memory",
     "free_memory",

@@ -47,7 +47,10 @@ def replayed(
                 torch.cuda.current_stream(device).wait_stream(stream)
             else:
                 if calls == _WARM_UP_CALLS:
-                    with torch.cuda.graph(graph, stream=stream):
+                    # Other threads may compile and load kernels meanwhile.
+                    with torch.cuda.graph(
+                        graph, stream=stream, capture_error_mode="thread_local"
+                    ):
                         function()
                 graph.replay()
         calls += 1

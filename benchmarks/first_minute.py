@@ -1,0 +1,150 @@
+"""How long a user waits the first time, in seconds, each measured in a new process.
+
+    python -m benchmarks.first_minute --device cpu     # start-up, imports, the demo
+    python -m benchmarks.first_minute --device cuda    # first step, `compare cora`
+
+On a GPU, "cold" means that Triton's cache of compiled kernels is an empty folder, and
+"warm" that the same command ran before and its kernels are kept. Start-up times are
+medians of three. Rows with their targets go to
+benchmarks/results/first_minute_<device>.csv.
+"""
+
+import argparse
+import csv
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.origin import origin
+
+RESULTS = Path(__file__).parent / "results"
+REPEATS = 3
+# Commands that list or refuse something, and the seconds they may take.
+COMMANDS = (
+    "methods",
+    "data list",
+    "data info corra",
+    "data check corra",
+    "compare corra",
+    "train corra --method gat",
+    "train cora --method gta",
+    "predict model.ckpt corra",
+    "noise --datasets corra",
+    "tune corra",
+    "diagnose corra",
+    "calibrate corra",
+    "reproduce noise --plan --datasets corra",
+)
+LAYERS = {
+    "GAT, plain": "TemperGATConv(128, 16, 8, temperature=None, gate=None)",
+    "GAT, T and gate": "TemperGATConv(128, 16, 8)",
+    "GATv2, plain": "TemperGATv2Conv(128, 16, 8, temperature=None, gate=None)",
+    "GATv2, T and gate": "TemperGATv2Conv(128, 16, 8)",
+}
+IMPORTS = """
+import time
+import torch_geometric.nn
+start = time.perf_counter()
+from tempergat.nn import TemperGATConv, TemperGATv2Conv
+print(time.perf_counter() - start)
+"""
+# Everything but our own kernels has been used before the clock starts.
+FIRST_STEP = """
+import time
+import torch
+from torch_geometric.nn import GATConv
+from tempergat.nn import TemperGATConv, TemperGATv2Conv
+x = torch.randn(2000, 128, device="cuda")
+edges = torch.randint(2000, (2, 10000), device="cuda")
+GATConv(128, 16, 8).cuda()(x, edges).sum().backward()
+layer = {layer}.cuda()
+torch.cuda.synchronize()
+start = time.perf_counter()
+layer(x, edges).sum().backward()
+torch.cuda.synchronize()
+print(time.perf_counter() - start)
+"""
+
+
+def run(*words: str, **variables: str) -> tuple[str, float]:
+    """What a Python program printed, and how long it took."""
+    start = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        env=os.environ | variables,
+    )
+    taken = time.perf_counter() - start
+    # 2 is the status of a refusal.
+    if done.returncode not in (0, 2):
+        raise SystemExit(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
+    return done.stdout, taken
+
+
+def row(what: str, seconds: float, target: float | None) -> dict[str, Any]:
+    """A row of the table."""
+    found = {"what": what, "seconds": f"{seconds:.2f}", "target": "", "met": ""}
+    if target is not None:
+        found |= {"target": str(target), "met": "yes" if seconds < target else "no"}
+    print(*found.values(), sep="\t", flush=True)
+    return found
+
+
+def start_up() -> Iterator[dict[str, Any]]:
+    """Commands that need no torch, and the import of the layers."""
+    for command in COMMANDS:
+        times = [run("-m", "tempergat", *command.split())[1] for _ in range(REPEATS)]
+        yield row(f"tempergat {command}", statistics.median(times), 1)
+    times = [float(run("-c", IMPORTS)[0]) for _ in range(REPEATS)]
+    yield row("import of the layers after PyG's", statistics.median(times), 0.3)
+
+
+def demonstration() -> Iterator[dict[str, Any]]:
+    """The command of `make demo`."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, taken = run("-m", "tempergat", "compare", "--out", folder)
+        yield row("make demo, installed", taken, 40)
+
+
+def on_gpu() -> Iterator[dict[str, Any]]:
+    """First steps of layers with nothing compiled, then `compare cora` twice."""
+    for name, layer in LAYERS.items():
+        with tempfile.TemporaryDirectory() as cache:
+            program = FIRST_STEP.format(layer=layer)
+            printed, _ = run("-c", program, TRITON_CACHE_DIR=cache)
+        yield row(f"first step, cold: {name}", float(printed), 4)
+    with tempfile.TemporaryDirectory() as folder:
+        for times, target in (("cold", 20), ("warm", 6)):
+            out = Path(folder) / times
+            command = ["-m", "tempergat", "compare", "cora", "--out", str(out)]
+            _, taken = run(*command, TRITON_CACHE_DIR=f"{folder}/cache")
+            yield row(f"tempergat compare cora, {times}", taken, target)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    device = torch.device(arguments.device)
+    rows = list(start_up()) if device.type == "cpu" else []
+    rows += demonstration() if device.type == "cpu" else on_gpu()
+    about = origin(device)
+    out = arguments.out or RESULTS / f"first_minute_{device.type}.csv"
+    with out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0], *about], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found | about for found in rows)
+
+
+if __name__ == "__main__":
+    main()
