@@ -206,8 +206,7 @@ def test_a_recipe_may_be_given_by_name_or_itself() -> None:
     recipe = load_recipe("tuned/cora")
     assert recipe_for("cora", "tuned/cora") == ("tuned/cora", recipe)
     assert recipe_for("cora", recipe) == ("given", recipe)
-    with pytest.raises(UserError, match="give a recipe with training: full"):
-        recipe_for("reddit")
+    assert recipe_for("reddit")[1].training == "sampled"
 
 
 def test_settings_do_not_change() -> None:

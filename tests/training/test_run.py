@@ -229,7 +229,6 @@ def one_class() -> Dataset:
     [
         (no_validation, {}, "no labelled validation nodes; make a split"),
         (one_class, {}, "all 36 training nodes of csbm are of class 2"),
-        (small_graph, {"training": "sampled"}, "say training: sampled; training is"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_one_line(

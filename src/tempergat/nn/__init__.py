@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tempergat.nn.adjacency import forget_graphs
     from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
     from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
+    from tempergat.nn.conv.gcn import batch_degree
     from tempergat.nn.gate import FeatureGate
     from tempergat.nn.methods import METHODS, Method, find_method
     from tempergat.nn.models import NodeClassifier, build_model
@@ -42,6 +43,7 @@ __all__ = [
     "Temperature",
     "TypedFeatures",
     "TypedNodeClassifier",
+    "batch_degree",
     "build_model",
     "build_typed_model",
     "find_method",

@@ -5,6 +5,7 @@
 
 from tempergat.sampling.draws import Key
 from tempergat.sampling.engine import sample, sample_typed
+from tempergat.sampling.features import NodeFeatures, as_tensor, open_array
 from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.layer_graphs import LayerGraphs
 from tempergat.sampling.loader import NeighborSampler
@@ -15,9 +16,12 @@ __all__ = [
     "Key",
     "LayerGraphs",
     "NeighborSampler",
+    "NodeFeatures",
     "SampledHops",
     "Topology",
     "TypedHops",
+    "as_tensor",
+    "open_array",
     "sample",
     "sample_typed",
 ]

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
+from tempergat.sampling.features import NodeFeatures
 from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.layer_graphs import LayerGraphs
 from tempergat.sampling.topology import Topology
@@ -37,7 +38,9 @@ def make_batch(
     for key, value in store.items():
         if key in ("edge_index", "num_nodes"):
             continue
-        if store.is_node_attr(key):
+        if isinstance(value, NodeFeatures):
+            batch[key] = value.rows(hops.n_id)
+        elif store.is_node_attr(key):
             batch[key] = _gathered(store, key, value, hops.n_id)
         elif store.is_edge_attr(key):
             batch[key] = _gathered(store, key, value, e_id)
@@ -69,7 +72,9 @@ def make_typed_batch(
     for kind in data.node_types:
         store, out, n_id = data[kind], batch[kind], hops.n_id[kind]
         for key, value in store.items():
-            if key != "num_nodes" and store.is_node_attr(key):
+            if isinstance(value, NodeFeatures):
+                out[key] = value.rows(n_id)
+            elif key != "num_nodes" and store.is_node_attr(key):
                 out[key] = _gathered(store, key, value, n_id)
         if "num_nodes" in store:
             out.num_nodes = n_id.size(0)

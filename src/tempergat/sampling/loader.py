@@ -35,7 +35,8 @@ class NeighborSampler:
     is resumed.
 
     Args:
-        data: The whole graph.
+        data: The whole graph. Features that are not a tensor in memory may be
+            `NodeFeatures`; then set ``data.num_nodes``.
         fanout: How many neighbours of a node are drawn in each hop, -1 for all; with
             ``HeteroData`` also a dict with a list for each edge type.
         batch_size: Number of seeds in a batch.

@@ -38,6 +38,7 @@ from tempergat.training.record import (
     numerics_of,
 )
 from tempergat.training.run import FeatureNoise, train_group
+from tempergat.training.sampled import SampledTraining, infer_layerwise
 from tempergat.training.seeds import SeedGroup, State
 from tempergat.training.single import (
     CHECKPOINT_NAME,
@@ -81,6 +82,7 @@ __all__ = [
     "Recipe",
     "Run",
     "RunConfig",
+    "SampledTraining",
     "Scores",
     "SeedGroup",
     "State",
@@ -100,6 +102,7 @@ __all__ = [
     "explain_out_of_memory",
     "free_memory",
     "group_size",
+    "infer_layerwise",
     "load_model",
     "load_recipe",
     "make_overrides",

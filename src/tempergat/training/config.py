@@ -47,6 +47,8 @@ Normalisation = Literal["batch", "graph", "instance", "layer", "pair"]
 Epochs = Annotated[int, Field(gt=0, le=10**6)]
 Layers = Annotated[int, Field(gt=0, le=10**3)]
 Count = Annotated[int, Field(gt=0, le=10**14)]
+# -1 for all neighbours.
+Hop = Annotated[int, Field(ge=-1, le=10**9)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -91,7 +93,7 @@ class MethodSettings(FrozenSettings):
     optimizer: Literal["adam", "adamw"] = "adam"
     schedule: Literal["cosine"] | None = None
     clip_norm: Positive | None = None
-    fanout: tuple[Count, ...] | None = None
+    fanout: tuple[Hop, ...] | None = None
     batch_size: Count | None = None
     eval_batch_size: Count | None = None
     shared_channels: Count | None = None
@@ -142,9 +144,12 @@ class RunConfig(MethodSettings):
             to 0 along half a period over all steps of the run; None keeps it.
         clip_norm: The largest norm of a run's gradient, all parameters together; a
             longer one is scaled down to it. None for no limit.
-        fanout: Neighbours per hop, for sampled training.
-        batch_size: Nodes per step, for sampled training.
-        eval_batch_size: Nodes per evaluation batch, for sampled training.
+        fanout: For sampled training: how many neighbours of a node are drawn, hop by
+            hop from the nodes of a batch outwards; -1 for all. At most one number per
+            layer. With fewer, the first layers have only the edges drawn until then.
+        batch_size: For sampled training: nodes per step.
+        eval_batch_size: For sampled training: nodes per batch where evaluation is
+            sampled too; None for exact scores, layer by layer over the whole graph.
         shared_channels: Width of the space that the features of all node types are
             mapped into, for typed graphs; None for `hidden_channels`.
     """
@@ -182,6 +187,28 @@ class RunConfig(MethodSettings):
             raise ValueError(
                 f"hidden_channels={self.hidden_channels} is the total width of a layer "
                 f"and must be divisible by heads={self.heads}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _complete_sampling(self) -> Self:
+        if self.training != "sampled":
+            return self
+        if self.fanout is None or self.batch_size is None:
+            raise ValueError(
+                "training: sampled needs fanout and batch_size, like fanout: [15, 10] "
+                "and batch_size: 1024"
+            )
+        if not self.fanout or 0 in self.fanout:
+            raise ValueError(
+                f"fanout is {list(self.fanout)}; give how many neighbours to draw in "
+                "each hop, -1 for all"
+            )
+        if len(self.fanout) > self.num_layers and self.source_hash is None:
+            raise ValueError(
+                f"fanout {list(self.fanout)} has {len(self.fanout)} hops, but a model "
+                f"of {self.num_layers} layers reaches no further than as many; give at "
+                f"most {self.num_layers} numbers"
             )
         return self
 

@@ -1,21 +1,23 @@
-"""The training loop: full-batch, evaluated after every step.
+"""The training loop: epochs, each evaluated; full-batch, an epoch is one step.
 
-Everything that an epoch reads or writes is a tensor on the device. No value is read
-back before the end, so that a GPU never waits for the host.
+Everything that a full-batch epoch reads or writes is a tensor on the device. No value
+is read back before the end, so that a GPU never waits for the host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from tempergat.training.config import RunConfig
+from tempergat.training.evaluate import Evaluation
 from tempergat.training.hardware import replayed
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
-from tempergat.training.seeds import SeedGroup, State
+from tempergat.training.seeds import LayerValues, SeedGroup, State
 from tempergat.training.task import SPLITS
 from tempergat.training.user_modules import ModuleGroup
 
@@ -23,8 +25,33 @@ from tempergat.training.user_modules import ModuleGroup
 COLUMNS = ("loss", "val_loss", *SPLITS)
 
 
-class Training:
-    """The training of a group of runs.
+class Runs(Protocol):
+    """The models of some runs; see `SeedGroup`."""
+
+    can_be_captured: bool
+    task: Any
+    seeds: tuple[int, ...]
+    model: Any
+    parameters: State
+
+    @property
+    def state(self) -> State: ...
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None: ...
+
+    def clip_gradients(self, most: float) -> None: ...
+
+    def scores(self) -> tuple[Tensor, Tensor]: ...
+
+    def evaluation(self, state: State) -> Evaluation: ...
+
+    def layer_values(self, state: State) -> LayerValues: ...
+
+
+class EpochLoop:
+    """The training of some runs, epoch by epoch.
+
+    A subclass says what an epoch is, in ``_one_epoch``.
 
     Args:
         group: The models.
@@ -39,7 +66,9 @@ class Training:
         best: Parameters and buffers of each run at its best epoch so far.
     """
 
-    def __init__(self, group: SeedGroup | ModuleGroup, config: RunConfig) -> None:
+    group: Runs
+
+    def __init__(self, group: Runs, config: RunConfig) -> None:
         device, seeds = group.task.device, len(group.seeds)
         self.group = group
         self.config = config
@@ -102,14 +131,7 @@ class Training:
             self._advance = None
 
     def _one_epoch(self) -> None:
-        self.optimizer.zero_grad()
-        losses = self.group.backward(self.epoch)
-        if self.config.clip_norm is not None:
-            self.group.clip_gradients(self.config.clip_norm)
-        set_learning_rate(self.optimizer, self.config, self.epoch, self.config.epochs)
-        self.optimizer.step()
-        val_loss, scores = self.group.scores()
-        self._record(losses, val_loss, scores)
+        raise NotImplementedError
 
     @torch.no_grad()
     def _record(self, losses: Tensor, val_loss: Tensor, scores: Tensor) -> None:
@@ -175,6 +197,25 @@ class Training:
         self.epochs_done = int(self.epoch)
         # A captured graph works on the optimizer's former state.
         self._advance = None
+
+
+class Training(EpochLoop):
+    """Full-batch training: one step per epoch, for all runs of a group at once."""
+
+    group: SeedGroup | ModuleGroup
+
+    def __init__(self, group: SeedGroup | ModuleGroup, config: RunConfig) -> None:
+        super().__init__(group, config)
+
+    def _one_epoch(self) -> None:
+        self.optimizer.zero_grad()
+        losses = self.group.backward(self.epoch)
+        if self.config.clip_norm is not None:
+            self.group.clip_gradients(self.config.clip_norm)
+        set_learning_rate(self.optimizer, self.config, self.epoch, self.config.epochs)
+        self.optimizer.step()
+        val_loss, scores = self.group.scores()
+        self._record(losses, val_loss, scores)
 
 
 def _with_prefix(prefix: str, state: State) -> State:

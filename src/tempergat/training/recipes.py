@@ -191,18 +191,13 @@ def recipe_for(
             dataset where there is one.
 
     Raises:
-        UserError: There is no such recipe, or it asks for sampled training.
+        UserError: There is no such recipe.
     """
     if isinstance(recipe, Recipe):
         name, chosen = "given", recipe
     else:
         name = _name_for(graph) if recipe is None else str(recipe)
         chosen = load_recipe(name)
-    if chosen.training != "full":
-        raise UserError(
-            f"recipe {name} says training: {chosen.training}, but training is "
-            "full-batch here; give a recipe with training: full, like default"
-        )
     return name, chosen
 
 

@@ -20,7 +20,7 @@ from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import Evaluation
 from tempergat.training.hardware import device_name, explain_out_of_memory
-from tempergat.training.loop import COLUMNS, Training, chosen_epochs
+from tempergat.training.loop import COLUMNS, EpochLoop, chosen_epochs
 from tempergat.training.record import (
     CLEAN,
     Condition,
@@ -31,9 +31,9 @@ from tempergat.training.record import (
     numerics_of,
 )
 from tempergat.training.seeds import LayerValues, SeedGroup, State
-from tempergat.training.task import SPLITS, task_of
+from tempergat.training.starting import start_training
+from tempergat.training.task import SPLITS
 from tempergat.training.user_code import BuildModule
-from tempergat.training.user_modules import make_group
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ def train_group(
     build: BuildModule | None = None,
     noise: FeatureNoise | None = None,
 ) -> list[Run]:
-    """Trains all seeds of one method, full-batch.
+    """Trains all seeds of one method.
 
-    Seeds of a built-in method are trained at once, those of a user's own module one
-    after the other.
+    Full-batch, seeds of a built-in method are trained at once and those of a user's
+    own module one after the other; so are all seeds in sampled training.
 
     Args:
-        dataset: The graph, homogeneous.
+        dataset: The graph.
         config: The settings.
         seeds: The seeds, one run each; with noise, one run per condition.
         device: Where to train.
@@ -88,24 +88,28 @@ def train_group(
         OutOfMemory: The device has too little memory for so many runs at once.
     """
     device = torch.device(device)
+    if config.training == "sampled" and len(seeds) > 1:
+        options = (device, on_epoch, build, noise)
+        one_by_one = (train_group(dataset, config, [s], *options) for s in seeds)
+        return [run for runs in one_by_one for run in runs]
     start = time.perf_counter()
     count = len(seeds) * (1 if noise is None else len(noise.conditions))
     with explain_out_of_memory(config, count, device), _precision(noise, device):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        task = task_of(dataset, config, device)
         features = None
         if noise is not None:
             features = noise.features(config, noise.conditions, seeds)
-        group = make_group(task, config, seeds, features=features, build=build)
-        training = Training(group, config)
+        training = start_training(
+            dataset, config, seeds, device, build=build, features=features
+        )
         training.run(on_epoch=on_epoch)
         runs = finished_runs(training, dataset, start)
         return runs if noise is None else _noisy_runs(training, runs, noise)
 
 
 def _noisy_runs(
-    training: Training, runs: Sequence[Run], noise: FeatureNoise
+    training: EpochLoop, runs: Sequence[Run], noise: FeatureNoise
 ) -> list[Run]:
     if not isinstance(training.group, SeedGroup):
         raise TypeError("noise on the features is for built-in methods")
@@ -138,7 +142,7 @@ def _precision(noise: FeatureNoise | None, device: torch.device) -> Iterator[Non
         torch.set_float32_matmul_precision(before)
 
 
-def finished_runs(training: Training, dataset: Dataset, start: float) -> list[Run]:
+def finished_runs(training: EpochLoop, dataset: Dataset, start: float) -> list[Run]:
     """The records of a finished training, one per run of its group.
 
     Args:

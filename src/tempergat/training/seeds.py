@@ -54,6 +54,24 @@ class LayerValues:
     gate_means: Tensor
 
 
+def temperatures_of(state: State, num_layers: int, nothing: Tensor) -> Tensor:
+    """The temperatures of all runs, averaged over heads, [runs, layers].
+
+    Args:
+        state: Parameters and buffers, [runs, ...] each.
+        num_layers: Number of layers.
+        nothing: [runs, 0]; what is returned for methods without temperature.
+    """
+    names = [f"convs.{layer}.theta" for layer in range(num_layers)]
+    found = [
+        # [runs] or, with one temperature per head, [runs, heads].
+        temperature_of(state[name].detach()).reshape(nothing.size(0), -1).mean(1)
+        for name in names
+        if name in state
+    ]
+    return torch.stack(found, dim=1) if found else nothing
+
+
 def repeated_seeds(
     task: Task, seeds: Sequence[int], features: Tensor | None
 ) -> tuple[int, ...]:
@@ -218,13 +236,6 @@ class SeedGroup:
 
     def layer_values(self, state: State) -> LayerValues:
         """Temperatures and mean gates of all seeds at given parameters and buffers."""
-        thetas = [f"convs.{layer}.theta" for layer in range(len(self.model.convs))]
-        temperatures = [
-            # [seeds] or, with one temperature per head, [seeds, heads].
-            temperature_of(state[name].detach()).reshape(len(self.seeds), -1).mean(1)
-            for name in thetas
-            if name in state
-        ]
 
         def gate_means(model: NodeClassifier) -> Tensor:
             convs: Any = model.convs
@@ -232,7 +243,7 @@ class SeedGroup:
 
         nothing = torch.empty(len(self.seeds), 0, device=self.task.device)
         return LayerValues(
-            torch.stack(temperatures, dim=1) if temperatures else nothing,
+            temperatures_of(state, len(self.model.convs), nothing),
             self.observe(state, gate_means) if self._gated else nothing,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -79,6 +80,15 @@ class Task:
         return None if edge_attr is None else edge_attr.size(1)
 
 
+class Targets(NamedTuple):
+    """What is learned; attributes as of `Task`, on the CPU."""
+
+    nodes: dict[str, Tensor]
+    labels: dict[str, Tensor]
+    metric: str
+    class_weights: Tensor | None
+
+
 def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
     """Prepares a dataset for runs with these settings.
 
@@ -89,13 +99,8 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
     """
     refuse_other_training(dataset, config)
     x = features_of(dataset, config, device)
-    nodes, labels = _splits(dataset)
-    metric = config.metric or dataset.metric
-    if metric in RANKING_METRICS:
-        _require_two_classes(dataset, metric, labels)
-    class_weights = None
-    if config.class_weights == "balanced":
-        class_weights = balanced_weights(labels["train"], dataset.num_classes)
+    nodes, labels, metric, class_weights = targets_of(dataset, config)
+    if class_weights is not None:
         class_weights = class_weights.to(device)
     edge_index = None
     if config.source_hash is not None:
@@ -130,21 +135,35 @@ def in_channels_of(dataset: Dataset, config: RunConfig) -> int:
     return int(dataset.data.x.size(1))
 
 
-def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
-    """Refuses all but full-batch training on a graph with features or node types.
+def targets_of(dataset: Dataset, config: RunConfig) -> Targets:
+    """The nodes and classes of each split, and how predictions are judged.
 
     Raises:
-        UserError: The graph has no features, or node types with a user's own module,
-            or the settings ask for sampled training.
+        UserError: A part of the split has no labelled nodes, or only one class where
+            the metric needs two.
+    """
+    nodes, labels = _splits(dataset)
+    metric = config.metric or dataset.metric
+    if metric in RANKING_METRICS:
+        _require_two_classes(dataset, metric, labels)
+    class_weights = None
+    if config.class_weights == "balanced":
+        class_weights = balanced_weights(labels["train"], dataset.num_classes)
+    return Targets(nodes, labels, metric, class_weights)
+
+
+def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
+    """Refuses a graph that these settings cannot train on.
+
+    Raises:
+        UserError: The graph has no features, or node types with a user's own module
+            or sampled training.
     """
     _refuse_graph(dataset)
     if config.source_hash is not None:
         refuse_typed(dataset, f"{config.method} is your own module, which")
-    if config.training != "full":
-        raise UserError(
-            f"the settings of {config.method} say training: {config.training}; "
-            f"training is full-batch, so use a recipe with training: full"
-        )
+    if config.training == "sampled":
+        refuse_typed(dataset, "sampled training")
 
 
 def refuse_untrainable(dataset: Dataset) -> None:

@@ -39,7 +39,7 @@ def group_size(
     """How many runs of one method are trained at once, at least 1.
 
     A fixed function of the graph, the settings and the kind of device. Seeds of a
-    user's own module are trained one by one.
+    user's own module are trained one by one, and so are all in sampled training.
 
     Args:
         dataset: The graph.
@@ -47,7 +47,7 @@ def group_size(
         device: Where to train.
         own_features: Whether each run has features of its own, not the graph's.
     """
-    if config.source_hash is not None:
+    if config.source_hash is not None or config.training == "sampled":
         return 1
     kind = torch.device(device).type
     if kind != "cuda" and not own_features:

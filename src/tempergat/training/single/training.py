@@ -25,11 +25,12 @@ from tempergat.training.hardware import (
     device_name,
     explain_out_of_memory,
 )
-from tempergat.training.loop import COLUMNS, Training
+from tempergat.training.loop import COLUMNS, EpochLoop
 from tempergat.training.overrides import make_overrides
 from tempergat.training.recipes import Recipe, recipe_for
 from tempergat.training.record import Run
 from tempergat.training.run import finished_runs, versions
+from tempergat.training.sampled import SampledTraining
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts, facts_of, read_facts
 from tempergat.training.single.model import TrainedModel
@@ -37,12 +38,13 @@ from tempergat.training.single.progress import EpochLines
 from tempergat.training.single.restoring import require_progress
 from tempergat.training.single.trackers import Tracker
 from tempergat.training.source import callable_name, source_hash
-from tempergat.training.task import task_of
+from tempergat.training.starting import start_training
 from tempergat.training.user_code import BuildModule, tensors_of
-from tempergat.training.user_modules import make_group
 
 OnEpoch = Callable[[int], None]
 
+# In the middle of an epoch, where an epoch has many steps.
+_MOST_SECONDS_BETWEEN_CHECKPOINTS = 60.0
 _START_AGAIN = (
     f"choose another folder with --out (out= in Python), or {checkpoint.TRAIN_AGAIN}"
 )
@@ -183,13 +185,11 @@ def train_model(
     device = torch.device(device)
     start = time.perf_counter()
     with explain_out_of_memory(config, 1, device):
-        task = task_of(dataset, config, device)
-        group = make_group(task, config, [seed], build=build)
-        training = Training(group, config)
+        training = start_training(dataset, config, [seed], device, build=build)
         facts = Facts(
             config=config,
             seed=seed,
-            in_channels=task.in_channels,
+            in_channels=training.group.task.in_channels,
             device=device_name(device),
             versions=versions(),
             **facts_of(dataset),
@@ -200,10 +200,18 @@ def train_model(
         if file is not None and resume and file.exists():
             start -= _continue_from(file, facts, training)
 
+        last_write = start
+
         def write(**values: Any) -> None:
+            nonlocal last_write
             if file is not None:
                 written = facts.model_dump(mode="json") | values
                 checkpoint.write(file, training.state(), written)
+            last_write = time.perf_counter()
+
+        def after_step() -> None:
+            if time.perf_counter() - last_write >= _MOST_SECONDS_BETWEEN_CHECKPOINTS:
+                write(time_s=time.perf_counter() - start)
 
         def after_epoch(epoch: int) -> None:
             if tracker is not None:
@@ -212,6 +220,9 @@ def train_model(
             if on_epoch is not None:
                 on_epoch(epoch)
 
+        if isinstance(training, SampledTraining):
+            # An epoch may take hours.
+            training.on_step = after_step
         if training.epochs_done == 0:
             # A folder that cannot be written to is noticed before any work is done.
             write()
@@ -234,16 +245,16 @@ def train_model(
             write(**outcome)
         facts = facts.model_copy(update=outcome)
         with torch.no_grad():
-            for name, value in tensors_of(group.model).items():
+            for name, value in tensors_of(training.group.model).items():
                 value.copy_(training.best[name][0])
-        return TrainedModel(group.model, facts, training.state(), run)
+        return TrainedModel(training.group.model, facts, training.state(), run)
 
 
-def _is_finished(training: Training) -> bool:
+def _is_finished(training: EpochLoop) -> bool:
     return training.epochs_done == training.config.epochs or training.all_failed
 
 
-def _continue_from(file: Path, facts: Facts, training: Training) -> float:
+def _continue_from(file: Path, facts: Facts, training: EpochLoop) -> float:
     """Loads a checkpoint into a training; returns the seconds spent on it so far."""
     saved = checkpoint.read(file, _START_AGAIN)
     found = read_facts(file, saved.facts)
@@ -255,7 +266,7 @@ def _continue_from(file: Path, facts: Facts, training: Training) -> float:
 
 
 def _refuse_other_state(
-    path: Path, found: Mapping[str, Tensor], training: Training
+    path: Path, found: Mapping[str, Tensor], training: EpochLoop
 ) -> None:
     wanted = training.state()
     for name, parameter in training.group.parameters.items():

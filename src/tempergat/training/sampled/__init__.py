@@ -1,0 +1,15 @@
+"""Training on sampled neighbourhoods, and exact inference layer by layer."""
+
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.layerwise import infer_layerwise
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import BatchInputs, SampledTask, sampled_task_of
+
+__all__ = [
+    "BatchInputs",
+    "SampledGroup",
+    "SampledTask",
+    "SampledTraining",
+    "infer_layerwise",
+    "sampled_task_of",
+]

@@ -1,0 +1,206 @@
+"""Exact inference over a whole graph, layer by layer, in bounded memory.
+
+Every layer is computed for all nodes before the next one begins, some target nodes at
+a time. So no node is computed twice, no neighbour is left out, and the result equals
+that of the model on the whole graph up to rounding. What stays in memory is the output
+of two layers for all nodes, and what one chunk of targets needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tempergat.nn import BACKBONES, NodeClassifier, batch_degree
+from tempergat.ops import Graph
+from tempergat.sampling import Key, LayerGraphs, NodeFeatures, Topology, sample
+
+DEFAULT_CHUNK = 2**16
+# Targets with many edges make a chunk end early: it has at most this many edges for
+# each target it may have, and always one target.
+_EDGES_PER_TARGET = 64
+
+# Takes the number of a layer, the layer, and its input for a chunk of nodes.
+OnLayer = Callable[[int, nn.Module, Tensor], None]
+
+
+class _Chunk(NamedTuple):
+    """Some targets with all of their edges.
+
+    Attributes:
+        begin: Place of the first target among those that are wanted.
+        nodes: The targets, then the other ends of their edges.
+        graph: The edges; the targets are the first of the nodes.
+        edges: The edges' numbers in the whole graph.
+    """
+
+    begin: int
+    nodes: Tensor
+    graph: Graph
+    edges: Tensor
+
+    def values(self, of_edges: Tensor) -> Tensor:
+        """The rows of a tensor with a row per edge of the whole graph."""
+        found = of_edges[self.edges.to(of_edges.device)]
+        return found.to(self.nodes.device)
+
+
+@torch.no_grad()
+def infer_layerwise(
+    model: NodeClassifier,
+    x: Tensor | np.ndarray | NodeFeatures,
+    graph: Topology | Tensor | Graph,
+    *,
+    chunk: int = DEFAULT_CHUNK,
+    nodes: Tensor | None = None,
+    edge_attr: Tensor | None = None,
+    edge_weight: Tensor | None = None,
+    keep_on: torch.device | str | None = None,
+    on_layer: OnLayer | None = None,
+) -> Tensor:
+    """Class scores of a model in evaluation, computed layer by layer.
+
+    Graph convolution normalises by the degrees of the whole graph.
+
+    Args:
+        model: The model, on the device that computes.
+        x: Features of all nodes, on any device or mapped from a file.
+        graph: The edges: a `Topology` (best for large graphs), an ``edge_index`` or a
+            ``tempergat.Graph``.
+        chunk: How many target nodes are computed at once.
+        nodes: The nodes whose scores are wanted; None for all.
+        edge_attr: Edge features, if the layers take them.
+        edge_weight: Edge weights, for ``gcn`` alone.
+        keep_on: Where the output of a layer is kept; None for the model's device.
+            ``"cpu"`` lets a graph be larger than the memory of a GPU.
+        on_layer: Called with the number of a layer, the layer, and its input, for
+            every chunk of nodes.
+
+    Returns:
+        [nodes, classes], on the device of `keep_on`.
+    """
+    device = next(model.parameters()).device
+    place = device if keep_on is None else torch.device(keep_on)
+    topology = _topology_of(graph, x.shape[0])
+    options = {"edge_attr": edge_attr, "edge_weight": edge_weight}
+    given = {name: value for name, value in options.items() if value is not None}
+    degree = None
+    if BACKBONES[model.method.backbone].takes_edge_weight:
+        degree = _degrees(topology, chunk, edge_weight, device)
+    was_training = model.training
+    model.eval()
+    try:
+        h = x.to(device) if isinstance(x, NodeFeatures) else NodeFeatures(x, device)
+        outputs: list[Tensor] = []
+        for number, conv in enumerate(model.convs):
+            # A normalisation may need all nodes.
+            is_last = number >= len(model.norms)
+            wanted = nodes if is_last else None
+            rows = topology.num_dst if wanted is None else wanted.size(0)
+            out = torch.empty(0, device=place)
+            for part in _chunks(topology, chunk, wanted, device):
+                arguments = {name: part.values(v) for name, v in given.items()}
+                if degree is not None:
+                    arguments["degree"] = degree[part.nodes]
+                h_part = h.rows(part.nodes)
+                if on_layer is not None:
+                    on_layer(number, conv, h_part[: part.graph.num_dst])
+                result = conv(h_part, part.graph, **arguments)
+                if part.begin == 0:
+                    out = torch.empty(rows, result.size(1), device=place)
+                out[part.begin : part.begin + result.size(0)] = result.to(place)
+            if not is_last:
+                out = _between_layers(model, number, out, chunk, device)
+                if model.lin is not None:
+                    outputs.append(out if nodes is None else out[nodes.to(place)])
+            h = NodeFeatures(out, device)
+        if model.lin is None:
+            return out
+        return _read_out(model, outputs, chunk, device)
+    finally:
+        model.train(was_training)
+
+
+def _topology_of(graph: Topology | Tensor | Graph, num_nodes: int) -> Topology:
+    if isinstance(graph, Topology):
+        return graph
+    edges = graph.edge_index if isinstance(graph, Graph) else graph
+    return Topology.of(edges, num_nodes)
+
+
+def _chunks(
+    topology: Topology, size: int, wanted: Tensor | None, device: torch.device
+) -> Iterator[_Chunk]:
+    """Chunks of the wanted targets."""
+    count = topology.num_dst if wanted is None else wanted.size(0)
+    begin = 0
+    while begin < count:
+        end = min(begin + size, count)
+        targets = torch.arange(begin, end, device=topology.device)
+        if wanted is not None:
+            targets = wanted[begin:end].to(topology.device)
+        ends = (topology.pointer[targets + 1] - topology.pointer[targets]).cumsum(0)
+        fitting = int((ends <= size * _EDGES_PER_TARGET).sum())
+        targets = targets[: max(fitting, 1)]
+        # One hop with all neighbours; nothing is drawn.
+        hops = sample(topology, targets, [-1], Key(0, 0, 0), replace=False)
+        graphs = LayerGraphs.of_hops(hops, training=False).to(device)
+        (graph,) = graphs.for_layers(1, self_loops=False)
+        edges = topology.edges_of(hops.slot)
+        yield _Chunk(begin, hops.n_id.to(device), graph, edges)
+        begin += targets.size(0)
+
+
+def _degrees(
+    topology: Topology, size: int, edge_weight: Tensor | None, device: torch.device
+) -> Tensor:
+    """The degree of every node, its self-loop included, or the sum of its weights."""
+    found = []
+    for part in _chunks(topology, size, None, device):
+        weights = None if edge_weight is None else part.values(edge_weight)
+        found.append(batch_degree(part.graph, weights))
+    return torch.cat(found)
+
+
+def _between_layers(
+    model: NodeClassifier, number: int, out: Tensor, chunk: int, device: torch.device
+) -> Tensor:
+    """Normalisation and activation of a layer's output."""
+    norm: Any = model.norms[number]
+
+    def finished(rows: Tensor) -> Tensor:
+        rows = norm(rows)
+        return rows if model.act is None else model.act(rows)
+
+    if not _is_rowwise(norm):
+        return finished(out.to(device)).to(out.device)
+    for begin in range(0, out.size(0), chunk):
+        rows = out[begin : begin + chunk]
+        rows.copy_(finished(rows.to(device)))
+    return out
+
+
+def _is_rowwise(norm: nn.Module) -> bool:
+    """Whether a normalisation in evaluation treats each node separately.
+
+    PyG's layer norm, for one, takes its mean over all nodes.
+    """
+    inner = getattr(norm, "module", norm)
+    return isinstance(inner, nn.Identity | nn.BatchNorm1d)
+
+
+def _read_out(
+    model: NodeClassifier, outputs: list[Tensor], chunk: int, device: torch.device
+) -> Tensor:
+    """Jumping knowledge and the final linear map."""
+    assert model.lin is not None
+    found = []
+    for begin in range(0, outputs[0].size(0), chunk):
+        rows = [part[begin : begin + chunk].to(device) for part in outputs]
+        h = rows[-1] if model.jk is None else model.jk(rows)
+        found.append(model.lin(h).to(outputs[0].device))
+    return torch.cat(found)

@@ -1,0 +1,134 @@
+"""The training loop of a run on sampled batches, evaluated after every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tempergat.training.config import RunConfig
+from tempergat.training.loop import EpochLoop
+from tempergat.training.optimizer import set_learning_rate
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.task import BatchInputs
+from tempergat.training.seeds import State
+
+
+class SampledTraining(EpochLoop):
+    """The training of one run on sampled batches.
+
+    An epoch goes once over all training nodes, in another order each time. The batches
+    depend on the run's seed, the epoch and the step alone, and dropout masks on the
+    seed and the number of the step since the run began. So a run that continues from a
+    `state`, even one in the middle of an epoch, has the batches it would have had.
+
+    The training loss of an epoch is the mean over its training nodes, each with the
+    weights before its own step.
+
+    Args:
+        group: The model.
+        config: Settings of the run.
+        rank: Which of several processes with equal models this is.
+        world_size: Number of these processes. A batch then has `config.batch_size`
+            nodes of all of them together.
+
+    Attributes:
+        steps_done: How many steps of the current epoch are done.
+        on_step: Called after every step, if not None.
+    """
+
+    group: SampledGroup
+
+    def __init__(
+        self, group: SampledGroup, config: RunConfig, rank: int = 0, world_size: int = 1
+    ) -> None:
+        super().__init__(group, config)
+        task = group.task
+        assert config.fanout is not None
+        assert config.batch_size is not None
+        self.sampler = task.sampler(
+            task.nodes["train"],
+            config.fanout,
+            -(-config.batch_size // world_size),
+            group.seeds[0],
+            training=True,
+            rank=rank,
+            world_size=world_size,
+        )
+        self.steps_done = 0
+        self.on_step: Callable[[], None] | None = None
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=task.device)
+        self._seeds_seen = torch.zeros((), dtype=torch.int64, device=task.device)
+
+    @property
+    def global_step(self) -> int:
+        """How many steps are done since the run began."""
+        return self.epochs_done * len(self.sampler) + self.steps_done
+
+    def batches(self) -> Iterator[Any]:
+        """The batches that are left of the current epoch."""
+        self.sampler.set_epoch(self.epochs_done, self.steps_done)
+        return iter(self.sampler)
+
+    def train_on(self, batch: Any) -> None:
+        """One step on a batch of the sampler."""
+        inputs = self.group.task.inputs(batch, self.group.task.labels["train"])
+        number = self.global_step
+        step = torch.tensor(number, device=self.group.task.device)
+        self.optimizer.zero_grad()
+        loss = self.backward(inputs, step)
+        if self.config.clip_norm is not None:
+            self.group.clip_gradients(self.config.clip_norm)
+        steps = self.config.epochs * len(self.sampler)
+        set_learning_rate(self.optimizer, self.config, step, steps)
+        self.optimizer.step()
+        self._loss_sum += loss.double() * inputs.num_seeds
+        self._seeds_seen += inputs.num_seeds
+        self.steps_done += 1
+
+    def backward(self, inputs: BatchInputs, step: Tensor) -> Tensor:
+        """Adds the gradients of a batch's loss; returns the loss.
+
+        Training over several processes puts the mean over all of them in their place.
+
+        Args:
+            inputs: The batch.
+            step: The number of the step since the run began, 0-d.
+        """
+        loss = self.group.loss(inputs, step)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def epoch_loss(self) -> Tensor:
+        """The mean training loss of the epoch so far, [1]."""
+        return (self._loss_sum / self._seeds_seen).unsqueeze(0)
+
+    def _one_epoch(self) -> None:
+        for batch in self.batches():
+            self.train_on(batch)
+            if self.on_step is not None:
+                self.on_step()
+        val_loss, scores = self.group.scores()
+        self._record(self.epoch_loss(), val_loss, scores)
+        self.steps_done = 0
+        self._loss_sum.zero_()
+        self._seeds_seen.zero_()
+
+    @property
+    def _progress(self) -> State:
+        return {
+            **super()._progress,
+            "loss_sum": self._loss_sum,
+            "seeds_seen": self._seeds_seen,
+        }
+
+    def state(self) -> State:
+        """Every tensor that is needed to continue, in the middle of an epoch too."""
+        return {**super().state(), "steps_done": torch.tensor(self.steps_done)}
+
+    def load_state(self, state: State) -> None:
+        """Continues from a `state`."""
+        super().load_state(state)
+        self.steps_done = int(state["steps_done"])

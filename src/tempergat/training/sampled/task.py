@@ -1,0 +1,197 @@
+"""A dataset prepared for sampled training: checked, and ready to make batches of.
+
+Nothing here reads the features of all nodes, so they may be mapped from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from tempergat.data import Dataset, normalize_rows
+from tempergat.ops import tensor_cache
+from tempergat.sampling import NeighborSampler, NodeFeatures, Topology
+from tempergat.training.config import RunConfig
+from tempergat.training.task import edge_inputs_of, targets_of
+
+# The draws of an evaluation have this in the place of an epoch, whatever epoch it
+# follows: equal weights always get equal scores.
+EVALUATION = 2**32
+# Edges on a GPU may take this share of its free memory; beyond it, batches are drawn
+# on the CPU.
+_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class BatchInputs:
+    """What a model is called with for one batch.
+
+    Attributes:
+        x: The nodes' features.
+        graph: The edges of each layer, as ``batch.graph``.
+        edge_index: The edges as a plain tensor, for a user's own module.
+        edge_inputs: Edge features and weights by the name of their argument.
+        labels: The classes of the seeds.
+    """
+
+    x: Any
+    graph: Any
+    edge_index: Tensor
+    edge_inputs: dict[str, Tensor]
+    labels: Tensor
+
+    @property
+    def num_seeds(self) -> int:
+        """Number of seeds; their scores are the first rows of the output."""
+        return self.labels.size(0)
+
+
+@dataclass(frozen=True)
+class SampledTask:
+    """What sampled training reads.
+
+    Attributes:
+        features: Features of all nodes.
+        topology: The edges, grouped by target.
+        edge_index: The edges as they were given.
+        nodes: The nodes of each split, on the CPU.
+        labels: The classes of the nodes of each split, on the device.
+        in_channels: Features per node.
+        num_classes: Number of classes.
+        metric: The metric of the scores.
+        class_weights: The weight of each class in the loss; None for equal weights.
+        device: Where models are trained.
+        edge_inputs: Edge features and weights that the method takes, of all edges.
+    """
+
+    features: NodeFeatures
+    topology: Topology
+    edge_index: Tensor
+    nodes: Mapping[str, Tensor]
+    labels: Mapping[str, Tensor]
+    in_channels: int
+    num_classes: int
+    metric: str
+    class_weights: Tensor | None
+    device: torch.device
+    edge_inputs: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def edge_dim(self) -> int | None:
+        """Features per edge; None where the method takes none."""
+        edge_attr = self.edge_inputs.get("edge_attr")
+        return None if edge_attr is None else edge_attr.size(1)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes in the graph."""
+        return self.topology.num_dst
+
+    def sampler(
+        self,
+        seeds: Tensor,
+        fanout: tuple[int, ...],
+        batch_size: int,
+        seed: int,
+        *,
+        training: bool,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> NeighborSampler:
+        """A loader of batches.
+
+        Args:
+            seeds: The nodes to make batches of.
+            fanout: Neighbours per hop.
+            batch_size: Seeds per batch and rank.
+            seed: The seed of all draws.
+            training: Whether for training, with another order in every epoch.
+            rank: Which of several processes this is.
+            world_size: Number of these processes.
+        """
+        data = Data(x=self.features, num_nodes=self.num_nodes)
+        return NeighborSampler(
+            data,
+            fanout,
+            batch_size,
+            seeds,
+            shuffle=training,
+            seed=seed,
+            training=training,
+            rank=rank,
+            world_size=world_size,
+            topology=self.topology,
+        )
+
+    def inputs(self, batch: Any, labels: Tensor) -> BatchInputs:
+        """What a model is called with for a batch of a `sampler`.
+
+        Args:
+            batch: The batch.
+            labels: The classes of all seeds of the sampler.
+        """
+        edge_inputs = {
+            name: value[batch.e_id.to(value.device)].to(self.device)
+            for name, value in self.edge_inputs.items()
+        }
+        graph = batch.graph
+        if graph.source.device != self.device:
+            graph = graph.to(self.device, non_blocking=True)
+        chosen = labels[batch.input_id.to(labels.device)]
+        edge_index = batch.edge_index.to(self.device)
+        x = batch.x.to(self.device, non_blocking=True)
+        return BatchInputs(x, graph, edge_index, edge_inputs, chosen)
+
+
+def sampled_task_of(
+    dataset: Dataset, config: RunConfig, device: torch.device
+) -> SampledTask:
+    """Prepares a dataset for sampled training.
+
+    Raises:
+        UserError: The graph or the settings do not allow it, as for full training.
+    """
+    nodes, labels, metric, class_weights = targets_of(dataset, config)
+    data = dataset.data
+    transform = normalize_rows if config.normalize_features else None
+    if class_weights is not None:
+        class_weights = class_weights.to(device)
+    return SampledTask(
+        features=NodeFeatures(data.x, transform=transform).near(device),
+        topology=_near(_topology_of(data), device),
+        edge_index=data.edge_index,
+        nodes=nodes,
+        labels={split: found.to(device) for split, found in labels.items()},
+        in_channels=int(data.x.size(1)),
+        num_classes=dataset.num_classes,
+        metric=metric,
+        class_weights=class_weights,
+        device=device,
+        edge_inputs=edge_inputs_of(dataset, config, torch.device("cpu")),
+    )
+
+
+def _topology_of(data: Data) -> Topology:
+    """The edges grouped by target, once for all runs on a graph."""
+    edges, num_nodes = data.edge_index, int(data.num_nodes)
+
+    def build() -> Topology:
+        return Topology.of(edges, num_nodes)
+
+    topology: Topology = tensor_cache.get(edges, ("topology", num_nodes), build)
+    return topology
+
+
+def _near(topology: Topology, device: torch.device) -> Topology:
+    """The edges on a GPU, if it has room for them."""
+    if device.type != "cuda":
+        return topology
+    free, _ = torch.cuda.mem_get_info(device)
+    tensors = (topology.pointer, topology.source, topology.edge_id)
+    size = sum(t.numel() * t.element_size() for t in tensors if t is not None)
+    return topology.to(device) if size <= _SHARE * free else topology

@@ -1,0 +1,54 @@
+"""Makes the training of some runs ready to begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tempergat.base import UserError
+from tempergat.data import Dataset
+from tempergat.training.config import RunConfig
+from tempergat.training.loop import EpochLoop, Training
+from tempergat.training.sampled import SampledGroup, SampledTraining, sampled_task_of
+from tempergat.training.task import refuse_other_training, task_of
+from tempergat.training.user_code import BuildModule
+from tempergat.training.user_modules import make_group
+
+
+def start_training(
+    dataset: Dataset,
+    config: RunConfig,
+    seeds: Sequence[int],
+    device: torch.device,
+    *,
+    build: BuildModule | None = None,
+    features: Tensor | None = None,
+) -> EpochLoop:
+    """The training of some runs before its first epoch.
+
+    Args:
+        dataset: The graph.
+        config: The settings; they say whether a step sees the whole graph.
+        seeds: The seeds; a single one for sampled training.
+        device: Where to train.
+        build: Builds a user's own module; None for the built-in methods.
+        features: As in `SeedGroup`.
+
+    Raises:
+        UserError: Nothing can be trained with these arguments.
+    """
+    if config.training == "full":
+        task = task_of(dataset, config, device)
+        group = make_group(task, config, seeds, features=features, build=build)
+        return Training(group, config)
+    if features is not None:
+        raise UserError(
+            "runs with other features than the graph's are trained full-batch; give a "
+            "recipe with training: full"
+        )
+    refuse_other_training(dataset, config)
+    (seed,) = seeds
+    sampled = sampled_task_of(dataset, config, device)
+    return SampledTraining(SampledGroup(sampled, config, seed, build), config)

@@ -1,0 +1,90 @@
+"""Inference layer by layer equals the model on the whole graph."""
+
+import numpy as np
+import pytest
+import torch
+
+from tempergat import Graph
+from tempergat.nn import METHODS, build_model
+from tempergat.sampling import NodeFeatures, Topology
+from tempergat.training.sampled.layerwise import infer_layerwise
+
+NODES = 60
+GENERATOR = torch.Generator().manual_seed(1)
+X = torch.randn(NODES, 6, generator=GENERATOR)
+EDGES = torch.randint(0, NODES, (2, 300), generator=GENERATOR)
+# A hub, existing self-loops, and nodes without any edge.
+EDGES[1, :80] = 7
+EDGES[:, 80:84] = torch.arange(4)
+EDGES = EDGES[:, (EDGES < NODES - 3).all(0)]
+
+
+def trained_model(method, **options):
+    torch.manual_seed(0)
+    model = build_model(method, 6, 8, 3, heads=2, **options)
+    model.train()
+    # Batch norm gets statistics that differ from its initial ones.
+    model(X, EDGES, *options.get("attr", ()))
+    return model.eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_gives_what_it_gives_on_the_whole_graph(method, chunk):
+    model = trained_model(method, norm="batch", residual=True)
+    expected = model(X, EDGES)
+    found = infer_layerwise(model, X, Topology.of(EDGES, NODES), chunk=chunk)
+    torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("norm", [None, "layer", "graph"])
+@pytest.mark.parametrize("jk", [None, "last", "cat", "max"])
+def test_jumping_knowledge_and_normalisation_over_all_nodes(jk, norm):
+    model = trained_model("temp_gated", norm=norm, jk=jk)
+    nodes = torch.tensor([5, 59, 0, 7])
+    found = infer_layerwise(model, X, Graph(EDGES, NODES), chunk=16, nodes=nodes)
+    torch.testing.assert_close(found, model(X, EDGES)[nodes])
+
+
+@torch.no_grad()
+def test_edge_features_and_weights_are_used():
+    attr = torch.randn(EDGES.size(1), 2)
+    weight = torch.rand(EDGES.size(1)) + 0.1
+    attention = build_model("gatv2", 6, 8, 3, heads=2, edge_dim=2).eval()
+    found = infer_layerwise(attention, X, EDGES, chunk=9, edge_attr=attr)
+    torch.testing.assert_close(found, attention(X, EDGES, attr))
+    gcn = build_model("gcn", 6, 8, 3).eval()
+    found = infer_layerwise(gcn, X, EDGES, chunk=9, edge_weight=weight)
+    torch.testing.assert_close(found, gcn(X, EDGES, edge_weight=weight))
+
+
+@torch.no_grad()
+def test_features_may_be_sparse_or_mapped_from_a_file(tmp_path):
+    model = trained_model("gated_temp")
+    np.save(tmp_path / "x.npy", X.numpy())
+    features = NodeFeatures.open(tmp_path / "x.npy")
+    expected = model(X, EDGES)
+    found = infer_layerwise(model, features, EDGES, chunk=16)
+    torch.testing.assert_close(found, expected)
+    sparse = NodeFeatures(X.to_sparse_csr())
+    found = infer_layerwise(model, sparse, EDGES, chunk=16)
+    torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+def test_a_hub_ends_its_chunk_early_and_the_mode_is_kept(monkeypatch):
+    from tempergat.training.sampled import layerwise
+
+    monkeypatch.setattr(layerwise, "_EDGES_PER_TARGET", 1)
+    model = trained_model("gat").train()
+    seen = []
+    found = infer_layerwise(
+        model, X, EDGES, chunk=16, on_layer=lambda *call: seen.append(call)
+    )
+    assert model.training
+    torch.testing.assert_close(found, model.eval()(X, EDGES))
+    sizes = [rows.size(0) for number, _, rows in seen if number == 0]
+    assert sum(sizes) == NODES
+    assert min(sizes) < max(sizes) <= 16
