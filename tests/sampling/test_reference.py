@@ -118,15 +118,6 @@ def test_a_hop_with_fanout_zero_takes_nothing() -> None:
         assert hops.edges_per_hop == [0]
 
 
-def test_edges_keep_their_order_within_a_target() -> None:
-    edges = torch.tensor([[2, 0, 1, 0], [1, 1, 0, 1]])
-    topology = Topology.of(edges, 3)
-    assert topology.source.tolist() == [1, 2, 0, 0]
-    assert topology.edge_id is not None
-    assert topology.edge_id.tolist() == [2, 0, 1, 3]
-    assert Topology.of(edges[:, topology.edge_id], 3).edge_id is None
-
-
 def test_every_order_of_the_seeds_is_equally_likely() -> None:
     orders = Counter(tuple(shuffled(0, epoch, 3).tolist()) for epoch in range(3000))
     assert len(orders) == 6

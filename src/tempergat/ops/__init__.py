@@ -8,6 +8,7 @@ from tempergat.ops.cache import tensor_cache
 from tempergat.ops.calls import Input
 from tempergat.ops.cpu.sampling import CpuSampler, Relation
 from tempergat.ops.cpu.sampling import can_sample as can_sample_on_cpu
+from tempergat.ops.cpu.topology import group_by_target
 from tempergat.ops.features.dense import linear as dense_linear
 from tempergat.ops.features.dropout import dropout as seeded_dropout
 from tempergat.ops.features.gate import sigmoid_gate
@@ -51,6 +52,7 @@ __all__ = [
     "gat_from_vectors",
     "gatv2",
     "gpu_sampling",
+    "group_by_target",
     "in_backward",
     "in_forward_mode",
     "in_transform",

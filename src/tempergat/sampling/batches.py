@@ -12,6 +12,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.sampling.features import NodeFeatures
+from tempergat.sampling.gathering import gather
 from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.layer_graphs import LayerGraphs
 from tempergat.sampling.topology import Topology
@@ -101,7 +102,7 @@ def _gathered(store: BaseStorage, key: str, value: Any, index: Tensor) -> Any:
     """The rows of an attribute that belong to a batch."""
     if isinstance(value, Tensor):
         dim = store._parent().__cat_dim__(key, value, store)
-        return value.index_select(dim, index.to(value.device))
+        return gather(value, index, dim)
     if isinstance(value, np.ndarray):
         dim = store._parent().__cat_dim__(key, value, store)
         return torch.from_numpy(np.take(value, index.cpu().numpy(), axis=dim))

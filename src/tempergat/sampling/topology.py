@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch_geometric import EdgeIndex
 
 from tempergat.base import UserError
+from tempergat.ops import group_by_target
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,14 @@ class Topology:
             UserError: An edge refers to a node that does not exist.
         """
         sizes = (num_nodes, num_nodes) if isinstance(num_nodes, int) else num_nodes
-        _check_edges(edge_index, sizes)
+        if isinstance(edge_index, EdgeIndex):
+            edge_index = edge_index.as_tensor()
+        _check_form(edge_index)
+        if edge_index.is_cpu and max(*sizes, edge_index.size(1)) < 2**31:
+            grouped = group_by_target(edge_index, sizes)
+            if grouped is not None:
+                return cls(*grouped, sizes[0])
+        _check_range(edge_index, sizes)
         source, target = edge_index
         dtype = torch.int32 if sizes[0] < 2**31 else torch.int64
         edge_id = None
@@ -106,7 +115,7 @@ class Topology:
         return Topology(*tensors, self.num_src)
 
 
-def _check_edges(edge_index: Tensor, sizes: tuple[int, int]) -> None:
+def _check_form(edge_index: Tensor) -> None:
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise UserError(
             f"edge_index must have shape [2, num_edges], got "
@@ -117,6 +126,9 @@ def _check_edges(edge_index: Tensor, sizes: tuple[int, int]) -> None:
             f"edge_index must hold int64 or int32 node numbers, got "
             f"{edge_index.dtype}; convert it with edge_index.long()"
         )
+
+
+def _check_range(edge_index: Tensor, sizes: tuple[int, int]) -> None:
     for side, ends, count in zip(("source", "target"), edge_index, sizes, strict=True):
         if ends.numel() == 0:
             continue

@@ -4,6 +4,7 @@
 #include "dropout.h"
 #include "grouping.h"
 #include "sampling.h"
+#include "topology.h"
 
 #if defined(_WIN32)
 #define TEMPERGAT_EXPORT extern "C" __declspec(dllexport)
@@ -153,4 +154,34 @@ TEMPERGAT_EXPORT void tempergat_sampler_write(tempergat::Sampler* sampler,
                                               int32_t* const* target,
                                               int64_t* const* slot, int32_t* pointer) {
   sampler->write(n_id, source, target, slot, pointer);
+}
+
+// See topology.h; indices of edges have 4 or 8 bytes, and lie `step` elements apart.
+TEMPERGAT_EXPORT int64_t tempergat_count_targets(const void* source, const void* target,
+                                                 int64_t bytes, int64_t step,
+                                                 int64_t count, int64_t num_src,
+                                                 int64_t num_dst, int64_t* pointer) {
+  using tempergat::count_targets;
+  if (bytes == 8)
+    return count_targets(static_cast<const int64_t*>(source),
+                         static_cast<const int64_t*>(target), step, count, num_src,
+                         num_dst, pointer);
+  return count_targets(static_cast<const int32_t*>(source),
+                       static_cast<const int32_t*>(target), step, count, num_src,
+                       num_dst, pointer);
+}
+
+TEMPERGAT_EXPORT void tempergat_place_edges(const void* source, const void* target,
+                                            int64_t bytes, int64_t step, int64_t count,
+                                            int64_t num_dst, int64_t* pointer,
+                                            int32_t* source_out, int32_t* edge_id) {
+  using tempergat::place_edges;
+  if (bytes == 8)
+    place_edges(static_cast<const int64_t*>(source),
+                static_cast<const int64_t*>(target), step, count, num_dst, pointer,
+                source_out, edge_id);
+  else
+    place_edges(static_cast<const int32_t*>(source),
+                static_cast<const int32_t*>(target), step, count, num_dst, pointer,
+                source_out, edge_id);
 }
