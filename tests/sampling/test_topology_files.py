@@ -13,6 +13,7 @@ import torch
 from tempergat import NeighborSampler, UserError
 from tempergat.sampling import Topology
 from tests.sampling.graphs import random_data, random_edges
+from tests.sampling.sparse_files import write_sparse
 
 
 @pytest.fixture(name="folder")
@@ -53,9 +54,9 @@ def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
 
 def test_edges_larger_than_memory_open_in_under_a_second(folder: Path) -> None:
     nodes, edges = 10**9, 10**11
-    _write_sparse(folder / "pointer.npy", "<i8", nodes + 1, last=edges)
-    _write_sparse(folder / "source.npy", "<i4", edges)
-    _write_sparse(folder / "edge_id.npy", "<i8", edges)
+    write_sparse(folder / "pointer.npy", "<i8", (nodes + 1,), edges)
+    write_sparse(folder / "source.npy", "<i4", (edges,))
+    write_sparse(folder / "edge_id.npy", "<i8", (edges,))
     facts = json.loads((folder / "topology.json").read_text())
     facts |= {"num_src": nodes, "num_dst": nodes, "num_edges": edges}
     (folder / "topology.json").write_text(json.dumps(facts))
@@ -64,18 +65,6 @@ def test_edges_larger_than_memory_open_in_under_a_second(folder: Path) -> None:
     assert time.perf_counter() - begin < 1
     assert opened.num_edges == edges
     assert int(opened.source[-1]) == 0
-
-
-def _write_sparse(path: Path, kind: str, count: int, last: int = 0) -> None:
-    """A file of zeros that takes no space, with one number at its end."""
-    header = {"descr": kind, "fortran_order": False, "shape": (count,)}
-    with open(path, "wb") as stream:
-        np.lib.format.write_array_header_2_0(stream, header)
-        try:
-            stream.seek((count - 1) * np.dtype(kind).itemsize, 1)
-            stream.write(np.array([last], kind).tobytes())
-        except OSError:
-            pytest.skip("the file system has no files of this size")
 
 
 def _cut(name: str) -> Callable[[Path], None]:

@@ -3,9 +3,10 @@
 `hops.py` says what a batch is, `reference.py` is its specification in plain torch.
 """
 
+from tempergat.sampling.array_files import as_tensor, open_array
 from tempergat.sampling.draws import Key
 from tempergat.sampling.engine import sample, sample_typed
-from tempergat.sampling.features import NodeFeatures, as_tensor, open_array
+from tempergat.sampling.features import NodeFeatures
 from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.layer_graphs import LayerGraphs
 from tempergat.sampling.loader import NeighborSampler

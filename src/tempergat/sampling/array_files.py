@@ -26,16 +26,31 @@ def open_array(path: str | os.PathLike[str]) -> Tensor:
     file = Path(path)
     try:
         array = np.load(file, mmap_mode="r", allow_pickle=False)
-        with warnings.catch_warnings():
-            # torch warns of arrays that must not be written to.
-            warnings.simplefilter("ignore", UserWarning)
-            return torch.from_numpy(array)
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror or error}") from error
     except (ValueError, EOFError, TypeError, SyntaxError, OverflowError) as error:
         raise UserError(
             f"{file} is damaged or no .npy file of numbers: {_reason(file, error)}; "
             "write it again with numpy.save"
+        ) from error
+    return as_tensor(array)
+
+
+def as_tensor(array: np.ndarray) -> Tensor:
+    """An array as a tensor of the same memory.
+
+    Raises:
+        UserError: torch has no such type of numbers.
+    """
+    try:
+        with warnings.catch_warnings():
+            # torch warns of arrays that must not be written to.
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.from_numpy(array)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"an array of {array.dtype} with shape {list(array.shape)} cannot be used; "
+            "write it as float32 or int64, in C order"
         ) from error
 
 

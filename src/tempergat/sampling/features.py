@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from tempergat.base import UserError
+from tempergat.sampling.array_files import as_tensor, open_array
+from tempergat.sampling.gathering import gather
 
 # The share of a GPU's free memory that features may take.
 _SHARE = 0.5
@@ -85,7 +86,7 @@ class NodeFeatures:
         if x.layout == torch.sparse_csr:
             return _rows_of_csr(x, nodes).to(self.device)
         if x.is_cuda or self.device.type != "cuda":
-            return x.index_select(0, nodes).float().to(self.device)
+            return gather(x, nodes).float().to(self.device)
         staged = torch.empty((nodes.size(0), x.size(1)), dtype=x.dtype, pin_memory=True)
         torch.index_select(x, 0, nodes, out=staged)
         return staged.to(self.device, non_blocking=True).float()
@@ -113,47 +114,6 @@ class NodeFeatures:
     def __repr__(self) -> str:
         shape = list(self.shape)
         return f"NodeFeatures({shape}, {self._x.dtype}, on {self._x.device})"
-
-
-def open_array(path: str | os.PathLike[str]) -> np.ndarray:
-    """Maps a ``.npy`` file into memory, copy-on-write. Nothing is read yet.
-
-    Raises:
-        UserError: The file cannot be read, is no array, or is shorter than its header
-            says.
-    """
-    file = Path(path)
-    try:
-        array: np.ndarray = np.load(file, mmap_mode="c", allow_pickle=False)
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror or error}") from error
-    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError) as error:
-        raise UserError(
-            f"{file} is damaged or no .npy file of numbers: {_reason(file, error)}; "
-            "write it again with numpy.save"
-        ) from error
-    return array
-
-
-def as_tensor(array: np.ndarray) -> Tensor:
-    """An array as a tensor of the same memory.
-
-    Raises:
-        UserError: torch has no such type of numbers.
-    """
-    try:
-        return torch.from_numpy(array)
-    except (TypeError, ValueError) as error:
-        raise UserError(
-            f"an array of {array.dtype} with shape {list(array.shape)} cannot be used; "
-            "write it as float32 or int64, in C order"
-        ) from error
-
-
-def _reason(file: Path, error: Exception) -> str:
-    if "mmap length" in str(error):
-        return f"its {file.stat().st_size} bytes are fewer than its header says"
-    return " ".join(str(error).split())[:100]
 
 
 def _rows_of_csr(x: Tensor, nodes: Tensor) -> Tensor:
