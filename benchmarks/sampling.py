@@ -33,6 +33,7 @@ from tempergat.sampling import (
     reference,
     sample,
 )
+from tempergat.sampling.background import made_ahead
 
 FIELDS = (
     "what", "graph", "device", "edges_per_batch", "nodes_per_batch", "ms_per_batch",
@@ -98,13 +99,19 @@ def wait(device: str) -> None:
 
 
 def timed(call: Callable[[int], Any], device: str, repeats: int) -> float:
-    """Milliseconds of a call, the mean of several calls in a row, after two others."""
+    """Milliseconds per call, the mean of many calls, after two others.
+
+    On a GPU they are made in a row; on the CPU in as many threads as torch has, like
+    the batches that a sampler makes ahead.
+    """
     for step in range(2):
         call(step)
     wait(device)
+    threads = torch.get_num_threads()
+    ahead = 2 * threads if device == "cpu" else 0
     start = time.perf_counter()
-    for step in range(repeats):
-        call(step + 2)
+    for _ in made_ahead(call, range(2, repeats + 2), ahead, threads):
+        pass
     wait(device)
     return (time.perf_counter() - start) / repeats * 1000
 
