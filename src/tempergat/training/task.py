@@ -27,12 +27,13 @@ from tempergat.training.evaluate import (
     balanced_weights,
     has_several_classes,
 )
-from tempergat.training.typed import node_types_of, typed_inputs, union_edges
+from tempergat.training.typed import node_types_of, typed_inputs, union_graphs
 
 SPLITS = ("train", "val", "test")
 _SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
 # What a model is called with besides the edges.
 Inputs = Features | TypedFeatures
+Edges = Graph | tuple[Graph, ...]
 # Features with a smaller share of non-zeros are trained on as sparse, whatever their
 # layout in the dataset. It saves time, in dropout above all.
 _SPARSE_DENSITY = 0.2
@@ -45,7 +46,7 @@ class Task:
     Attributes:
         x: Features of all nodes; dense for a user's own module, and by type for a
             typed graph.
-        graph: The edges, sorted.
+        graph: The edges, sorted; for a typed graph those of each layer.
         edge_index: The edges as a plain tensor; for a user's own module only.
         nodes: The nodes of each split.
         labels: The classes of the nodes of each split.
@@ -61,7 +62,7 @@ class Task:
     """
 
     x: Inputs
-    graph: Graph
+    graph: Edges
     edge_index: Tensor | None
     nodes: dict[str, Tensor]
     labels: dict[str, Tensor]
@@ -107,7 +108,7 @@ def task_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Task:
         edge_index = dataset.data.edge_index.long().to(device)
     return Task(
         x=x,
-        graph=graph_of(dataset, device),
+        graph=graph_of(dataset, config, device),
         edge_index=edge_index,
         nodes={split: found.to(device) for split, found in nodes.items()},
         labels={split: found.to(device) for split, found in labels.items()},
@@ -238,12 +239,17 @@ def prepared_features(x: Tensor, config: RunConfig, device: torch.device) -> Fea
     return features.to(device)
 
 
-def graph_of(dataset: Dataset, device: torch.device) -> Graph:
-    """The edges, sorted once for all layers and epochs."""
+def graph_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Edges:
+    """The edges, sorted once for all layers and epochs; by layer for a typed graph."""
     if dataset.target is None:
         return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
-    edges, num_nodes = union_edges(dataset.data, dataset.target)
-    return Graph(edges.to(device), num_nodes)
+    return union_graphs(
+        dataset.data,
+        dataset.target,
+        config.num_layers,
+        device,
+        whole=BACKBONES[METHODS[config.method].backbone].takes_edge_weight,
+    )
 
 
 def edge_inputs_of(

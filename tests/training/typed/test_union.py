@@ -1,8 +1,16 @@
 """A typed graph as one graph of a single type."""
 
+import pytest
 import torch
 
-from tempergat.training.typed import node_types_of, typed_inputs, union_edges
+from tempergat.nn import build_typed_model
+from tempergat.ops import Graph
+from tempergat.training.typed import (
+    node_types_of,
+    typed_inputs,
+    union_edges,
+    union_graphs,
+)
 from tests.support.typed_graph import typed_graph
 
 
@@ -11,8 +19,7 @@ def test_the_target_type_comes_first_and_every_edge_keeps_its_ends() -> None:
     names = [kind.name for kind in node_types_of(data, "venue")]
     assert names[0] == "venue"
     assert sorted(names) == sorted(data.node_types)
-    edges, count = union_edges(data, "venue")
-    assert count == data.num_nodes
+    edges = union_edges(data, "venue")
     starts, start = {}, 0
     for name in names:
         starts[name] = start
@@ -38,3 +45,28 @@ def test_types_without_features_have_no_input() -> None:
         else:
             assert torch.equal(values, data[kind.name].x * 2)
     assert found.num_targets == data["paper"].num_nodes
+
+
+@pytest.mark.parametrize("method", ["gcn", "gat", "temp_gated_v2", "mlp"])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_graphs_by_layer_give_the_scores_of_the_whole_graph(
+    method: str, layers: int
+) -> None:
+    data = typed_graph()
+    kinds = node_types_of(data, "paper")
+    model = build_typed_model(method, kinds, 8, 2, num_layers=layers, heads=2).eval()
+    x = typed_inputs(data, "paper", lambda x: x)
+    graphs = union_graphs(
+        data, "paper", layers, torch.device("cpu"), whole=method == "gcn"
+    )
+    if layers > 1:
+        assert graphs[-1].num_dst == data["paper"].num_nodes
+    whole = Graph(union_edges(data, "paper"), data.num_nodes)
+    torch.testing.assert_close(model(x, graphs), model(x, whole))
+
+
+def test_types_that_no_target_can_see_are_not_computed() -> None:
+    data = typed_graph()
+    assert node_types_of(data, "paper")[-1].name == "review"
+    graphs = union_graphs(data, "paper", 3, torch.device("cpu"))
+    assert all(graph.num_dst <= data.num_nodes - 5 for graph in graphs)

@@ -37,7 +37,10 @@ def group_sharpness(group: SeedGroup, state: State) -> Sharpness:
         group: The runs; those of a method without attention have no layers here.
         state: Parameters and buffers, like `Training.best`.
     """
-    graph = group.task.graph.with_self_loops()
+    graph = group.task.graph
+    # The study refuses typed graphs, which have a graph for each layer.
+    assert isinstance(graph, Graph)
+    graph = graph.with_self_loops()
     found: list[Tensor] = []
 
     def weigh(layer: Any, inputs: tuple[Any, ...], _: Any) -> None:

@@ -21,7 +21,6 @@ from tempergat.data import (
     to_dense,
     warn_of_notes,
 )
-from tempergat.ops import Graph
 from tempergat.training.config import RunConfig
 from tempergat.training.record import Run
 from tempergat.training.single import checkpoint
@@ -34,9 +33,7 @@ from tempergat.training.task import (
     edge_inputs_of,
     features_of,
     graph_of,
-    prepared_features,
 )
-from tempergat.training.typed import typed_inputs, union_edges
 from tempergat.training.user_code import (
     explain_errors,
     require_logits,
@@ -137,13 +134,13 @@ class TrainedModel(nn.Module):
                 data[kind.name].num_nodes = x[kind.name].size(0)
         for edge_type, ends in edge_index.items():
             data[edge_type].edge_index = ends
+        target = self._facts.types[0].name if self._facts.types else ""
+        dataset = Dataset("graph", data, target, self.num_classes, "accuracy", "", "")
         device = next(self.module.parameters()).device
-        target = data.node_types[0]
-        inputs = typed_inputs(
-            data, target, lambda x: prepared_features(x, self.config, device)
+        logits: Tensor = self.module(
+            features_of(dataset, self.config, device),
+            graph_of(dataset, self.config, device),
         )
-        edges, num_nodes = union_edges(data, target)
-        logits: Tensor = self.module(inputs, Graph(edges.to(device), num_nodes))
         return logits
 
     def read_graph(
@@ -257,7 +254,9 @@ class TrainedModel(nn.Module):
         x = features_of(dataset, self.config, device)
         edges = self._edge_inputs(dataset, device)
         if self.config.source_hash is None:
-            logits: Tensor = self.module(x, graph_of(dataset, device), **edges)
+            logits: Tensor = self.module(
+                x, graph_of(dataset, self.config, device), **edges
+            )
             return logits
         nodes = int(dataset.data.num_nodes)
         method, expected = self.config.method, [nodes, self._facts.num_classes]

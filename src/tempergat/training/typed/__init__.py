@@ -4,6 +4,7 @@ from tempergat.training.typed.union import (
     node_types_of,
     typed_inputs,
     union_edges,
+    union_graphs,
 )
 
-__all__ = ["node_types_of", "typed_inputs", "union_edges"]
+__all__ = ["node_types_of", "typed_inputs", "union_edges", "union_graphs"]
