@@ -78,9 +78,6 @@ def check(
         Path,
         typer.Argument(help="A folder of tables, or an .npz, .pt or .graphml file."),
     ],
-    target: Annotated[
-        str | None, typer.Option(help="Node type to classify, where several could be.")
-    ] = None,
     *,
     reading: Reading,
     as_json: Json = False,
@@ -93,7 +90,7 @@ def check(
     _refuse_name(path)
     from tempergat.data import Finding, check_graph
 
-    options = reading.options(target)
+    options = reading.options()
     findings = check_graph(path, options)
     is_labelled = all(finding.subject != "labels" for finding in findings)
     refusal: UserError | None = None

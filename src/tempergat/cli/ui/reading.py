@@ -69,6 +69,13 @@ _EdgeWeight = Annotated[
     str | None,
     typer.Option("--edge-weight", help="Column of edges.csv that is the edge weight."),
 ]
+_Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="Node type to classify in a typed graph, where several have labels.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -85,12 +92,10 @@ class Reading:
     make_features: _MakeFeatures = None
     edge_features: _EdgeFeatures = None
     edge_weight: _EdgeWeight = None
+    target: _Target = None
 
-    def options(self, target: str | None = None) -> "ReadOptions":
+    def options(self) -> "ReadOptions":
         """The options as `tempergat.data` takes them.
-
-        Args:
-            target: Node type to classify, where several have labels.
 
         Raises:
             UserError: An option has no such value.
@@ -103,7 +108,7 @@ class Reading:
         for name in ("features", "one_hot", "missing", "edge_features"):
             if name in given:
                 given[name] = _names(given[name])
-        return ReadOptions(**given, target=target)
+        return ReadOptions(**given)
 
 
 def _names(text: str) -> tuple[str, ...]:

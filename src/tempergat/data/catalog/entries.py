@@ -141,7 +141,7 @@ _oag_entry = partial(
     edge_types=22,
     keep_processed=True,
 )
-_magnn_entry = partial(Entry, split="400 / 400 / the rest")
+_magnn_entry = partial(Entry, split="400 / 400 / the rest", recipe="typed")
 _generated_entry = partial(
     Entry,
     files=(),

@@ -41,6 +41,8 @@ def feature_findings(store: Any, names: Sequence[str] | None) -> list[Finding]:
     x = store.get("x")
     if not isinstance(x, Tensor):
         action = "training needs some; --make-features degree makes them"
+        if where:
+            action = "each node gets a learned vector"
         return [Finding(f"features{where}", "none", action)]
     values = x.values() if x.layout == torch.sparse_csr else x
     finite = values[torch.isfinite(values)]

@@ -9,6 +9,10 @@ Other common names, like `node_id`, `y`, `train_mask` or `src`, are understood w
 is clear what they are, and are a question otherwise. Instead of the column, the split
 may be a table `split.csv` with `id` and `split`.
 
+A folder of a typed graph holds `nodes_<type>.csv` for each node type and
+`edges_<source type>__<relation>__<target type>.csv` for each edge type; one of the node
+types has labels.
+
 An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
 `val_mask`, `test_mask`, `edge_attr` and `edge_weight`, or it has one of the two layouts
 of `layouts.published_npz`. A .pt holds a PyG `Data`, `HeteroData` or `Batch` with the
@@ -49,6 +53,10 @@ from tempergat.data.user.options import ReadOptions, option_flag
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.tables.files import not_a_file
 from tempergat.data.user.tables.folder import read_folder
+from tempergat.data.user.tables.typed_folder import (
+    is_typed_folder,
+    read_typed_folder,
+)
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import drop_unused_classes, normalise
 
@@ -209,6 +217,8 @@ def read_user_graph(
         is_folder, is_file = path.is_dir(), path.is_file()
     if is_folder and is_word_folder(path):
         return read_word_folder(path, options, labelled)
+    if is_folder and is_typed_folder(path):
+        return read_typed_folder(path, options, require_finite, labelled)
     if is_folder:
         return read_folder(path, options, require_finite, labelled)
     if not is_file:

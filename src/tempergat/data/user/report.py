@@ -56,8 +56,7 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
         action = "predict can classify its nodes; compare and train need labels"
         findings.append(Finding("labels", "none", action))
     if kind is not None:
-        action = "training takes graphs of one node type only"
-        findings.insert(1, Finding("classified node type", kind, action))
+        findings.insert(1, Finding("classified node type", kind))
     touched = {name: np.zeros(n, dtype=bool) for name, n in node_counts(data).items()}
     for types, edge_store, sizes in edges:
         ends = edge_store.edge_index.numpy()

@@ -66,7 +66,7 @@ def normalise(
         if kind is None:
             undirected, decided = set_direction(source, edges, bound, read, options)
             notes += decided
-        elif options.directed is False:
+        elif options.directed is False and read.keeps_direction:
             raise UserError(
                 f"directed is False, but {source} has the edge type {kind}; add the "
                 "reverse edges with torch_geometric.transforms.ToUndirected"

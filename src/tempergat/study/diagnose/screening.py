@@ -18,7 +18,7 @@ from tempergat.stats import PairedComparison, Summary, compare_to_baseline, summ
 from tempergat.study.diagnose.measure import Measurements, measure
 from tempergat.study.engine import OnProgress, Run, Store, sweep
 from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
-from tempergat.training import Recipe
+from tempergat.training import Recipe, refuse_typed
 
 SCREENING_EPOCHS = 100
 SCREENING_RUNS = 10
@@ -152,6 +152,7 @@ def diagnose(
         )
     configs = [recipe.config_for(method) for method in methods]
     configs = [c.with_changes(epochs=min(epochs, c.epochs)) for c in configs]
+    refuse_typed(dataset, "diagnose")
     found = sweep(dataset, configs, range(runs), store, device, on_progress)
     labelled = dataset.data.val_mask & (dataset.data.y >= 0)
     return Diagnosis(

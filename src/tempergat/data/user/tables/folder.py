@@ -95,7 +95,7 @@ def join_tables(
     edge_index, columns = _read_edges(edge_path, edges, nodes, options)
     data.edge_index = torch.from_numpy(edge_index)
     if labelled:
-        for name, mask in _masks(split, nodes, options).items():
+        for name, mask in masks_of(split, nodes, options).items():
             data[name] = torch.from_numpy(mask)
     graph = UserGraph(
         data,
@@ -134,7 +134,7 @@ def _read_edges(
         _refuse_missing_header(piece, nodes)
         columns = edge_ends(piece)
         names = [name for name in piece.columns if name not in columns]
-        ends.append(np.stack([_lookup(piece, column, nodes) for column in columns]))
+        ends.append(np.stack([node_rows(piece, column, nodes) for column in columns]))
         for name in names:
             if name in asked:
                 remedy = "make it numbers, or leave it out"
@@ -165,7 +165,12 @@ def _position(name: str, nodes: Nodes) -> int | None:
     return None
 
 
-def _lookup(table: Table, column: str, nodes: Nodes) -> np.ndarray:
+def node_rows(table: Table, column: str, nodes: Nodes) -> np.ndarray:
+    """The nodes that a column names.
+
+    Raises:
+        UserError: There is no such node; file and row are named.
+    """
     identifiers = as_text(table.columns[column])
     found = list(map(nodes.positions.get, identifiers))
     if None in found:
@@ -188,9 +193,19 @@ def _numbering(nodes: Nodes) -> str:
     return " (numbered from 0; --id names a column of ids)"
 
 
-def _masks(
+def masks_of(
     path: Path | None, nodes: Nodes, options: ReadOptions
 ) -> dict[str, np.ndarray]:
+    """The masks of a split; none where none is given.
+
+    Args:
+        path: The table of the split; None where there is none.
+        nodes: The nodes, whose table may hold the split in its columns.
+        options: How the tables are read.
+
+    Raises:
+        UserError: The split is given twice, or a node is in two parts.
+    """
     given = nodes.splits is not None or bool(nodes.masks)
     if path is not None and given:
         column = nodes.columns.split or next(iter(nodes.columns.masks.values()))
@@ -209,7 +224,7 @@ def _masks(
                     f"{path} has no column {column}, only "
                     f"{', '.join(table.columns)}; it needs id and split"
                 )
-        owners = _lookup(table, "id", nodes)
+        owners = node_rows(table, "id", nodes)
         words = as_known_text(table.columns["split"], missing_words(options))
         _assign(masks, table, owners, words, "split")
         return masks
