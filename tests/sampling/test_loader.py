@@ -213,6 +213,8 @@ def test_the_sampler_is_a_public_name() -> None:
         ({"fanout": {("a", "to", "b"): [5]}}, "needs HeteroData"),
         ({"rank": 2, "world_size": 2}, "rank must be from 0 to world_size - 1 = 1"),
         ({"world_size": 0}, "world_size must be 1 or more"),
+        ({"prefetch": -1}, "prefetch must be 0 or more, got -1"),
+        ({"seed": 2**63}, "seed must fit into 64 bits"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -259,6 +261,11 @@ def test_a_step_that_does_not_exist_is_refused() -> None:
     sampler = NeighborSampler(random_data(), [2], 100)
     with pytest.raises(UserError, match=r"no step 2: an epoch has 2 steps \(0..1\)"):
         sampler.batch(0, 2)
+    for step in (-1, 3):
+        with pytest.raises(UserError, match="start_step must be from 0 to 2"):
+            sampler.set_epoch(0, step)
+    sampler.set_epoch(0, 2)
+    assert list(sampler) == []
 
 
 def test_all_edges_of_a_bipartite_type_may_be_missing() -> None:

@@ -64,3 +64,13 @@ def test_what_is_no_list_of_edges_is_refused() -> None:
         Topology.of(torch.zeros(3, 2, dtype=torch.long), 4)
     with pytest.raises(UserError, match="int64 or int32 node numbers, got"):
         Topology.of(torch.zeros(2, 3), 4)
+
+
+def test_parts_of_a_topology_are_lists_of_whole_numbers() -> None:
+    pointer, source = torch.tensor([0, 2]), torch.tensor([0, 0])
+    apart = torch.tensor([0, 9, 2, 9])[::2]
+    assert Topology(apart, source, None, 1).pointer.is_contiguous()
+    with pytest.raises(UserError, match="source of a topology must be a list of int32"):
+        Topology(pointer, source.float(), None, 1)
+    with pytest.raises(UserError, match="edge_id of a topology must be a list"):
+        Topology(pointer, source, source[None], 1)

@@ -81,7 +81,7 @@ class NeighborSampler:
         transform: Callable[[Any], Any] | None = None,
         topology: Topology | dict[EdgeType, Topology] | None = None,
     ) -> None:
-        _check_numbers(batch_size, rank, world_size, prefetch)
+        _check_numbers(batch_size, rank, world_size, prefetch, seed)
         self.data, self.replace, self.training = data, replace, training
         self.seed, self.prefetch, self.transform = seed, prefetch, transform
         self.seed_type = ""
@@ -136,7 +136,16 @@ class NeighborSampler:
         return len(self._seeds)
 
     def set_epoch(self, epoch: int, start_step: int = 0) -> None:
-        """Chooses the epoch of the next iteration, and the step it begins with."""
+        """Chooses the epoch of the next iteration, and the step it begins with.
+
+        Raises:
+            UserError: The epoch has no such step.
+        """
+        if not 0 <= start_step <= len(self):
+            raise UserError(
+                f"start_step must be from 0 to {len(self)}, the steps of an epoch, got "
+                f"{start_step}"
+            )
         self.epoch, self.start_step = epoch, start_step
 
     def __iter__(self) -> Iterator[Any]:
@@ -204,7 +213,9 @@ class NeighborSampler:
         )
 
 
-def _check_numbers(batch_size: int, rank: int, world_size: int, prefetch: int) -> None:
+def _check_numbers(
+    batch_size: int, rank: int, world_size: int, prefetch: int, seed: int
+) -> None:
     for name, value, least in (
         ("batch_size", batch_size, 1),
         ("world_size", world_size, 1),
@@ -212,6 +223,8 @@ def _check_numbers(batch_size: int, rank: int, world_size: int, prefetch: int) -
     ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UserError(f"{name} must be {least} or more, got {value!r}")
+    if not -(2**63) <= seed < 2**63:
+        raise UserError(f"seed must fit into 64 bits, got {seed}")
     if not 0 <= rank < world_size:
         raise UserError(
             f"rank must be from 0 to world_size - 1 = {world_size - 1}, got {rank!r}"

@@ -26,12 +26,28 @@ class Topology:
         edge_id: The number of the edge in ``edge_index``, int32 or int64; None if
             ``edge_index`` was grouped by target already.
         num_src: Number of source nodes.
+
+    Raises:
+        UserError: A part is not a list of whole numbers.
     """
 
     pointer: Tensor
     source: Tensor
     edge_id: Tensor | None
     num_src: int
+
+    def __post_init__(self) -> None:
+        for name in ("pointer", "source", "edge_id"):
+            part = getattr(self, name)
+            if part is None and name == "edge_id":
+                continue
+            # Engines read the memory of these tensors.
+            if part.dtype not in (torch.int32, torch.int64) or part.dim() != 1:
+                raise UserError(
+                    f"{name} of a topology must be a list of int32 or int64 numbers, "
+                    f"got {part.dtype} of shape {list(part.shape)}"
+                )
+            object.__setattr__(self, name, part.contiguous())
 
     @classmethod
     def of(cls, edge_index: Tensor, num_nodes: int | tuple[int, int]) -> Topology:

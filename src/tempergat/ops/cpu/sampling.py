@@ -32,6 +32,7 @@ _OUT_OF_MEMORY = 1
 _FAILURES = {
     3: "a seed does not exist or is given more than once; check the seeds",
     4: "the grouped edges refer to nodes or edges that do not exist; make them again",
+    5: "a batch has more than 2**31 edges; make batches or fanouts smaller",
 }
 
 

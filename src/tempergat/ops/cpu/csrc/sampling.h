@@ -14,7 +14,7 @@ namespace tempergat {
 // How many accesses ahead memory is asked for; the graph does not fit any cache.
 constexpr int64_t kAhead = 24;
 
-enum SamplingStatus : int64_t { kBadSeed = 3, kBadTopology = 4 };
+enum SamplingStatus : int64_t { kBadSeed = 3, kBadTopology = 4, kTooManyEdges = 5 };
 
 // Whole numbers of 4 or 8 bytes.
 struct Numbers {
@@ -68,6 +68,8 @@ class Sampler {
         const size_t before = drawn.slot.size();
         if (!draw(relations[r], relation_key, fanout[r * hops + hop], replace, drawn))
           return kBadTopology;
+        // The results number edges by 32 bits.
+        if (drawn.slot.size() > size_t(INT32_MAX)) return kTooManyEdges;
         num_edges[r * hops + hop] = int64_t(drawn.slot.size() - before);
       }
       for (Nodes& nodes : nodes_) nodes.end_hop();
