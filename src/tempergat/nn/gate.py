@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
@@ -142,18 +143,27 @@ class FeatureGate:
         lin: Linear = layer.lin_gate
         return project(lin, x_dst)
 
-    def gate_output(self, layer: Any, out: Tensor, logit: Tensor) -> Tensor:
+    def gate_output(
+        self, layer: Any, out: Tensor, logit: Tensor, in_use: Tensor | None = None
+    ) -> Tensor:
         """Gates the aggregated features and records the mean gate.
 
         Args:
             layer: The layer.
             out: The aggregated features, [num_dst, heads, channels].
             logit: From `output_logit`.
+            in_use: How many rows there are, 0-d, if the last ones are padding; their
+                gate is 0 and does not count.
         """
-        return self._gated(layer, Sides(logit.view_as(out), None), Sides(out, None)).src
+        gate, rows = Sides(logit.view_as(out), None), Sides(out, None)
+        return self._gated(layer, gate, rows, in_use).src
 
     def gate_features(
-        self, layer: Any, z: Sides[Tensor], x: Sides[Projectable]
+        self,
+        layer: Any,
+        z: Sides[Tensor],
+        x: Sides[Projectable],
+        in_use: Tensor | None = None,
     ) -> Sides[Tensor]:
         """Gates the projected features and records the mean gate.
 
@@ -161,8 +171,9 @@ class FeatureGate:
             layer: The layer.
             z: The projected features, [num_nodes, width].
             x: The layer's inputs, which the gate is computed from.
+            in_use: As in `gate_output`.
         """
-        return self._gated(layer, self.feature_logits(layer, x), z)
+        return self._gated(layer, self.feature_logits(layer, x), z, in_use)
 
     def feature_logits(self, layer: Any, x: Sides[Projectable]) -> Sides[Tensor]:
         """The logits of the gate on the projected features, [num_nodes, width]."""
@@ -172,11 +183,15 @@ class FeatureGate:
         return Sides(layer.lin_gate_src, layer.lin_gate_dst).map(project, x)
 
     def _gated(
-        self, layer: Any, logit: Sides[Tensor], z: Sides[Tensor]
+        self,
+        layer: Any,
+        logit: Sides[Tensor],
+        z: Sides[Tensor],
+        in_use: Tensor | None,
     ) -> Sides[Tensor]:
         means: GateMeans = layer.gate_means
         sums: list[Tensor | None] = []
-        count = 0
+        count: int | Tensor = 0
 
         def gate_side(logit_side: Tensor, z_side: Tensor) -> Tensor:
             nonlocal count
@@ -185,16 +200,27 @@ class FeatureGate:
             # The targets may be the first of the nodes that the gate was computed for.
             if logit_side.size(0) > z_side.size(0):
                 logit_side = logit_side[: z_side.size(0)]
+            values: int | Tensor = logit_side.numel()
+            if in_use is not None:
+                logit_side = _close_behind(logit_side, in_use)
+                values = in_use * logit_side[0].numel()
             wanted = counts and means.are_recorded()
             out, total = sigmoid_gate(logit_side, z_side, wanted)
             if counts:
                 sums.append(total)
-                count += logit_side.numel()
+                count = count + values
             return _behind(out, total)
 
         gated = logit.map(gate_side, z)
         means.record(sums, count, layer.training, gated.src)
         return gated
+
+
+def _close_behind(logit: Tensor, in_use: Tensor) -> Tensor:
+    """The logits of a gate that is 0 for all rows behind the first ``in_use``."""
+    rows = torch.arange(logit.size(0), device=logit.device)
+    padding = (rows >= in_use).view(-1, *[1] * (logit.dim() - 1))
+    return logit.masked_fill(padding, -torch.inf)
 
 
 def _behind(out: Tensor, total: Tensor | None) -> Tensor:

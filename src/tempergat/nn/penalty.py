@@ -65,7 +65,11 @@ class _Pass:
     __slots__ = ("_count", "_references", "_sums", "level", "training")
 
     def __init__(
-        self, sums: list[Tensor], count: int, training: bool, level: int | None = None
+        self,
+        sums: list[Tensor],
+        count: int | Tensor,
+        training: bool,
+        level: int | None = None,
     ) -> None:
         self.training = training
         # The torch.func transform it belongs to.
@@ -133,7 +137,11 @@ class GateMeans:
         return torch.is_grad_enabled() and not is_exporting()
 
     def record(
-        self, sums: list[Tensor | None], count: int, training: bool, output: Tensor
+        self,
+        sums: list[Tensor | None],
+        count: int | Tensor,
+        training: bool,
+        output: Tensor,
     ) -> None:
         """Records the mean gate of one forward pass.
 
@@ -208,6 +216,7 @@ class GateMeans:
         return GateMeans, ()
 
 
-def _mean(sums: list[Tensor], count: int) -> Tensor:
+def _mean(sums: list[Tensor], count: int | Tensor) -> Tensor:
     # An empty graph has no gate values.
-    return torch.stack(sums).sum() / max(count, 1)
+    least = max(count, 1) if isinstance(count, int) else count.clamp(min=1)
+    return torch.stack(sums).sum() / least

@@ -52,6 +52,9 @@ class Graph:
     src: Tensor
     dst: Tensor
     edge_id: Tensor
+    # In a CUDA graph of sampled training: how many sources and targets the batch has,
+    # 0-d tensors. Rows behind them have no edges.
+    in_use: tuple[Tensor, Tensor] | None = None
 
     def __init__(
         self,

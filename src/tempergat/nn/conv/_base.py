@@ -264,7 +264,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         if self.gate == "post":
             gate_logit = self.feature_gate.output_logit(self, targets)
         elif self.gate == "first":
-            z = self.feature_gate.gate_features(self, z, inputs)
+            in_use = None if graph.in_use is None else graph.in_use[0]
+            z = self.feature_gate.gate_features(self, z, inputs, in_use)
         z = z.map(self._split_heads)
 
         seeds = self._head_seeds(dropout_seed, z.src.device)
@@ -281,7 +282,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
                 return_weights=bool(return_attention_weights),
             )
         if gate_logit is not None:
-            out = self.feature_gate.gate_output(self, out, gate_logit)
+            in_use = None if graph.in_use is None else graph.in_use[1]
+            out = self.feature_gate.gate_output(self, out, gate_logit, in_use)
         out = self._combine(out, residual)
         if return_attention_weights:
             return out, adjacency.pack(alpha.to(out.dtype))
