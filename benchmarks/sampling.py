@@ -21,19 +21,19 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from benchmarks.graphs import power_law_topology
-from tempergat.nn import build_model
 from tempergat.sampling import (
     Key,
     LayerGraphs,
-    NeighborSampler,
+    NodeFeatures,
     Topology,
     reference,
     sample,
 )
 from tempergat.sampling.background import made_ahead
+from tempergat.training.recipes import load_recipe
+from tempergat.training.sampled import SampledGroup, SampledTask, SampledTraining
 
 FIELDS = (
     "what", "graph", "device", "edges_per_batch", "nodes_per_batch", "ms_per_batch",
@@ -177,56 +177,122 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
         )
 
 
-def measure_steps(graph: str, report: Report, steps: int) -> None:
-    """Plain training steps, one call after the other."""
+def task_of(graph: str) -> SampledTask:
+    """A generated graph on the GPU with random features and labels."""
     setting = SETTINGS[graph]
     topology = power_law_topology(graph, "cuda")
-    num_nodes = topology.num_dst
-    nodes = seeds_of(num_nodes, setting.num_train, "cuda")
-    x = torch.randn(num_nodes, setting.in_channels, device="cuda")
-    y = torch.randint(setting.classes, (num_nodes,), device="cuda")
-    sampler = NeighborSampler(
-        Data(x=x, y=y, num_nodes=num_nodes), setting.fanout, BATCH, nodes,
-        shuffle=True, topology=topology,
-    )  # fmt: skip
-    width = setting.heads * setting.channels
-    model = build_model(
-        "temp_gated", setting.in_channels, width, setting.classes,
-        len(setting.fanout), setting.heads, dropout=0.5, attention_dropout=0.5,
-    ).cuda()  # fmt: skip
-    optimizer = torch.optim.Adam(model.parameters(), 0.003, fused=True)
+    x = torch.randn(topology.num_dst, setting.in_channels, device="cuda")
+    nodes = seeds_of(topology.num_dst, setting.num_train, "cuda").cpu()
+    labels = torch.randint(setting.classes, (setting.num_train,), device="cuda")
+    return SampledTask(
+        features=NodeFeatures(x),
+        topology=topology,
+        edge_index=torch.empty(2, 0, dtype=torch.int64),
+        nodes=dict.fromkeys(("train", "val", "test"), nodes),
+        labels=dict.fromkeys(("train", "val", "test"), labels),
+        in_channels=setting.in_channels,
+        num_classes=setting.classes,
+        metric="accuracy",
+        class_weights=None,
+        device=torch.device("cuda"),
+    )
 
-    def step(number: int) -> None:
-        batch = sampler.batch(0, number)
-        optimizer.zero_grad()
-        out = model(batch.x, batch.graph)
-        labels = batch.y[: batch.batch_size]
-        torch.nn.functional.cross_entropy(out, labels).backward()
-        optimizer.step()
 
-    ms = timed(step, "cuda", steps)
+def training_of(task: SampledTask, graph: str, recorded: bool) -> SampledTraining:
+    """A run of `temp_gated` before its first step."""
+    setting = SETTINGS[graph]
+    recipe = "reddit" if graph == "reddit" else "ogbn-products"
+    settings = load_recipe(f"paper/{recipe}").config_for("temp_gated")
+    config = settings.model_copy(
+        update={"batch_size": BATCH, "fanout": tuple(setting.fanout), "epochs": 10}
+    )
+    training = SampledTraining(SampledGroup(task, config, 0), config)
+    if not recorded:
+        training._captured = None
+    return training
+
+
+def one_epoch(training: SampledTraining) -> tuple[float, float]:
+    """Seconds of the steps of the next epoch, without its scores, and its loss."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    training.train_epoch()
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    loss = float(training.epoch_loss())
+    training.forget_steps()
+    training.epochs_done += 1
+    return seconds, loss
+
+
+def measure_epochs(graph: str, report: Report, epochs: int) -> None:
+    """Epochs of plain steps and of a CUDA graph; the losses of the first must agree."""
+    setting = SETTINGS[graph]
+    task = task_of(graph)
+    losses, seconds = {}, {}
+    for recorded in (False, True):
+        training = training_of(task, graph, recorded)
+        torch.cuda.reset_peak_memory_stats()
+        first, losses[recorded] = one_epoch(training)
+        times = [one_epoch(training)[0] for _ in range(epochs)]
+        seconds[recorded] = statistics.median(times)
+        note = f"first epoch {first:.2f} s, loss {losses[recorded]:.6f}"
+        if recorded and training._captured is not None:
+            note += f", {training._captured.misfits} batches did not fit"
+        report.add(
+            "epoch, CUDA graph" if recorded else "epoch, plain steps",
+            graph=graph,
+            ms_per_batch=round(seconds[recorded] / len(training.sampler) * 1000, 3),
+            epoch_s=round(seconds[recorded], 3),
+            target=setting.target_s,
+            note=f"{note}, {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB",
+        )
+        if recorded:
+            measure_share(training, graph, report, seconds[True])
+    difference = abs(losses[True] - losses[False]) / losses[False]
+    verdict = "agree" if difference < 1e-3 else "DIFFER"
     report.add(
-        "plain step, one after the other",
+        "losses", graph=graph, note=f"{verdict}: by {difference:.1e} of the loss"
+    )
+
+
+def measure_share(
+    training: SampledTraining, graph: str, report: Report, epoch_s: float
+) -> None:
+    """How much of an epoch of the CUDA graph is sampling, with the layers' graphs."""
+    assert training._captured is not None
+    step = training._captured._step
+    assert step is not None
+    step.begin_epoch()
+    recorded = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(recorded):
+        step.sample()
+    ms = timed(lambda _: recorded.replay(), "cuda", 50)
+    steps = len(training.sampler)
+    report.add(
+        "sampling in the CUDA graph",
         graph=graph,
         ms_per_batch=round(ms, 3),
-        epoch_s=round(ms * len(sampler) / 1000, 3),
-        target=setting.target_s,
+        epoch_s=round(ms * steps / 1000, 3),
+        target="below 25 %",
+        note=f"{ms * steps / 10 / epoch_s:.0f} % of an epoch",
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["rates", "steps"])
+    parser.add_argument("what", choices=["rates", "epochs"])
     parser.add_argument("--graph", choices=list(SETTINGS), default="products")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--repeats", type=int, default=50)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     given = parser.parse_args()
     report = Report(given.out, given.device)
     if given.what == "rates":
         measure_rates(given.graph, given.device, report, given.repeats)
     else:
-        measure_steps(given.graph, report, given.repeats)
+        measure_epochs(given.graph, report, given.epochs)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,11 @@ class NodeFeatures:
         return cls(open_array(path), device)
 
     @property
+    def is_on_gpu(self) -> bool:
+        """Whether all features are dense and on a GPU."""
+        return self._x.is_cuda and self._x.layout == torch.strided
+
+    @property
     def shape(self) -> torch.Size:
         """Number of nodes and of features."""
         return self._x.shape

@@ -148,11 +148,21 @@ class NeighborSampler:
             )
         self.epoch, self.start_step = epoch, start_step
 
+    @property
+    def batch_size(self) -> int:
+        """Number of seeds in a batch."""
+        return self._seeds.batch_size
+
+    @property
+    def world_size(self) -> int:
+        """Number of processes that share a global batch."""
+        return self._seeds.world_size
+
     def __iter__(self) -> Iterator[Any]:
         """The batches of the current epoch; the next iteration is the next epoch."""
         epoch, start = self.epoch, self.start_step
         self.set_epoch(epoch + 1)
-        order = self._order_of(epoch)
+        order = self.order(epoch)
         return made_ahead(
             lambda step: self._make(order, epoch, step),
             range(start, len(self)),
@@ -172,10 +182,10 @@ class NeighborSampler:
                 f"there is no step {step}: an epoch has {len(self)} steps "
                 f"(0..{len(self) - 1})"
             )
-        return self._make(self._order_of(epoch), epoch, step)
+        return self._make(self.order(epoch), epoch, step)
 
-    def _order_of(self, epoch: int) -> Tensor:
-        """The seeds' places in the order of an epoch; that of the last one is kept."""
+    def order(self, epoch: int) -> Tensor:
+        """The seeds' places in the order of an epoch, int64; the last one is kept."""
         if self._order is None or self._order[0] != epoch:
             self._order = (epoch, self._seeds.order(epoch).to(self.device))
         return self._order[1]

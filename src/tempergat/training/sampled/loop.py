@@ -11,6 +11,7 @@ from torch import Tensor
 from tempergat.training.config import RunConfig
 from tempergat.training.loop import EpochLoop
 from tempergat.training.optimizer import set_learning_rate
+from tempergat.training.sampled.captured import CapturedSteps, refusal
 from tempergat.training.sampled.group import SampledGroup
 from tempergat.training.sampled.task import BatchInputs
 from tempergat.training.seeds import State
@@ -36,7 +37,8 @@ class SampledTraining(EpochLoop):
 
     Attributes:
         steps_done: How many steps of the current epoch are done.
-        on_step: Called after every step, if not None.
+        on_step: Called after every step, if not None; after several of them where
+            steps are a CUDA graph.
     """
 
     group: SampledGroup
@@ -59,6 +61,9 @@ class SampledTraining(EpochLoop):
         )
         self.steps_done = 0
         self.on_step: Callable[[], None] | None = None
+        self._captured: CapturedSteps | None = None
+        if refusal(self) is None:
+            self._captured = CapturedSteps(self)
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=task.device)
         self._seeds_seen = torch.zeros((), dtype=torch.int64, device=task.device)
 
@@ -79,14 +84,26 @@ class SampledTraining(EpochLoop):
         step = torch.tensor(number, device=self.group.task.device)
         self.optimizer.zero_grad()
         loss = self.backward(inputs, step)
+        self.update(step)
+        self.add_loss(loss, inputs.num_seeds)
+        self.steps_done += 1
+
+    def update(self, step: Tensor) -> None:
+        """Changes the weights by their gradients.
+
+        Args:
+            step: As in `backward`.
+        """
         if self.config.clip_norm is not None:
             self.group.clip_gradients(self.config.clip_norm)
         steps = self.config.epochs * len(self.sampler)
         set_learning_rate(self.optimizer, self.config, step, steps)
         self.optimizer.step()
-        self._loss_sum += loss.double() * inputs.num_seeds
-        self._seeds_seen += inputs.num_seeds
-        self.steps_done += 1
+
+    def add_loss(self, loss: Tensor, num_seeds: int | Tensor) -> None:
+        """Counts a batch in the loss of the epoch."""
+        self._loss_sum += loss.double() * num_seeds
+        self._seeds_seen += num_seeds
 
     def backward(self, inputs: BatchInputs, step: Tensor) -> Tensor:
         """Adds the gradients of a batch's loss; returns the loss.
@@ -105,16 +122,27 @@ class SampledTraining(EpochLoop):
         """The mean training loss of the epoch so far, [1]."""
         return (self._loss_sum / self._seeds_seen).unsqueeze(0)
 
-    def _one_epoch(self) -> None:
+    def train_epoch(self) -> None:
+        """Does the steps that are left of the current epoch."""
+        if self._captured is not None:
+            self._captured.finish_epoch()
+            return
         for batch in self.batches():
             self.train_on(batch)
             if self.on_step is not None:
                 self.on_step()
-        val_loss, scores = self.group.scores()
-        self._record(self.epoch_loss(), val_loss, scores)
+
+    def forget_steps(self) -> None:
+        """Begins the counts of an epoch again."""
         self.steps_done = 0
         self._loss_sum.zero_()
         self._seeds_seen.zero_()
+
+    def _one_epoch(self) -> None:
+        self.train_epoch()
+        val_loss, scores = self.group.scores()
+        self._record(self.epoch_loss(), val_loss, scores)
+        self.forget_steps()
 
     @property
     def _progress(self) -> State:
@@ -132,3 +160,6 @@ class SampledTraining(EpochLoop):
         """Continues from a `state`."""
         super().load_state(state)
         self.steps_done = int(state["steps_done"])
+        # A recorded step works on the optimizer's former state.
+        if self._captured is not None:
+            self._captured = CapturedSteps(self)

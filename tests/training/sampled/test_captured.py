@@ -1,0 +1,109 @@
+"""Steps in arrays of fixed size, and as a CUDA graph, train as plain steps do."""
+
+import pytest
+import torch
+
+from tempergat.training.sampled import (
+    SampledGroup,
+    SampledTraining,
+    captured,
+    sampled_task_of,
+)
+from tests.support.interpreted import run_interpreted
+from tests.support.run_settings import config, small_graph
+
+# The kernels that sample run in Triton's interpreter, the layers on the CPU.
+PROGRAM = """
+import sys
+import torch
+from tempergat.ops.gpu import sampling as kernels
+from tempergat.training.sampled import SampledGroup, SampledTraining, sampled_task_of
+from tempergat.training.sampled.padded import PaddedStep, Room
+from tests.support.run_settings import config, small_graph
+
+method, (layers, epochs) = sys.argv[1], map(int, sys.argv[2:])
+settings = config(
+    method, num_layers=layers, training="sampled", fanout=(3, 2), batch_size=16,
+    epochs=2, feature_dropout=0.3, attention_dropout=0.2, gate_penalty=0.5,
+    clip_norm=1.0, schedule="cosine",
+)
+
+def training():
+    graph = small_graph()
+    task = sampled_task_of(graph, settings, torch.device("cpu"))
+    return SampledTraining(SampledGroup(task, settings, 0), settings)
+
+plain, other = training(), training()
+room = Room((16, 90, 150), (70, 300))
+step = PaddedStep(other, kernels, room)
+step._has_loops = True
+for epoch in range(epochs):
+    step.begin_epoch()
+    for batch in plain.batches():
+        plain.train_on(batch)
+        step.run()
+        assert step.misfit == 0
+        for (name, a), b in zip(plain.group.parameters.items(),
+                                other.group.parameters.values()):
+            torch.testing.assert_close(b.grad, a.grad, msg=lambda m: name + m)
+            torch.testing.assert_close(b, a, msg=lambda m: name + m)
+    torch.testing.assert_close(other.epoch_loss(), plain.epoch_loss())
+    plain.epochs_done, plain.steps_done = epoch + 1, 0
+    other.epochs_done = epoch + 1
+assert int(step.step) == len(plain.sampler)
+
+# A batch that does not fit changes nothing, and neither do those after it.
+plain = training()
+before = {k: v.clone() for k, v in plain.state().items()}
+step = PaddedStep(plain, kernels, Room((16, 17, 30), (70, 300)))
+step.begin_epoch()
+for _ in range(2):
+    step.run()
+assert step.misfit == 1 and step.step == 0
+after = plain.state()
+assert all(torch.equal(after[k].nan_to_num(), before[k].nan_to_num()) for k in before)
+assert all(float(s["step"]) == 0 for s in plain.optimizer.state.values())
+"""
+
+
+def test_padded_steps_train_as_plain_steps_do() -> None:
+    run_interpreted(PROGRAM, "temp_gated", "2", "1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "layers"), [("gated_temp_v2", 3), ("gatv2", 2), ("gated_first", 2)]
+)
+def test_padded_steps_of_other_methods_train_as_plain_steps(
+    method: str, layers: int
+) -> None:
+    run_interpreted(PROGRAM, method, str(layers), "2")
+
+
+def _training(**settings):
+    settings = config(
+        "temp_gated", training="sampled", fanout=(3, 2), batch_size=4, epochs=20,
+        feature_dropout=0.3, attention_dropout=0.2, **settings,
+    )  # fmt: skip
+    task = sampled_task_of(small_graph(), settings, torch.device("cuda"))
+    return SampledTraining(SampledGroup(task, settings, 0), settings)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("tight", [False, True])
+def test_a_cuda_graph_trains_as_plain_steps_do(
+    tight: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the room is tight, some batches do not fit; none may be lost."""
+    if tight:
+        monkeypatch.setattr(captured, "_with_margin", lambda count: count)
+    recorded, plain = _training(), _training()
+    assert recorded._captured is not None
+    plain._captured = None
+    recorded.run(until=4)
+    plain.run(until=4)
+    assert recorded._captured._graph is not None
+    assert (recorded._captured.misfits > 0) == tight
+    torch.testing.assert_close(recorded.history, plain.history, equal_nan=True)
+    for name, value in plain.current.items():
+        torch.testing.assert_close(recorded.current[name], value, rtol=1e-3, atol=1e-4)
