@@ -1,10 +1,13 @@
 """`tempergat compare`: which method wins on a graph, and is it real?"""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tempergat.base import UserError
 from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.study import Comparison
-    from tempergat.study.comparison import FinishedShard, Plan
+    from tempergat.study.comparison import FinishedShard, Place, Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -93,6 +96,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="Train on a Ray cluster: auto for the one on this machine, or the "
+            "address of its head.",
+            metavar="auto|HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
     *,
     settings: Settings,
     reading: Reading,
@@ -130,44 +142,58 @@ def compare(
             settings.overrides(),
         )
         only = None if shard is None else Shard.parse(shard)
-        where = parse_device(device)
+        if only is not None and ray is not None:
+            raise UserError("a shard needs no Ray cluster; give --shard or --ray")
         stderr = error_console()
     # Before a download, which would otherwise be wasted.
     require_writable(out)
-    graphs = load_splits(
-        dataset,
-        split,
-        split_seed,
-        len(plan.seeds),
-        None if quiet else stderr,
-        reading,
-        splits,
-    )
-    if not quiet:
-        for line in study.opening_lines(plan, graphs, where):
-            stderr.print(line)
-    with Store(out / study.STORE_NAME) as store:
-        if only is not None:
-            with stoppable(), make_display(stderr, plan, quiet=quiet) as display:
-                done = study.run_shard(plan, graphs, store, where, only, display)
-            _show_shard(done, as_json)
-            return
-        try:
-            with make_display(stderr, plan, quiet=quiet) as display:
-                comparison = study.run_plan(plan, graphs, store, where, display)
-        except KeyboardInterrupt as stop:
-            part = study.finished_part(plan, graphs, store, where)
-            _show_so_far(part, plan, stderr, as_json)
-            raise typer.Exit(exit_status(stop)) from stop
-        except OutOfMemory:
-            # The other methods have finished.
-            part = study.finished_part(plan, graphs, store, where)
-            if part is not None:
-                _show(part.written_to(out), as_json)
-            raise
+    with _place(ray, device) as where:
+        graphs = load_splits(
+            dataset,
+            split,
+            split_seed,
+            len(plan.seeds),
+            None if quiet else stderr,
+            reading,
+            splits,
+        )
+        if not quiet:
+            for line in study.opening_lines(plan, graphs, where):
+                stderr.print(line)
+        with Store(out / study.STORE_NAME) as store:
+            if only is not None:
+                with stoppable(), make_display(stderr, plan, quiet=quiet) as display:
+                    done = study.run_shard(plan, graphs, store, where, only, display)
+                _show_shard(done, as_json)
+                return
+            try:
+                with make_display(stderr, plan, quiet=quiet) as display:
+                    comparison = study.run_plan(plan, graphs, store, where, display)
+            except KeyboardInterrupt as stop:
+                part = study.finished_part(plan, graphs, store, where)
+                _show_so_far(part, plan, stderr, as_json)
+                raise typer.Exit(exit_status(stop)) from stop
+            except OutOfMemory:
+                # The other methods have finished.
+                part = study.finished_part(plan, graphs, store, where)
+                if part is not None:
+                    _show(part.written_to(out), as_json)
+                raise
     _show(comparison.written_to(out), as_json)
     if any(method.summary.failed for method in comparison.result.results):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _place(ray: str | None, device: str) -> "Iterator[Place]":
+    """A device of this machine, or the workers of a Ray cluster."""
+    if ray is None:
+        yield parse_device(device)
+        return
+    from tempergat.study.machines import RayWorkers
+
+    with RayWorkers(ray, device) as workers:
+        yield workers
 
 
 def _show(comparison: "Comparison", as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """Which method wins on a graph, and is it real?"""
 
+from tempergat.study.comparison.calling import compare
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import opening_lines
 from tempergat.study.comparison.plan import Plan, make_plan
@@ -11,7 +12,7 @@ from tempergat.study.comparison.progress_lines import (
 )
 from tempergat.study.comparison.run import (
     STORE_NAME,
-    compare,
+    Place,
     finished_part,
     run_plan,
     run_shard,
@@ -23,6 +24,7 @@ __all__ = [
     "STORE_NAME",
     "Comparison",
     "FinishedShard",
+    "Place",
     "Plan",
     "ProgressLines",
     "Tally",

@@ -8,12 +8,13 @@ import torch
 from tempergat.base import counted
 from tempergat.data import Dataset, describe
 from tempergat.study.comparison.plan import Plan
+from tempergat.study.engine import Workers
 from tempergat.study.results import DatasetResult
 from tempergat.training import notes_on_unused_edges
 
 
 def opening_lines(
-    plan: Plan, graphs: Mapping[int, Dataset], device: torch.device
+    plan: Plan, graphs: Mapping[int, Dataset], device: torch.device | Workers
 ) -> list[str]:
     """The graph, the splits, and how many runs of what.
 
@@ -27,8 +28,8 @@ def opening_lines(
         lines.append(_split_assignment(len(plan.seeds), graphs))
     lines.append(
         f"{counted(len(plan.methods), 'method')} x "
-        f"{counted(len(plan.seeds), 'run')} on {device}, recipe {plan.recipe}"
-        f"{plan.overrides.words}"
+        f"{counted(len(plan.seeds), 'run')} on {_in_words(device)}, recipe "
+        f"{plan.recipe}{plan.overrides.words}"
     )
     if plan.made_for is not None:
         lines.append(f"the recipe was made for {plan.made_for}, not for this graph")
@@ -46,6 +47,12 @@ def opening_lines(
             "backbone to the methods, or choose a baseline"
         )
     return lines
+
+
+def _in_words(device: torch.device | Workers) -> str:
+    if isinstance(device, torch.device):
+        return str(device)
+    return f"{device.device} of a Ray cluster"
 
 
 def notes_on_test_sets(

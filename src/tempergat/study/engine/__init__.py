@@ -9,6 +9,7 @@ from tempergat.study.engine.export import (
 from tempergat.study.engine.origin import Origin, elsewhere_note
 from tempergat.study.engine.progress import OnProgress, Progress
 from tempergat.study.engine.sharding import Shard
+from tempergat.study.engine.spreading import Workers, sweep_on
 from tempergat.study.engine.store import Group, Store
 from tempergat.study.engine.sweeping import finished_runs, sweep
 from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
@@ -24,6 +25,7 @@ __all__ = [
     "Scores",
     "Shard",
     "Store",
+    "Workers",
     "config_hash",
     "elsewhere_note",
     "export_runs",
@@ -31,5 +33,6 @@ __all__ = [
     "finished_runs",
     "read_runs",
     "sweep",
+    "sweep_on",
     "write_runs",
 ]

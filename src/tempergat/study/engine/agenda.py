@@ -54,6 +54,7 @@ class Agenda:
         device: Where to train.
         noise: Noise on the features: every seed is trained under every condition.
         shard: The part of the groups that is asked for; all of them when left out.
+        made_on: The name of the device, where it is on another machine.
 
     Attributes:
         store: Where runs are stored.
@@ -72,12 +73,13 @@ class Agenda:
         device: torch.device,
         noise: FeatureNoise | None = None,
         shard: Shard | None = None,
+        made_on: str | None = None,
     ) -> None:
         graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
         self._seeds = sorted(seeds)
         self.store = store
         self._device = device
-        name = device_name(device)
+        name = made_on or device_name(device)
         self.origin = Origin(name, numerics_of(name))
         self._noise = noise
         # By hash, in the order of the configurations.

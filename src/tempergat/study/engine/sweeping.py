@@ -69,7 +69,7 @@ def sweep(
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
     agenda = Agenda(dataset, configs, seeds, store, device, noise, shard)
-    return _Sweep(agenda, device, on_progress, builds or {}).run()
+    return Sweep(agenda, device, on_progress, builds or {}).run()
 
 
 def finished_runs(
@@ -79,18 +79,19 @@ def finished_runs(
     store: Store,
     device: torch.device,
     noise: FeatureNoise | None = None,
-    shard: Shard | None = None,
+    made_on: str | None = None,
 ) -> list[Run]:
     """The runs that `sweep` with these arguments would not have to train.
 
-    After a sweep that was stopped, these are the runs done so far.
+    After a sweep that was stopped, these are the runs done so far. `made_on` is the
+    name of the device, where it is on another machine.
     """
-    agenda = Agenda(dataset, configs, seeds, store, device, noise, shard)
+    agenda = Agenda(dataset, configs, seeds, store, device, noise, made_on=made_on)
     list(agenda.look_for_new_runs())
     return agenda.runs()
 
 
-class _Sweep:
+class Sweep:
     """One sweep.
 
     Each of its groups is in one of these states, as seen from here:
@@ -168,6 +169,14 @@ class _Sweep:
 
     def _finish(self, group: Group) -> list[Group]:
         """Train a group unless it is finished; return what replaces it, unfinished."""
+        parts = self._unfinished(group)
+        return self._train(group) if parts == [group] else parts
+
+    def _unfinished(self, group: Group) -> list[Group]:
+        """The group itself, what another sweep cut it into, or nothing.
+
+        Only groups that are to be trained are listed.
+        """
         if not self._store.has(group):
             parts = self._agenda.groups_of(
                 group.fingerprint,
@@ -178,10 +187,9 @@ class _Sweep:
             )
             self._agenda.replace(group, parts)
             return self._store.pending(parts)
-        too_large = self._agenda.config_of(group) in self._too_large
-        if too_large or not self._store.pending([group]):
+        if self._agenda.config_of(group) in self._too_large:
             return []
-        return self._train(group)
+        return self._store.pending([group])
 
     def _train(self, group: Group) -> list[Group]:
         """Train a group, or the largest part of it that fits memory."""

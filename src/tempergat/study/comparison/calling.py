@@ -1,0 +1,198 @@
+"""`tempergat.compare`: train every method over many seeds, then compare."""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import torch
+
+from tempergat.base import UserError, printable
+from tempergat.data import (
+    Dataset,
+    GraphInput,
+    ReadOptions,
+    load_splits,
+    warn_of_notes,
+)
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.descriptions import opening_lines
+from tempergat.study.comparison.plan import MethodsArgument, make_plan
+from tempergat.study.comparison.progress_lines import ProgressLines, Tally
+from tempergat.study.comparison.run import STORE_NAME, Place, run_plan, run_shard
+from tempergat.study.comparison.shards import FinishedShard
+from tempergat.study.engine import Shard, Store
+from tempergat.study.machines import RayWorkers
+from tempergat.training import Recipe, choose_device, make_overrides
+
+
+@overload
+def compare(
+    graph: GraphInput = ...,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    recipe: str | Path | Recipe | None = ...,
+    baseline: str | None = ...,
+    device: str | torch.device = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    split: int | str | None = ...,
+    split_seed: int | None = ...,
+    splits: int | None = ...,
+    read_options: ReadOptions | None = ...,
+    metric: str | None = ...,
+    class_weights: str | None = ...,
+    settings: Mapping[str, Any] | None = ...,
+    shard: None = ...,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    graph: GraphInput = ...,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    recipe: str | Path | Recipe | None = ...,
+    baseline: str | None = ...,
+    device: str | torch.device = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    split: int | str | None = ...,
+    split_seed: int | None = ...,
+    splits: int | None = ...,
+    read_options: ReadOptions | None = ...,
+    metric: str | None = ...,
+    class_weights: str | None = ...,
+    settings: Mapping[str, Any] | None = ...,
+    *,
+    shard: tuple[int, int],
+    ray: None = None,
+) -> FinishedShard: ...
+
+
+def compare(
+    graph: GraphInput = "demo",
+    methods: MethodsArgument = None,
+    runs: int | Literal["paper"] = 10,
+    recipe: str | Path | Recipe | None = None,
+    baseline: str | None = None,
+    device: str | torch.device = "auto",
+    out: str | Path | None = None,
+    progress: bool = True,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    splits: int | None = None,
+    read_options: ReadOptions | None = None,
+    metric: str | None = None,
+    class_weights: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    shard: tuple[int, int] | None = None,
+    ray: str | None = None,
+) -> Comparison | FinishedShard:
+    """Which method wins on a graph, and is it real?
+
+    Trains every method over many seeds and tests which differences are larger than
+    noise. Where a graph has several splits, the seeds take turns over them.
+
+    Args:
+        graph: A name (`tempergat data list`), the path of a graph, a PyG `Data` or a
+            `Dataset`; a generated graph with noisy features when left out.
+        methods: Names of methods (`tempergat methods`), callables
+            `(in_channels, out_channels) -> Module` whose module is called as
+            `module(x, edge_index)`, or a mapping from names to such callables; the
+            paper's eleven methods when left out.
+        runs: Seeds per method; `paper` for as many as the recipe says.
+        recipe: The settings: a recipe, its name or its YAML file; the recipe of the
+            dataset when left out.
+        baseline: The method all others are compared with. When left out, each variant
+            is compared with its backbone, and your own methods with `gat` or else the
+            first method.
+        device: `auto`, `cpu` or `cuda`.
+        out: A folder that keeps the runs, the tables and the figure: the same call
+            continues from there. Nothing is kept when left out.
+        progress: Whether to print the progress to standard error.
+        split: The number of an official split, or percentages like `60/20/20`.
+        split_seed: Seed of a split made here.
+        splits: How many splits to make for a graph that comes with none. The seeds
+            take turns over them, and tests are paired over splits.
+        read_options: How a user graph is read; the defaults when left out.
+        metric: `accuracy`, `macro_f1`, `roc_auc` or `average_precision`: what is
+            reported, and what selects the epoch where the recipe selects by
+            `best_val_accuracy`; the dataset's metric when left out. The last two are
+            those of class 1 where there are two classes, and otherwise the mean over
+            classes of each against the rest; a class without nodes in a part is left
+            out of the mean.
+        class_weights: `balanced` gives every class the same weight in the loss,
+            however few training nodes it has.
+        settings: Settings in place of the recipe's, for all methods: `epochs`, `lr`,
+            `hidden` (the width of a layer, all heads together), `heads`, `layers`,
+            `dropout`.
+        shard: `(1, 3)` trains the first of three parts of the runs, for three machines
+            that need nothing from one another; `tempergat.merge` then merges what they
+            kept in `out`. There is no table before.
+        ray: Train on the machines of a Ray cluster: `auto` for the one that runs on
+            this machine, or `HOST:PORT` of its head. Needs `pip install
+            'tempergat[ray]'` on every machine. Only this process writes to `out`.
+
+    Returns:
+        The comparison; of a shard, which runs it has trained.
+
+    Raises:
+        UserError: An argument or the graph cannot be used.
+        OutOfMemory: A single run does not fit in memory.
+    """
+    overrides = make_overrides(settings, metric, class_weights)
+    plan = make_plan(graph, methods, runs, recipe, baseline, overrides)
+    part = None if shard is None else Shard(*shard)
+    if part is not None and (out is None or ray is not None):
+        raise UserError(
+            f"shard {part} would keep nothing; give a folder for its runs as out"
+            if out is None
+            else "a shard needs no Ray cluster; give shard or ray, not both"
+        )
+    with ExitStack() as stack:
+        where: Place
+        if ray is None:
+            where = choose_device(device)
+        else:
+            where = stack.enter_context(RayWorkers(ray, str(device)))
+        say = _print_line if progress else _ignore
+        graphs = load_splits(
+            graph,
+            split=split,
+            split_seed=split_seed,
+            max_splits=len(plan.seeds),
+            made_splits=splits,
+            options=read_options,
+        )
+        if not isinstance(graph, Dataset):
+            warn_of_notes(next(iter(graphs.values())))
+        for line in opening_lines(plan, graphs, where):
+            say(line)
+        lines = ProgressLines(say, Tally(plan.methods, len(plan.seeds), plan.selection))
+        with _opened_store(out) as store:
+            if part is not None:
+                return run_shard(plan, graphs, store, where, part, lines)
+            comparison = run_plan(plan, graphs, store, where, lines)
+        if out is None:
+            return replace(comparison, store=None)
+        return comparison.written_to(Path(out))
+
+
+@contextmanager
+def _opened_store(out: str | Path | None) -> Iterator[Store]:
+    """A store in a folder, or in a temporary one that is removed afterwards."""
+    with ExitStack() as stack:
+        if out is None:
+            out = stack.enter_context(tempfile.TemporaryDirectory(prefix="tempergat-"))
+        yield stack.enter_context(Store(Path(out) / STORE_NAME))
+
+
+def _print_line(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)
+
+
+def _ignore(line: str) -> None: ...

@@ -1,0 +1,321 @@
+"""Workers on the machines of a Ray cluster.
+
+Ray is imported when workers are asked for. A task trains one whole group. The graph is
+put into Ray's object store once; on every machine its arrays are then mapped into the
+memory of all workers.
+"""
+
+import importlib
+import os
+import signal
+import socket
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import tempergat
+from tempergat.base import UserError, counted, first_line
+from tempergat.data import Dataset
+from tempergat.training import (
+    BuildModule,
+    OutOfMemory,
+    Run,
+    RunConfig,
+    device_name,
+    train_group,
+)
+
+Outcome = list[Run] | OutOfMemory
+# What a task returns: the runs, or the kind and the text of an error.
+_Answer = list[Run] | tuple[Literal["memory", "user"], str]
+# How often a group is started again after its worker or machine died.
+_MOST_RESTARTS = 3
+_CONNECT_TIMEOUT_S = 10.0
+
+
+class RayWorkers:
+    """Tasks on a Ray cluster, inside a `with` block.
+
+    Args:
+        address: `auto` for the cluster of this machine, or `HOST:PORT` of its head.
+        device: `auto`, `cpu` or `cuda`; GPUs for `auto` where the cluster has some.
+
+    Attributes:
+        device: The kind of device that tasks train on.
+        device_name: Its name.
+        restarts: How many groups were started again because a worker or its machine
+            died.
+
+    Raises:
+        UserError: Ray is not installed, or there is no such cluster or device.
+    """
+
+    def __init__(self, address: str, device: str = "auto") -> None:
+        self._ray = _imported()
+        _connect(self._ray, address)
+        try:
+            self.device = self._chosen_device(device)
+            self._threads = self._threads_of_a_task()
+            self.device_name = self._name_of_the_device()
+        except BaseException:
+            self._ray.shutdown()
+            raise
+        self.restarts = 0
+        self._graphs: dict[str, Any] = {}
+        self._tasks: dict[Any, tuple[int, Callable[[], Any], int]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for task in self._tasks:
+            self._ray.cancel(task, force=True)
+        self._tasks.clear()
+        self._graphs.clear()
+        self._ray.shutdown()
+
+    def start(
+        self,
+        ticket: int,
+        dataset: Dataset,
+        config: RunConfig,
+        seeds: Sequence[int],
+        build: BuildModule | None,
+    ) -> None:
+        """See `tempergat.study.engine.Workers`."""
+        train = self._remote(_train)
+        if dataset.fingerprint not in self._graphs:
+            self._graphs[dataset.fingerprint] = self._put(dataset)
+        graph = self._graphs[dataset.fingerprint]
+        arguments = (config, tuple(seeds), self.device.type, self._threads, build)
+        expected = (tempergat.__version__, self.device_name)
+        self._submit(ticket, lambda: train.remote(graph, *arguments, expected), 0)
+
+    def next_finished(self) -> tuple[int, Outcome]:
+        """See `tempergat.study.engine.Workers`."""
+        errors = self._ray.exceptions
+        while True:
+            (task,), _ = self._ray.wait(list(self._tasks), num_returns=1)
+            ticket, submit, restarts = self._tasks.pop(task)
+            try:
+                return ticket, _outcome(self._ray.get(task))
+            except errors.OutOfMemoryError as error:
+                return ticket, OutOfMemory(
+                    "a Ray node had too little memory and ended a worker "
+                    f"({first_line(error)}); use nodes with more"
+                )
+            except errors.RayTaskError as error:
+                raise UserError(
+                    f"a Ray worker failed: {first_line(error.cause)}"
+                ) from error
+            except errors.RayError as error:
+                if restarts == _MOST_RESTARTS:
+                    raise UserError(
+                        f"a Ray worker died {counted(restarts + 1, 'time')} with the "
+                        f"same runs ({first_line(error)}); it may have run out of "
+                        "memory: use larger nodes, or train without --ray"
+                    ) from error
+                self.restarts += 1
+                self._submit(ticket, submit, restarts + 1)
+
+    def _submit(self, ticket: int, submit: Callable[[], Any], restarts: int) -> None:
+        self._tasks[submit()] = (ticket, submit, restarts)
+
+    def _remote(self, function: Callable[..., Any]) -> Any:
+        # Restarts are counted here: Ray would repeat some forever.
+        gpus = 1 if self.device.type == "cuda" else 0
+        options = {"max_retries": 0, "num_cpus": self._threads, "num_gpus": gpus}
+        return self._ray.remote(**options)(function)
+
+    def _put(self, dataset: Dataset) -> Any:
+        """Put a graph into the object store, its tensors as arrays."""
+        util = self._ray.util
+        util.register_serializer(Tensor, serializer=_to_arrays, deserializer=_to_tensor)
+        try:
+            return self._ray.put(dataset)
+        finally:
+            util.deregister_serializer(Tensor)
+
+    def _chosen_device(self, name: str) -> torch.device:
+        gpus = self._ray.cluster_resources().get("GPU", 0)
+        if name == "auto":
+            return torch.device("cuda" if gpus else "cpu")
+        if name not in ("cpu", "cuda"):
+            raise UserError(
+                f"the device is {name!r}; with Ray, give auto, cpu or cuda: Ray "
+                "chooses the GPU"
+            )
+        if name == "cuda" and not gpus:
+            raise UserError(
+                "no node of the Ray cluster has a GPU; choose the device cpu, or start "
+                "nodes with GPUs"
+            )
+        return torch.device(name)
+
+    def _threads_of_a_task(self) -> int:
+        """As many as torch has here, because rounding may depend on them."""
+        if self.device.type == "cuda":
+            return 1
+        nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        most = int(max(node["Resources"].get("CPU", 0) for node in nodes))
+        if not most:
+            raise UserError(
+                "no node of the Ray cluster has a CPU for tasks; start one with "
+                "`ray start --num-cpus`"
+            )
+        return min(torch.get_num_threads(), most)
+
+    def _name_of_the_device(self) -> str:
+        if self.device.type == "cpu":
+            return device_name(self.device)
+        name = self._ray.get(self._remote(_describe).remote(self.device.type))
+        return str(name)
+
+
+def _imported() -> Any:
+    # Read when Ray is loaded. Nothing is sent to its makers, and it prints no warning.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray = importlib.import_module("ray")
+            importlib.import_module("ray.exceptions")
+    except ImportError as error:
+        raise UserError(
+            "Ray is not installed; install it with: pip install 'tempergat[ray]'"
+        ) from error
+    return ray
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Connect to a cluster, waiting for a few seconds at most."""
+    where = _known_address() if address == "auto" else address
+    if where is not None:
+        _require_listener(ray, where, address)
+    # Ray replaces the handler, and the command could not say how to continue.
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ray.init(address=address, log_to_driver=False, logging_level="critical")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        if address == "auto":
+            raise UserError(
+                "no Ray cluster runs on this machine; start one with `ray start "
+                "--head`, or give its address as HOST:PORT"
+            ) from error
+        raise UserError(
+            f"cannot use the Ray cluster at {address}: {first_line(error)}"
+        ) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _known_address() -> str | None:
+    """The address that `auto` stands for, where it was written down."""
+    given = os.environ.get("RAY_ADDRESS")
+    if given:
+        return given
+    folder = Path(os.environ.get("RAY_TMPDIR", tempfile.gettempdir()))
+    try:
+        return (folder / "ray" / "ray_current_cluster").read_text().strip() or None
+    except OSError:
+        return None
+
+
+def _require_listener(ray: Any, where: str, address: str) -> None:
+    """Refuse an address where nothing answers; Ray itself would wait for minutes."""
+    host, _, port = where.removeprefix("ray://").rpartition(":")
+    # The largest port is 65535.
+    if not host or not port.isdecimal() or not 0 < int(port[:6]) < 2**16:
+        raise UserError(
+            f"the Ray address is {where!r}; give auto or HOST:PORT, like 10.0.0.1:6379"
+        )
+    if host == "localhost" or host.startswith("127."):
+        # Ray goes to the machine's other address, which a cluster listens on.
+        host = ray.util.get_node_ip_address()
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        which = "" if where == address else f" (that is what {address} stands for)"
+        raise UserError(
+            f"nothing answers at the Ray address {where}{which}: "
+            f"{error.strerror or 'no answer'}; start a cluster with `ray start --head` "
+            "and give the address it prints"
+        ) from error
+
+
+def _to_arrays(tensor: Tensor) -> tuple[str, Any]:
+    """A tensor as arrays, which Ray maps into memory without a copy."""
+    if tensor.layout == torch.sparse_csr:
+        parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
+        return "csr", (*(part.numpy() for part in parts), tuple(tensor.shape))
+    return "dense", tensor.detach().cpu().numpy()
+
+
+def _to_tensor(arrays: tuple[str, Any]) -> Tensor:
+    layout, content = arrays
+    with warnings.catch_warnings():
+        # The arrays are read-only, and training does not write to the graph.
+        warnings.simplefilter("ignore")
+        if layout == "csr":
+            rows, columns, values, shape = content
+            return torch.sparse_csr_tensor(
+                torch.from_numpy(rows),
+                torch.from_numpy(columns),
+                torch.from_numpy(values),
+                size=shape,
+            )
+        return torch.from_numpy(np.asarray(content))
+
+
+def _outcome(answer: _Answer) -> Outcome:
+    if isinstance(answer, list):
+        return answer
+    kind, message = answer
+    if kind == "memory":
+        return OutOfMemory(message)
+    raise UserError(message)
+
+
+def _train(
+    dataset: Dataset,
+    config: RunConfig,
+    seeds: tuple[int, ...],
+    device: str,
+    threads: int,
+    build: BuildModule | None,
+    expected: tuple[str, str],
+) -> _Answer:
+    """A task: train a group. Errors that a user can correct are returned as text."""
+    torch.set_num_threads(threads)
+    found = (tempergat.__version__, _describe(device))
+    for what, here, there in zip(("tempergat", "device"), found, expected, strict=True):
+        if here != there:
+            return "user", (
+                f"the Ray node {socket.gethostname()} has the {what} {here}, and not "
+                f"{there}; use nodes that have the same"
+            )
+    try:
+        return train_group(dataset, config, seeds, torch.device(device), build=build)
+    except OutOfMemory as error:
+        return "memory", str(error)
+    except UserError as error:
+        return "user", str(error)
+
+
+def _describe(device: str) -> str:
+    return device_name(torch.device(device))
