@@ -37,20 +37,26 @@ def assert_same(ours: Any, theirs: Any) -> None:
                 assert x == y, name
 
 
-@pytest.mark.parametrize("replace", [False, True])
+# Whether with replacement, and whether targets share their draws.
+WAYS = [(False, False), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fanout", FANOUTS, ids=str)
-def test_batches_are_those_of_the_reference(fanout: list[int], replace: bool) -> None:
+def test_batches_are_those_of_the_reference(
+    fanout: list[int], way: tuple[bool, bool]
+) -> None:
     for size, count in ((1, 0), (1, 3), (63, 300), (64, 64), (4097, 40000)):
         topology = Topology.of(random_edges(size, size, count, seed=size), size)
         generator = torch.Generator().manual_seed(count)
         for step in range(3):
             seeds = torch.randperm(size, generator=generator)[: 10 * step + 1]
-            arguments = (topology, seeds, fanout, Key(5, 1, step), replace)
+            arguments = (topology, seeds, fanout, Key(5, 1, step), *way)
             assert_same(sample(*arguments), reference.sample(*arguments))
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_typed_batches_are_those_of_the_reference(replace: bool) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_typed_batches_are_those_of_the_reference(way: tuple[bool, bool]) -> None:
     data = random_typed_data()
     topologies = {
         kind: Topology.of(data[kind].edge_index, (SIZES[kind[0]], SIZES[kind[2]]))
@@ -67,7 +73,7 @@ def test_typed_batches_are_those_of_the_reference(replace: bool) -> None:
             seeds,
             fanout,
             Key(1, 2, step),
-            replace,
+            *way,
         )
         assert_same(sample_typed(*arguments), reference.sample_typed(*arguments))
 

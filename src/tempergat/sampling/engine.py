@@ -21,19 +21,26 @@ _idle: WeakKeyDictionary[Topology, list[CpuSampler]] = WeakKeyDictionary()
 
 
 def sample(
-    topology: Topology, seeds: Tensor, fanout: list[int], key: Key, replace: bool
+    topology: Topology,
+    seeds: Tensor,
+    fanout: list[int],
+    key: Key,
+    replace: bool,
+    labor: bool = False,
 ) -> SampledHops:
     """Samples the neighbourhood of some seeds; see `reference.sample`."""
     kernels = gpu_sampling(topology.device)
-    if kernels is not None:
+    if kernels is not None and not labor:
         return gpu.sample(kernels, topology, seeds, fanout, key, replace)
     if not _by_cpp(topology, seeds):
-        return reference.sample(topology, seeds, fanout, key, replace)
+        return reference.sample(topology, seeds, fanout, key, replace, labor)
     relation = Relation(topology.pointer, topology.source, 0, 0)
     drawn = _with_memory(
         topology,
         [topology.num_src],
-        lambda cpp: cpp.sample([relation], 0, seeds, [fanout], key.of_step(), replace),
+        lambda cpp: cpp.sample(
+            [relation], 0, seeds, [fanout], key.of_step(), replace, labor
+        ),
     )
     (n_id,), (source,), (target,), (slot,), pointer, (nodes,), (edges,) = drawn
     assert pointer is not None
@@ -48,16 +55,17 @@ def sample_typed(
     fanout: dict[EdgeType, list[int]],
     key: Key,
     replace: bool,
+    labor: bool = False,
 ) -> TypedHops:
     """The same in a typed graph; see `reference.sample_typed`."""
     kernels = gpu_sampling(next(iter(topologies.values())).device)
-    if kernels is not None:
+    if kernels is not None and not labor:
         return gpu.sample_typed(
             kernels, topologies, num_nodes, seed_type, seeds, fanout, key, replace
         )
     if not all(_by_cpp(topology, seeds) for topology in topologies.values()):
         return reference.sample_typed(
-            topologies, num_nodes, seed_type, seeds, fanout, key, replace
+            topologies, num_nodes, seed_type, seeds, fanout, key, replace, labor
         )
     kinds, types = list(topologies), list(num_nodes)
     relations = [
@@ -69,7 +77,13 @@ def sample_typed(
         topologies[kinds[0]],
         list(num_nodes.values()),
         lambda cpp: cpp.sample(
-            relations, types.index(seed_type), seeds, fanouts, key.of_step(), replace
+            relations,
+            types.index(seed_type),
+            seeds,
+            fanouts,
+            key.of_step(),
+            replace,
+            labor,
         ),
     )
     return TypedHops(

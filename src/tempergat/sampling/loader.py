@@ -43,6 +43,9 @@ class NeighborSampler:
         seeds: The nodes to make batches of: node numbers or a mask, None for all. With
             ``HeteroData`` a node type, or a pair of a node type and nodes.
         replace: Whether a neighbour may be drawn more than once.
+        labor: Whether nodes with common neighbours draw the same ones (LABOR-0, arXiv
+            2210.13339): batches have fewer nodes, and each node draws as before. Not
+            together with ``replace``; on a GPU without kernels.
         shuffle: Whether every epoch has another order of the seeds.
         drop_last: Whether a last batch that is too short is left out.
         seed: The seed of all draws.
@@ -70,6 +73,7 @@ class NeighborSampler:
         seeds: Any = None,
         *,
         replace: bool = False,
+        labor: bool = False,
         shuffle: bool = False,
         drop_last: bool = False,
         seed: int = 0,
@@ -82,7 +86,12 @@ class NeighborSampler:
         topology: Topology | dict[EdgeType, Topology] | None = None,
     ) -> None:
         _check_numbers(batch_size, rank, world_size, prefetch, seed)
-        self.data, self.replace, self.training = data, replace, training
+        if replace and labor:
+            raise UserError(
+                "labor=True draws without replacement; leave out replace or labor"
+            )
+        self.data, self.training = data, training
+        self.replace, self.labor = replace, labor
         self.seed, self.prefetch, self.transform = seed, prefetch, transform
         self.seed_type = ""
         if isinstance(data, HeteroData):
@@ -204,13 +213,16 @@ class NeighborSampler:
                 self.fanout,
                 key,
                 self.replace,
+                self.labor,
             )
             graph = LayerGraphs.of_typed_hops(typed, training=self.training)
             batch = make_typed_batch(
                 self.data, self.topology, typed, self.seed_type, places, graph
             )
         else:
-            hops = engine.sample(self.topology, seeds, self.fanout, key, self.replace)
+            hops = engine.sample(
+                self.topology, seeds, self.fanout, key, self.replace, self.labor
+            )
             graph = LayerGraphs.of_hops(hops, training=self.training)
             batch = make_batch(self.data, self.topology, hops, places, graph)
         graph.prepare(self._wanted)

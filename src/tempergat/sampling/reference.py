@@ -5,13 +5,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tempergat.sampling.draws import Key, choose, target_keys
+from tempergat.sampling.draws import (
+    Key,
+    choose,
+    choose_shared,
+    shared_key,
+    target_keys,
+)
 from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.topology import Topology
 
 
 def sample(
-    topology: Topology, seeds: Tensor, fanout: list[int], key: Key, replace: bool
+    topology: Topology,
+    seeds: Tensor,
+    fanout: list[int],
+    key: Key,
+    replace: bool,
+    labor: bool = False,
 ) -> SampledHops:
     """Samples the neighbourhood of some seeds.
 
@@ -21,11 +32,12 @@ def sample(
         fanout: How many neighbours of a node are drawn in each hop; -1 takes all.
         key: Seed, epoch and step, on which the draws depend.
         replace: Whether a neighbour may be drawn more than once.
+        labor: Whether targets share their draws; see `draws.choose_shared`.
     """
     node, edge = "node", ("node", "to", "node")
     hops = sample_typed(
         {edge: topology}, {node: topology.num_src}, node, seeds, {edge: fanout}, key,
-        replace,
+        replace, labor,
     )  # fmt: skip
     nodes, target = hops.nodes_per_hop[node], hops.target[edge]
     rows = torch.arange(sum(nodes[:-1]) + 1, dtype=target.dtype, device=target.device)
@@ -48,6 +60,7 @@ def sample_typed(
     fanout: dict[EdgeType, list[int]],
     key: Key,
     replace: bool,
+    labor: bool = False,
 ) -> TypedHops:
     """Samples the neighbourhood of some seeds in a typed graph.
 
@@ -59,6 +72,7 @@ def sample_typed(
         fanout: How many neighbours of a node are drawn in each hop, by edge type.
         key: Seed, epoch and step, on which the draws depend.
         replace: Whether a neighbour may be drawn more than once.
+        labor: Whether targets share their draws; see `draws.choose_shared`.
     """
     none = seeds.new_empty(0)
     # The nodes of each type, hop by hop, and each node's place among them, or -1.
@@ -74,8 +88,9 @@ def sample_typed(
         for relation, (kind, topology) in enumerate(topologies.items()):
             expanded = nodes[kind[2]][-1]
             keys = target_keys(key, hop, relation, expanded)
+            shared = shared_key(key, hop, relation, seeds.device) if labor else None
             row, slot = _sample_rows(
-                topology, expanded, keys, fanout[kind][hop], replace
+                topology, expanded, keys, fanout[kind][hop], replace, shared
             )
             targets[kind].append(place[kind[2]][expanded[row]])
             slots[kind].append(slot)
@@ -102,7 +117,12 @@ def sample_typed(
 
 
 def _sample_rows(
-    topology: Topology, targets: Tensor, keys: Tensor, count: int, replace: bool
+    topology: Topology,
+    targets: Tensor,
+    keys: Tensor,
+    count: int,
+    replace: bool,
+    shared: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """Which target each sampled edge belongs to, by its place, and the edge's slot."""
     begin = topology.pointer[targets].long()
@@ -110,7 +130,11 @@ def _sample_rows(
     # With replacement even a target with few edges is drawn from ``count`` times.
     draws = (degree > (0 if replace else count)) & (count >= 0)
     some, all_of = draws.nonzero().squeeze(1), (~draws).nonzero().squeeze(1)
-    chosen = choose(keys[some], degree[some], max(count, 0), replace)
+    if shared is None:
+        chosen = choose(keys[some], degree[some], max(count, 0), replace)
+    else:
+        rows = begin[some], degree[some]
+        chosen = choose_shared(shared, topology.source, *rows, max(count, 0))
     taken = degree[all_of]
     first = torch.repeat_interleave(taken.cumsum(0) - taken, taken)
     offset = torch.arange(first.size(0), device=first.device) - first

@@ -98,6 +98,7 @@ class CpuSampler:
         fanout: Sequence[Sequence[int]],
         key: int,
         replace: bool,
+        labor: bool,
     ) -> Drawn:
         """Samples the neighbourhood of some seeds.
 
@@ -108,6 +109,7 @@ class CpuSampler:
             fanout: How many neighbours are drawn, by relation and hop; -1 for all.
             key: The key of the batch.
             replace: Whether a neighbour may be drawn more than once.
+            labor: Whether targets share their draws.
 
         Raises:
             UserError: A seed or an edge refers to what does not exist.
@@ -131,7 +133,7 @@ class CpuSampler:
             _words([count for counts in fanout for count in counts]),
             hops,
             key,
-            replace,
+            2 if labor else int(replace),
             nodes,
             edges,
         )
