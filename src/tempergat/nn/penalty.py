@@ -217,6 +217,7 @@ class GateMeans:
 
 
 def _mean(sums: list[Tensor], count: int | Tensor) -> Tensor:
-    # An empty graph has no gate values.
+    # Kernels give partial sums. An empty graph has no gate values.
+    totals = [total if total.dim() == 0 else total.sum() for total in sums]
     least = max(count, 1) if isinstance(count, int) else count.clamp(min=1)
-    return torch.stack(sums).sum() / least
+    return torch.stack(totals).sum() / least

@@ -26,6 +26,10 @@ def sigmoid_gate(
         logit: The gate before its sigmoid.
         x: The features, of the same shape.
         with_total: Whether the sum is wanted.
+
+    Returns:
+        The features, and a tensor whose elements add up to the sum: a single number, or
+        partial sums, which only the few who need the sum have to add up.
     """
     backend = find_backend(logit, x)
     if backend is not None:
@@ -65,13 +69,16 @@ class _SigmoidGate(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor, None]:
-        dout, dtotal = gradients
+        dout, dsums = gradients
         logit, x = ctx.saved_tensors
         if dout is None:
             dout = torch.zeros_like(x)
         if torch.is_grad_enabled():
             # A second derivative will be taken.
             gate = torch.sigmoid(logit)
-            dgate = dout * x if dtotal is None else dout * x + dtotal
+            dgate = dout * x
+            if dsums is not None:
+                every = dsums.repeat_interleave(ctx.kernels.BLOCK)[: x.numel()]
+                dgate = dgate + every.view_as(x)
             return dgate.to(x.dtype) * gate * (1 - gate), dout * gate, None
-        return (*ctx.kernels.backward(dout, dtotal, logit, x), None)
+        return (*ctx.kernels.backward(dout, dsums, logit, x), None)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tempergat.ops.gpu.launch import divide_up, launch
 
-_BLOCK = 2048
+BLOCK = 2048
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -30,42 +30,44 @@ def _forward_kernel(
 
 @triton.jit(do_not_specialize=["count"])
 def _backward_kernel(
-    dout_ptr, dtotal_ptr, logit_ptr, x_ptr, dlogit_ptr, dx_ptr, count,
-    BLOCK: tl.constexpr, DTOTAL: tl.constexpr,
+    dout_ptr, dsums_ptr, logit_ptr, x_ptr, dlogit_ptr, dx_ptr, count,
+    BLOCK: tl.constexpr, DSUMS: tl.constexpr,
 ):  # fmt: skip
-    offset = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    program = tl.program_id(0).to(tl.int64)
+    offset = program * BLOCK + tl.arange(0, BLOCK)
     inside = offset < count
     dout = tl.load(dout_ptr + offset, mask=inside, other=0.0).to(tl.float32)
     logit = tl.load(logit_ptr + offset, mask=inside, other=0.0).to(tl.float32)
     x = tl.load(x_ptr + offset, mask=inside, other=0.0).to(tl.float32)
     gate = tl.sigmoid(logit)
     dgate = dout * x
-    if DTOTAL:
-        dgate += tl.load(dtotal_ptr).to(tl.float32)
+    if DSUMS:
+        dgate += tl.load(dsums_ptr + program)
     dlogit = dgate * gate * (1.0 - gate)
     tl.store(dlogit_ptr + offset, dlogit.to(dlogit_ptr.dtype.element_ty), mask=inside)
     tl.store(dx_ptr + offset, (dout * gate).to(dx_ptr.dtype.element_ty), mask=inside)
 
 
 def forward(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The gated features and the sum of the gate."""
+    """The gated features and partial sums of the gate, float32, one per BLOCK."""
     logit, x = logit.contiguous(), x.contiguous()
     out = torch.empty_like(x)
-    programs = divide_up(x.numel(), _BLOCK)
+    programs = divide_up(x.numel(), BLOCK)
     part = x.new_empty(programs, dtype=torch.float32)
     tensors = (logit, x, out, part)
-    launch(_forward_kernel, (programs, 1), tensors, (x.numel(),), (_BLOCK,), 4)
-    return out, part.sum()
+    launch(_forward_kernel, (programs, 1), tensors, (x.numel(),), (BLOCK,), 4)
+    return out, part
 
 
 def backward(
-    dout: Tensor, dtotal: Tensor | None, logit: Tensor, x: Tensor
+    dout: Tensor, dsums: Tensor | None, logit: Tensor, x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of logit and x."""
+    """The gradients of logit and x, from those of the features and partial sums."""
     dout, logit, x = dout.contiguous(), logit.contiguous(), x.contiguous()
+    dsums = None if dsums is None else dsums.contiguous()
     dlogit, dx = torch.empty_like(logit), torch.empty_like(x)
-    grid = (divide_up(x.numel(), _BLOCK), 1)
-    constants = (_BLOCK, dtotal is not None)
-    tensors = (dout, dtotal, logit, x, dlogit, dx)
+    grid = (divide_up(x.numel(), BLOCK), 1)
+    constants = (BLOCK, dsums is not None)
+    tensors = (dout, dsums, logit, x, dlogit, dx)
     launch(_backward_kernel, grid, tensors, (x.numel(),), constants, 4)
     return dlogit, dx

@@ -77,14 +77,8 @@ def launch(
         return
     addresses = [0 if t is None else t.data_ptr() for t in tensors]
     types = [None if t is None else t.dtype for t in tensors]
-    devices = {t.get_device() for t in tensors if t is not None}
-    if len(devices) > 1:
-        places = sorted({str(t.device) for t in tensors if t is not None})
-        raise ValueError(
-            f"attention takes all its tensors from one device, got {places}; move "
-            "them with .to()"
-        )
-    (device,) = devices
+    # `backend.refusal` has seen to it that all are on one device.
+    device = next(t.get_device() for t in tensors if t is not None)
     if device < 0 and is_recording():
         _compile_in_background(kernel, types, numbers, constants, warps)
         return
