@@ -41,6 +41,7 @@ if sys.argv[2] == "names":
     launch._compile_in_background = lambda kernel, *_: names.append(kernel.__name__)
 options = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
 recording.compile_kernels(Coming(sys.argv[1], 8, 16, **options), 0)
+recording.compile_kernels(Coming(sys.argv[1], 8, 16), 0)
 if sys.argv[2] == "names":
     print(*names)
 else:

@@ -93,6 +93,18 @@ def run(kind: str, graph: Graph, arguments: list[Tensor], **options: Any) -> Ten
     return out
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("heads", "channels", "width"), [(8, 16, 8), (3, 7, 5), (4, 64, 16)]
+)
+def test_edge_features_are_projected_by_the_kernels(
+    heads: int, channels: int, width: int, dtype: Any
+) -> None:
+    torch.manual_seed(0)
+    options = Settings(edge_width=width, dropout=0.4, weights=True)
+    compare("gatv2", GRAPHS["self_loops"](), heads, channels, dtype, options, "gpu")
+
+
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("kind", KINDS)

@@ -29,6 +29,9 @@ DISPATCH_KEY = "CUDA"
 _SINGLE_OR_HALF = (torch.float32, torch.bfloat16, torch.float16)
 _DTYPES = {"aggregate": (*_SINGLE_OR_HALF, torch.float64)}
 _MOST_CHANNELS = 8192
+# The most elements of one head's linear map of edge features, which programs hold.
+_LARGEST_MAP = 2048
+_MOST_EDGE_FEATURES = 16
 # Larger graphs are grouped with less memory, one side after the other.
 _MOST_GROUPED = 2**25
 _OLDEST_CAPABILITY = (8, 0)
@@ -102,13 +105,19 @@ def _attention_refusal(call: Call) -> str | None:
                 "one of the tensors is float64, the GPU kernels compute in float32; "
                 "convert it with .float() to use them"
             )
-    # After z_src, z_dst, att and edge.
-    if call.op == "gatv2" and any(x is not None for x in call.tensors[4:6]):
-        return "the GPU kernels take edge features that are projected"
     if z.numel() == 0:
         return f"z is empty ({list(z.shape)})"
     if z.size(-1) > _MOST_CHANNELS:
         return f"{z.size(-1)} channels per head are more than {_MOST_CHANNELS}"
+    # GATv2's edge_map, [H, C, D].
+    edge_map = call.tensors[5] if call.op == "gatv2" and len(call.tensors) > 5 else None
+    if edge_map is not None and (
+        edge_map.size(2) > _MOST_EDGE_FEATURES or edge_map[0].numel() > _LARGEST_MAP
+    ):
+        return (
+            f"{edge_map.size(2)} features per edge and {z.size(-1)} channels per head "
+            "are too many to project them in the kernels"
+        )
     return None
 
 

@@ -22,6 +22,17 @@ from tempergat.ops.gpu.common import (
     load_item,
     tile_of_row,
 )
+from tempergat.ops.gpu.edge_features import (
+    add_projected,
+    add_to_map,
+    features_tile,
+    load_features,
+    load_map,
+    map_by_feature,
+    store_features,
+    store_map,
+    zero_map,
+)
 from tempergat.ops.gpu.gatv2_forward import forward, tile_of, widen
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule
@@ -32,6 +43,8 @@ from tempergat.ops.gpu.tiles import Tile
 # sum for att's gradient: several times what a large device runs at once, and few enough
 # that their sums are small compared with the node features.
 _TARGET_PROGRAMS = 16384
+# The same where each also keeps a sum for the gradient of the edges' linear map.
+_FEATURE_PROGRAMS = 2048
 
 
 def _backward_tile(z: Tensor) -> tuple[Tile, int]:
@@ -50,15 +63,17 @@ def _load_end(other_ptr, first, end, BLOCK_E: tl.constexpr):
     return tl.load(other_ptr + slots).to(tl.int64)
 
 
-@triton.jit(do_not_specialize=["num_items", "threshold", "num_heads"])
+@triton.jit(do_not_specialize=["num_items", "num_edges", "threshold", "num_heads"])
 def _target_kernel(
-    dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
+    dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
+    edge_x_ptr, edge_map_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
-    dz_dst_ptr, datt_ptr, dedge_ptr, part_ptr,
-    seed_ptr, num_items, threshold, keep_scale, slope, num_heads,
+    dz_dst_ptr, datt_ptr, dedge_ptr, dedge_x_ptr, dedge_map_ptr, part_ptr,
+    seed_ptr, num_items, num_edges, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
+    D: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
@@ -67,6 +82,9 @@ def _target_kernel(
     att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
     # sum of dlogit leaky(v), [E, H, C]
     datt = tl.zeros([BLOCK_E, BLOCK_H, BLOCK_C], tl.float32)
+    if D:
+        edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
+        dedge_map = zero_map(edge_map, D)  # sum of dv times the features
     z_cells = (z_src_ptr + cell)[None]
     program = tl.program_id(0).to(tl.int64)
     for number in range(program, num_items, tl.num_programs(0)):
@@ -95,13 +113,16 @@ def _target_kernel(
                 inside = valid[:, None, None] & in_row[None]
                 z = widen(rows_j[k])
                 v = z + z_i[None]
-                if EDGE or DWEIGHT:
+                if EDGE or D or DWEIGHT:
                     position = tl.load(position_ptr + slots, mask=valid, other=0)
                     position = position.to(tl.int64)
                 if EDGE:
                     edge_cell = position[:, None, None] * (H * C) + cell[None]
                     edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
                     v += edge.to(tl.float32)
+                if D:
+                    x = load_features(edge_x_ptr, position, valid, D)
+                    v = add_projected(v, x, edge_map, D)
                 slope_v = tl.where(v > 0, 1.0, slope)  # leaky'(v), [E, H, C]
                 leaky_v = v * slope_v
                 logit = tl.sum(leaky_v * att[None], axis=2)  # [E, H]
@@ -125,6 +146,12 @@ def _target_kernel(
                         dedge_ptr.dtype.element_ty
                     )
                     tl.store(dedge_ptr + edge_cell, dedge, mask=inside)
+                if D:
+                    dv_ij = dlogit_wide * slope_v * att[None]  # [E, H, C]
+                    dedge_map = add_to_map(dedge_map, x, dv_ij, D)
+                    store_features(
+                        dedge_x_ptr, edge_map, dv_ij, position, valid, num_edges, D
+                    )
                 dv += dlogit_wide * slope_v
                 datt += dlogit_wide * leaky_v
         dz = tl.sum(dv, axis=0) * att
@@ -136,17 +163,22 @@ def _target_kernel(
             )
     target = datt_ptr + program * (H * C) + cell
     tl.store(target, tl.sum(datt, axis=0), mask=in_row)
+    if D:
+        target = dedge_map_ptr + program * (D * H * C)
+        store_map(target, dedge_map, cell, in_row, H * C, D)
 
 
 @triton.jit(do_not_specialize=["threshold", "num_heads"])
 def _source_kernel(
-    dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, statistics_ptr,
+    dout_ptr, dweight_ptr, z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
+    edge_x_ptr, edge_map_ptr, statistics_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     dz_src_ptr, part_ptr,
     seed_ptr, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
     UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
+    D: tl.constexpr,
     DWEIGHT: tl.constexpr, DROPOUT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
@@ -155,6 +187,8 @@ def _source_kernel(
 
     att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
     att_below = att * slope
+    if D:
+        edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     row_cell = row * (H * C) + cell
     z_j = tl.load(z_src_ptr + row_cell, mask=in_row, other=0.0).to(tl.float32)  # [H, C]
@@ -185,7 +219,7 @@ def _source_kernel(
             # Past the end of the row the weight is exp(-inf) = 0.
             lse = tl.where(valid[:, None], rows_i[k][2], float("inf"))
             delta = rows_i[k][3]
-            if EDGE or DWEIGHT:
+            if EDGE or D or DWEIGHT:
                 position = tl.load(position_ptr + slots, mask=valid, other=0).to(
                     tl.int64
                 )
@@ -193,6 +227,9 @@ def _source_kernel(
                 edge_cell = position[:, None, None] * (H * C) + cell[None]
                 edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
                 v += edge.to(tl.float32)
+            if D:
+                x = load_features(edge_x_ptr, position, valid, D)
+                v = add_projected(v, x, edge_map, D)
             # leaky'(v) att, [E, H, C]
             slope_att = tl.where(v > 0, att[None], att_below[None])
             logit = tl.sum(v * slope_att, axis=2)  # [E, H]
@@ -226,7 +263,7 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), dense(call.dweights)
-    z_src, z_dst, att, edge, _, _ = map(dense, saved.inputs)
+    z_src, z_dst, att, edge, edge_x, edge_map = map(dense, saved.inputs)
     assert z_src is not None
     assert z_dst is not None
     assert att is not None
@@ -235,12 +272,17 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
     dedge = z_dst.new_empty(0, heads, channels)
     if edge is not None:
         dedge = torch.zeros_like(edge)
-    tile, stages = _backward_tile(z_src)
+    width = 0 if edge_x is None else edge_x.size(1)
+    most_programs, (tile, stages) = _TARGET_PROGRAMS, _backward_tile(z_src)
+    if edge_x is not None:
+        tile, stages = features_tile(z_src, width), 1
+        most_programs = min(most_programs, _FEATURE_PROGRAMS)
     blocks = divide_up(heads, tile.heads)
     dropout = dropout_of(call.dropout, saved.dropout_seed)
     numbers = (dropout.threshold, dropout.keep_scale, negative_slope, heads)
     constants = (
-        *tile.constants(heads, channels), edge is not None, dweights is not None,
+        *tile.constants(heads, channels), edge is not None, width,
+        dweights is not None,
         dropout.on, stages,
     )  # fmt: skip
     target_plan = schedule(by_target.pointer)
@@ -251,20 +293,27 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
             target_plan, out.size(0), by_target.position, weights, dweights
         )
     table = statistics(dout, out, saved.lse, weight_term, None, apart=False)
-    tensors = (dout, dweights, z_src, z_dst, att, edge, table)
+    maps = (edge_x, map_by_feature(edge_map))
+    tensors = (dout, dweights, z_src, z_dst, att, edge, *maps, table)
 
     items = target_plan.items.size(0)
-    programs = min(items, _TARGET_PROGRAMS)
+    programs = min(items, most_programs)
     part = target_plan.room(att, heads * channels)
     datt = att.new_empty(programs, heads, channels)
+    edges, dedge_x, dmap = 0, None, None
+    if edge_x is not None:
+        edges = edge_x.size(0)
+        # A padded edge, which no row has, has gradient 0.
+        dedge_x = att.new_zeros(blocks, edges, width)
+        dmap = att.new_empty(programs, width, heads, channels)
     launch(
         _target_kernel,
         (programs, blocks),
         (
             *tensors, target_plan.items, *by_target[1:],
-            dz_dst, datt, dedge, part, dropout.seed,
+            dz_dst, datt, dedge, dedge_x, dmap, part, dropout.seed,
         ),
-        (items, *numbers),
+        (items, edges, *numbers),
         constants,
         tile.warps,
     )  # fmt: skip
@@ -281,5 +330,8 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
         tile.warps,
     )
     merge_sum(plan, part, dz_src)
-    none = att.new_empty(0, 0), att.new_empty(heads, channels, 0)
-    return dz_src, dz_dst, datt.sum(0), dedge, *none
+    features = att.new_empty(0, 0), att.new_empty(heads, channels, 0)
+    if dedge_x is not None and dmap is not None:
+        gradient = dedge_x[0] if blocks == 1 else dedge_x.sum(0)
+        features = gradient, dmap.sum(0).permute(1, 2, 0).contiguous()
+    return dz_src, dz_dst, datt.sum(0), dedge, *features

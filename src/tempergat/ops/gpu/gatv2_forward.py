@@ -16,6 +16,13 @@ from tempergat.ops.gpu.common import (
     load_item,
     tile_of_row,
 )
+from tempergat.ops.gpu.edge_features import (
+    add_projected,
+    features_tile,
+    load_features,
+    load_map,
+    map_by_feature,
+)
 from tempergat.ops.gpu.launch import device_of
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.tiles import Tile, choose_tile
@@ -69,14 +76,15 @@ def widen(x):
 
 @triton.jit(do_not_specialize=["threshold", "num_heads"])
 def _forward_kernel(
-    z_src_ptr, z_dst_ptr, att_ptr, edge_ptr,
+    z_src_ptr, z_dst_ptr, att_ptr, edge_ptr, edge_x_ptr, edge_map_ptr,
     items_ptr, other_ptr, position_ptr, edge_id_ptr,
     out_ptr, lse_ptr, logit_ptr, part_ptr, part_statistics_ptr,
     seed_ptr, threshold, keep_scale, slope, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr,
-    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr, LOGIT: tl.constexpr,
-    DROPOUT: tl.constexpr,
+    UNROLL: tl.constexpr, EXACT: tl.constexpr, EDGE: tl.constexpr,
+    D: tl.constexpr,
+    LOGIT: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -84,6 +92,8 @@ def _forward_kernel(
 
     att = tl.load(att_ptr + cell, mask=in_row, other=0.0)  # [H, C]
     att_below = att * slope
+    if D:
+        edge_map = load_map(edge_map_ptr, cell, in_row, H * C, D)
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
     z_i = tl.load(z_dst_ptr + row * (H * C) + cell, mask=in_row, other=0.0)  # [H, C]
     z_i = z_i.to(tl.float32)
@@ -109,7 +119,7 @@ def _forward_kernel(
             z = widen(z)
             rows_j = rows_j + (z,)
             v = z + z_i[None]  # [E, H, C]
-            if EDGE or LOGIT:
+            if EDGE or D or LOGIT:
                 position = tl.load(position_ptr + slots, mask=valid, other=0).to(
                     tl.int64
                 )
@@ -117,6 +127,9 @@ def _forward_kernel(
                 edge_cell = position[:, None, None] * (H * C) + cell[None]
                 edge = tl.load(edge_ptr + edge_cell, mask=inside, other=0.0)
                 v += edge.to(tl.float32)
+            if D:
+                x = load_features(edge_x_ptr, position, valid, D)
+                v = add_projected(v, x, edge_map, D)
             # leaky'(v) att, [E, H, C]
             slope_att = tl.where(v > 0, att[None], att_below[None])
             logit = tl.sum(v * slope_att, axis=2)  # e_ij, [E, H]
@@ -147,8 +160,11 @@ def _forward_kernel(
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] (or none of them)."""
-    z_src, _, _, edge, _, _ = call.inputs
-    tile = tile_of(z_src, lanes=512 // z_src.element_size())
-    # `refusal` in gpu/__init__.py keeps edge_x and edge_map away.
-    call = call._replace(inputs=call.inputs[:4])
-    return attend(_forward_kernel, tile, call, (edge is not None,))
+    z_src, _, _, edge, edge_x, edge_map = call.inputs
+    if edge_x is None:
+        width, tile = 0, tile_of(z_src, lanes=512 // z_src.element_size())
+    else:
+        width = edge_x.size(1)
+        tile = features_tile(z_src, width)
+    call = call._replace(inputs=(*call.inputs[:5], map_by_feature(edge_map)))
+    return attend(_forward_kernel, tile, call, (edge is not None, width))

@@ -21,16 +21,17 @@ _PROGRAMS = 1024
 @triton.jit
 def _temperature(theta_ptr, heads, in_heads, number, LEARNT: tl.constexpr):
     """The temperature of each head: the number, or softplus(theta) plus the number."""
-    if LEARNT == 0:
-        return tl.zeros(heads.shape, tl.float32) + number
-    # One theta for all heads, or one for each.
-    theta = tl.load(theta_ptr + heads * (LEARNT - 1), mask=in_heads, other=0.0)
-    x = tl.exp(tl.minimum(theta, 20.0))
-    # log(1 + x), exact where x is small: the rounding of 1 + x cancels.
-    rounded = 1.0 + x
-    log = tl.log(rounded) * (x / tl.where(rounded == 1.0, 1.0, rounded - 1.0))
-    log = tl.where(rounded == 1.0, x, log)
-    return tl.where(theta > 20.0, theta, log) + number
+    temperature = tl.zeros(heads.shape, tl.float32) + number
+    if LEARNT:
+        # One theta for all heads, or one for each.
+        theta = tl.load(theta_ptr + heads * (LEARNT - 1), mask=in_heads, other=0.0)
+        x = tl.exp(tl.minimum(theta, 20.0))
+        # log(1 + x), exact where x is small: the rounding of 1 + x cancels.
+        rounded = 1.0 + x
+        log = tl.log(rounded) * (x / tl.where(rounded == 1.0, 1.0, rounded - 1.0))
+        log = tl.where(rounded == 1.0, x, log)
+        temperature += tl.where(theta > 20.0, theta, log)
+    return temperature
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_heads"])

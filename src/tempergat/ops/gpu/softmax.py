@@ -187,7 +187,7 @@ def normalise(
 
 
 def attend(
-    kernel: Any, tile: Tile, call: Forward, flags: tuple[bool, ...]
+    kernel: Any, tile: Tile, call: Forward, flags: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Runs a forward pass.
 
