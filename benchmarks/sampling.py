@@ -225,8 +225,16 @@ def one_epoch(training: SampledTraining) -> tuple[float, float]:
     return seconds, loss
 
 
-def measure_epochs(graph: str, report: Report, epochs: int) -> None:
-    """Epochs of plain steps and of a CUDA graph; the losses of the first must agree."""
+def measure_epochs(graph: str, report: Report, epochs: int, precision: str) -> None:
+    """Epochs of plain steps and of a CUDA graph; the losses of the first must agree.
+
+    Args:
+        graph: One of `SETTINGS`.
+        report: Gets the rows.
+        epochs: How many are measured after the first.
+        precision: torch's precision of float32 matrix products.
+    """
+    torch.set_float32_matmul_precision(precision)
     setting = SETTINGS[graph]
     task = task_of(graph)
     losses, seconds = {}, {}
@@ -236,7 +244,7 @@ def measure_epochs(graph: str, report: Report, epochs: int) -> None:
         first, losses[recorded] = one_epoch(training)
         times = [one_epoch(training)[0] for _ in range(epochs)]
         seconds[recorded] = statistics.median(times)
-        note = f"first epoch {first:.2f} s, loss {losses[recorded]:.6f}"
+        note = f"products {precision}, first epoch {first:.2f} s, loss {losses[recorded]:.6f}"
         if recorded and training._captured is not None:
             note += f", {training._captured.misfits} batches did not fit"
         report.add(
@@ -286,13 +294,14 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--repeats", type=int, default=50)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--precision", choices=["highest", "high"], default="highest")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     given = parser.parse_args()
     report = Report(given.out, given.device)
     if given.what == "rates":
         measure_rates(given.graph, given.device, report, given.repeats)
     else:
-        measure_epochs(given.graph, report, given.epochs)
+        measure_epochs(given.graph, report, given.epochs, given.precision)
 
 
 if __name__ == "__main__":

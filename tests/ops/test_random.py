@@ -8,11 +8,21 @@ from tempergat.ops.random import (
     draw_seed,
     dropout,
     fold_in,
+    fold_numbers,
     keep_mask,
     random_bits,
 )
 
 COUNT = 200_000
+
+
+@pytest.mark.parametrize("seed", [0, -5, 2**63 - 1])
+def test_seeds_are_folded_on_the_host_as_in_tensors(seed):
+    for numbers in ((0,), (2**40, 7), (-1, 3, 2**31)):
+        word = torch.tensor(seed)
+        for number in numbers:
+            word = fold_in(word, number)
+        assert fold_numbers(seed, *numbers) == int(word)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])

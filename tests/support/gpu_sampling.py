@@ -59,6 +59,21 @@ def check_sample(case: Case, replace: bool, device: str) -> None:
     _compare(found, expected)
 
 
+def check_many_samples(case: Case) -> None:
+    """Asserts that all batches are the reference's, also when they are a CUDA graph."""
+    topology = topology_of(case)
+    moved = topology.to("cuda")
+    for step in range(8):
+        # The last batches are short.
+        seeds = seeds_of(case)[: case.seeds if step < 6 else case.seeds // step]
+        key = Key(5, 0, step)
+        expected = reference.sample(topology, seeds, case.fanout, key, False)
+        found = gpu.sample(kernels, moved, seeds, case.fanout, key, False)
+        _compare(found, expected)
+    (calls,) = gpu._calls[moved].values()
+    assert (calls.recorded is not None) == (case.seeds > 0)
+
+
 def check_typed_sample(device: str) -> None:
     """Asserts that the kernels sample the reference's batch of a typed graph."""
     sizes = {"paper": 60, "author": 40, "venue": 5}

@@ -18,7 +18,7 @@ from tempergat.ops.features.vectors import gat_from_vectors
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph, Rows
-from tempergat.ops.random import draw_seed, fold_in, keep_factor
+from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor
 from tempergat.ops.torch_internals import (
     as_constant,
     in_backward,
@@ -48,6 +48,7 @@ __all__ = [
     "draw_seed",
     "explain",
     "fold_in",
+    "fold_numbers",
     "gat",
     "gat_from_vectors",
     "gatv2",

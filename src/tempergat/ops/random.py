@@ -30,6 +30,17 @@ def fold_in(seed: Tensor, data: int | Tensor) -> Tensor:
     return x ^ ((x >> 31) & 0x1FFFFFFFF)
 
 
+def fold_numbers(seed: int, *data: int) -> int:
+    """`fold_in` of one number after the other, on the host: a signed 64-bit number."""
+    x = seed
+    for number in data:
+        x = (x + (number + 1) * _GOLDEN) % 2**64
+        x = (x ^ (x >> 30)) * -0x40A7B892E31B1A47 % 2**64
+        x = (x ^ (x >> 27)) * -0x6B2FB644ECCEEE15 % 2**64
+        x = x ^ (x >> 31)
+    return (x + 2**63) % 2**64 - 2**63
+
+
 def _mix32(x: Tensor) -> Tensor:
     x = x ^ (x >> 16)
     x = (x * 0x7FEB352D) & _LOW

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tempergat.ops import fold_in
+from tempergat.ops import fold_in, fold_numbers
 
 _LOW = 0xFFFFFFFF
 # Stands where a draw has the epoch; no epoch has this number.
@@ -30,8 +30,7 @@ class Key(NamedTuple):
 
     def of_step(self) -> int:
         """The key of the whole batch, as a signed 64-bit number."""
-        word = torch.tensor(self.seed, dtype=torch.int64)
-        return int(fold_in(fold_in(word, self.epoch), self.step))
+        return fold_numbers(self.seed, self.epoch, self.step)
 
 
 def target_keys(key: Key, hop: int, relation: int, targets: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -13,6 +14,10 @@ from tempergat.ops import Graph
 from tempergat.sampling.draws import Key
 from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.topology import Topology
+
+# So many batches of a size are sampled before a CUDA graph is recorded for it.
+_PLAIN_CALLS = 3
+_calls: WeakKeyDictionary[Topology, dict[Any, _Calls]] = WeakKeyDictionary()
 
 
 def sample(
@@ -34,16 +39,16 @@ def sample(
         replace: See there.
     """
     relation = kernels.Relation(topology.pointer, topology.source, 0, 0)
-    sampled = kernels.sample(
-        [relation],
-        [topology.num_src],
-        0,
-        seeds.to(topology.device),
-        [fanout],
-        _key_tensor(key, topology.device),
-        replace,
-    )
-    (nodes,), (edges,) = sampled.read(len(fanout))
+    seeds = seeds.to(topology.device)
+    arguments = (relation, topology.num_src, fanout, replace)
+    recorded = _recorded(kernels, topology, seeds.size(0), *arguments)
+    if recorded is not None:
+        sampled, (nodes,), (edges,) = recorded.sample(seeds, key.of_step())
+    else:
+        number = _key_tensor(key, topology.device)
+        lists = ([relation], [topology.num_src], 0, seeds, [fanout])
+        sampled = kernels.sample(*lists, number, replace)
+        (nodes,), (edges,) = sampled.read(len(fanout))
     return SampledHops(
         sampled.n_id[0][: nodes[-1]],
         sampled.source[0][: edges[-1]],
@@ -53,6 +58,39 @@ def sample(
         _differences(nodes),
         _differences(edges),
     )
+
+
+class _Calls:
+    """How often batches were sampled, by their number of seeds; then a recording."""
+
+    def __init__(self) -> None:
+        self.count: dict[int, int] = {}
+        self.recorded: Any = None
+
+
+def _recorded(
+    kernels: Any,
+    topology: Topology,
+    num_seeds: int,
+    relation: Any,
+    num_nodes: int,
+    fanout: list[int],
+    replace: bool,
+) -> Any | None:
+    """What samples such batches as a CUDA graph, once there were a few of them."""
+    if topology.device.type != "cuda":
+        return None
+    of_topology = _calls.setdefault(topology, {})
+    calls = of_topology.setdefault((tuple(fanout), replace), _Calls())
+    if calls.recorded is not None and num_seeds <= calls.recorded.batch_size:
+        return calls.recorded
+    calls.count[num_seeds] = calls.count.get(num_seeds, 0) + 1
+    if calls.count[num_seeds] > _PLAIN_CALLS:
+        facts = (relation, num_nodes, num_seeds, fanout, replace)
+        if kernels.can_record(*facts):
+            calls.recorded = kernels.Recorded(*facts)
+            return calls.recorded
+    return None
 
 
 def sample_typed(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tempergat.ops import Graph, fold_in
+from tempergat.ops import Graph, fold_in, fold_numbers
 from tempergat.training.sampled.task import BatchInputs
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ class PaddedStep:
         labels = training.group.task.labels["train"].to(order.device)[order]
         self._seeds[: order.size(0)] = seeds
         self._labels[: order.size(0)] = labels
-        key = torch.tensor(training.group.seeds[0], dtype=torch.int64)
-        self._epoch_key.fill_(int(fold_in(key, epoch)))
+        self._epoch_key.fill_(fold_numbers(training.group.seeds[0], epoch))
         self._first_step.fill_(epoch * len(sampler))
         self.step.fill_(training.steps_done)
 

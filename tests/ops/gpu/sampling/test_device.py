@@ -7,6 +7,7 @@ pytest.importorskip("triton")
 from tests.support.gpu_sampling import (
     CASES,
     check_layers,
+    check_many_samples,
     check_padded_layers,
     check_sample,
     check_typed_sample,
@@ -19,6 +20,11 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("case", CASES)
 def test_a_gpu_samples_as_the_reference(case: str, replace: bool) -> None:
     check_sample(CASES[case], replace, "cuda")
+
+
+@pytest.mark.parametrize("case", ["three hops", "most nodes isolated", "hub"])
+def test_a_gpu_samples_many_batches_as_the_reference(case: str) -> None:
+    check_many_samples(CASES[case])
 
 
 def test_a_gpu_samples_typed_graphs_as_the_reference() -> None:

@@ -45,9 +45,8 @@ class Sampled(NamedTuple):
         source: The row of each edge's source, by relation, int32.
         target: The row of each edge's target, by relation, int32.
         slot: Each edge's slot in the whole graph, by relation, int64.
-        nodes: How many nodes of each type there are before each hop, int32,
-            [types, hops + 2 or more]; the last of the first hops + 2 is of all.
-        edges: The same for the edges of each relation, [relations, hops + 1 or more].
+        counts: How many nodes of each type, then how many edges of each relation there
+            are before each hop and after the last, int32.
     """
 
     n_id: list[Tensor]
@@ -55,19 +54,25 @@ class Sampled(NamedTuple):
     source: list[Tensor]
     target: list[Tensor]
     slot: list[Tensor]
-    nodes: Tensor
-    edges: Tensor
+    counts: Tensor
+
+    @property
+    def nodes(self) -> Tensor:
+        """How many nodes of each type there are before each hop, after 0 for none."""
+        return self.counts[: len(self.n_id)]
+
+    @property
+    def edges(self) -> Tensor:
+        """How many edges of each relation there are before each hop."""
+        return self.counts[len(self.n_id) :]
 
     def read(self, hops: int) -> tuple[list[list[int]], list[list[int]]]:
         """`nodes` and `edges` on the host; waits for the device once."""
-        both = torch.cat([self.nodes.flatten(), self.edges.flatten()]).tolist()
-        width = self.nodes.size(1)
-        rows = [both[i : i + width] for i in range(0, len(both), width)]
-        types = self.nodes.size(0)
-        return (
-            [row[: hops + 2] for row in rows[:types]],
-            [row[: hops + 1] for row in rows[types:]],
-        )
+        rows, types = self.counts.tolist(), len(self.n_id)
+        nodes_of, edges_of = rows[:types], rows[types:]
+        return [row[: hops + 2] for row in nodes_of], [
+            row[: hops + 1] for row in edges_of
+        ]
 
 
 def sample(
@@ -120,6 +125,69 @@ class _Room:
         return self.tensor
 
 
+class Bounds:
+    """The most nodes and edges that a batch can have, hop by hop.
+
+    Args:
+        relations: As in `sample`, like the rest.
+        num_nodes: See there.
+        seed_type: See there.
+        num_seeds: Number of seeds.
+        fanout: See there.
+        replace: See there.
+
+    Attributes:
+        nodes: The most nodes of each type so far.
+        new: The most of them that are new in the last hop.
+        edges: The most edges of each relation so far.
+    """
+
+    def __init__(
+        self,
+        relations: Sequence[Relation],
+        num_nodes: Sequence[int],
+        seed_type: int,
+        num_seeds: int,
+        fanout: Sequence[Sequence[int]],
+        replace: bool,
+    ) -> None:
+        self._relations, self._num_nodes = relations, num_nodes
+        self._fanout, self._replace = fanout, replace
+        self.new = [0] * len(num_nodes)
+        self.new[seed_type] = num_seeds
+        self.nodes = list(self.new)
+        self.edges = [0] * len(relations)
+
+    def drawn(self, number: int, hop: int) -> int:
+        """The most edges of a relation that a hop can have."""
+        relation, fanout = self._relations[number], self._fanout[number][hop]
+        drawn = self.new[relation.target_type] * fanout
+        if self._replace and fanout >= 0:
+            return drawn
+        edges = relation.source.size(0)
+        return edges if fanout < 0 else min(drawn, edges)
+
+    def add(self, drawn: Sequence[int]) -> None:
+        """Adds a hop, given the most edges of each relation that it can have."""
+        found = [0] * len(self._num_nodes)
+        for number, relation in enumerate(self._relations):
+            found[relation.source_type] += drawn[number]
+            self.edges[number] += drawn[number]
+        for kind, count in enumerate(self._num_nodes):
+            self.new[kind] = min(found[kind], count - self.nodes[kind])
+            self.nodes[kind] += self.new[kind]
+
+    def add_all(self) -> None:
+        """Adds all hops."""
+        for hop in range(len(self._fanout[0])):
+            self.add([self.drawn(i, hop) for i in range(len(self._relations))])
+
+    @property
+    def are_small(self) -> bool:
+        """Whether room is made for the largest possible batch."""
+        return sum(self.edges) <= _MOST_UNREAD
+
+
 class _Batch:
     """The arrays of a batch while it is sampled."""
 
@@ -132,87 +200,58 @@ class _Batch:
         fanout: Sequence[Sequence[int]],
         replace: bool,
     ) -> None:
-        self.relations, self.num_nodes = relations, num_nodes
-        self.fanout, self.replace = fanout, replace
+        self.relations, self.fanout, self.replace = relations, fanout, replace
         types = len(num_nodes)
         # Rows begin at a multiple of 16 bytes, on which compiled kernels rely.
         width = (len(fanout[0]) + 2 + 3) // 4 * 4
-        facts = seeds.new_zeros(types + len(relations), width, dtype=torch.int32)
-        self.nodes, self.edges = facts[:types], facts[types:]
+        self.counts = seeds.new_zeros(types + len(relations), width, dtype=torch.int32)
+        self.nodes, self.edges = self.counts[:types], self.counts[types:]
         words = [nodes.words_of(count) for count in num_nodes]
-        both = facts.new_zeros(2, sum(words))
+        both = self.counts.new_zeros(2, sum(words))
         self.visited, self.fresh = (torch.split(x, words) for x in both)
-        self.row_of = [facts.new_empty(count) for count in num_nodes]
+        new = self.counts.new_empty
+        self.row_of = [new(count) for count in num_nodes]
         self.n_id = [_Room(seeds.new_empty(0)) for _ in num_nodes]
-        self.pointer = [_Room(facts.new_zeros(1)) for _ in relations]
-        self.source = [_Room(facts.new_empty(0)) for _ in relations]
-        self.target = [_Room(facts.new_empty(0)) for _ in relations]
+        self.pointer = [_Room(self.counts.new_zeros(1)) for _ in relations]
+        self.source = [_Room(new(0)) for _ in relations]
+        self.target = [_Room(new(0)) for _ in relations]
         self.slot = [_Room(seeds.new_empty(0)) for _ in relations]
-        # Upper bounds: nodes of each type, those new in the last hop, and edges.
-        self.most_new = [0] * types
-        self.most_new[seed_type] = seeds.size(0)
-        self.most = list(self.most_new)
-        self.most_edges = [0] * len(relations)
-        self.reads = not self._make_room()
+        facts = (relations, num_nodes, seed_type, seeds.size(0), fanout, replace)
+        self.bounds, largest = Bounds(*facts), Bounds(*facts)
+        largest.add_all()
+        self.reads = not largest.are_small
+        if not self.reads:
+            self._make_room(largest)
         first = self.n_id[seed_type].for_all(seeds.size(0))
         row_of, visited = self.row_of[seed_type], self.visited[seed_type]
         nodes.begin(seeds.contiguous(), self.nodes[seed_type], first, row_of, visited)
 
-    def _make_room(self) -> bool:
-        """Makes room for the largest possible batch, unless that is too large."""
-        start = list(self.most), list(self.most_new), list(self.most_edges)
-        for hop in range(len(self.fanout[0])):
-            drawn = [self._bound(number, hop) for number in range(len(self.relations))]
-            self._add_bounds(drawn)
-        sizes = list(self.most), list(self.most_edges)
-        self.most, self.most_new, self.most_edges = start
-        if sum(sizes[1]) > _MOST_UNREAD:
-            return False
-        for room, count in zip(self.n_id, sizes[0], strict=True):
+    def _make_room(self, largest: Bounds) -> None:
+        for room, count in zip(self.n_id, largest.nodes, strict=True):
             room.for_all(count)
-        for number, count in enumerate(sizes[1]):
+        for number, count in enumerate(largest.edges):
             kind = self.relations[number].target_type
-            self.pointer[number].for_all(sizes[0][kind] + 1)
+            self.pointer[number].for_all(largest.nodes[kind] + 1)
             for rooms in (self.source, self.target, self.slot):
                 rooms[number].for_all(count)
-        return True
-
-    def _bound(self, number: int, hop: int) -> int:
-        """The most edges of a relation that a hop can have."""
-        relation, fanout = self.relations[number], self.fanout[number][hop]
-        drawn = self.most_new[relation.target_type] * fanout
-        if self.replace and fanout >= 0:
-            return drawn
-        edges = relation.source.size(0)
-        return edges if fanout < 0 else min(drawn, edges)
-
-    def _add_bounds(self, drawn: Sequence[int]) -> None:
-        """Adds a hop to the upper bounds, given the most edges it can have."""
-        found = [0] * len(self.num_nodes)
-        for number, relation in enumerate(self.relations):
-            found[relation.source_type] += drawn[number]
-            self.most_edges[number] += drawn[number]
-        for kind, count in enumerate(self.num_nodes):
-            self.most_new[kind] = min(found[kind], count - self.most[kind])
-            self.most[kind] += self.most_new[kind]
 
     def expand(self, hop: int, key: Tensor) -> None:
         """Draws the neighbours of the nodes that the hop before has found."""
-        drawn = []
+        drawn, bounds = [], self.bounds
         for number, relation in enumerate(self.relations):
             fanout, kind = self.fanout[number][hop], relation.target_type
-            programs = draws.programs_of(self.most_new[kind], fanout)
+            programs = draws.programs_of(bounds.new[kind], fanout)
             sums = self.nodes.new_empty(programs)
             targets = (self.n_id[kind].tensor, self.nodes[kind], relation.pointer)
             draws.count_edges(*targets, sums, hop, fanout, self.replace)
-            new = int(sums.sum()) if self.reads else self._bound(number, hop)
+            new = int(sums.sum()) if self.reads else bounds.drawn(number, hop)
             drawn.append(new)
-            room = self.most_edges[number] + new
+            room = bounds.edges[number] + new
             edges = [
                 rooms[number].for_all(room)
                 for rooms in (self.source, self.target, self.slot)
             ]
-            pointer = self.pointer[number].for_all(self.most[kind] + 1)
+            pointer = self.pointer[number].for_all(bounds.nodes[kind] + 1)
             source = relation.source_type
             draws.draw_edges(
                 (*targets, relation.source, key, sums),
@@ -221,9 +260,9 @@ class _Batch:
                 (hop, number, fanout),
                 self.replace,
             )
-        before = list(self.most)
-        self._add_bounds(drawn)
-        for kind, count in enumerate(self.most):
+        before = list(bounds.nodes)
+        bounds.add(drawn)
+        for kind, count in enumerate(bounds.nodes):
             nodes.add_new_nodes(
                 self.fresh[kind],
                 self.visited[kind],
@@ -234,8 +273,8 @@ class _Batch:
             )
         if self.reads:
             counts = self.nodes[:, hop + 2].tolist()
-            self.most_new = [a - b for a, b in zip(counts, before, strict=True)]
-            self.most = counts
+            bounds.new = [a - b for a, b in zip(counts, before, strict=True)]
+            bounds.nodes = counts
 
     def finish(self) -> Sampled:
         """The batch, with rows in place of the sources' numbers."""
@@ -249,4 +288,4 @@ class _Batch:
             )
         rooms = (self.n_id, self.pointer, self.source, self.target, self.slot)
         n_id, pointer, source, target, slot = ([r.tensor for r in x] for x in rooms)
-        return Sampled(n_id, pointer, source, target, slot, self.nodes, self.edges)
+        return Sampled(n_id, pointer, source, target, slot, self.counts)
