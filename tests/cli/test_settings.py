@@ -67,6 +67,13 @@ def test_train_takes_settings_and_continues_with_them(
         (("--heads", 3), "hidden is 8 and heads is 3"),
         (("--metric", "f1"), "there is no metric 'f1'; choose one of accuracy,"),
         (("--class-weights", "x"), "class_weights is 'x'; give balanced"),
+        (("--training", "x"), "training is 'x'; give full or sampled"),
+        (("--fanout", "5,5"), "fanout is for sampled training, and these settings"),
+        (("--training", "sampled", "--fanout", "5,x"), "fanout is '5,x'; give how"),
+        (
+            ("--training", "sampled", "--fanout", "5,5,5"),
+            "fanout [5, 5, 5] has 3 hops, but a model of 2 layers reaches no further",
+        ),
     ],
 )
 def test_a_wrong_setting_ends_in_one_line(
@@ -80,6 +87,28 @@ def test_a_wrong_setting_ends_in_one_line(
     assert ended.status == 2
     assert message in ended.err
     assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_train_and_compare_sample_where_they_are_told_to(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    sampled = ("--training", "sampled", "--fanout", "4,3", "--batch-size", 8)
+    usual = ("train", graph, "--method", "temp_gated", "--recipe", recipe)
+    first = command(*usual, *sampled, "--device", "cpu", "--out", "run", "--json")
+    assert first.status == 0, first.err
+    assert "with training=sampled, fanout=4,3, batch_size=8" in first.err
+    facts = json.loads(first.out)
+    assert len(facts["gate_means"]["selected"]) == 2
+    predicted = command("predict", "run", graph)
+    assert predicted.status == 0, predicted.err
+    # The recipe's own settings suffice as well.
+    text = recipe.read_text().replace("training: full", "training: sampled")
+    text = text.replace("  epochs: 8", "  epochs: 8\n  fanout: [4]\n  batch_size: 20")
+    recipe.write_text(text)
+    ended = command("compare", graph, "--recipe", recipe, *TWO)
+    assert ended.status == 0, ended.err
+    exact = command("compare", graph, "--recipe", recipe, *TWO, "--training", "full")
+    assert exact.status == 0, exact.err
 
 
 def test_tune_searches_by_the_metric_and_writes_it_into_the_recipe(

@@ -75,6 +75,7 @@ def diagnose(
     names = study.SCREENED if chosen is None else chosen
     recipe_name, settings = recipe_for(data, recipe)
     settings.require_usual_metric(recipe_name, "diagnose")
+    settings.require_full_batch(recipe_name, "diagnose")
     where = parse_device(device)
     require_writable(out)
     console = error_console()

@@ -147,6 +147,7 @@ def _load(
 
     recipe_name, settings = recipe_for(name, recipe)
     settings.require_usual_metric(recipe_name, "noise")
+    settings.require_full_batch(recipe_name, "noise")
     graph = load_graph(name, None, None, console, reading)
     refuse_other_training(graph, settings.config_for("gat"))
     refuse_typed(graph, "the study of noise")

@@ -16,6 +16,10 @@ from tempergat.training.setting_values import SETTING_NAMES, SETTINGS
 METRICS: tuple[str, ...] = get_args(MetricName)
 
 
+_SAMPLING_FIELDS = ("fanout", "batch_size", "eval_batch_size")
+# Where neither the recipe nor the user says otherwise.
+_USUAL_FANOUT = (15, 10, 5)
+_USUAL_BATCH_SIZE = 1024
 # Only layers with attention have these.
 _ATTENTION_FIELDS = ("heads", "attention_dropout")
 
@@ -60,7 +64,8 @@ class Overrides:
             graph: The graph or its name; its own metric is not a change.
 
         Raises:
-            UserError: The width of a layer is not divisible by its heads.
+            UserError: The width of a layer is not divisible by its heads, or a setting
+                of sampled training is given for full training.
         """
         is_own = config.source_hash is not None
         has_attention = not is_own and _has_attention(config.method)
@@ -78,6 +83,7 @@ class Overrides:
             changes["class_weights"] = self.class_weights
         if not changes:
             return config
+        changes |= _sampling(config, changes)
         if has_attention:
             _require_whole_heads(
                 changes.get("hidden_channels", config.hidden_channels),
@@ -96,7 +102,8 @@ def make_overrides(
     Args:
         settings: Values by name: `epochs`, `lr`, `hidden` (the width of a layer, all
             heads together), `heads`, `layers`, `dropout`, `optimizer`, `schedule`,
-            `clip_norm`; None for none.
+            `clip_norm`, and for sampled training `training`, `fanout`, `batch_size`
+            and `eval_batch_size`; None for none.
         metric: A metric; None for the recipe's.
         class_weights: `balanced`; None for the recipe's.
 
@@ -123,6 +130,30 @@ def make_overrides(
             f"class_weights is {class_weights!r}; give balanced, or leave it out"
         )
     return Overrides(dict(settings or {}), metric, class_weights)
+
+
+def _sampling(config: RunConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a change between full and sampled training changes as well."""
+    training = changes.get("training", config.training)
+    if training == "full":
+        for name in _SAMPLING_FIELDS:
+            if name in changes:
+                raise UserError(
+                    f"{name} is for sampled training, and these settings train "
+                    "full-batch; add --training sampled (training='sampled' in Python)"
+                )
+        return dict.fromkeys(_SAMPLING_FIELDS) if config.training != "full" else {}
+    layers = changes.get("num_layers", config.num_layers)
+    later = (_USUAL_FANOUT[-1],) * layers
+    usual = {
+        "fanout": (*_USUAL_FANOUT, *later)[:layers],
+        "batch_size": _USUAL_BATCH_SIZE,
+    }
+    return {
+        name: value
+        for name, value in usual.items()
+        if name not in changes and getattr(config, name) is None
+    }
 
 
 def _has_attention(method: str) -> bool:

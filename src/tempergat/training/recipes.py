@@ -95,6 +95,22 @@ class Recipe(FrozenSettings):
                 "accuracy; leave metric out of the recipe"
             )
 
+    def require_full_batch(self, name: str, command: str) -> None:
+        """Refuses a recipe for sampled training, for commands that need all nodes.
+
+        Args:
+            name: Name of the recipe.
+            command: Name of the command.
+
+        Raises:
+            UserError: The recipe says training: sampled.
+        """
+        if self.training != "full":
+            raise UserError(
+                f"recipe {name} says training: {self.training}, but {command} trains "
+                "full-batch; give a recipe with training: full, like default"
+            )
+
     def made_for_another(self, graph: object) -> str | None:
         """The dataset that the recipe was made for, where the graph is not that one.
 

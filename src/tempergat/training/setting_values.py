@@ -44,6 +44,17 @@ def _word(*choices: str) -> Callable[[Any], str]:
     return read
 
 
+def _fanout(value: Any) -> tuple[int, ...]:
+    """One number per hop, as a list or as text like ``15,10,5``."""
+    numbers = value.split(",") if isinstance(value, str) else value
+    if not isinstance(numbers, list | tuple):
+        raise ValueError(value)
+    found = tuple(int(number) for number in numbers)
+    if not found or not all(n == -1 or 1 <= n <= 10**9 for n in found):
+        raise ValueError(value)
+    return found
+
+
 # Just below 1, where dropout would remove everything.
 _HIGHEST_RATE = 1.0 - 2.0**-24
 _ANY_SIZE = _number(int, 1, 10**14)
@@ -77,6 +88,27 @@ SETTINGS = {
     "schedule": Setting(("schedule",), _word("cosine"), "cosine", of_model=False),
     "clip_norm": Setting(
         ("clip_norm",), _POSITIVE, "a number above 0, like 1.0", of_model=False
+    ),
+    "training": Setting(
+        ("training",), _word("full", "sampled"), "full or sampled", of_model=False
+    ),
+    "fanout": Setting(
+        ("fanout",),
+        _fanout,
+        "how many neighbours to draw in each hop, like 15,10,5; -1 for all",
+        of_model=False,
+    ),
+    "batch_size": Setting(
+        ("batch_size",),
+        _ANY_SIZE,
+        "a whole number of at least 1, like 1024",
+        of_model=False,
+    ),
+    "eval_batch_size": Setting(
+        ("eval_batch_size",),
+        _ANY_SIZE,
+        "a whole number of at least 1, like 4096",
+        of_model=False,
     ),
 }
 SETTING_NAMES = tuple(SETTINGS)

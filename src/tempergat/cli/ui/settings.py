@@ -40,6 +40,34 @@ _Dropout = Annotated[
         "recipe's.",
     ),
 ]
+_Training = Annotated[
+    str | None,
+    typer.Option(
+        "--training",
+        help="full: every step sees the whole graph. sampled: a step sees a batch of "
+        "nodes with some of their neighbours, for graphs too large for that.",
+    ),
+]
+_Fanout = Annotated[
+    str | None,
+    typer.Option(
+        "--fanout",
+        help="With --training sampled: how many neighbours are drawn in each hop, at "
+        "most one number per layer, like 15,10,5; -1 for all.",
+    ),
+]
+_BatchSize = Annotated[
+    int | None,
+    typer.Option("--batch-size", help="With --training sampled: nodes per step."),
+]
+_EvalBatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--eval-batch-size",
+        help="With --training sampled: nodes per batch of a sampled evaluation; exact "
+        "scores over the whole graph when left out.",
+    ),
+]
 Metric = Annotated[
     str | None,
     typer.Option(
@@ -68,6 +96,10 @@ class Settings:
     heads: _Heads = None
     layers: _Layers = None
     dropout: _Dropout = None
+    training: _Training = None
+    fanout: _Fanout = None
+    batch_size: _BatchSize = None
+    eval_batch_size: _EvalBatchSize = None
     metric: Metric = None
     class_weights: _ClassWeights = None
 

@@ -129,7 +129,8 @@ def compare(
             however few training nodes it has.
         settings: Settings in place of the recipe's, for all methods: `epochs`, `lr`,
             `hidden` (the width of a layer, all heads together), `heads`, `layers`,
-            `dropout`.
+            `dropout`, `optimizer`, `schedule`, `clip_norm`; `training="sampled"` with
+            `fanout`, `batch_size` and `eval_batch_size` for large graphs.
         shard: `(1, 3)` trains the first of three parts of the runs, for three machines
             that need nothing from one another; `tempergat.merge` then merges what they
             kept in `out`. There is no table before.

@@ -36,10 +36,21 @@ def explain_out_of_memory(
         what = f"one run of {config.method}"
         if runs > 1:
             what = f"{runs} runs of {config.method} at once"
+        if config.training == "full":
+            remedy = (
+                "train on batches of nodes with --training sampled (add --fanout "
+                "10,5 and --batch-size 512 for smaller ones), or use fewer "
+                "hidden_channels"
+            )
+        else:
+            remedy = (
+                f"use a smaller --batch-size than {config.batch_size} or --fanout than "
+                f"{','.join(map(str, config.fanout or ()))}, --eval-batch-size "
+                f"{config.batch_size} for sampled evaluation, or fewer hidden_channels"
+            )
         raise OutOfMemory(
             f"{device} has too little memory to train {what} with hidden_channels "
-            f"{config.hidden_channels}; use a machine with more, or a --recipe with "
-            "fewer hidden_channels"
+            f"{config.hidden_channels}; {remedy}"
         ) from error
 
 

@@ -3,7 +3,12 @@
 from tempergat.training.sampled.group import SampledGroup
 from tempergat.training.sampled.layerwise import infer_layerwise
 from tempergat.training.sampled.loop import SampledTraining
-from tempergat.training.sampled.task import BatchInputs, SampledTask, sampled_task_of
+from tempergat.training.sampled.task import (
+    BatchInputs,
+    SampledTask,
+    parts_of,
+    sampled_task_of,
+)
 
 __all__ = [
     "BatchInputs",
@@ -11,5 +16,6 @@ __all__ = [
     "SampledTask",
     "SampledTraining",
     "infer_layerwise",
+    "parts_of",
     "sampled_task_of",
 ]

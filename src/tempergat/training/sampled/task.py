@@ -158,12 +158,12 @@ def sampled_task_of(
     """
     nodes, labels, metric, class_weights = targets_of(dataset, config)
     data = dataset.data
-    transform = normalize_rows if config.normalize_features else None
+    features, topology = parts_of(dataset, config, device)
     if class_weights is not None:
         class_weights = class_weights.to(device)
     return SampledTask(
-        features=NodeFeatures(data.x, transform=transform).near(device),
-        topology=_near(_topology_of(data), device),
+        features=features,
+        topology=topology,
         edge_index=data.edge_index,
         nodes=nodes,
         labels={split: found.to(device) for split, found in labels.items()},
@@ -174,6 +174,15 @@ def sampled_task_of(
         device=device,
         edge_inputs=edge_inputs_of(dataset, config, torch.device("cpu")),
     )
+
+
+def parts_of(
+    dataset: Dataset, config: RunConfig, device: torch.device
+) -> tuple[NodeFeatures, Topology]:
+    """The features and the edges of a graph, on the device where it has room."""
+    transform = normalize_rows if config.normalize_features else None
+    features = NodeFeatures(dataset.data.x, transform=transform).near(device)
+    return features, _near(_topology_of(dataset.data), device)
 
 
 def _topology_of(data: Data) -> Topology:

@@ -21,8 +21,10 @@ from tempergat.data import (
     to_dense,
     warn_of_notes,
 )
+from tempergat.nn import NodeClassifier
 from tempergat.training.config import RunConfig
 from tempergat.training.record import Run
+from tempergat.training.sampled import infer_layerwise, parts_of
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
 from tempergat.training.single.reading import read_for_prediction
@@ -41,6 +43,8 @@ from tempergat.training.user_code import (
     tensors_of,
 )
 
+# Above, predictions are computed layer by layer, some nodes at a time.
+_MOST_NODES_AT_ONCE = 2**20
 # The tensors of a checkpoint that record a run's progress.
 _PROGRESS = ("epoch", "failed_epoch", "history")
 
@@ -251,6 +255,8 @@ class TrainedModel(nn.Module):
 
     def _call(self, dataset: Dataset) -> Tensor:
         device = next(self.module.parameters()).device
+        if self._goes_layer_by_layer(dataset):
+            return self._infer_layerwise(dataset, device)
         x = features_of(dataset, self.config, device)
         edges = self._edge_inputs(dataset, device)
         if self.config.source_hash is None:
@@ -264,6 +270,25 @@ class TrainedModel(nn.Module):
             edge_index = dataset.data.edge_index.long().to(device)
             found = self.module(x, edge_index, **edges)
         return require_logits(method, found, expected)
+
+    def _goes_layer_by_layer(self, dataset: Dataset) -> bool:
+        """Whether all nodes at once may need more memory than there is."""
+        if self.config.source_hash is not None or dataset.is_heterogeneous:
+            return False
+        is_large = int(dataset.data.num_nodes) > _MOST_NODES_AT_ONCE
+        return is_large or self.config.training == "sampled"
+
+    def _infer_layerwise(self, dataset: Dataset, device: torch.device) -> Tensor:
+        features, topology = parts_of(dataset, self.config, device)
+        edges = self._edge_inputs(dataset, torch.device("cpu"))
+        assert isinstance(self.module, NodeClassifier)
+        return infer_layerwise(
+            self.module,
+            features,
+            topology,
+            edge_attr=edges.get("edge_attr"),
+            edge_weight=edges.get("edge_weight"),
+        )
 
     def _edge_inputs(self, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
         """The edge features and weights that the model was trained with."""
