@@ -14,6 +14,7 @@ the whole group for ours.
 
 import argparse
 import csv
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,8 @@ from benchmarks.origin import origin
 from tempergat.base import even_groups
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
-from tempergat.training import (
-    RunConfig,
-    group_size,
-    load_recipe,
-    train_group,
-)
+from tempergat.study.engine import Store, sweep
+from tempergat.training import RunConfig, group_size, load_recipe
 from tempergat.training.initial_weights import single_model
 from tempergat.training.loop import COLUMNS, Training
 from tempergat.training.seeds import SeedGroup
@@ -166,18 +163,18 @@ def compare(
 
 
 def whole_study(name: str, seeds: int, device: torch.device) -> dict[str, Any]:
-    """One row: all methods of the paper with the dataset's recipe, in full."""
+    """One row: all methods of the paper with the dataset's recipe, as a study."""
     dataset, recipe = load(name), load_recipe(name)
-    start = time.perf_counter()
-    for method in (m for m, facts in METHODS.items() if facts.in_paper):
-        config = recipe.config_for(method)
-        size = group_size(dataset, config, device)
-        for chosen in even_groups(range(seeds), size):
-            train_group(dataset, config, chosen, device)
+    methods = [method for method, facts in METHODS.items() if facts.in_paper]
+    configs = [recipe.config_for(method) for method in methods]
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s") as store:
+        start = time.perf_counter()
+        sweep(dataset, configs, range(seeds), store, device)
+        taken_s = time.perf_counter() - start
     return {
         "what": f"{name}, all methods, all epochs",
         "seeds": seeds,
-        "all_seeds_ms": round(1e3 * (time.perf_counter() - start), 1),
+        "all_seeds_ms": round(1e3 * taken_s, 1),
     }
 
 

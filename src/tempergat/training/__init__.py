@@ -12,6 +12,7 @@ from tempergat.training.hardware import (
     explain_out_of_memory,
     free_memory,
     group_size,
+    groups_at_once,
 )
 from tempergat.training.initial_weights import seeded_weights
 from tempergat.training.overrides import METRICS, Overrides, make_overrides
@@ -102,6 +103,7 @@ __all__ = [
     "explain_out_of_memory",
     "free_memory",
     "group_size",
+    "groups_at_once",
     "infer_layerwise",
     "load_model",
     "load_recipe",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,11 @@ import tempergat
 from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import Evaluation
-from tempergat.training.hardware import device_name, explain_out_of_memory
+from tempergat.training.hardware import (
+    EPOCHS_TO_CAPTURE,
+    device_name,
+    explain_out_of_memory,
+)
 from tempergat.training.loop import COLUMNS, EpochLoop, chosen_epochs
 from tempergat.training.record import (
     CLEAN,
@@ -34,6 +39,9 @@ from tempergat.training.seeds import LayerValues, SeedGroup, State
 from tempergat.training.starting import start_training
 from tempergat.training.task import SPLITS
 from tempergat.training.user_code import BuildModule
+
+# Groups may be trained in several threads, but only one is prepared at a time.
+_preparing = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -100,9 +108,13 @@ def train_group(
         features = None
         if noise is not None:
             features = noise.features(config, noise.conditions, seeds)
-        training = start_training(
-            dataset, config, seeds, device, build=build, features=features
-        )
+        # Weights are drawn from torch's generator, which all threads share.
+        with _preparing:
+            training = start_training(
+                dataset, config, seeds, device, build=build, features=features
+            )
+            if device.type == "cuda" and config.training == "full":
+                training.run(until=EPOCHS_TO_CAPTURE, on_epoch=on_epoch)
         training.run(on_epoch=on_epoch)
         runs = finished_runs(training, dataset, start)
         return runs if noise is None else _noisy_runs(training, runs, noise)

@@ -17,7 +17,6 @@ class FakeCuda:
         self.current = torch.device("cuda:0")
         self.worked_on: list[torch.device] = []
         self.captured_on: list[torch.device] = []
-        self.capture_streams: list[Any] = []
         self.replays = 0
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,24 +26,29 @@ class FakeCuda:
 
             def wait_stream(self, other: Any) -> None: ...
 
+            def synchronize(self) -> None: ...
+
         def replay() -> None:
             self.replays += 1
+
+        def begin() -> None:
+            self.captured_on.append(self.current)
 
         class Graph:
             def replay(self) -> None:
                 replay()
+
+            def capture_begin(self, capture_error_mode: str) -> None:
+                assert capture_error_mode == "thread_local"
+                begin()
+
+            def capture_end(self) -> None: ...
 
         @contextmanager
         def device(wanted: torch.device) -> Iterator[None]:
             before, self.current = self.current, torch.device(wanted)
             yield
             self.current = before
-
-        @contextmanager
-        def graph(graph: Any, stream: Any = None, **_: Any) -> Iterator[None]:
-            self.captured_on.append(self.current)
-            self.capture_streams.append(stream)
-            yield
 
         def current_stream(device: torch.device) -> Stream:
             return Stream(device)
@@ -56,7 +60,7 @@ class FakeCuda:
             "Stream": Stream,
             "CUDAGraph": Graph,
             "device": device,
-            "graph": graph,
+            "mem_get_info": lambda device: (1, 1),
             "stream": stream,
             "current_stream": current_stream,
         }.items():
@@ -79,7 +83,6 @@ def test_work_and_capture_enter_the_device_of_the_task(
     assert cuda.current == torch.device("cuda:0")
     if times == 30:
         assert cuda.captured_on == [second]
-        assert [stream.device for stream in cuda.capture_streams] == [second]
         assert len(cuda.worked_on) + cuda.replays == times + 1
     else:
         assert len(cuda.worked_on) == times

@@ -2,8 +2,9 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 
@@ -13,6 +14,7 @@ from tempergat.study.engine.agenda import Agenda
 from tempergat.study.engine.progress import OnProgress
 from tempergat.study.engine.sharding import Shard
 from tempergat.study.engine.store import Group, Store
+from tempergat.study.engine.workers import Workers
 from tempergat.training import (
     BuildModule,
     FeatureNoise,
@@ -21,6 +23,7 @@ from tempergat.training import (
     RunConfig,
     compile_kernels,
     free_memory,
+    groups_at_once,
     train_group,
 )
 
@@ -104,8 +107,8 @@ class Sweep:
       cut the rest into further groups, which take its place at the front of the queue;
     - too large: a single run of its configuration does not fit memory.
 
-    The first pass trains every free group and sets held ones aside. The second pass
-    waits for those.
+    The first pass trains every free group, several at once where they are small, and
+    sets held ones aside. The second pass waits for those.
     """
 
     def __init__(
@@ -127,10 +130,12 @@ class Sweep:
         pending = self._store.pending(self._agenda.groups)
         for group in pending:
             # While the first group trains, the kernels of the others are compiled.
-            dataset = self._agenda.parts[group.fingerprint].dataset
-            config = self._agenda.config_of(group)
-            compile_kernels(dataset, config, len(group.units), self._device)
+            graph, config = self._graph_of(group), self._agenda.config_of(group)
+            compile_kernels(graph, config, len(group.units), self._device)
         with GroupLocks(self._store.path) as locks:
+            at_once = self._groups_at_once(pending)
+            if at_once > 1:
+                pending = self._train_several(pending, locks, at_once)
             for wait in (False, True):
                 queue, held = deque(pending), []
                 while queue:
@@ -149,6 +154,62 @@ class Sweep:
                     self._report(group)
                 pending = held
         return self._all_runs()
+
+    def _groups_at_once(self, groups: Sequence[Group]) -> int:
+        """How many of the groups are trained at once."""
+        agenda = self._agenda
+        most = len(groups)
+        for group in groups:
+            if self._builds.get(group.method) or agenda.noise_of(group):
+                return 1
+            graph, config = self._graph_of(group), agenda.config_of(group)
+            runs = len(group.units)
+            most = min(most, groups_at_once(graph, config, runs, self._device))
+        return most
+
+    def _train_several(
+        self, groups: Sequence[Group], locks: GroupLocks, at_once: int
+    ) -> list[Group]:
+        """Train free groups, several at once; return those that are left.
+
+        These are the groups that another sweep holds and those that did not fit memory
+        beside others. After the first of those, no further group is started.
+        """
+        agenda = self._agenda
+        queue, left = deque(groups), []
+
+        def show(group: Group, epoch: int) -> None:
+            self._on_progress(agenda.progress_at(group, epoch))
+
+        with Workers(at_once, self._device) as workers:
+            while queue or not workers.is_idle:
+                while queue and workers.is_free:
+                    group = queue.popleft()
+                    if not locks.acquire(group.id, wait=False):
+                        left.append(group)
+                    elif self._store.has(group) and self._store.pending([group]):
+                        workers.start(group, partial(self._runs_of, group, at_once))
+                    else:
+                        locks.release(group.id)
+                        left.append(group)
+                if workers.is_idle:
+                    continue
+                group, (runs, error) = workers.wait(show)
+                if runs is not None:
+                    self._store.put_group(runs)
+                elif isinstance(error, OutOfMemory):
+                    left += [group, *queue]
+                    queue.clear()
+                    free_memory(self._device)
+                elif error is not None:
+                    raise error
+                locks.release(group.id)
+                if runs is not None:
+                    self._report(group)
+        return left
+
+    def _graph_of(self, group: Group) -> Dataset:
+        return self._agenda.parts[group.fingerprint].dataset
 
     def _all_runs(self) -> list[Run]:
         """All runs asked for.
@@ -211,28 +272,37 @@ class Sweep:
 
     def _attempt(self, group: Group) -> list[Run] | None:
         """Train a group's runs at once; None where memory does not suffice."""
-        started = time.monotonic()
         agenda = self._agenda
-        part, config = agenda.parts[group.fingerprint], agenda.config_of(group)
-        noise = agenda.noise_of(group)
+
+        def show(epoch: int) -> None:
+            self._on_progress(agenda.progress_at(group, epoch))
+
         try:
-            runs = train_group(
-                part.dataset,
-                config,
-                group.seeds,
-                self._device,
-                lambda epoch: self._on_progress(agenda.progress_at(group, epoch)),
-                self._builds.get(group.method),
-                noise,
-            )
+            return self._runs_of(group, 1, show)
         except OutOfMemory as error:
             if len(group.units) == 1:
-                self._too_large[config] = str(error)
-        else:
-            agenda.clock.add(agenda.work(group), time.monotonic() - started)
-            return [replace(run, split=part.split, group_id=group.id) for run in runs]
+                self._too_large[agenda.config_of(group)] = str(error)
         free_memory(self._device)
         return None
+
+    def _runs_of(
+        self, group: Group, at_once: int, on_epoch: Callable[[int], None]
+    ) -> list[Run]:
+        """Train a group's runs at once, perhaps beside other groups."""
+        started = time.monotonic()
+        agenda = self._agenda
+        part = agenda.parts[group.fingerprint]
+        runs = train_group(
+            part.dataset,
+            agenda.config_of(group),
+            group.seeds,
+            self._device,
+            on_epoch,
+            self._builds.get(group.method),
+            agenda.noise_of(group),
+        )
+        agenda.clock.add(agenda.work(group), (time.monotonic() - started) / at_once)
+        return [replace(run, split=part.split, group_id=group.id) for run in runs]
 
     def _report(self, group: Group | None, *, waiting: bool = False) -> None:
         """Look for new runs in the store and show where the sweep stands."""

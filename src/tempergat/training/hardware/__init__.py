@@ -1,11 +1,12 @@
 """Devices, their memory, and how many runs they train at once."""
 
-from tempergat.training.hardware.capture import replayed
+from tempergat.training.hardware.capture import EPOCHS_TO_CAPTURE, replayed
 from tempergat.training.hardware.compiling import compile_kernels
 from tempergat.training.hardware.devices import choose_device, device_name
 from tempergat.training.hardware.grouping import (
     bytes_per_seed,
     group_size,
+    groups_at_once,
 )
 from tempergat.training.hardware.memory import (
     OutOfMemory,
@@ -14,6 +15,7 @@ from tempergat.training.hardware.memory import (
 )
 
 __all__ = [
+    "EPOCHS_TO_CAPTURE",
     "OutOfMemory",
     "bytes_per_seed",
     "choose_device",
@@ -22,5 +24,6 @@ __all__ = [
     "explain_out_of_memory",
     "free_memory",
     "group_size",
+    "groups_at_once",
     "replayed",
 ]

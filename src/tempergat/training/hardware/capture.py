@@ -9,6 +9,8 @@ import torch
 # A CUDA graph is captured from a function that has already run a few times, so that
 # one-time set-up is not part of the graph.
 _WARM_UP_CALLS = 3
+# After so many epochs a training has been captured.
+EPOCHS_TO_CAPTURE = _WARM_UP_CALLS + 1
 # Below this many calls, capturing costs more time than it saves.
 _FEWEST_CALLS = 20
 
@@ -47,12 +49,30 @@ def replayed(
                 torch.cuda.current_stream(device).wait_stream(stream)
             else:
                 if calls == _WARM_UP_CALLS:
-                    # Other threads may compile and load kernels meanwhile.
-                    with torch.cuda.graph(
-                        graph, stream=stream, capture_error_mode="thread_local"
-                    ):
-                        function()
+                    _capture(graph, function, stream)
                 graph.replay()
         calls += 1
 
     return call
+
+
+def _capture(
+    graph: torch.cuda.CUDAGraph, function: Callable[[], None], stream: torch.cuda.Stream
+) -> None:
+    """Captures the work of a function.
+
+    Unlike `torch.cuda.graph`, this does not wait for the work of other streams, where
+    other groups may be training; and other threads may use the device meanwhile.
+    """
+    device = stream.device
+    torch.cuda.current_stream(device).synchronize()
+    free, total = torch.cuda.mem_get_info(device)
+    if free < total // 2:
+        # The graph does not use memory that torch keeps from the calls before.
+        torch.cuda.empty_cache()
+    with torch.cuda.stream(stream):
+        graph.capture_begin(capture_error_mode="thread_local")
+        try:
+            function()
+        finally:
+            graph.capture_end()

@@ -17,6 +17,9 @@ _BUDGET_BYTES = {"cuda": 32 * 2**30, "cpu": 2 * 2**30}
 # slower than several groups.
 _CPU_TENSOR_BYTES = 16 * 2**20
 
+# Further groups gain nothing: their work on the host, or on the device, adds up.
+_MOST_AT_ONCE = 3
+
 _FLOAT_BYTES = 4
 # How many tensors of each kind a training step holds at its peak, with room to spare.
 _NODE_TENSORS = 8
@@ -61,6 +64,31 @@ def group_size(
     if own_features:
         run_bytes += dataset.data.x.numel() * _FLOAT_BYTES * _OWN_FEATURE_TENSORS
     return max(1, _BUDGET_BYTES.get(kind, _BUDGET_BYTES["cpu"]) // run_bytes)
+
+
+def groups_at_once(
+    dataset: Dataset, config: RunConfig, runs: int, device: torch.device
+) -> int:
+    """How many groups like this one are trained side by side, at least 1.
+
+    More than one where a group is too small to keep the whole device busy.
+
+    Args:
+        dataset: The graph.
+        config: The settings of the group.
+        runs: How many runs it has.
+        device: Where to train.
+    """
+    is_typed = dataset.is_heterogeneous
+    if config.source_hash is not None or config.training != "full" or is_typed:
+        return 1
+    if device.type != "cuda":
+        tensor = int(dataset.data.x.size(0)) * config.hidden_channels * _FLOAT_BYTES
+        is_small = runs * tensor <= _CPU_TENSOR_BYTES
+        return min(_MOST_AT_ONCE, torch.get_num_threads()) if is_small else 1
+    memory: int = torch.cuda.get_device_properties(device).total_memory
+    fitting = memory // 2 // (runs * bytes_per_seed(dataset, config))
+    return max(1, min(_MOST_AT_ONCE, fitting))
 
 
 def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
