@@ -184,17 +184,27 @@ class TypedNodeClassifier(NodeClassifier):
 
     def shared_inputs(self, x: TypedFeatures) -> Tensor:
         """All nodes as vectors of the shared space, in the order of the graph."""
-        projections, tables = iter(self.projections), iter(self.tables)
-        parts: list[Tensor] = []
-        for kind, values in zip(self.node_types, x.inputs, strict=True):
-            if kind.num_features:
-                if values is None:
-                    raise ValueError(f"the nodes of type {kind.name} have no features")
-                parts.append(project(next(projections), as_features(values)))
-            else:
-                parts.append(next(tables)(values))
-        stacked = torch.cat(parts)
+        stacked = torch.cat([self.shared_rows(n, v) for n, v in enumerate(x.inputs)])
         return stacked if x.order is None else stacked.index_select(0, x.order)
+
+    def shared_rows(self, number: int, values: Features | None) -> Tensor:
+        """Nodes of one type as vectors of the shared space.
+
+        Args:
+            number: The place of the type among the node types.
+            values: As in `TypedFeatures.inputs`.
+        """
+        kind = self.node_types[number]
+        same = [
+            bool(k.num_features) == bool(kind.num_features) for k in self.node_types
+        ]
+        place = sum(same[:number])
+        if not kind.num_features:
+            vectors: Tensor = self.tables[place](values)
+            return vectors
+        if values is None:
+            raise ValueError(f"the nodes of type {kind.name} have no features")
+        return project(self.projections[place], as_features(values))
 
     def classify(self, h: Tensor, dropout_seed: Tensor | None = None) -> Tensor:
         """Class scores from what the last layer gives."""

@@ -6,7 +6,8 @@ can be captured as a CUDA graph.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,15 +19,28 @@ _LEAST_NORM = 1e-6
 
 
 def make_optimizer(
-    parameters: Mapping[str, Tensor], config: RunConfig
+    parameters: Mapping[str, Tensor],
+    config: RunConfig,
+    tables: Collection[str] = (),
 ) -> torch.optim.Adam:
-    """The optimizer, with weight decay on the parameters that `is_decayed` chooses."""
+    """The optimizer, with weight decay on the parameters that `is_decayed` chooses.
+
+    Args:
+        parameters: The parameters by name.
+        config: The settings.
+        tables: The names of those with sparse gradients, whose rows without a gradient
+            stay as they are.
+    """
     decayed = {
         name: parameter
         for name, parameter in parameters.items()
-        if is_decayed(name, config)
+        if is_decayed(name, config) and name not in tables
     }
-    undecayed = {n: p for n, p in parameters.items() if n not in decayed}
+    undecayed = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if name not in decayed and name not in tables
+    }
     groups = [
         {"params": list(chosen.values()), "weight_decay": decay}
         for chosen, decay in ((decayed, config.weight_decay), (undecayed, 0.0))
@@ -36,9 +50,92 @@ def make_optimizer(
     rate: float | Tensor = config.learning_rate
     if config.schedule is not None:
         rate = torch.tensor(config.learning_rate, device=device)
+    is_cuda, is_decoupled = device.type == "cuda", config.optimizer == "adamw"
+    options: dict[str, Any] = {"lr": rate, "fused": True, "capturable": is_cuda}
+    if tables:
+        options["decoupled_weight_decay"] = is_decoupled
+        return TableAdam(groups, [parameters[name] for name in tables], **options)
     # AdamW is a subclass of Adam.
-    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    return kind(groups, lr=rate, fused=True, capturable=device.type == "cuda")
+    kind = torch.optim.AdamW if is_decoupled else torch.optim.Adam
+    return kind(groups, **options)
+
+
+class TableAdam(torch.optim.Adam):
+    """Adam that also updates the rows of tables that have a gradient.
+
+    A step costs the time of those rows alone. As in torch's ``SparseAdam``, the moments
+    of a row change only in steps where it has a gradient.
+
+    Args:
+        groups: As for `torch.optim.Adam`.
+        tables: Parameters with sparse gradients, in none of the groups.
+        **options: As for `torch.optim.Adam`.
+    """
+
+    def __init__(
+        self, groups: list[dict[str, Any]], tables: list[Tensor], **options: Any
+    ) -> None:
+        super().__init__(groups, **options)
+        self._tables = tables
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears all gradients."""
+        super().zero_grad(set_to_none)
+        for table in self._tables:
+            table.grad = None
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One step of all parameters, and of the rows that have a gradient."""
+        loss = super().step(closure)
+        for table in self._tables:
+            if table.grad is not None:
+                self._step_rows(table, table.grad.coalesce())
+        return loss
+
+    def _step_rows(self, table: Tensor, gradient: Tensor) -> None:
+        group = self.param_groups[0]
+        state = self.state[table]
+        if not state:
+            state["step"] = torch.zeros((), device=table.device)
+            state["exp_avg"] = torch.zeros_like(table)
+            state["exp_avg_sq"] = torch.zeros_like(table)
+        first, second = group["betas"]
+        state["step"] += 1
+        rows, values = gradient.indices()[0], gradient.values()
+        mean = state["exp_avg"].index_select(0, rows).lerp_(values, 1.0 - first)
+        square = state["exp_avg_sq"].index_select(0, rows)
+        square.lerp_(values.square(), 1.0 - second)
+        state["exp_avg"].index_copy_(0, rows, mean)
+        state["exp_avg_sq"].index_copy_(0, rows, square)
+        mean /= 1.0 - first ** state["step"]
+        square /= 1.0 - second ** state["step"]
+        change = mean.div_(square.sqrt_().add_(group["eps"])).mul_(group["lr"])
+        # A row occurs once, so this equals an addition, and is the same every time.
+        table.index_copy_(0, rows, table.index_select(0, rows).sub_(change))
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Iterable[Tensor], most: float) -> None:
+    """Scales down the gradient of one run if its norm exceeds a limit.
+
+    Args:
+        parameters: Its parameters; gradients may be sparse.
+        most: The limit.
+    """
+    gradients = []
+    for parameter in parameters:
+        if parameter.grad is None:
+            continue
+        if parameter.grad.is_sparse:
+            parameter.grad = parameter.grad.coalesce()
+            gradients.append(parameter.grad.values())
+        else:
+            gradients.append(parameter.grad)
+    norm = torch.stack([g.norm() for g in gradients]).norm()
+    factor = (most / (norm + _LEAST_NORM)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factor)
 
 
 @torch.no_grad()

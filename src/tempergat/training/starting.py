@@ -11,7 +11,13 @@ from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.training.config import RunConfig
 from tempergat.training.loop import EpochLoop, Training
-from tempergat.training.sampled import SampledGroup, SampledTraining, sampled_task_of
+from tempergat.training.sampled import (
+    SampledGroup,
+    SampledTraining,
+    TypedSampledGroup,
+    sampled_task_of,
+    typed_task_of,
+)
 from tempergat.training.task import refuse_other_training, task_of
 from tempergat.training.user_code import BuildModule
 from tempergat.training.user_modules import make_group
@@ -50,5 +56,8 @@ def start_training(
         )
     refuse_other_training(dataset, config)
     (seed,) = seeds
+    if dataset.is_heterogeneous:
+        typed = typed_task_of(dataset, config, device)
+        return SampledTraining(TypedSampledGroup(typed, config, seed), config)
     sampled = sampled_task_of(dataset, config, device)
     return SampledTraining(SampledGroup(sampled, config, seed, build), config)

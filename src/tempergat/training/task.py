@@ -163,8 +163,6 @@ def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
     _refuse_graph(dataset)
     if config.source_hash is not None:
         refuse_typed(dataset, f"{config.method} is your own module, which")
-    if config.training == "sampled":
-        refuse_typed(dataset, "sampled training")
 
 
 def refuse_untrainable(dataset: Dataset) -> None:

@@ -9,13 +9,16 @@ from tempergat.training.sampled.task import (
     parts_of,
     sampled_task_of,
 )
+from tempergat.training.sampled.typed import TypedSampledGroup, typed_task_of
 
 __all__ = [
     "BatchInputs",
     "SampledGroup",
     "SampledTask",
     "SampledTraining",
+    "TypedSampledGroup",
     "infer_layerwise",
     "parts_of",
     "sampled_task_of",
+    "typed_task_of",
 ]

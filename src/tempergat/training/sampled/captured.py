@@ -40,6 +40,8 @@ def refusal(training: SampledTraining) -> str | None:
     task, sampler = group.task, training.sampler
     if task.device.type != "cuda" or gpu_sampling(task.device) is None:
         return "the GPU kernels do not run here"
+    if task.node_types is not None:
+        return "the node types are put together batch by batch"
     if task.topology.device.type != "cuda" or not task.features.is_on_gpu:
         return "edges or features are not on the GPU"
     if config.source_hash is not None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tempergat.nn import METHODS, gate_penalty
 from tempergat.ops import fold_in
@@ -22,6 +22,7 @@ from tempergat.training.evaluate import (
     scores_of_parts,
 )
 from tempergat.training.initial_weights import single_model
+from tempergat.training.optimizer import clip_gradients
 from tempergat.training.sampled.layerwise import OnLayer, infer_layerwise
 from tempergat.training.sampled.task import EVALUATION, BatchInputs, SampledTask
 from tempergat.training.seeds import LayerValues, State, temperatures_of
@@ -52,6 +53,7 @@ class SampledGroup:
         seeds: The seed.
         model: The model.
         parameters: Its parameters that are trained, by name.
+        tables: The names of those whose gradient is sparse.
     """
 
     # Batches differ in size.
@@ -72,7 +74,12 @@ class SampledGroup:
         self.model: Any
         if build is None:
             self.model = single_model(
-                config, task.in_channels, task.num_classes, seed, task.edge_dim
+                config,
+                task.in_channels,
+                task.num_classes,
+                seed,
+                task.edge_dim,
+                task.node_types,
             )
         else:
             self.model = build_user_module(
@@ -88,6 +95,7 @@ class SampledGroup:
             for name, parameter in self.model.named_parameters()
             if parameter.requires_grad
         }
+        self.tables: tuple[str, ...] = ()
 
     @property
     def state(self) -> State:
@@ -102,7 +110,7 @@ class SampledGroup:
 
     def clip_gradients(self, most: float) -> None:
         """Scales down the gradient of the run if its norm exceeds a limit."""
-        nn.utils.clip_grad_norm_(self.parameters.values(), most)
+        clip_gradients(self.parameters.values(), most)
 
     def loss(self, inputs: BatchInputs, step: Tensor) -> Tensor:
         """The loss of a batch, with gradients, 0-d.

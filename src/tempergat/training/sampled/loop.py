@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tempergat.training.config import RunConfig
 from tempergat.training.loop import EpochLoop
-from tempergat.training.optimizer import set_learning_rate
+from tempergat.training.optimizer import make_optimizer, set_learning_rate
 from tempergat.training.sampled.captured import CapturedSteps, refusal
 from tempergat.training.sampled.group import SampledGroup
 from tempergat.training.sampled.task import BatchInputs
@@ -47,6 +47,8 @@ class SampledTraining(EpochLoop):
         self, group: SampledGroup, config: RunConfig, rank: int = 0, world_size: int = 1
     ) -> None:
         super().__init__(group, config)
+        if group.tables:
+            self.optimizer = make_optimizer(group.parameters, config, group.tables)
         task = group.task
         assert config.fanout is not None
         assert config.batch_size is not None

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tempergat.data import Dataset, normalize_rows
+from tempergat.nn import NodeType
 from tempergat.ops import tensor_cache
 from tempergat.sampling import NeighborSampler, NodeFeatures, Topology
 from tempergat.training.config import RunConfig
@@ -67,6 +68,7 @@ class SampledTask:
         class_weights: The weight of each class in the loss; None for equal weights.
         device: Where models are trained.
         edge_inputs: Edge features and weights that the method takes, of all edges.
+        node_types: The node types of a typed graph; None for a graph of one type.
     """
 
     features: NodeFeatures
@@ -80,6 +82,7 @@ class SampledTask:
     class_weights: Tensor | None
     device: torch.device
     edge_inputs: dict[str, Tensor] = field(default_factory=dict)
+    node_types: tuple[NodeType, ...] | None = None
 
     @property
     def edge_dim(self) -> int | None:
@@ -182,21 +185,27 @@ def parts_of(
     """The features and the edges of a graph, on the device where it has room."""
     transform = normalize_rows if config.normalize_features else None
     features = NodeFeatures(dataset.data.x, transform=transform).near(device)
-    return features, _near(_topology_of(dataset.data), device)
+    data = dataset.data
+    topology = once_per_graph(data.edge_index, int(data.num_nodes))
+    return features, near(topology, device)
 
 
-def _topology_of(data: Data) -> Topology:
-    """The edges grouped by target, once for all runs on a graph."""
-    edges, num_nodes = data.edge_index, int(data.num_nodes)
+def once_per_graph(edges: Tensor, size: int | tuple[int, int]) -> Topology:
+    """The edges grouped by target, once for all runs on a graph.
+
+    Args:
+        edges: The edges.
+        size: Number of nodes, or of sources and of targets.
+    """
 
     def build() -> Topology:
-        return Topology.of(edges, num_nodes)
+        return Topology.of(edges, size)
 
-    topology: Topology = tensor_cache.get(edges, ("topology", num_nodes), build)
+    topology: Topology = tensor_cache.get(edges, ("topology", size), build)
     return topology
 
 
-def _near(topology: Topology, device: torch.device) -> Topology:
+def near(topology: Topology, device: torch.device) -> Topology:
     """The edges on a GPU, if it has room for them."""
     if device.type != "cuda":
         return topology

@@ -1,0 +1,151 @@
+"""Sampled training on typed graphs."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import tempergat
+from tempergat.data import Dataset, as_dataset
+from tempergat.ops import Graph
+from tempergat.training import RunConfig, load_recipe, train_group
+from tempergat.training.optimizer import TableAdam, clip_gradients
+from tempergat.training.sampled import TypedSampledGroup, typed_task_of
+from tempergat.training.typed import typed_inputs, union_edges
+from tests.support.typed_graph import typed_graph
+
+CPU = torch.device("cpu")
+
+
+def config(method: str = "temp_gated", **changes: object) -> RunConfig:
+    settings: dict[str, object] = {
+        "training": "sampled",
+        "fanout": (4, 3),
+        "batch_size": 16,
+        "epochs": 4,
+        "hidden_channels": 8,
+    }
+    if method != "gcn":
+        settings["heads"] = 2
+    found = load_recipe("default").config_for(method)
+    return found.with_changes(**{**settings, **changes})
+
+
+def group_of(dataset: Dataset, settings: RunConfig) -> TypedSampledGroup:
+    return TypedSampledGroup(typed_task_of(dataset, settings, CPU), settings, 0)
+
+
+def full_logits(group: TypedSampledGroup, dataset: Dataset) -> torch.Tensor:
+    data = dataset.data
+    graph = Graph(union_edges(data, "paper"), data.num_nodes)
+    return group.model.eval()(typed_inputs(data, "paper", lambda x: x), graph)
+
+
+@pytest.mark.parametrize("method", ["gat", "temp_gated_v2", "gated"])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_batch_with_all_neighbours_gives_the_scores_of_the_whole_graph(
+    method: str, layers: int
+) -> None:
+    dataset = as_dataset(typed_graph())
+    settings = config(method, fanout=(100,) * layers, num_layers=layers)
+    group = group_of(dataset, settings)
+    nodes = group.task.nodes["train"]
+    sampler = group.task.sampler(nodes, settings.fanout, 8, 0, training=True)
+    group.model.eval()
+    for batch in sampler:
+        inputs = group.task.inputs(batch, group.task.labels["train"])
+        seeds = batch["paper"].n_id[: inputs.num_seeds]
+        assert torch.equal(inputs.labels, dataset.data["paper"].y[seeds])
+        expected = full_logits(group, dataset)[seeds]
+        torch.testing.assert_close(group.logits(inputs), expected)
+
+
+@pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2"])
+def test_exact_evaluation_gives_the_scores_of_the_whole_graph(method: str) -> None:
+    dataset = as_dataset(typed_graph())
+    group = group_of(dataset, config(method))
+    expected = full_logits(group, dataset)
+    nodes = torch.cat(list(group.task.nodes.values())).unique()
+    with torch.no_grad():
+        found = group._exact_logits()
+    torch.testing.assert_close(found, expected[nodes])
+
+
+@pytest.mark.parametrize("evaluation", [None, 32])
+def test_more_layers_than_hops_are_trained(evaluation: int | None) -> None:
+    dataset = as_dataset(typed_graph())
+    settings = config(
+        num_layers=4, norm="batch", eval_batch_size=evaluation, shared_channels=4
+    )
+    (run,) = train_group(dataset, settings, [0], CPU)
+    assert run.status == "done"
+    assert len(run.selected.temperatures) == len(run.selected.gate_means) == 4
+
+
+def test_what_can_be_learned_is_learned() -> None:
+    rates = {"feature_dropout": 0.0, "attention_dropout": 0.0, "learning_rate": 0.01}
+    settings = config("gat", epochs=10, fanout=(5, 5), **rates)
+    (run,) = train_group(as_dataset(typed_graph()), settings, [0], CPU)
+    assert run.scores["best_val_accuracy"].test > 0.8
+
+
+def test_a_step_changes_the_vectors_of_its_batch_alone() -> None:
+    dataset = as_dataset(typed_graph(authors=300))
+    settings = config("gat", feature_dropout=0.0, clip_norm=1.0)
+    group = group_of(dataset, settings)
+    training = tempergat.training.SampledTraining(group, settings)
+    before = group.model.tables[0].weight.detach().clone()
+    batch = training.sampler.batch(0, 0)
+    training.train_on(batch)
+    changed = (group.model.tables[0].weight != before).any(1).nonzero().squeeze(1)
+    reached = batch["author"].n_id.sort().values
+    assert 0 < changed.numel() <= reached.numel() < 300
+    assert set(changed.tolist()) <= set(reached.tolist())
+
+
+def test_rows_are_updated_as_by_sparse_adam() -> None:
+    torch.manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.ones(6, 3)) for _ in range(2))
+    dense = torch.nn.Parameter(torch.ones(2))
+    mine = TableAdam([{"params": [dense]}], [ours], lr=0.1)
+    reference = torch.optim.SparseAdam([theirs], lr=0.1)
+    for _ in range(5):
+        rows, values = torch.randperm(6)[:3], torch.randn(3, 3)
+        for table in (ours, theirs):
+            table.grad = torch.sparse_coo_tensor(rows.view(1, -1), values, (6, 3))
+        mine.step()
+        reference.step()
+    torch.testing.assert_close(ours, theirs)
+    mine.zero_grad()
+    assert ours.grad is None
+
+
+def test_sparse_gradients_count_in_the_limit_of_the_norm() -> None:
+    dense, table = (torch.nn.Parameter(torch.zeros(2)) for _ in range(2))
+    dense.grad = torch.tensor([3.0, 0.0])
+    table.grad = torch.sparse_coo_tensor([[1]], [4.0], (2,))
+    clip_gradients([dense, table], 1.0)
+    torch.testing.assert_close(dense.grad, torch.tensor([0.6, 0.0]))
+    torch.testing.assert_close(table.grad.to_dense(), torch.tensor([0.0, 0.8]))
+
+
+def test_a_stopped_run_continues_to_the_same_weights(tmp_path: Path) -> None:
+    settings = config("gat", epochs=3)
+    dataset = as_dataset(typed_graph())
+
+    def train(folder: Path, **options: object) -> dict[str, torch.Tensor]:
+        model = tempergat.training.single.training.train_model(
+            dataset, settings, 0, CPU, folder, checkpoint_every=1, **options
+        )
+        return model.module.state_dict()
+
+    whole = train(tmp_path / "whole")
+
+    def stop(epoch: int) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "part", on_epoch=stop)
+    for name, value in train(tmp_path / "part").items():
+        assert torch.equal(value, whole[name]), name
