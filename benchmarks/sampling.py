@@ -244,7 +244,8 @@ def measure_epochs(graph: str, report: Report, epochs: int, precision: str) -> N
         first, losses[recorded] = one_epoch(training)
         times = [one_epoch(training)[0] for _ in range(epochs)]
         seconds[recorded] = statistics.median(times)
-        note = f"products {precision}, first epoch {first:.2f} s, loss {losses[recorded]:.6f}"
+        note = f"{precision} precision, first epoch {first:.2f} s, "
+        note += f"loss {losses[recorded]:.6f}"
         if recorded and training._captured is not None:
             note += f", {training._captured.misfits} batches did not fit"
         report.add(
