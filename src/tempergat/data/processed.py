@@ -3,9 +3,17 @@
 A graph is a folder with one `.npy` file per array and `graph.json`, which names them.
 The folder is written under another name and renamed, so that it is complete or absent.
 Arrays are opened copy-on-write: they take no memory until they are used, and a change
-to them never reaches the file. Their checksums are verified every time.
+to them never reaches the file.
+
+The checksums of all arrays are verified when a graph is opened for the first time.
+Then `verified.json` notes the size and the time of the last change of every file.
+While they stay the same, the graph opens without being read, in well under a second at
+any size; headers and lengths are still checked. Once a file has changed, everything is
+verified again. What changes a file without a new time, like a failing disk, is not
+noticed: delete `verified.json` to have all checksums verified.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,11 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tempergat.base import UserError, write_text
 from tempergat.data.dataset import hash_array
 from tempergat.data.formats.raw_graph import Graph
 
 _VERSION = 1
 _INDEX = "graph.json"
+_STAMP = "verified.json"
 # What a file that someone else wrote can cause.
 _UNREADABLE = (
     OSError,
@@ -64,14 +74,39 @@ def write_processed(folder: Path, graph: Graph) -> None:
         raise
 
 
-def open_processed(folder: Path) -> Graph | None:
-    """Opens a processed graph and verifies the checksum of every array.
+def is_verified(folder: Path) -> bool:
+    """Whether no file has changed since all checksums were verified."""
+    try:
+        noted = json.loads((folder / _STAMP).read_text())
+        return bool(noted == _file_times(folder))
+    except _UNREADABLE:
+        return False
 
-    This reads all arrays once, which takes a few seconds for each gigabyte.
+
+def note_verified(folder: Path) -> None:
+    """Notes that the checksums of all files are right as they are now."""
+    # A folder that cannot be written to is verified every time.
+    with contextlib.suppress(OSError, UserError):
+        write_text(folder / _STAMP, json.dumps(_file_times(folder)))
+
+
+def _file_times(folder: Path) -> dict[str, list[int]]:
+    files = sorted(path for path in folder.iterdir() if path.name != _STAMP)
+    found = {path.name: path.stat() for path in files if not path.name.startswith(".")}
+    return {name: [s.st_size, s.st_mtime_ns] for name, s in found.items()}
+
+
+def open_processed(folder: Path, verify: bool = True) -> Graph | None:
+    """Opens a processed graph.
+
+    Args:
+        folder: Its folder.
+        verify: Whether to verify the checksum of every array, which reads them all: a
+            few seconds for each gigabyte.
 
     Returns:
-        The graph with its verified hashes; None where there is none, or it is damaged
-        or from another version.
+        The graph with its hashes; None where there is none, or it is damaged or from
+        another version.
     """
     try:
         index = json.loads((folder / _INDEX).read_text())
@@ -84,6 +119,9 @@ def open_processed(folder: Path) -> Graph | None:
             path = folder / Path(entry["file"]).name
             graph.arrays[name] = np.load(path, mmap_mode="c", allow_pickle=False)
             recorded[name] = entry["sha256"]
+        if not verify:
+            graph.hashes = recorded
+            return graph
         with ThreadPoolExecutor() as threads:
             seen = threads.map(hash_array, graph.arrays.values())
             graph.hashes = dict(zip(graph.arrays, seen, strict=True))

@@ -14,6 +14,7 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.data import load
 from tempergat.data.catalog.entries import CATALOG, Entry
+from tempergat.data.dataset import hash_array
 from tempergat.data.fetch.locate import availability, data_root, is_local, obtain
 from tempergat.data.loading import load_entry
 from tests.data.conftest import Server, require_raw_files
@@ -147,6 +148,7 @@ LOAD_ONE = """
 import dataclasses, sys
 from pathlib import Path
 from tempergat.data.catalog.entries import CATALOG
+from tempergat.data.dataset import hash_array
 from tempergat.data.loading import load_entry
 entry = CATALOG["ogbn-arxiv"]
 file = dataclasses.replace(entry.files[0], url=sys.argv[1], sha256=sys.argv[2])
@@ -222,6 +224,30 @@ def test_second_load_maps_the_processed_arrays(
     assert second.fingerprint == first.fingerprint
     second.data.x.zero_()
     assert load_entry(arxiv(NOWHERE), tmp_path).data.x.all()
+
+
+def test_a_processed_graph_is_read_again_only_after_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "arxiv.zip").write_bytes(arxiv_archive())
+    monkeypatch.setenv("TEMPERGAT_MIRROR", str(tmp_path))
+    first = load_entry(arxiv(NOWHERE), tmp_path)
+    hashed = []
+
+    def hash_and_count(array: np.ndarray) -> str:
+        hashed.append(array.nbytes)
+        return hash_array(array)
+
+    monkeypatch.setattr("tempergat.data.processed.hash_array", hash_and_count)
+    assert load_entry(arxiv(NOWHERE), tmp_path).fingerprint == first.fingerprint
+    assert not hashed
+    # As long as before, with other numbers.
+    array = tmp_path / "ogbn-arxiv" / "processed" / "00.npy"
+    content = array.read_bytes()
+    array.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    again = load_entry(arxiv(NOWHERE), tmp_path)
+    assert hashed
+    assert again.fingerprint == first.fingerprint
 
 
 def test_indices_stay_narrow_only_in_a_large_graph(
