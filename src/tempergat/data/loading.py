@@ -19,6 +19,7 @@ from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root
 from tempergat.data.formats.raw_graph import official_masks, to_pyg
 from tempergat.data.splits import GraphWithSplits
+from tempergat.data.user.array_folder import is_array_folder
 from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
 from tempergat.data.user.options import ReadOptions, option_flag
 
@@ -116,7 +117,9 @@ def open_graph(
             labelled=labelled,
             use_masks=use_masks,
         )
-        _set_layout(graph.unsplit, sparse)
+        # Measuring the density of mapped features would read all of them.
+        if not is_array_folder(as_path(name)) or sparse != "auto":
+            _set_layout(graph.unsplit, sparse)
         return graph
     for option in options.given():
         if option != "directed" or option not in entry.options:

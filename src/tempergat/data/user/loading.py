@@ -19,7 +19,8 @@ of `layouts.published_npz`. A .pt holds a PyG `Data`, `HeteroData` or `Batch` wi
 same attributes, or a saved dataset of one graph, and is read without running code. In
 a .graphml, attributes of nodes and edges are columns. A folder of `edges.csv`,
 `features.json` and `target.csv` is the published layout of
-`layouts.published_folder`.
+`layouts.published_folder`. A folder with `edge_index.npy` is that of a large graph, see
+`array_folder`.
 """
 
 from dataclasses import replace
@@ -40,6 +41,7 @@ from tempergat.base import (
 )
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
+from tempergat.data.user.array_folder import is_array_folder, open_array_folder
 from tempergat.data.user.layouts.graphml import read_graphml
 from tempergat.data.user.layouts.npz import read_npz
 from tempergat.data.user.layouts.pt import read_pt
@@ -88,6 +90,8 @@ def open_user_graph(
         UserError: The files are missing or damaged, or the graph contradicts itself.
     """
     options = options or ReadOptions()
+    if isinstance(graph, Path) and is_array_folder(graph):
+        return open_array_folder(graph, options, labelled, use_masks)
     if isinstance(graph, Path):
         name, origin, licence = str(graph), str(graph.resolve()), "the user's"
         read = read_user_graph(graph, options, labelled=labelled)
