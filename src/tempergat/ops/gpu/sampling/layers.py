@@ -22,7 +22,7 @@ from torch import Tensor
 from tempergat.ops.gpu import schedule as schedules
 from tempergat.ops.gpu.grouping import count_below
 from tempergat.ops.gpu.launch import divide_up, launch
-from tempergat.ops.gpu.schedule import Schedule
+from tempergat.ops.gpu.sampling.plans import Plan, schedule_rows
 
 _BLOCK = 256
 # No row is as long.
@@ -58,33 +58,6 @@ class Batch(NamedTuple):
     edges: Tensor
     hops: int
     loops: Tensor | None
-
-
-class Plan(NamedTuple):
-    """A schedule with room for as many cut rows as there can be.
-
-    Attributes:
-        items: The schedule's items: at the end one per row, before them the further
-            ones of rows that were cut, before them ones that do nothing.
-        merges: The rows that were cut, then ones that do nothing.
-    """
-
-    items: Tensor
-    merges: Tensor
-
-    def exactly(self, items: int, partials: int, merges: int) -> Schedule:
-        """The schedule, given what was cut."""
-        used = self.items[self.merges.size(0) - items :]
-        return Schedule(used, self.merges[:merges], partials)
-
-    def padded(self) -> Schedule:
-        """The schedule without knowing what was cut.
-
-        Items that do nothing write to one more partial result. Merges that do nothing
-        write zeros to the last row, which must not be in use.
-        """
-        extra = self.merges.size(0)
-        return Schedule(self.items, self.merges, 2 * extra + 1 if extra else 0)
 
 
 # By target, then by source: further items, partial results and merges. Behind the first
@@ -170,46 +143,6 @@ def _store_edge(array_ptr, room, place, other, position, edge_id, mask):
     tl.store(array_ptr + 2 * room + place, edge_id, mask=mask)
 
 
-@triton.jit
-def _store_item(item, row, start, end, partial, mask):
-    tl.store(item, row, mask=mask)
-    tl.store(item + 1, start, mask=mask)
-    tl.store(item + 2, end, mask=mask)
-    tl.store(item + 3, partial, mask=mask)
-
-
-@triton.jit
-def _schedule_rows(
-    items_ptr, merges_ptr, facts_ptr, rows, inside, start, end, extra, longest
-):
-    """An item for each row; long rows get more, and a merge."""
-    lanes = rows * 0
-    degree = tl.where(inside, end - start, 0)
-    cut = degree > longest
-    chunks = tl.where(cut, (degree + longest - 1) // longest, 1)
-    first_partial = lanes - 1
-    if tl.max(degree, axis=0) > longest:
-        # Which places a row gets does not matter: its chunks stay in order.
-        item = tl.atomic_add(facts_ptr + lanes, chunks - 1, mask=cut)
-        partial = tl.atomic_add(facts_ptr + 1 + lanes, chunks, mask=cut)
-        merge = merges_ptr + 3 * tl.atomic_add(
-            facts_ptr + 2 + lanes, lanes + 1, mask=cut
-        )
-        first_partial = tl.where(cut, partial, -1)
-        tl.store(merge, rows, mask=cut)
-        tl.store(merge + 1, partial, mask=cut)
-        tl.store(merge + 2, chunks, mask=cut)
-        for k in range(1, tl.max(chunks, axis=0)):
-            here = cut & (k < chunks)
-            low = start + (degree.to(tl.int64) * k // chunks).to(tl.int32)
-            high = start + (degree.to(tl.int64) * (k + 1) // chunks).to(tl.int32)
-            place = items_ptr + (extra - item - k) * 4
-            _store_item(place, rows, low, high, partial + k, here)
-    # The first chunk, or the whole row.
-    place = items_ptr + (extra + rows) * 4
-    _store_item(place, rows, start, start + degree // chunks, first_partial, inside)
-
-
 @triton.jit(
     do_not_specialize=[
         "depth", "hop", "num_src", "num_dst", "num_edges", "room",
@@ -267,7 +200,7 @@ def _layer_kernel(
         start += tl.minimum(rows, looped_rows)
         end += tl.minimum(rows + 1, looped_rows)
         tl.store(target_pointer_ptr + rows, start, mask=rows <= num_dst)
-        _schedule_rows(
+        schedule_rows(
             target_items_ptr, target_merges_ptr, facts_ptr,
             rows, rows < num_dst, start, end, target_extra, target_longest,
         )  # fmt: skip
@@ -290,7 +223,7 @@ def _layer_kernel(
             # The self-loop is the last of its row by target, too.
             last = _row_start(pointer_ptr, loops_ptr, rows + 1, expanded, used, LOOPS)
             tl.store(slots_ptr + last + rows, end - 1, mask=here)
-        _schedule_rows(
+        schedule_rows(
             source_items_ptr, source_merges_ptr, facts_ptr + 4,
             rows, rows < num_src, start, end, source_extra, source_longest,
         )  # fmt: skip
