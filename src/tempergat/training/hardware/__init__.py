@@ -1,6 +1,10 @@
 """Devices, their memory, and how many runs they train at once."""
 
-from tempergat.training.hardware.capture import EPOCHS_TO_CAPTURE, replayed
+from tempergat.training.hardware.capture import (
+    EPOCHS_TO_CAPTURE,
+    capture_work,
+    replayed,
+)
 from tempergat.training.hardware.compiling import compile_kernels
 from tempergat.training.hardware.devices import choose_device, device_name
 from tempergat.training.hardware.grouping import (
@@ -18,6 +22,7 @@ __all__ = [
     "EPOCHS_TO_CAPTURE",
     "OutOfMemory",
     "bytes_per_seed",
+    "capture_work",
     "choose_device",
     "compile_kernels",
     "device_name",

@@ -49,14 +49,14 @@ def replayed(
                 torch.cuda.current_stream(device).wait_stream(stream)
             else:
                 if calls == _WARM_UP_CALLS:
-                    _capture(graph, function, stream)
+                    capture_work(graph, function, stream)
                 graph.replay()
         calls += 1
 
     return call
 
 
-def _capture(
+def capture_work(
     graph: torch.cuda.CUDAGraph, function: Callable[[], None], stream: torch.cuda.Stream
 ) -> None:
     """Captures the work of a function.

@@ -15,7 +15,9 @@ import torch
 
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.ops import gpu_sampling
+from tempergat.training.hardware import capture_work
 from tempergat.training.sampled.padded import PaddedStep, Room
+from tempergat.training.sampled.task import SampledTask
 
 if TYPE_CHECKING:
     from tempergat.training.sampled.loop import SampledTraining
@@ -42,6 +44,8 @@ def refusal(training: SampledTraining) -> str | None:
         return "the GPU kernels do not run here"
     if task.node_types is not None:
         return "the node types are put together batch by batch"
+    if not isinstance(task, SampledTask):
+        return "the graph has types"
     if task.topology.device.type != "cuda" or not task.features.is_on_gpu:
         return "edges or features are not on the GPU"
     if config.source_hash is not None:
@@ -128,8 +132,7 @@ class CapturedSteps:
                     step.run()
             torch.cuda.current_stream(device).wait_stream(stream)
             training.optimizer.zero_grad()
-            with torch.cuda.graph(graph, stream=stream):
-                step.run()
+            capture_work(graph, step.run, stream)
             training.optimizer.zero_grad()
             step.misfit.zero_()
         self._step, self._graph = step, graph
