@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tempergat import Graph, NeighborSampler
-from tempergat.sampling import LayerGraphs
+from tempergat.sampling import LayerGraphs, layer_graphs
 from tests.sampling.graphs import random_data, random_typed_data
 
 
@@ -36,10 +36,16 @@ def assert_same_graph(graph: Graph, expected: Graph) -> None:
             assert torch.equal(one, other), (rows, name)
 
 
+@pytest.mark.parametrize("by_cpp", [True, False])
 @pytest.mark.parametrize("self_loops", [False, True])
 @pytest.mark.parametrize("num_layers", [1, 2, 3, 4, 5])
-def test_a_layers_graph_is_that_of_its_edges(num_layers: int, self_loops: bool) -> None:
+def test_a_layers_graph_is_that_of_its_edges(
+    num_layers: int, self_loops: bool, by_cpp: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not by_cpp:
+        monkeypatch.setattr(layer_graphs, "make_layer_graph", lambda *_: None)
     batch = batch_of([4, 3, 2])
+    assert (batch.edge_index[0] == batch.edge_index[1]).any()
     nodes, edges = batch.num_sampled_nodes, batch.num_sampled_edges
     graphs = batch.graph.for_layers(num_layers, self_loops)
     assert len(graphs) == num_layers

@@ -6,6 +6,7 @@ What other packages may use. `ops/README.md` has the mathematics.
 from tempergat.ops.attention import attend, explain, gat, gatv2, register_attention
 from tempergat.ops.cache import tensor_cache
 from tempergat.ops.calls import Input
+from tempergat.ops.cpu.layer_graphs import make_layer_graph
 from tempergat.ops.cpu.sampling import CpuSampler, Relation
 from tempergat.ops.cpu.sampling import can_sample as can_sample_on_cpu
 from tempergat.ops.cpu.topology import group_by_target
@@ -63,6 +64,7 @@ __all__ = [
     "is_tracing",
     "keep_factor",
     "launch_path",
+    "make_layer_graph",
     "ordinary_tensors",
     "register_attention",
     "seeded_dropout",

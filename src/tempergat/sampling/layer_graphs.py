@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops import Graph, Rows, gpu_sampling
+from tempergat.ops import Graph, gpu_sampling, make_layer_graph
 from tempergat.sampling import gpu
 from tempergat.sampling.hops import SampledHops, TypedHops
 from tempergat.sampling.layer_edges import edges_of_batch, edges_of_typed_hops
@@ -179,22 +179,19 @@ class LayerGraphs:
         num_dst = sum(self.nodes_per_hop[: depth + 1])
         num_edges = sum(self.edges_per_hop[: depth + 1])
         source, target = self.source[:num_edges], self.target[:num_edges]
-        if self_loops:
-            edges = torch.stack([source, target])
-            graph = Graph(edges, (num_src, num_dst), self_loops=True, check=False)
-        else:
-            edge_id = torch.arange(num_edges, dtype=torch.int32, device=source.device)
-            pointer = self.pointer[: num_dst + 1]
-            if pointer.size(0) <= num_dst:
-                missing = num_dst + 1 - pointer.size(0)
-                pointer = torch.cat([pointer, pointer[-1:].expand(missing)])
-            graph = Graph.ready(
-                source,
-                target,
-                edge_id,
-                (num_src, num_dst),
-                by_target=Rows(pointer, source, edge_id, edge_id),
+        pointer, sizes = self.pointer[: num_dst + 1], (num_src, num_dst)
+        if pointer.size(0) <= num_dst:
+            missing = num_dst + 1 - pointer.size(0)
+            pointer = torch.cat([pointer, pointer[-1:].expand(missing)])
+        if source.is_cpu:
+            made = make_layer_graph(
+                source, target, pointer, sizes, self_loops, self.training
             )
+            if made is not None:
+                return made
+        graph = Graph(
+            torch.stack([source, target]).long(), sizes, self_loops=self_loops
+        )
         if self.training:
             # Sorted here, so that no layer does it.
             _ = graph.by_source

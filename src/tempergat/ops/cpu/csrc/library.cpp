@@ -3,6 +3,7 @@
 #include "checksum.h"
 #include "dropout.h"
 #include "grouping.h"
+#include "layer_graphs.h"
 #include "sampling.h"
 #include "topology.h"
 
@@ -184,4 +185,21 @@ TEMPERGAT_EXPORT void tempergat_place_edges(const void* source, const void* targ
     place_edges(static_cast<const int32_t*>(source),
                 static_cast<const int32_t*>(target), step, count, num_dst, pointer,
                 source_out, edge_id);
+}
+
+// See layer_graphs.h.
+TEMPERGAT_EXPORT int64_t tempergat_add_loops(const int32_t* source,
+                                             const int32_t* target, int64_t count,
+                                             int64_t num_dst, int32_t* src, int32_t* dst,
+                                             int32_t* edge_id, int32_t* pointer,
+                                             int32_t* other, int32_t* position) {
+  return tempergat::add_loops(source, target, count, num_dst, src, dst, edge_id, pointer,
+                              other, position);
+}
+
+TEMPERGAT_EXPORT void tempergat_group_by_source(const int32_t* src, const int32_t* dst,
+                                                int64_t count, int64_t num_src,
+                                                int32_t* pointer, int32_t* other,
+                                                int32_t* position) {
+  tempergat::group_by_source(src, dst, count, num_src, pointer, other, position);
 }
