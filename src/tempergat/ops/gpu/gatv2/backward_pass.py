@@ -22,7 +22,7 @@ from tempergat.ops.gpu.common import (
     load_item,
     tile_of_row,
 )
-from tempergat.ops.gpu.edge_features import (
+from tempergat.ops.gpu.gatv2.edge_features import (
     add_projected,
     add_to_map,
     features_tile,
@@ -33,7 +33,7 @@ from tempergat.ops.gpu.edge_features import (
     store_map,
     zero_map,
 )
-from tempergat.ops.gpu.gatv2_forward import forward, tile_of, widen
+from tempergat.ops.gpu.gatv2.forward_pass import forward, tile_of, widen
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule
 from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics

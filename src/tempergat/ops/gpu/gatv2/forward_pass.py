@@ -16,7 +16,7 @@ from tempergat.ops.gpu.common import (
     load_item,
     tile_of_row,
 )
-from tempergat.ops.gpu.edge_features import (
+from tempergat.ops.gpu.gatv2.edge_features import (
     add_projected,
     features_tile,
     load_features,
