@@ -146,7 +146,7 @@ class GateMeans:
         """Records the mean gate of one forward pass.
 
         Args:
-            sums: The sum of each gate; None where it was not computed.
+            sums: The sum of each gate, or the gate itself; None where neither is known.
             count: How many gate values were summed.
             training: Whether the layer is in training mode.
             output: The gated features. The pass counts as long as their autograd graph
@@ -217,7 +217,12 @@ class GateMeans:
 
 
 def _mean(sums: list[Tensor], count: int | Tensor) -> Tensor:
-    # Kernels give partial sums. An empty graph has no gate values.
-    totals = [total if total.dim() == 0 else total.sum() for total in sums]
+    # Kernels give partial sums. Small gates are kept as they are.
+    totals = [x if x.dim() == 0 else x.sum(dtype=_wide(x)) for x in sums]
+    # An empty graph has no gate values.
     least = max(count, 1) if isinstance(count, int) else count.clamp(min=1)
     return torch.stack(totals).sum() / least
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)

@@ -62,6 +62,11 @@ class Temperature:
         if layer.theta is not None:
             _set_theta(layer.theta, self.init_temp)
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the temperature is a number that is not learned."""
+        return self.kind is not None and not isinstance(self.kind, str)
+
     def value(self, layer: Any) -> Tensor | None:
         """The current temperature: 0-d, [heads], or None for plain attention."""
         if layer.theta is not None:

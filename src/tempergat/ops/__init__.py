@@ -15,6 +15,7 @@ from tempergat.ops.features.dropout import dropout as seeded_dropout
 from tempergat.ops.features.gate import sigmoid_gate
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
+from tempergat.ops.features.tempered import tempered_scores
 from tempergat.ops.features.vectors import gat_from_vectors
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
@@ -70,6 +71,7 @@ __all__ = [
     "seeded_dropout",
     "sigmoid_gate",
     "sparse_linear",
+    "tempered_scores",
     "tensor_cache",
     "transform_level",
     "tree_map",

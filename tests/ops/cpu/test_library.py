@@ -84,6 +84,31 @@ def test_every_option_and_its_gradients(kind: str, options: Settings) -> None:
         compare(kind, GRAPHS["hub"](), 2, 8, dtype, options, "cpu")
 
 
+@pytest.mark.parametrize("width", [1, 3, 8, 13])
+@pytest.mark.parametrize(
+    "options",
+    [
+        Settings(),
+        Settings(edge=True, dropout=0.4, weights=True),
+        Settings(temperature=1e-3, negative_slope=-0.5),
+    ],
+    ids=str,
+)
+def test_projected_edge_features_and_their_gradients(
+    width: int, options: Settings
+) -> None:
+    options = options._replace(edge_width=width)
+    for graph, heads, channels in (
+        ("hub", 3, 5),
+        ("bipartite", 2, 16),
+        ("self_loops", 1, 8),
+        ("empty_rows", 17, 33),
+        ("no_edges", 2, 4),
+    ):
+        for dtype in DTYPES:
+            compare("gatv2", GRAPHS[graph](), heads, channels, dtype, options, "cpu")
+
+
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_drawn_shapes_and_options(data: Any) -> None:
@@ -98,6 +123,7 @@ def test_drawn_shapes_and_options(data: Any) -> None:
     graph = Graph(index, (sources, targets), self_loops=data.draw(st.booleans()))
     options = Settings(
         edge=data.draw(st.booleans()),
+        edge_width=data.draw(st.sampled_from([0, 2, 9])),
         target_score=data.draw(st.booleans()),
         dropout=data.draw(st.sampled_from([0.0, 0.3])),
         weights=data.draw(st.booleans()),
@@ -114,7 +140,7 @@ def test_every_instruction_set_gives_the_same_results(
     if cpu.ISAS.index(isa) > kernels.best_isa:
         pytest.skip(f"this machine has no {isa}")
     monkeypatch.setattr(kernels, "isa", cpu.ISAS.index(isa))
-    everything = Settings(edge=True, dropout=0.4, weights=True)
+    everything = Settings(edge=True, edge_width=5, dropout=0.4, weights=True)
     for kind in KINDS:
         for dtype in DTYPES:
             for channels in (7, 8, 16, 20):
@@ -150,7 +176,7 @@ def _big_call(kind: str) -> Callable[[], dict[str, torch.Tensor]]:
     # Enough work for many chunks.
     edge_index = torch.randint(400, (2, 6000))
     graph = Graph(edge_index, 400, self_loops=True)
-    options = Settings(edge=True, dropout=0.3, weights=True)
+    options = Settings(edge=True, edge_width=3, dropout=0.3, weights=True)
     inputs = make_inputs(kind, graph, 4, 64, torch.float32, options)
     incoming = (torch.randn(400, 4, 64), torch.randn(graph.src.numel(), 4))
     seed = torch.arange(4)
@@ -198,7 +224,7 @@ print([after - found[0] for after in found])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hundred_repeats_are_bitwise_equal(kind: str) -> None:
     graph = GRAPHS["hub"]()
-    options = Settings(edge=True, dropout=0.3, weights=True)
+    options = Settings(edge=True, edge_width=3, dropout=0.3, weights=True)
     inputs = make_inputs(kind, graph, 3, 9, torch.float32, options)
     rest = (torch.arange(3), (torch.randn(40, 3, 9), torch.randn(600, 3)))
 

@@ -27,7 +27,7 @@ from tempergat.nn.projection import (
     project,
 )
 from tempergat.nn.sides import Sides
-from tempergat.nn.temperature import TemperatureKind, at_least_float32
+from tempergat.nn.temperature import EPSILON, TemperatureKind, at_least_float32
 from tempergat.ops import Graph, is_tracing
 
 # Numbers in the projected features of a few molecules.
@@ -207,6 +207,9 @@ class TemperGATConv(AttentionLayer):
                 return z.map(self._scores_of, Sides(self.att_src, self.att_dst)).map(
                     itemgetter(0)
                 )
+            scores = self._small_scores(z.src) if self._is_small(z.src) else None
+            if scores is not None:
+                return Sides(*scores)
             both = torch.cat([self.att_src, self.att_dst])
             score_src, score_dst = self._scores_of(z.src, both)
             return Sides(score_src, score_dst)
@@ -214,9 +217,6 @@ class TemperGATConv(AttentionLayer):
     def _scores_of(self, z: Tensor, att: Tensor) -> tuple[Tensor, ...]:
         """The scores of attention vectors [A, heads, channels], [num_nodes, heads]."""
         att_AHC = self.softmax_temperature.divide(self, att)
-        if att.size(0) > 1 and self._is_small(z):
-            # Quicker than building the matrix below.
-            return (z * att_AHC.unsqueeze(1)).sum(-1).unbind(0)
         together = multiply(_flat(z), self._score_matrix(att_AHC))
         return together.view(-1, att.size(0), self.heads).unbind(1)
 
@@ -230,6 +230,12 @@ class TemperGATConv(AttentionLayer):
             and not (is_tracing() or models_are_batched())
             and z.numel() <= _SMALL
         )
+
+    def _small_scores(self, z: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The scores of both sides, for a small graph, where a function gives them."""
+        if self.softmax_temperature.is_fixed:
+            return None
+        return ops.tempered_scores(z, self.att_src, self.att_dst, self.theta, EPSILON)
 
     def _score(self, z: Tensor, att: Tensor) -> Tensor:
         """One side's part of the logits, in PyG's order of operations."""

@@ -33,9 +33,6 @@ def refusal(call: Call) -> str | None:
         return f"the CPU kernels store float32, float64 or bfloat16, not {x.dtype}"
     if call.graph is not None and 0 in x.shape[-2:]:
         return f"there is nothing to compute for features of shape {list(x.shape)}"
-    # After z_src, z_dst, att and edge.
-    if call.op == "gatv2" and any(t is not None for t in call.tensors[4:6]):
-        return "the CPU kernels take edge features that are projected"
     if library.library.problem is not None:
         return f"{library.library.problem}; {_REMEDY}"
     return None

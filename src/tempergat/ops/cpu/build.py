@@ -134,6 +134,13 @@ def _run(command: list[str]) -> None:
         )
 
 
+def _problem_of(path: Path) -> str | None:
+    # Under its own name the system would give the older library that this process has
+    # loaded.
+    with tempfile.TemporaryDirectory() as folder:
+        return Library(Path(shutil.copy(path, folder))).problem
+
+
 def main() -> int:
     path = library_path()
     try:
@@ -141,7 +148,7 @@ def main() -> int:
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    problem = Library(path).problem
+    problem = _problem_of(path)
     if problem is not None:
         print(f"built {path}, but it cannot be used: {problem}", file=sys.stderr)
         return 2

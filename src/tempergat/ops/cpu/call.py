@@ -83,6 +83,13 @@ class KernelCall:
             self.tensors.append(tensor)
             self.values[PLACE[name]] = tensor.data_ptr()
 
+    def add_edge_map(self, edge_x: Tensor | None, edge_map: Tensor | None) -> None:
+        """Edge features [E, D] and their linear map [H, C, D], both or neither."""
+        if edge_x is None or edge_map is None:
+            return
+        self._set("edge_width", edge_x.size(1))
+        self.add_dense(edge_x=edge_x, edge_map=edge_map)
+
     def add_records(self, rows: Rows, size: int) -> None:
         """What a pass of backward leaves to the next, ``size`` bytes per edge."""
         count, stride = rows.other.size(0), (size + 7) // 8 * 8

@@ -8,18 +8,19 @@ from tempergat.ops.cpu.call import KernelCall
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
-    z_src, z_dst, att, edge, _, _ = call.inputs
+    z_src, z_dst, att, edge, edge_x, edge_map = call.inputs
     (slope,) = call.settings
     kernel = KernelCall(z_src, slope, call.dropout, call.dropout_seed)
     kernel.add_features(z_src=z_src, z_dst=z_dst, edge=edge)
     kernel.add_dense(att=att)
+    kernel.add_edge_map(edge_x, edge_map)
     return kernel.run_forward("gatv2_forward", call)
 
 
 def backward(call: Backward) -> tuple[Tensor, ...]:
     """The gradients of all inputs; without rows where they are absent."""
     saved = call.saved
-    z_src, z_dst, att, edge, _, _ = saved.inputs
+    z_src, z_dst, att, edge, edge_x, edge_map = saved.inputs
     assert saved.by_source is not None
     (slope,) = call.settings
     kernel = KernelCall(z_src, slope, call.dropout, saved.dropout_seed)
@@ -36,9 +37,16 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
         # A padded edge has gradient 0.
         dedge = edge.new_zeros(edge.shape)
         kernel.add_features(dedge=dedge)
+    dedge_x, dedge_map = att.new_empty(0, 0), att.new_empty(heads, channels, 0)
+    if edge_x is not None:
+        dedge_x, dedge_map = (
+            edge_x.new_zeros(edge_x.shape),
+            att.new_empty(edge_map.shape),
+        )
+        kernel.add_edge_map(edge_x, edge_map)
+        kernel.add_dense(dedge_x=dedge_x, dedge_map=dedge_map)
     # Two numbers per head, one bit per channel.
     size = heads * (2 * att.element_size() + (channels + 7) // 8)
     kernel.add_records(saved.by_target, size)
     kernel.run("gatv2_backward")
-    none = att.new_empty(0, 0), att.new_empty(heads, channels, 0)
-    return dz_src, dz_dst, datt, dedge, *none
+    return dz_src, dz_dst, datt, dedge, dedge_x, dedge_map

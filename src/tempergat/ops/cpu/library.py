@@ -22,7 +22,7 @@ from tempergat.ops.cpu.structures import PLACE
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
-INTERFACE_VERSION = 4
+INTERFACE_VERSION = 5
 ISAS = ("generic", "avx2", "avx512")
 KERNELS = (
     "gat_forward",
@@ -77,15 +77,12 @@ class Library:
                 f"{self.path.name} was built for version {version} of the interface, "
                 f"this is version {INTERFACE_VERSION}"
             )
-        # Libraries built before this check do not export the function.
-        if hasattr(self._functions, "tempergat_call_size"):
-            size = _bind(self._functions, "call_size")()
-            if size != structures.SIZE:
-                raise OSError(
-                    f"a call of {self.path.name} has {size} bytes, not "
-                    f"{structures.SIZE}: "
-                    "structures.py and csrc/call.h differ"
-                )
+        size = _bind(self._functions, "call_size")()
+        if size != structures.SIZE:
+            raise OSError(
+                f"a call of {self.path.name} has {size} bytes, not {structures.SIZE}: "
+                "structures.py and csrc/call.h differ"
+            )
         self.isa = self.best_isa = _bind(self._functions, "best_isa")()
         for name in KERNELS:
             self._kernels[name] = _bind(self._functions, name, ctypes.c_char_p)
@@ -93,19 +90,12 @@ class Library:
         words = (pointer, number, pointer, *[number] * 4, real, number, pointer)
         for name in DROPOUT_TYPES.values():
             _bind(self._functions, name, *words)
-        # Libraries built before these functions existed do not export them.
-        if hasattr(self._functions, "tempergat_group_edges"):
-            _bind(self._functions, "checksum", pointer, *[number] * 5)
-            _bind(
-                self._functions,
-                "group_edges",
-                pointer,
-                *[number] * 7,
-                *[pointer] * 7,
-            )
-            group = (*[pointer] * 3, number, number, *[pointer] * 4)
-            _bind(self._functions, "group", *group)
-            self.prepares_graphs = True
+        _bind(self._functions, "checksum", pointer, *[number] * 5)
+        grouped = (pointer, *[number] * 7, *[pointer] * 7)
+        _bind(self._functions, "group_edges", *grouped)
+        group = (*[pointer] * 3, number, number, *[pointer] * 4)
+        _bind(self._functions, "group", *group)
+        self.prepares_graphs = True
 
     def function(self, name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Any:
         """A further function of the library; None if it was built without it."""
@@ -132,7 +122,7 @@ class Library:
         """
         values[PLACE["isa"]] = self.isa
         values[PLACE["threads"]] = self.threads()
-        _check(name, self._kernels[name](structures.pack(*values)))
+        check(name, self._kernels[name](structures.pack(*values)))
 
     def dropout(self, x: Tensor, seeds: Tensor, rate: float, out: Tensor) -> None:
         """Writes dropped-out elements, [rows, seeds, columns]; see `ops/features`."""
@@ -149,7 +139,7 @@ class Library:
             self.threads(),
             out.data_ptr(),
         )
-        _check(name, status)
+        check(name, status)
 
     def checksum(self, x: Tensor) -> int:
         """A number for the contents of a matrix of 4- or 8-byte elements."""
@@ -190,7 +180,8 @@ class Library:
         return bool(status == 0)
 
 
-def _check(name: str, status: int) -> None:
+def check(name: str, status: int) -> None:
+    """Raises RuntimeError if a kernel returned that it failed."""
     if status:
         reason = _FAILURES.get(status, f"status {status}")
         raise RuntimeError(f"the CPU kernel {name} failed: {reason}")

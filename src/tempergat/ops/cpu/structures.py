@@ -42,6 +42,11 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "dscore_dst": (),
     "datt": (),
     "dedge_score": (),
+    "edge_width": (),
+    "edge_x": (),
+    "edge_map": (),
+    "dedge_x": (),
+    "dedge_map": (),
     "records": _FEATURES,
 }
 _REALS = ("negative_slope", "dropout")

@@ -16,11 +16,17 @@ from tempergat.ops.backend import Backend, find
 from tempergat.ops.calls import Call
 from tempergat.ops.torch_internals import in_transform, is_tracing
 
+# Numbers in the features of a few molecules.
+_SMALL = 1 << 15
+
 
 def sigmoid_gate(
     logit: Tensor, x: Tensor, with_total: bool
 ) -> tuple[Tensor, Tensor | None]:
     """``x * sigmoid(logit)``, and the sum of the sigmoid in at least float32.
+
+    For a small graph on the CPU the sigmoid itself is returned in place of its sum:
+    most sums are never used, and computing one costs time in every step.
 
     Args:
         logit: The gate before its sigmoid.
@@ -40,6 +46,8 @@ def sigmoid_gate(
     gate = torch.sigmoid(logit)
     if not with_total:
         return x * gate, None
+    if x.numel() <= _SMALL and x.is_cpu and not (is_tracing() or in_transform()):
+        return x * gate, gate
     dtype = torch.promote_types(gate.dtype, torch.float32)
     return x * gate, gate.sum(dtype=dtype)
 

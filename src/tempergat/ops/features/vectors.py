@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Parameter
 
-from tempergat.ops.attention import check_dropout, gat
+from tempergat.ops.attention import gat
+from tempergat.ops.attention_checks import check_dropout
 from tempergat.ops.backend import find
 from tempergat.ops.calls import Backward, Call, Forward, Saved, Vectors
 from tempergat.ops.graph import Graph

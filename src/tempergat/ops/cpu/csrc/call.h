@@ -10,7 +10,7 @@
 
 namespace tempergat {
 
-constexpr int64_t kInterfaceVersion = 4;
+constexpr int64_t kInterfaceVersion = 5;
 
 enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };
@@ -67,6 +67,12 @@ struct Call {
   void* dscore_dst;
   void* datt;
   void* dedge_score;
+  // Edge features with their linear map: [E, D], [H, C, D] and their gradients.
+  int64_t edge_width;
+  const void* edge_x;
+  const void* edge_map;
+  void* dedge_x;
+  void* dedge_map;
   // What a later pass of backward needs to know of an edge; the stride is in bytes.
   Features records;
 };

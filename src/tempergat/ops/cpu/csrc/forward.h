@@ -27,17 +27,20 @@ int64_t forward(const Call& call) {
 
   struct Memory {
     A *weighted_sum, *z_i, *att;                // [H, C], padded
+    A* edge_map;                                // [D, H, C], padded
     A* logit;                                   // [batch, H]; then the weights
     A *max_logit, *denominator, *rescale;       // [H]
     A* factor;                                  // [H], dropout's
     uint32_t* seeds;
     int64_t bytes;
-    Memory(char* base, const Shape& shape, int64_t batch, int64_t padded_heads) {
+    Memory(char* base, const Shape& shape, int64_t batch, int64_t padded_heads,
+           int64_t map_size) {
       Pieces pieces{base};
       const int64_t H = shape.heads;
       weighted_sum = pieces.take<A>(shape.padded());
       z_i = pieces.take<A>(V2 ? shape.padded() : 0);
       att = pieces.take<A>(V2 ? shape.padded() : 0);
+      edge_map = pieces.take<A>(map_size);
       logit = pieces.take<A>(batch * H);
       max_logit = pieces.take<A>(H);
       denominator = pieces.take<A>(H);
@@ -48,14 +51,19 @@ int64_t forward(const Call& call) {
     }
   };
 
+  const int64_t map_size = pairs.projected ? pairs.projected.size() : 0;
+  auto memory = [&](char* base) {
+    return Memory(base, shape, batch, dropout.padded(), map_size);
+  };
   auto start = [&](char* base) {
-    Memory m(base, shape, batch, dropout.padded());
+    Memory m = memory(base);
     dropout.split(m.seeds);
     if constexpr (V2) shape.pad(att, m.att);
+    if (map_size) pairs.projected.unpack(m.edge_map);
   };
 
   auto work = [&](int64_t i, char* base) {
-    Memory m(base, shape, batch, dropout.padded());
+    Memory m = memory(base);
     const int64_t begin = edges.pointer[i], end = edges.pointer[i + 1];
     for (int64_t k = 0; k < shape.padded(); ++k) m.weighted_sum[k] = 0;
     for (int64_t h = 0; h < H; ++h) m.denominator[h] = 0, m.max_logit[h] = -INFINITY;
@@ -66,7 +74,7 @@ int64_t forward(const Call& call) {
       if constexpr (V2) {
         shape.tiles([&](auto tile, int64_t h, int64_t b) {
           pairs.template logits<decltype(tile)::blocks>(
-              z, edges, from, count, h, b, m.z_i, m.att, m.logit);
+              z, edges, from, count, h, b, m.z_i, m.att, m.edge_map, m.logit);
         });
       } else {
         for (int64_t k = 0; k < count; ++k) {
@@ -151,9 +159,8 @@ int64_t forward(const Call& call) {
       }
   };
   shape.prepare(call.out);
-  const int64_t bytes = Memory(nullptr, shape, batch, dropout.padded()).bytes;
-  return over_rows(edges, shape.width(), call.threads, bytes, start, work,
-                   [](int64_t, char*) {});
+  return over_rows(edges, shape.width(), call.threads, memory(nullptr).bytes, start,
+                   work, [](int64_t, char*) {});
 }
 
 }  // namespace

@@ -2,156 +2,108 @@
 // two threads add to it.
 //
 // The first pass, by target, leaves a record per edge: for each head dlogit and beta,
-// for each channel whether v = z_src + z_dst + edge was above zero. The second, by
-// source, reads no other feature rows than dout.
+// for each channel whether v was above zero. The second, by source, reads no other
+// feature rows than dout.
 //
 // Both passes sum dlogit leaky'(v) over the edges of a row. As leaky(v) = leaky'(v) v,
 // these sums also give datt: sum_i z_dst_i (sum_j dlogit leaky') + sum_j z_src_j (sum_i
-// dlogit leaky'), and the edges' part.
+// dlogit leaky'), and the edges' part. Of projected edge features the first pass sums
+// x_ij dlogit leaky'(v) over all edges, which gives dedge_map and the rest of datt.
 #pragma once
 
-#include "logits.h"
+#include "gatv2_state.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {
 namespace {
 
-// Sums over chunks of rows, added up in the chunks' order.
-struct Partial {
-  double* data;
-  int64_t chunks, width;
-  Partial(int64_t chunks, int64_t width)
-      : data(static_cast<double*>(malloc(size_t(chunks * width) * 8))),
-        chunks(chunks),
-        width(width) {}
-  ~Partial() { free(data); }
-  void put(int64_t chunk, const double* from) {
-    __builtin_memcpy(data + chunk * width, from, size_t(width) * 8);
-  }
-  double total(int64_t at) const {
-    double sum = 0;
-    for (int64_t k = 0; k < chunks; ++k) sum += data[k * width + at];
-    return sum;
-  }
-};
-
 template <class Shape>
-struct Gatv2Backward {
-  using A = typename Shape::A;
-  using S = typename Shape::S;
-  using V = typename Shape::V;
-  static constexpr int W = Shape::W;
-  using D = Vec<double, W>;
-  using Word = typename LaneBits<W>::type;
-
-  const Call& call;
-  const Shape shape;
-  const Edges by_target, by_source;
-  const Dropout<A> dropout;
-  const Pairs<Shape> pairs;
-  const typename Shape::Table z_src, z_dst, dout;
-  const int64_t H, C, blocks, batch;
-  const Records records;
-
-  explicit Gatv2Backward(const Call& c)
-      : call(c),
-        shape(c.heads, c.channels),
-        by_target(c.by_target, c.wide_index),
-        by_source(c.by_source, c.wide_index),
-        dropout(c),
-        pairs(shape, c),
-        z_src(shape.table(c.z_src)),
-        z_dst(shape.table(c.z_dst)),
-        dout(shape.table(c.dout)),
-        H(shape.heads),
-        C(shape.channels),
-        blocks(shape.blocks()),
-        batch(shape.batch_size()),
-        records(c.records) {}
-
-  // An edge's two numbers per head. After the first pass: dlogit and beta. Within it:
-  // alpha, negative where dropout drops the weight, and dalpha.
-  A* record(int64_t position) const { return records.at<A>(position); }
-  // Which channels were above zero, a word per block.
-  Word* signs(int64_t position) const {
-    return reinterpret_cast<Word*>(record(position) + 2 * H);
-  }
-
-  struct Memory {
-    A *att, *z_i, *dout;      // [H, C], padded
-    A* weighted_dout;         // [H, C], sum over i of beta_ij dout_i
-    A* source_positive;       // [H, C], sum over i of dlogit where v > 0
-    A *alpha, *dalpha;        // [batch, H]
-    A* factor;                // [batch, H], dropout's
-    double* target_positive;  // [H, C], sum over j of dlogit where v > 0
-    double* datt;             // [H, C], this chunk's part
-    double* dlogit;           // [batch, H]
-    double *delta, *total;    // [H]; total sums the weights, later the dlogits
-    double* scale;            // [H], 1 / the sum of the recomputed weights
-    uint32_t* seeds;
-    int64_t bytes;
-    Memory(char* base, const Gatv2Backward& pass) {
-      Pieces pieces{base};
-      const int64_t padded = pass.shape.padded(), H = pass.H;
-      const int64_t per_batch = pass.batch * H;
-      att = pieces.take<A>(padded);
-      z_i = pieces.take<A>(padded);
-      dout = pieces.take<A>(padded);
-      weighted_dout = pieces.take<A>(padded);
-      source_positive = pieces.take<A>(padded);
-      alpha = pieces.take<A>(per_batch);
-      dalpha = pieces.take<A>(per_batch);
-      factor = pieces.take<A>(per_batch + pass.dropout.padded());
-      seeds = pieces.take<uint32_t>(2 * pass.dropout.padded());
-      target_positive = pieces.take<double>(padded);
-      datt = pieces.take<double>(padded);
-      dlogit = pieces.take<double>(per_batch);
-      delta = pieces.take<double>(H);
-      total = pieces.take<double>(H);
-      scale = pieces.take<double>(H);
-      bytes = pieces.used;
-    }
-  };
+struct Gatv2Backward : Gatv2State<Shape> {
+  using Base = Gatv2State<Shape>;
+  using typename Base::A;
+  using typename Base::D;
+  using typename Base::Memory;
+  using typename Base::S;
+  using typename Base::V;
+  using typename Base::Word;
+  using Base::batch, Base::blocks, Base::by_source, Base::by_target, Base::C, Base::call;
+  using Base::dout, Base::dropout, Base::H, Base::map_size, Base::pairs, Base::record;
+  using Base::records, Base::shape, Base::share, Base::signs, Base::W, Base::z_dst;
+  using Base::z_src;
+  explicit Gatv2Backward(const Call& c) : Base(c) {}
 
   int64_t run() const {
     const int64_t padded = shape.padded();
-    Partial of_targets(Chunks(by_target, shape.width()).count, padded);
-    Partial of_sources(Chunks(by_source, shape.width()).count, padded);
+    const Chunks targets(by_target, shape.width(), most_chunks());
+    const Chunks sources(by_source, shape.width());
+    Partial of_targets(targets.count, padded), of_sources(sources.count, padded);
+    Partial products(targets.count, map_size);
     if (!of_targets.data || !of_sources.data) return kOutOfMemory;
+    if (map_size && !products.data) return kOutOfMemory;
     shape.prepare(call.dz_src);
     shape.prepare(call.dz_dst);
     shape.prepare(call.dedge);
     records.prepare();
-    int64_t status = pass(by_target, of_targets, [&](int64_t i, const Memory& m) {
+    int64_t status = pass(targets, of_targets, [&](int64_t i, const Memory& m) {
       target(i, m);
-    });
+    }, [&](int64_t chunk, const Memory& m) { products.put(chunk, m.products); });
     if (status == kDone)
-      status = pass(by_source, of_sources, [&](int64_t j, const Memory& m) {
+      status = pass(sources, of_sources, [&](int64_t j, const Memory& m) {
         source(j, m);
-      });
-    A* datt = static_cast<A*>(call.datt);
-    for (int64_t h = 0; h < H && status == kDone; ++h)
-      for (int64_t c = 0; c < C; ++c) {
-        const int64_t at = h * blocks * W + c;
-        datt[h * C + c] = A(of_targets.total(at) + of_sources.total(at));
-      }
+      }, [](int64_t, const Memory&) {});
+    if (status == kDone) put_totals(of_targets, of_sources, products);
     return status;
   }
 
-  template <class Row>
-  int64_t pass(const Edges& edges, Partial& datt, const Row& row) const {
+  // So many that the sums of all chunks over the edges' features take little memory.
+  int64_t most_chunks() const {
+    constexpr int64_t room = int64_t(1) << 22;
+    return map_size ? larger<int64_t>(16, smaller(Chunks::most, room / map_size))
+                    : Chunks::most;
+  }
+
+  void put_totals(const Partial& of_targets, const Partial& of_sources,
+                  const Partial& products) const {
+    const A *att = static_cast<const A*>(call.att), *map = pairs.projected.map;
+    A *datt = static_cast<A*>(call.datt), *dmap = static_cast<A*>(call.dedge_map);
+    const int64_t width = map_size ? pairs.projected.width : 0;
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t c = 0; c < C; ++c) {
+        const int64_t at = h * blocks * W + c, to = h * C + c;
+        double total = of_targets.total(at) + of_sources.total(at);
+        for (int64_t d = 0; d < width; ++d) {
+          const double product = products.total(d * shape.padded() + at);
+          total += product * map[to * width + d];
+          dmap[to * width + d] = A(product * att[to]);
+        }
+        datt[to] = A(total);
+      }
+  }
+
+  template <class Row, class Finish>
+  int64_t pass(const Chunks& chunks, Partial& datt, const Row& row,
+               const Finish& finish_chunk) const {
     auto start = [&](char* base) {
       Memory m(base, *this);
       shape.pad(static_cast<const A*>(call.att), m.att);
       for (int64_t c = 0; c < shape.padded(); ++c) m.datt[c] = 0;
+      if (map_size) {
+        pairs.projected.unpack(m.map);
+        for (int64_t c = 0; c < map_size; ++c) {
+          m.products[c] = 0;
+          m.att_map[c] = m.map[c] * m.att[c % shape.padded()];
+        }
+      }
       dropout.split(m.seeds);
     };
     auto work = [&](int64_t i, char* base) { row(i, Memory(base, *this)); };
     auto finish = [&](int64_t chunk, char* base) {
-      datt.put(chunk, Memory(base, *this).datt);
+      const Memory m(base, *this);
+      datt.put(chunk, m.datt);
+      finish_chunk(chunk, m);
     };
-    return over_rows(edges, shape.width(), call.threads, Memory(nullptr, *this).bytes,
-                     start, work, finish);
+    return over_rows(chunks, call.threads, Memory(nullptr, *this).bytes, start, work,
+                     finish);
   }
 
   void target(int64_t i, const Memory& m) const {
@@ -242,18 +194,19 @@ struct Gatv2Backward {
     }
     for (int64_t k = 0; k < count; ++k) {
       const int64_t at = by_target.position[from + k];
-      if (h == 0 && first == 0) shape.prefetch(z_src, by_target, from + k);
+      if (h == 0 && first == 0) pairs.prefetch(z_src, by_target, from + k);
       const S* head = z_src.row(by_target.other[from + k]) + h * C;
       Word* positive_bits = signs(at) + h * blocks + first;
-      V logit{}, dalpha{};
+      V logit{}, dalpha{}, v[Blocks];
       for (int b = 0; b < Blocks; ++b) {
         const V z_j = shape.block(head, first + b, z_src.end);
-        V v = z_j + z_i[b];
-        if (pairs.edge.data)
-          v += shape.block(pairs.edge.row(at) + h * C, first + b, pairs.edge.end);
-        positive_bits[b] = above_zero<W, A>(v);
-        logit += (v > 0 ? att[b] : below[b]) * v;
+        v[b] = z_j + z_i[b];
         dalpha += dout_i[b] * z_j;
+      }
+      pairs.template add_edge<Blocks>(m.map, at, h, first, v);
+      for (int b = 0; b < Blocks; ++b) {
+        positive_bits[b] = above_zero<W, A>(v[b]);
+        logit += (v[b] > 0 ? att[b] : below[b]) * v[b];
       }
       A *logit_to = m.alpha + k * H + h, *dalpha_to = m.dalpha + k * H + h;
       *logit_to = first ? *logit_to + sum<A>(logit) : sum<A>(logit);
@@ -290,6 +243,24 @@ struct Gatv2Backward {
     if (pairs.edge.data)
       for (int64_t k = 0; k < count; ++k)
         edge_gradients(by_target.position[from + k], m);
+    if (map_size) map_gradients(from, count, m);
+  }
+
+  // dedge_x of a batch of edges, and their part of the sums that give dedge_map.
+  void map_gradients(int64_t from, int64_t count, const Memory& m) const {
+    const auto& edge = pairs.projected;
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t b = 0; b < blocks; ++b)
+        edge.add_products(
+            by_target, from, count, h, b,
+            [&](int64_t k) { return share(by_target.position[from + k], h, b); },
+            m.products);
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t at = by_target.position[from + k];
+      edge.put_sums(
+          m.att_map, [&](int64_t h, int64_t b) { return share(at, h, b); },
+          static_cast<A*>(call.dedge_x) + at * edge.width);
+    }
   }
 
   template <int Blocks>
@@ -310,17 +281,14 @@ struct Gatv2Backward {
 
   // dedge of one edge, and its part of datt.
   void edge_gradients(int64_t at, const Memory& m) const {
-    const A* dlogit = record(at);
     for (int64_t h = 0; h < H; ++h)
       for (int64_t b = 0; b < blocks; ++b) {
         const int64_t c = (h * blocks + b) * W;
-        const V below = splat<W, A>(dlogit[h] * pairs.slope);
-        const V share = add_where<W, A>(below, signs(at)[h * blocks + b],
-                                        splat<W, A>(dlogit[h]) - below);
+        const V part = share(at, h, b);
         const V own = shape.block(pairs.edge.row(at) + h * C, b, pairs.edge.end);
         store<W>(m.datt + c,
-                 load<W>(m.datt + c) + __builtin_convertvector(share * own, D));
-        shape.put(load<W>(m.att + c) * share,
+                 load<W>(m.datt + c) + __builtin_convertvector(part * own, D));
+        shape.put(load<W>(m.att + c) * part,
                   static_cast<S*>(call.dedge.data) + at * call.dedge.stride + h * C, b);
       }
   }

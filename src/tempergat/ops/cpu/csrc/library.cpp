@@ -5,6 +5,7 @@
 #include "grouping.h"
 #include "layer_graphs.h"
 #include "sampling.h"
+#include "scores.h"
 #include "topology.h"
 
 #if defined(_WIN32)
@@ -203,3 +204,29 @@ TEMPERGAT_EXPORT void tempergat_group_by_source(const int32_t* src, const int32_
                                                 int32_t* position) {
   tempergat::group_by_source(src, dst, count, num_src, pointer, other, position);
 }
+
+// See scores.h; results that are not wanted do not exist, theta may be null.
+#define TEMPERGAT_SCORES(Real)                                                         \
+  TEMPERGAT_EXPORT int64_t tempergat_scores_##Real(                                    \
+      int64_t nodes, int64_t heads, int64_t channels, const Real* z,                   \
+      const Real* att_src, const Real* att_dst, const Real* theta, int64_t thetas,     \
+      double epsilon, Real* src, Real* dst) {                                          \
+    Real* const scores[2] = {src, dst};                                                \
+    return tempergat::Scores<Real>{nodes, heads,  channels, z, {att_src, att_dst},     \
+                                   theta, thetas, epsilon}                             \
+        .forward(scores);                                                              \
+  }                                                                                    \
+  TEMPERGAT_EXPORT int64_t tempergat_scores_backward_##Real(                           \
+      int64_t nodes, int64_t heads, int64_t channels, const Real* z,                   \
+      const Real* att_src, const Real* att_dst, const Real* theta, int64_t thetas,     \
+      double epsilon, const Real* dsrc, const Real* ddst, Real* dz, Real* datt_src,    \
+      Real* datt_dst, Real* dtheta) {                                                  \
+    const Real* const dscores[2] = {dsrc, ddst};                                       \
+    Real* const datt[2] = {datt_src, datt_dst};                                        \
+    return tempergat::Scores<Real>{nodes, heads,  channels, z, {att_src, att_dst},     \
+                                   theta, thetas, epsilon}                             \
+        .backward(dscores, dz, datt, dtheta);                                          \
+  }
+
+TEMPERGAT_SCORES(float)
+TEMPERGAT_SCORES(double)

@@ -1,7 +1,7 @@
 // The logits of a few edges of one row, for GAT and for GATv2.
 #pragma once
 
-#include "rows.h"
+#include "edge_map.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {
@@ -36,7 +36,7 @@ struct Scores {
   }
 };
 
-// GATv2: v = z_src[j] + z_dst[i] + edge, logit <att, leaky(v)>.
+// GATv2: v = z_src[j] + z_dst[i] + edge + edge_map edge_x, logit <att, leaky(v)>.
 template <class Shape>
 struct Pairs {
   using A = typename Shape::A;
@@ -45,17 +45,38 @@ struct Pairs {
   static constexpr int W = Shape::W;
   const Shape& shape;
   typename Shape::Table edge;
+  EdgeMap<Shape> projected;
   A slope;
 
   Pairs(const Shape& s, const Call& call)
-      : shape(s), edge(s.table(call.edge)), slope(A(call.negative_slope)) {}
+      : shape(s),
+        edge(s.table(call.edge)),
+        projected(s, call),
+        slope(A(call.negative_slope)) {}
+
+  // Adds an edge's part to a few blocks of one head of v.
+  template <int Blocks>
+  void add_edge(const A* edge_map, int64_t position, int64_t h, int64_t first,
+                V (&v)[Blocks]) const {
+    if (edge.data)
+      for (int b = 0; b < Blocks; ++b)
+        v[b] += shape.block(edge.row(position) + h * shape.channels, first + b, edge.end);
+    if (projected) projected.template add<Blocks>(edge_map, position, h, first, v);
+  }
+  // Asks for what is needed some edges later.
+  TEMPERGAT_PREFETCH prefetch(const typename Shape::Table& others, const Edges& edges,
+                              int64_t slot) const {
+    shape.prefetch(others, edges, slot);
+    if (projected) projected.prefetch(edges, slot);
+  }
 
   // Adds a few blocks of one head to the logits [count, H] of a batch of edges. `row`
-  // is the row's own features [H, C], padded; `others` the rows at the other ends.
+  // is the row's own features [H, C], padded; `others` the rows at the other ends;
+  // `edge_map` is unpacked.
   template <int Blocks>
   void logits(const typename Shape::Table& others, const Edges& edges, int64_t from,
               int64_t count, int64_t h, int64_t first, const A* row, const A* att,
-              A* logit) const {
+              const A* edge_map, A* logit) const {
     const int64_t at = (h * shape.blocks() + first) * W;
     V z_row[Blocks], att_above[Blocks], att_below[Blocks];
     for (int b = 0; b < Blocks; ++b) {
@@ -64,16 +85,14 @@ struct Pairs {
       att_below[b] = att_above[b] * slope;
     }
     for (int64_t k = 0; k < count; ++k) {
-      if (h == 0 && first == 0) shape.prefetch(others, edges, from + k);
+      if (h == 0 && first == 0) prefetch(others, edges, from + k);
       const S* head = others.row(edges.other[from + k]) + h * shape.channels;
-      V dot{};
-      for (int b = 0; b < Blocks; ++b) {
-        V v = shape.block(head, first + b, others.end) + z_row[b];
-        if (edge.data)
-          v += shape.block(edge.row(edges.position[from + k]) + h * shape.channels,
-                           first + b, edge.end);
-        dot += (v > 0 ? att_above[b] : att_below[b]) * v;
-      }
+      V dot{}, v[Blocks];
+      for (int b = 0; b < Blocks; ++b)
+        v[b] = shape.block(head, first + b, others.end) + z_row[b];
+      add_edge<Blocks>(edge_map, edges.position[from + k], h, first, v);
+      for (int b = 0; b < Blocks; ++b)
+        dot += (v[b] > 0 ? att_above[b] : att_below[b]) * v[b];
       A* to = logit + k * shape.heads + h;
       *to = first ? *to + sum<A>(dot) : sum<A>(dot);
     }

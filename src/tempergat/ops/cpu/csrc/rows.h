@@ -76,9 +76,10 @@ struct Edges {
 struct Chunks {
   const Edges& edges;
   int64_t count;
+  static constexpr int64_t most = 256;
 
-  Chunks(const Edges& e, int64_t width) : edges(e) {
-    constexpr int64_t work = int64_t(1) << 16, max_chunks = 256;
+  Chunks(const Edges& e, int64_t width, int64_t max_chunks = most) : edges(e) {
+    constexpr int64_t work = int64_t(1) << 16;
     count = larger<int64_t>(1, smaller<int64_t>(max_chunks, total() * width / work));
   }
   int64_t total() const { return edges.pointer[edges.rows] + edges.rows; }
@@ -100,10 +101,8 @@ struct Chunks {
 // Runs work(row, memory) over all rows, finish(chunk, memory) after each chunk; memory
 // is `bytes` of a thread's own, zeroed once.
 template <class Start, class Work, class Finish>
-inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
-                         int64_t bytes, const Start& start, const Work& work,
-                         const Finish& finish) {
-  Chunks chunks(edges, width);
+inline int64_t over_rows(const Chunks& chunks, int64_t threads, int64_t bytes,
+                         const Start& start, const Work& work, const Finish& finish) {
   threads = larger<int64_t>(1, smaller(threads, chunks.count));
   bytes = (bytes + 127) / 64 * 64;
   // Not every system can be asked for aligned memory.
@@ -129,6 +128,12 @@ inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
   }
   free(room);
   return kDone;
+}
+template <class Start, class Work, class Finish>
+inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
+                         int64_t bytes, const Start& start, const Work& work,
+                         const Finish& finish) {
+  return over_rows(Chunks(edges, width), threads, bytes, start, work, finish);
 }
 template <class Work>
 inline int64_t over_rows(const Edges& edges, int64_t width, int64_t threads,
