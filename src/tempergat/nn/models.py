@@ -267,6 +267,11 @@ class NodeClassifier(nn.Module):
             len(self.convs),
             any(getattr(conv, "add_self_loops", True) for conv in self.convs),
         )
+        # A batch that others made may have its edges in another order.
+        order = getattr(edge_index, "edge_order", None)
+        if order is not None:
+            edge_attr = None if edge_attr is None else edge_attr[order]
+            edge_weight = None if edge_weight is None else edge_weight[order]
         has_degrees = backbone.takes_edge_weight
         return layer_parts(graphs, edge_attr, edge_weight, has_degrees)
 

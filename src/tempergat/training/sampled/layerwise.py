@@ -75,16 +75,16 @@ def infer_layerwise(
         nodes: The nodes whose scores are wanted; None for all.
         edge_attr: Edge features, if the layers take them.
         edge_weight: Edge weights, for ``gcn`` alone.
-        keep_on: Where the output of a layer is kept; None for the model's device.
-            ``"cpu"`` lets a graph be larger than the memory of a GPU.
+        keep_on: Where the output of a layer for all nodes is kept; None for the
+            model's device if that is a third of its free memory or less, and otherwise
+            for the CPU.
         on_layer: Called with the number of a layer, the layer, and its input, for
             every chunk of nodes.
 
     Returns:
-        [nodes, classes], on the device of `keep_on`.
+        [nodes, classes].
     """
     device = next(model.parameters()).device
-    place = device if keep_on is None else torch.device(keep_on)
     topology = _topology_of(graph, x.shape[0])
     options = {"edge_attr": edge_attr, "edge_weight": edge_weight}
     given = {name: value for name, value in options.items() if value is not None}
@@ -101,7 +101,7 @@ def infer_layerwise(
             is_last = number >= len(model.norms)
             wanted = nodes if is_last else None
             rows = topology.num_dst if wanted is None else wanted.size(0)
-            out = torch.empty(0, device=place)
+            out = torch.empty(0)
             for part in _chunks(topology, chunk, wanted, device):
                 arguments = {name: part.values(v) for name, v in given.items()}
                 if degree is not None:
@@ -111,18 +111,30 @@ def infer_layerwise(
                     on_layer(number, conv, h_part[: part.graph.num_dst])
                 result = conv(h_part, part.graph, **arguments)
                 if part.begin == 0:
+                    place = _place(keep_on, rows * result[0].nbytes, device)
                     out = torch.empty(rows, result.size(1), device=place)
                 out[part.begin : part.begin + result.size(0)] = result.to(place)
             if not is_last:
                 out = _between_layers(model, number, out, chunk, device)
                 if model.lin is not None:
-                    outputs.append(out if nodes is None else out[nodes.to(place)])
+                    outputs.append(out if nodes is None else out[nodes.to(out.device)])
             h = NodeFeatures(out, device)
         if model.lin is None:
             return out
         return _read_out(model, outputs, chunk, device)
     finally:
         model.train(was_training)
+
+
+def _place(
+    keep_on: torch.device | str | None, size: int, device: torch.device
+) -> torch.device:
+    """Where so many bytes of output are kept."""
+    if keep_on is not None:
+        return torch.device(keep_on)
+    if device.type == "cuda" and size > torch.cuda.mem_get_info(device)[0] // 3:
+        return torch.device("cpu")
+    return device
 
 
 def _topology_of(graph: Topology | Tensor | Graph, num_nodes: int) -> Topology:
