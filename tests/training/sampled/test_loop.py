@@ -148,6 +148,21 @@ def test_with_all_neighbours_in_one_batch_it_is_full_training(method, eval_batch
         assert run.selected.gate_means == pytest.approx(gates, rel=1e-4)
 
 
+def test_isolated_seeds_and_one_way_edges_are_trained_on():
+    graph = small_graph()
+    data = graph.data
+    # All edges lead from the first half of the nodes to the second.
+    source, target = data.edge_index
+    data.edge_index = data.edge_index[:, (source < 30) & (target >= 30)]
+    isolated = data.train_mask.nonzero()[0, 0]
+    assert isolated not in data.edge_index[1]
+    training = training_of(config("temp_gated", **SAMPLED), graph=graph)
+    for batch in training.sampler:
+        assert (batch.n_id[batch.edge_index[0]] < 30).all()
+    training.run()
+    assert training.history.isfinite().all()
+
+
 def test_seeds_are_trained_one_after_the_other():
     settings = config(**SAMPLED)
     both = train_group(small_graph(), settings, [0, 1], CPU)
