@@ -191,6 +191,46 @@ def test_edges_may_be_given_grouped_already() -> None:
     assert_equal(sampler.batch(0, 2), other.batch(0, 2))
 
 
+def test_typed_edges_may_be_given_grouped_already() -> None:
+    data, without = random_typed_data(), random_typed_data()
+    sampler = NeighborSampler(data, [4, 3], 32, "paper")
+    for kind in EDGE_TYPES:
+        del without[kind]
+    settings: Any = {"topology": sampler.topology}
+    other = NeighborSampler(without, [4, 3], 32, "paper", **settings)
+    ours, theirs = sampler.batch(0, 1), other.batch(0, 1)
+    assert without.edge_types == []
+    for kind in EDGE_TYPES:
+        assert torch.equal(ours[kind].e_id, theirs[kind].e_id)
+        assert torch.equal(ours[kind].edge_index, theirs[kind].edge_index)
+
+
+def test_grouped_edges_of_another_graph_are_refused() -> None:
+    other = Topology.of(random_edges(50, 50, 100), 50)
+    with pytest.raises(
+        UserError, match="topology has 50 source and 50 target nodes, b"
+    ):
+        NeighborSampler(random_data(), [2], 4, topology=other)
+    typed = random_typed_data()
+    with pytest.raises(UserError, match="topology must be a dict with a Topology"):
+        NeighborSampler(typed, [2], 4, "paper", topology=other)
+    with pytest.raises(UserError, match=r"topology has the edge types .* but the data"):
+        NeighborSampler(typed, [2], 4, "paper", topology={EDGE_TYPES[0]: other})
+    wrong: Any = {EDGE_TYPES[0]: other}
+    with pytest.raises(UserError, match="topology must be a Topology for a graph with"):
+        NeighborSampler(random_data(), [2], 4, topology=wrong)
+
+
+def test_a_typed_graph_needs_edges_and_their_node_types() -> None:
+    data = HeteroData()
+    data["paper"].x = torch.zeros(3, 1)
+    with pytest.raises(UserError, match="the graph has no edges"):
+        NeighborSampler(data, [2], 1, "paper")
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0], [0]])
+    with pytest.raises(UserError, match="the node type 'author', which the data does"):
+        NeighborSampler(data, [2], 1, "paper")
+
+
 def test_the_sampler_is_a_public_name() -> None:
     assert tempergat.NeighborSampler is NeighborSampler
 

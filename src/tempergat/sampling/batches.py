@@ -83,11 +83,12 @@ def make_typed_batch(
             out.n_id = n_id
         out.num_sampled_nodes = hops.nodes_per_hop[kind]
     for kind, topology in topologies.items():
-        store, out = data[kind], batch[kind]
-        e_id = topology.edges_of(hops.slot[kind])
-        for key, value in store.items():
-            if key != "edge_index" and store.is_edge_attr(key):
-                out[key] = _gathered(store, key, value, e_id)
+        out, e_id = batch[kind], topology.edges_of(hops.slot[kind])
+        # The data has no store for edges that were given grouped.
+        if kind in data.edge_types:
+            for key, value in data[kind].items():
+                if key != "edge_index" and data[kind].is_edge_attr(key):
+                    out[key] = _gathered(data[kind], key, value, e_id)
         out.edge_index = torch.stack([hops.source[kind], hops.target[kind]]).long()
         if "e_id" not in out:
             out.e_id = e_id

@@ -9,13 +9,20 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError, suggest_one_of
+from tempergat.base import UserError
 from tempergat.sampling import engine
 from tempergat.sampling.background import made_ahead
 from tempergat.sampling.batches import make_batch, make_typed_batch
 from tempergat.sampling.draws import Key
 from tempergat.sampling.fanouts import checked_fanout, checked_typed_fanout
 from tempergat.sampling.hops import EdgeType
+from tempergat.sampling.inputs import (
+    check_numbers,
+    num_nodes_of,
+    topologies_of,
+    topology_of,
+    typed_seeds,
+)
 from tempergat.sampling.layer_graphs import LayerGraphs
 from tempergat.sampling.seeds import SeedBatches, checked_seeds
 from tempergat.sampling.topology import Topology
@@ -85,7 +92,7 @@ class NeighborSampler:
         transform: Callable[[Any], Any] | None = None,
         topology: Topology | dict[EdgeType, Topology] | None = None,
     ) -> None:
-        _check_numbers(batch_size, rank, world_size, prefetch, seed)
+        check_numbers(batch_size, rank, world_size, prefetch, seed)
         if replace and labor:
             raise UserError(
                 "labor=True draws without replacement; leave out replace or labor"
@@ -95,21 +102,15 @@ class NeighborSampler:
         self.seed, self.prefetch, self.transform = seed, prefetch, transform
         self.seed_type = ""
         if isinstance(data, HeteroData):
-            self.seed_type, seeds = _typed_seeds(data, seeds)
-            self.fanout: Any = checked_typed_fanout(fanout, data.edge_types)
-            self._num_nodes = {k: _num_nodes(data[k]) for k in data.node_types}
-            self.topology: Any = topology or {
-                kind: Topology.of(
-                    _edge_index(data[kind]),
-                    (self._num_nodes[kind[0]], self._num_nodes[kind[2]]),
-                )
-                for kind in data.edge_types
-            }
+            self.seed_type, seeds = typed_seeds(data, seeds)
+            self._num_nodes = {k: num_nodes_of(data[k]) for k in data.node_types}
+            self.topology: Any = topologies_of(data, self._num_nodes, topology)
+            self.fanout: Any = checked_typed_fanout(fanout, list(self.topology))
             count = self._num_nodes[self.seed_type]
         else:
             self.fanout = checked_fanout(fanout)
-            count = _num_nodes(data)
-            self.topology = topology or Topology.of(_edge_index(data), count)
+            count = num_nodes_of(data)
+            self.topology = topology_of(data, count, topology)
         self.device = torch.device(device) if device is not None else self._device()
         if self.device.type == "cuda":
             self._move_topology()
@@ -233,58 +234,3 @@ class NeighborSampler:
             f"NeighborSampler(seeds={self._seeds.seeds.size(0)}, "
             f"fanout={self.fanout}, batch_size={self._seeds.batch_size})"
         )
-
-
-def _check_numbers(
-    batch_size: int, rank: int, world_size: int, prefetch: int, seed: int
-) -> None:
-    for name, value, least in (
-        ("batch_size", batch_size, 1),
-        ("world_size", world_size, 1),
-        ("prefetch", prefetch, 0),
-    ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise UserError(f"{name} must be {least} or more, got {value!r}")
-    if not -(2**63) <= seed < 2**63:
-        raise UserError(f"seed must fit into 64 bits, got {seed}")
-    if not 0 <= rank < world_size:
-        raise UserError(
-            f"rank must be from 0 to world_size - 1 = {world_size - 1}, got {rank!r}"
-        )
-
-
-def _typed_seeds(data: HeteroData, seeds: Any) -> tuple[str, Any]:
-    kind, ids = (seeds, None) if isinstance(seeds, str) else (None, None)
-    if isinstance(seeds, tuple) and len(seeds) == 2:
-        kind, ids = seeds
-    if kind is None or not isinstance(kind, str):
-        raise UserError(
-            "a typed graph needs the node type of the seeds: pass seeds=('"
-            f"{data.node_types[0]}', ids), with None in the place of ids for all nodes"
-        )
-    if kind not in data.node_types:
-        raise UserError(
-            f"the graph has no node type '{kind}'; "
-            f"{suggest_one_of(kind, data.node_types)}"
-        )
-    return kind, ids
-
-
-def _num_nodes(store: Any) -> int:
-    count: int | None = store.num_nodes
-    if count is None:
-        raise UserError(
-            "the number of nodes is unknown; set data.num_nodes, or give the nodes "
-            "features x"
-        )
-    return count
-
-
-def _edge_index(store: Any) -> Tensor:
-    if "edge_index" not in store:
-        raise UserError(
-            "the data has no edge_index; convert an adj_t by "
-            "torch_geometric.utils.to_edge_index"
-        )
-    edges: Tensor = store.edge_index
-    return edges
