@@ -254,7 +254,10 @@ def fail_twice() -> None:
 
 def test_running_out_of_memory_says_what_to_lower() -> None:
     with (
-        pytest.raises(OutOfMemory, match=r"12 runs of .* fewer hidden_channels"),
+        pytest.raises(
+            OutOfMemory,
+            match=r"12 runs of .* --training sampled .* fewer hidden_channels",
+        ),
         explain_out_of_memory(config(), 12, CPU),
     ):
         fail_twice()

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch_geometric.nn import SAGEConv
 
 from tempergat.base import UserError
-from tempergat.nn import METHODS, build_model, gate_penalty
+from tempergat.nn import build_model, gate_penalty
 from tempergat.ops import fold_in
 from tempergat.sampling import NeighborSampler
-from tempergat.training import train_group
+from tempergat.training import OutOfMemory, train_group
 from tempergat.training.sampled import SampledGroup, SampledTraining, sampled_task_of
 from tests.support.run_settings import config, small_graph
 
@@ -75,8 +75,7 @@ def test_scores_without_an_eval_batch_size_are_those_of_the_whole_graph():
     assert training.history[-1, 0, 2:].tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("eval_batch_size", [None, 7])
-@pytest.mark.parametrize("steps", [1, 4, 6])
+@pytest.mark.parametrize(("steps", "eval_batch_size"), [(4, None), (1, 7)])
 def test_a_run_stopped_within_an_epoch_ends_with_the_same_bits(steps, eval_batch_size):
     settings = config(
         "gated_temp_v2",
@@ -107,8 +106,8 @@ def test_a_run_stopped_within_an_epoch_ends_with_the_same_bits(steps, eval_batch
     assert equal_states(second.state(), whole.state())
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_is_trained_and_recorded_as_in_full_training(method):
+@pytest.mark.parametrize("method", ["gcn", "gatv2", "temp_gated_head", "gated_temp"])
+def test_a_method_is_trained_and_recorded_as_in_full_training(method):
     sampled = config(method, **SAMPLED)
     (run,) = train_group(small_graph(), sampled, [1], CPU)
     full = config(method, epochs=3)
@@ -168,6 +167,16 @@ def test_seeds_are_trained_one_after_the_other():
     both = train_group(small_graph(), settings, [0, 1], CPU)
     alone = [train_group(small_graph(), settings, [s], CPU)[0] for s in (0, 1)]
     assert [run.scores for run in both] == [run.scores for run in alone]
+
+
+def test_too_little_memory_in_a_thread_of_the_sampler_ends_in_one_line(monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("tempergat.sampling.engine.sample", fail)
+    remedy = "smaller --batch-size than 16 or --fanout than 3,2, --eval-batch-size 16"
+    with pytest.raises(OutOfMemory, match=remedy):
+        train_group(small_graph(), config(**SAMPLED), [0], CPU)
 
 
 def test_a_run_that_diverges_is_recorded_as_failed():
