@@ -15,6 +15,7 @@ from tempergat.ops.torch_internals import (
     SingleLevelFunction,
     any_requires_grad,
     below_autograd,
+    by_vmap_rule,
     in_dispatch_mode,
     in_forward_mode,
     in_torch_export,
@@ -136,6 +137,9 @@ def call(name: str, *arguments: Any) -> Any:
     if torch.compiler.is_compiling():
         return op(*arguments)
     if in_transform():
+        results = by_vmap_rule(_functions[name].vmap, arguments)
+        if results is not NotImplemented:
+            return results
         return _functions[name].apply(*arguments)
     if in_forward_mode():
         _refuse_tangents(arguments)

@@ -14,7 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch._C._functorch import TransformType
+from torch._functorch.autograd_function import VmapInfo
+from torch._functorch.pyfunctorch import (
+    retrieve_current_functorch_interpreter,
+    temporarily_clear_interpreter_stack,
+)
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
@@ -28,6 +33,7 @@ __all__ = [
     "any_requires_grad",
     "as_constant",
     "below_autograd",
+    "by_vmap_rule",
     "edit_count",
     "in_backward",
     "in_dispatch_mode",
@@ -106,6 +112,46 @@ def transform_level() -> int | None:
     """The nesting depth of the active torch.func transforms, which is not public."""
     level: int | None = torch._C._functorch.maybe_current_level()
     return level
+
+
+def by_vmap_rule(rule: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Runs a vmap rule as `torch.autograd.Function.apply` does, but quickly.
+
+    The public way looks through all arguments as nested containers, which takes longer
+    than the work on a small graph.
+
+    Args:
+        rule: As `torch.autograd.Function.vmap`.
+        arguments: Tensors, numbers and None.
+
+    Returns:
+        The results; NotImplemented where the innermost transform is not a vmap over
+        one of the arguments.
+    """
+    interpreter: Any = retrieve_current_functorch_interpreter()
+    if interpreter.key() != TransformType.Vmap:
+        return NotImplemented
+    functorch, level = torch._C._functorch, interpreter.level()
+    values, dims = list(arguments), [None] * len(arguments)
+    for place, argument in enumerate(arguments):
+        if not isinstance(argument, Tensor):
+            continue
+        # It may be wrapped for a transform that has ended.
+        x = values[place] = functorch.unwrap_if_dead(argument)
+        if functorch.is_batchedtensor(x) and functorch.maybe_get_level(x) == level:
+            values[place] = functorch.get_unwrapped(x)
+            dims[place] = functorch.maybe_get_bdim(x)
+    if all(dim is None for dim in dims):
+        return NotImplemented
+    info = VmapInfo(interpreter.batch_size(), interpreter.randomness())
+    with interpreter.lower():
+        results, places = rule(info, tuple(dims), *values)
+    if isinstance(results, Tensor):
+        return functorch._add_batch_dim(results, places, level)
+    return tuple(
+        x if dim is None else functorch._add_batch_dim(x, dim, level)
+        for x, dim in zip(results, places, strict=True)
+    )
 
 
 def is_alive(tensor: Tensor) -> bool:
