@@ -76,7 +76,9 @@ def show_info(
 def check(
     path: Annotated[
         Path,
-        typer.Argument(help="A folder of tables, or an .npz, .pt or .graphml file."),
+        typer.Argument(
+            help="A folder of tables or .npy files, or an .npz, .pt or .graphml file."
+        ),
     ],
     *,
     reading: Reading,

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tempergat.base import UserError
-from tempergat.data import ReadOptions, csbm, load
+from tempergat.data import ReadOptions, check_graph, csbm, load
 from tempergat.data.dataset import MASKS
+from tempergat.data.user import array_folder
 from tempergat.training import train
 
 
@@ -86,6 +87,25 @@ def test_impossible_values_are_refused(folder: Path) -> None:
     np.save(folder / "edge_index.npy", edges)
     with pytest.raises(UserError, match=r"names nodes .* to 80, but there are 80"):
         load(folder)
+
+
+def test_a_check_says_what_the_folder_holds_and_verifies_it_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(folder)
+    verified = []
+    original = array_folder.check_arrays
+    monkeypatch.setattr(
+        array_folder, "check_arrays", lambda *a: verified.append(original(*a))
+    )
+    found = {finding.subject: finding.value for finding in check_graph(folder)}
+    assert verified
+    assert found["nodes"] == 80
+    assert found["features"] == 8
+    assert found["classes"] == 2
+    assert found["val mask"] == int(np.load(folder / "val_mask.npy").sum())
+    (folder / "y.npy").unlink()
+    assert check_graph(folder)[-1].value == "none"
 
 
 def test_options_about_tables_are_refused(folder: Path) -> None:

@@ -27,6 +27,7 @@ from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_array, hash_
 from tempergat.data.formats.graph_checks import check_arrays
 from tempergat.data.formats.raw_graph import Graph, to_pyg
 from tempergat.data.splits import GraphWithSplits
+from tempergat.data.user.feature_report import Finding
 from tempergat.data.user.options import ReadOptions, option_flag
 
 _NOTES = "tempergat.json"
@@ -41,7 +42,11 @@ def is_array_folder(folder: Path) -> bool:
 
 
 def open_array_folder(
-    folder: Path, options: ReadOptions, labelled: bool, use_masks: bool
+    folder: Path,
+    options: ReadOptions,
+    labelled: bool,
+    use_masks: bool,
+    verify: bool = False,
 ) -> GraphWithSplits:
     """Opens a folder of this layout.
 
@@ -50,6 +55,7 @@ def open_array_folder(
         options: None of them has a meaning here; they must be the defaults.
         labelled: Whether there must be labels; otherwise all are unknown.
         use_masks: Whether the masks are the split; otherwise one is made.
+        verify: Whether to check all values even where they were checked before.
 
     Raises:
         UserError: A file is missing, damaged or cut short, or contradicts another.
@@ -65,7 +71,7 @@ def open_array_folder(
     if not labelled:
         arrays["y"] = np.full(count, UNLABELLED)
     graph = Graph({f".{name}": array for name, array in arrays.items()}, {"": count})
-    known = _noted(folder, graph)
+    known = None if verify else _noted(folder, graph)
     num_classes = max(int(arrays["y"].max(initial=UNLABELLED)) + 1, 0)
     if known is None:
         check_arrays(folder, graph, None, num_classes)
@@ -100,6 +106,30 @@ def open_array_folder(
     return GraphWithSplits(
         unsplit, hashed, given, lambda _: masks, is_numbered=False, stratified=True
     )
+
+
+def check_array_folder(folder: Path) -> list[Finding]:
+    """What a folder of this layout holds; all values are checked again.
+
+    Raises:
+        UserError: A file is missing or damaged, or contradicts another.
+    """
+    has_labels = (folder / "y.npy").exists()
+    graph = open_array_folder(folder, ReadOptions(), has_labels, True, verify=True)
+    data = graph.unsplit.data
+    findings = [
+        Finding("nodes", int(data.num_nodes)),
+        Finding("edges", int(data.edge_index.size(1)), "followed as they are listed"),
+        Finding("features", int(data.x.size(1))),
+    ]
+    if not has_labels:
+        action = "predict can classify its nodes; compare and train need labels"
+        return [*findings, Finding("labels", "none", action)]
+    findings.append(Finding("classes", graph.unsplit.num_classes))
+    if graph.splits:
+        for name, mask in graph.masks_of(0).items():
+            findings.append(Finding(name.replace("_", " "), int(mask.sum())))
+    return findings
 
 
 def _refuse_options(folder: Path, options: ReadOptions, labelled: bool) -> None:

@@ -12,6 +12,7 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
+from tempergat.data.user.array_folder import check_array_folder, is_array_folder
 from tempergat.data.user.direction import planned_direction, reverse_share
 from tempergat.data.user.feature_report import Finding, feature_findings
 from tempergat.data.user.labels import NoLabels
@@ -36,6 +37,8 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
+    if is_array_folder(path):
+        return check_array_folder(path)
     options = options or ReadOptions()
     try:
         read = read_user_graph(path, options, require_finite=False)
