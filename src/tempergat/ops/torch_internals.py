@@ -132,7 +132,8 @@ def by_vmap_rule(rule: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     if interpreter.key() != TransformType.Vmap:
         return NotImplemented
     functorch, level = torch._C._functorch, interpreter.level()
-    values, dims = list(arguments), [None] * len(arguments)
+    values = list(arguments)
+    dims: list[int | None] = [None] * len(arguments)
     for place, argument in enumerate(arguments):
         if not isinstance(argument, Tensor):
             continue

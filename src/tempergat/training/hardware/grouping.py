@@ -17,7 +17,7 @@ _BUDGET_BYTES = {"cuda": 32 * 2**30, "cpu": 2 * 2**30}
 # slower than several groups.
 _CPU_TENSOR_BYTES = 16 * 2**20
 
-# Further groups gain nothing: their work on the host, or on the device, adds up.
+# Further groups would wait for each other: Python runs one thread at a time.
 _MOST_AT_ONCE = 3
 
 _FLOAT_BYTES = 4
@@ -71,7 +71,9 @@ def groups_at_once(
 ) -> int:
     """How many groups like this one are trained side by side, at least 1.
 
-    More than one where a group is too small to keep the whole device busy.
+    More than one for small graphs on a CPU, whose cores would wait for each other in
+    every operation. On a GPU the seeds of one group keep the device busy: Cora's 50 for
+    97 % of the time, Pubmed's for all of it.
 
     Args:
         dataset: The graph.
@@ -82,13 +84,11 @@ def groups_at_once(
     is_typed = dataset.is_heterogeneous
     if config.source_hash is not None or config.training != "full" or is_typed:
         return 1
-    if device.type != "cuda":
-        tensor = int(dataset.data.x.size(0)) * config.hidden_channels * _FLOAT_BYTES
-        is_small = runs * tensor <= _CPU_TENSOR_BYTES
-        return min(_MOST_AT_ONCE, torch.get_num_threads()) if is_small else 1
-    memory: int = torch.cuda.get_device_properties(device).total_memory
-    fitting = memory // 2 // (runs * bytes_per_seed(dataset, config))
-    return max(1, min(_MOST_AT_ONCE, fitting))
+    if device.type != "cpu":
+        return 1
+    tensor = int(dataset.data.x.size(0)) * config.hidden_channels * _FLOAT_BYTES
+    is_small = runs * tensor <= _CPU_TENSOR_BYTES
+    return min(_MOST_AT_ONCE, torch.get_num_threads()) if is_small else 1
 
 
 def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
