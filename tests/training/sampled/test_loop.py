@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
 
 from tempergat.base import UserError
@@ -60,6 +61,22 @@ def test_a_run_follows_a_plain_loop_over_the_public_sampler():
     torch.testing.assert_close(training.history[:, 0, 0].tolist(), losses)
     for name, value in model.state_dict().items():
         torch.testing.assert_close(training.current[name][0], value)
+
+
+@pytest.mark.parametrize("with_fields", [True, False])
+def test_batches_made_elsewhere_are_trained_on_like_ours(with_fields):
+    # Without a gate: its penalty is a mean over the nodes that a layer computes.
+    settings = config("temp_only", **SAMPLED)
+    ours, other = training_of(settings), training_of(settings)
+    for batch in ours.batches():
+        ours.train_on(batch)
+        made = Data(x=batch.x, input_id=batch.input_id, e_id=batch.e_id)
+        made.edge_index = batch.edge_index[:, torch.randperm(batch.num_edges)]
+        if with_fields:
+            made.num_sampled_nodes = batch.num_sampled_nodes
+        other.train_on(made)
+    for name, value in ours.group.state.items():
+        torch.testing.assert_close(other.group.state[name], value)
 
 
 def test_scores_without_an_eval_batch_size_are_those_of_the_whole_graph():

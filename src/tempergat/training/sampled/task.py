@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from tempergat.data import Dataset, normalize_rows
 from tempergat.nn import NodeType
 from tempergat.ops import tensor_cache
-from tempergat.sampling import NeighborSampler, NodeFeatures, Topology
+from tempergat.sampling import LayerGraphs, NeighborSampler, NodeFeatures, Topology
 from tempergat.training.config import RunConfig
 from tempergat.training.task import edge_inputs_of, targets_of
 
@@ -132,21 +132,24 @@ class SampledTask:
         )
 
     def inputs(self, batch: Any, labels: Tensor) -> BatchInputs:
-        """What a model is called with for a batch of a `sampler`.
+        """What a model is called with for a batch.
 
         Args:
-            batch: The batch.
+            batch: A batch of a `sampler`, or one with its fields that was made
+                elsewhere.
             labels: The classes of all seeds of the sampler.
         """
+        graph = LayerGraphs.of_batch(batch)
         edge_inputs = {
-            name: value[batch.e_id.to(value.device)].to(self.device)
+            name: graph.in_edge_order(value[batch.e_id.to(value.device)]).to(
+                self.device
+            )
             for name, value in self.edge_inputs.items()
         }
-        graph = batch.graph
+        edge_index = graph.in_edge_order(batch.edge_index.t()).t().to(self.device)
         if graph.source.device != self.device:
             graph = graph.to(self.device, non_blocking=True)
         chosen = labels[batch.input_id.to(labels.device)]
-        edge_index = batch.edge_index.to(self.device)
         x = batch.x.to(self.device, non_blocking=True)
         return BatchInputs(x, graph, edge_index, edge_inputs, chosen)
 
