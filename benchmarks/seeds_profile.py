@@ -5,7 +5,7 @@
 Cora with the settings of `benchmarks.seeds`, 50 seeds, by torch's profiler: the time of
 each operation without what it calls, over three epochs after the first two. Every
 operation that takes at least 1 % goes to benchmarks/results/seeds_profile_cpu.csv. Its
-share of the time is what to read; the milliseconds depend on what else the machine does.
+share of the time is what to read; milliseconds depend on what else the machine does.
 """
 
 import argparse
