@@ -27,14 +27,14 @@ class Case(NamedTuple):
 # Two nodes have most of the edges, so that rows are cut; many nodes have none.
 CASES = {
     "two hops": Case(50, 400, [3, 2], 8),
-    "three hops": Case(200, 3000, [15, 10, 5], 13),
+    "three hops": Case(150, 1500, [15, 10, 5], 5),
     "no edges": Case(5, 0, [2, 2], 3),
     "one node": Case(1, 2, [1], 1),
     "most nodes isolated": Case(300, 20, [4, 4], 40),
     "nothing drawn": Case(130, 900, [4, 0, 3], 5),
-    "wide": Case(40, 2000, [70, 3], 3),
+    "wide": Case(40, 2000, [70, 3], 2),
     "all": Case(33, 300, [-1, 2, -1], 2),
-    "hub": Case(400, 3000, [63, 20], 250),
+    "hub": Case(300, 2000, [63, 20], 100),
 }
 
 
