@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.nn.penalty import GateMeans
 from tempergat.nn.projection import Projectable, project
 from tempergat.nn.sides import Sides
-from tempergat.ops import is_tracing, sigmoid_gate
+from tempergat.ops import close_rows, is_tracing, sigmoid_gate
 
 GateKind = Literal["post", "first"] | None
 
@@ -202,7 +201,7 @@ class FeatureGate:
                 logit_side = logit_side[: z_side.size(0)]
             values: int | Tensor = logit_side.numel()
             if in_use is not None:
-                logit_side = _close_behind(logit_side, in_use)
+                close_rows(logit_side, in_use)
                 values = in_use * logit_side[0].numel()
             wanted = counts and means.are_recorded()
             out, total = sigmoid_gate(logit_side, z_side, wanted)
@@ -214,13 +213,6 @@ class FeatureGate:
         gated = logit.map(gate_side, z)
         means.record(sums, count, layer.training, gated.src)
         return gated
-
-
-def _close_behind(logit: Tensor, in_use: Tensor) -> Tensor:
-    """The logits of a gate that is 0 for all rows behind the first ``in_use``."""
-    rows = torch.arange(logit.size(0), device=logit.device)
-    padding = (rows >= in_use).view(-1, *[1] * (logit.dim() - 1))
-    return logit.masked_fill(padding, -torch.inf)
 
 
 def _behind(out: Tensor, total: Tensor | None) -> Tensor:

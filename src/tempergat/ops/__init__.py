@@ -12,7 +12,7 @@ from tempergat.ops.cpu.sampling import can_sample as can_sample_on_cpu
 from tempergat.ops.cpu.topology import group_by_target
 from tempergat.ops.features.dense import linear as dense_linear
 from tempergat.ops.features.dropout import dropout as seeded_dropout
-from tempergat.ops.features.gate import sigmoid_gate
+from tempergat.ops.features.gate import close_rows, sigmoid_gate
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.features.tempered import tempered_scores
@@ -45,6 +45,7 @@ __all__ = [
     "as_constant",
     "attend",
     "can_sample_on_cpu",
+    "close_rows",
     "compile_ahead",
     "dense_linear",
     "draw_seed",

@@ -52,6 +52,25 @@ def sigmoid_gate(
     return x * gate, gate.sum(dtype=dtype)
 
 
+def close_rows(logit: Tensor, in_use: Tensor) -> None:
+    """Closes the gate of all rows behind the first ``in_use``, in place.
+
+    At minus infinity the gate and its derivative are 0, so autograd need not know.
+
+    Args:
+        logit: The gate before its sigmoid; nothing was computed from it yet.
+        in_use: A number, 0-d.
+    """
+    values = logit.detach()
+    backend = find_backend(logit, logit)
+    if backend is not None and values.is_contiguous():
+        backend.kernels("gate").close(values, in_use)
+        return
+    rows = torch.arange(logit.size(0), device=logit.device)
+    padding = (rows >= in_use).view(-1, *[1] * (logit.dim() - 1))
+    values.masked_fill_(padding, -torch.inf)
+
+
 def find_backend(logit: Tensor, x: Tensor) -> Backend | None:
     """The backend whose kernels serve this gate; None for the plain formula."""
     # There are none for the CPU. They are not registered with torch, so compilers,

@@ -48,6 +48,26 @@ def _backward_kernel(
     tl.store(dx_ptr + offset, (dout * gate).to(dx_ptr.dtype.element_ty), mask=inside)
 
 
+@triton.jit(do_not_specialize=["width", "count"])
+def _close_kernel(logit_ptr, in_use_ptr, width, count, BLOCK: tl.constexpr):
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    limit = tl.load(in_use_ptr).to(tl.int64) * width
+    # Most programs have nothing to do.
+    if first + BLOCK > limit:
+        offset = first + tl.arange(0, BLOCK)
+        closed = tl.full([BLOCK], -float("inf"), tl.float32)
+        padding = (offset >= limit) & (offset < count)
+        tl.store(logit_ptr + offset, closed.to(logit_ptr.dtype.element_ty), padding)
+
+
+def close(logit: Tensor, in_use: Tensor) -> None:
+    """Sets the logits of all rows behind the first ``in_use`` to minus infinity."""
+    count, block = logit.numel(), 8 * BLOCK
+    numbers = (count // max(logit.size(0), 1), count)
+    grid = (divide_up(count, block), 1)
+    launch(_close_kernel, grid, (logit, in_use), numbers, (block,), 4)
+
+
 def forward(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """The gated features and partial sums of the gate, float32, one per BLOCK."""
     logit, x = logit.contiguous(), x.contiguous()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Plain steps whose batches show how much room is needed, and the room beyond that.
 _WARM_UP_STEPS = 8
-_MARGIN = 0.02
+_MARGIN = 0.01
 _LEAST_MARGIN = 64
 # Replays between two looks at the device.
 _UNSEEN_STEPS = 64

@@ -92,7 +92,9 @@ def padded_graph(
         batch, depth, sizes, facts, looped=self_loops, both=training, padded=True
     )
     plans = layer.target_plan.padded(), layer.source_plan.padded()
-    return _graph(layer, sizes, *plans, self_loops)
+    graph = _graph(layer, sizes, *plans, self_loops)
+    graph.padded = True
+    return graph
 
 
 def _graph(

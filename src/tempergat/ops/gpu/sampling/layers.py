@@ -272,6 +272,10 @@ def group_layer(
     )
     ordered, order = torch.sort(keys, stable=True) if both else (keys, keys)
     ends, by_target = new(3, room), new(3, room)
+    if padded:
+        # Edges that are not in use lead to a row that belongs to no node.
+        ends[0].zero_()
+        ends[1:].fill_(num_dst)
     by_source, by_target_slots = (new(3, room), new(room)) if both else (ends, ends[0])
     target_pointer, source_pointer = new(num_dst + 1), new(num_src + 1 if both else 0)
     edge_programs = max(1, divide_up(num_edges, _BLOCK))
