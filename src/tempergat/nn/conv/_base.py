@@ -20,6 +20,7 @@ from tempergat.nn.conv._inputs import (
     count_nodes,
 )
 from tempergat.nn.conv._kernels import compile_kernels
+from tempergat.nn.conv._messages import why_messages
 from tempergat.nn.gate import FeatureGate, GateKind
 from tempergat.nn.projection import (
     BatchedProjection,
@@ -33,14 +34,6 @@ from tempergat.nn.projection import (
 from tempergat.nn.sides import Sides
 from tempergat.nn.temperature import Temperature, TemperatureKind
 from tempergat.ops import Graph, draw_seed, fold_in, is_tracing, keep_factor
-
-# PyG's dictionaries of hooks, and the method that each belongs to.
-_HOOKS = {
-    f"_{method}_forward_{when}": method
-    for method in ("propagate", "message", "aggregate", "edge_update")
-    for when in ("pre_hooks", "hooks")
-}
-_OVERRIDABLE_METHODS = ("message", "aggregate", "update", "edge_update")
 
 
 class AttentionLayer(MessagePassing):  # type: ignore[misc]
@@ -197,23 +190,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
 
     def slow_path_reason(self) -> str | None:
         """Why the layer must build every message, as PyG does; None if it need not."""
-        own = self.__dict__
-        for hooks, method in _HOOKS.items():
-            if own[hooks]:
-                return f"a {method} hook is registered"
-        if self.explain:
-            return "an explainer is active"
-        if self.aggr not in ("add", "sum"):
-            return f"aggr is {self.aggr!r}, not 'add'"
-        if self.decomposed_layers != 1:
-            return f"decomposed_layers is {self.decomposed_layers}"
-        for name in _OVERRIDABLE_METHODS:
-            if name in own:
-                return f"{name}() was replaced on this instance"
-            owner = next(c for c in type(self).__mro__ if name in c.__dict__)
-            if not owner.__module__.startswith(("tempergat.nn", "torch_geometric.nn")):
-                return f"{owner.__name__} overrides {name}()"
-        return None
+        return why_messages(self)
 
     def _check_features(
         self, x: Features | tuple[Features, Features | None]
