@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tempergat.ops import in_forward_mode
+from tempergat.ops import divide_by_temperature, in_forward_mode
 
 EPSILON = 1e-6
 
@@ -91,6 +91,10 @@ class Temperature:
             x: A factor of the logits, [..., heads, channels].
         """
         x = at_least_float32(x)
+        if x.is_cuda and layer.theta is not None:
+            quotient = divide_by_temperature(x, layer.theta, EPSILON)
+            if quotient is not None:
+                return quotient
         temperature = self.value(layer)
         if temperature is None:
             return x

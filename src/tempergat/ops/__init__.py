@@ -16,7 +16,7 @@ from tempergat.ops.features.gate import close_rows, sigmoid_gate
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
 from tempergat.ops.features.tempered import tempered_scores
-from tempergat.ops.features.vectors import gat_from_vectors
+from tempergat.ops.features.vectors import divide_by_temperature, gat_from_vectors
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph, Rows
@@ -48,6 +48,7 @@ __all__ = [
     "close_rows",
     "compile_ahead",
     "dense_linear",
+    "divide_by_temperature",
     "draw_seed",
     "explain",
     "fold_in",

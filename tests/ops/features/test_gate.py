@@ -88,4 +88,4 @@ def test_a_second_derivative_of_the_kernels_is_right() -> None:
         loss = out.square().sum() + total.sum().square()
         (first,) = torch.autograd.grad(loss, leaf, create_graph=True)
         second.append(torch.autograd.grad(first.square().sum(), leaf)[0])
-    torch.testing.assert_close(*second)
+    torch.testing.assert_close(*second, atol=1e-2, rtol=1e-4)

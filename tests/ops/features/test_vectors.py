@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tempergat.ops import Graph, gat, gat_from_vectors
+from tempergat.ops import Graph, divide_by_temperature, gat, gat_from_vectors
 from tests.support.interpreted import run_interpreted
 
 # The fixed temperature, or what is added to a learnt one.
@@ -23,8 +23,9 @@ def scores_by_formula(
     z: Tensor, att: list[Tensor], theta: Tensor | None
 ) -> list[Tensor]:
     """``<z, a> / T`` for every vector a."""
-    temperature = torch.tensor(NUMBER) if theta is None else F.softplus(theta) + NUMBER
-    temperature = temperature.view(-1, 1)
+    temperature: Any = NUMBER
+    if theta is not None:
+        temperature = (F.softplus(theta) + NUMBER).view(-1, 1)
     return [(z * (a / temperature)).sum(-1) for a in att]
 
 
@@ -34,7 +35,7 @@ import torch
 from tempergat.ops.calls import Vectors
 from tempergat.ops.gpu import scores as kernels
 from tests.ops.features.test_vectors import NUMBER, THETAS, scores_by_formula
-kernels._PROGRAMS = 3
+kernels._PROGRAMS, kernels._FEW = 3, 60
 torch.manual_seed(0)
 theta = THETAS[sys.argv[1]]
 for rows, channels, vectors in ((1, 1, 1), (200, 5, 2), (60, 16, 1)):
@@ -58,6 +59,13 @@ for rows, channels, vectors in ((1, 1, 1), (200, 5, 2), (60, 16, 1)):
     kernels.backward(z, given, tuple(dscores), other, add=False)
     got = [*found, dz, other, *[g for g in gradients[:3] if g is not None]]
     want = [*want, truth[0] + start, truth[0], *truth[1:]]
+    if theta is not None and vectors == 1:
+        dout = torch.randn_like(att[0])
+        softplus = torch.nn.functional.softplus(leaves[2])
+        wide = leaves[1] / (softplus + NUMBER).view(-1, 1)
+        want += [wide, *torch.autograd.grad(wide, leaves[1:], dout.double())]
+        got += [kernels.divide(att[0], theta, NUMBER)]
+        got += kernels.divide_backward(dout, att[0], theta, NUMBER)
     for one, exact in zip(got, want, strict=True):
         error = (one.double() - exact).abs().max() / exact.abs().max()
         assert one.shape == exact.shape
@@ -173,3 +181,33 @@ def test_no_kernel_serves_the_cpu() -> None:
     z, att = torch.randn(2, 2, 3), torch.randn(1, 2, 3)
     nodes, vectors = (z, z), (att, att)
     assert gat_from_vectors(graph, nodes, vectors, None, 1.0, None, **SETTINGS) is None
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("temperature", ["layer", "head"])
+def test_division_by_the_temperature_has_first_and_second_derivatives(
+    temperature: str,
+) -> None:
+    theta = THETAS[temperature]
+    assert theta is not None
+    leaves = [torch.randn(1, 3, 5).cuda(), theta.clone().cuda()]
+    found = []
+    for function, dtype in (
+        (divide_by_temperature, torch.float32),
+        (lambda a, t, n: a / (F.softplus(t) + n).view(-1, 1), torch.float64),
+    ):
+        att, wide = (x.to(dtype).requires_grad_() for x in leaves)
+        out = function(att, wide, NUMBER)
+        loss = out.pow(3).sum()
+        first = torch.autograd.grad(loss, (att, wide), create_graph=True)
+        again = sum(g.square().sum() for g in first)
+        by_kernels = torch.autograd.grad(
+            function(att, wide, NUMBER).pow(3).sum(), (att, wide)
+        )
+        second = torch.autograd.grad(again, (att, wide))
+        found.append([out, *first, *by_kernels, *second])
+    for got, want in zip(*found, strict=True):
+        error = (got.double() - want).abs().max()
+        assert error <= 1e-4 * want.abs().max()
+    # The kernel takes one vector of each head.
+    assert divide_by_temperature(torch.randn(2, 3, 5).cuda(), leaves[1], 1.0) is None

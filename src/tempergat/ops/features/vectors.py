@@ -102,12 +102,12 @@ def gat_from_vectors(
 
 
 def _find_kernels(
-    graph: Graph, tensors: tuple[Tensor | None, ...], seed: Tensor | None
+    graph: Graph | None, tensors: tuple[Tensor | None, ...], seed: Tensor | None
 ) -> Callable[[str], Any] | None:
     """Gives the modules with the kernels; None if they do not serve the call.
 
     Args:
-        graph: The graph.
+        graph: The graph; None if only the vectors are divided.
         tensors: The features of both sides, then what must be float32.
         seed: The seeds of dropout.
     """
@@ -120,8 +120,60 @@ def _find_kernels(
     z_src, z_dst = tensors[:2]
     if z_src is None or (z_dst is not None and z_dst.dtype != z_src.dtype):
         return None
-    backend = find(Call("gat", ("gpu",), (*tensors, seed), graph))
+    op = "scores" if graph is None else "gat"
+    backend = find(Call(op, ("gpu",), (*tensors, seed), graph))
     return None if backend is None else backend.kernels
+
+
+def divide_by_temperature(att: Tensor, theta: Tensor, number: float) -> Tensor | None:
+    """``att / (softplus(theta) + number)`` by one kernel each way.
+
+    Args:
+        att: One attention vector of each head, float32, [heads, channels] or
+            [1, heads, channels].
+        theta: A number for all heads, or one for each.
+        number: What is added.
+
+    Returns:
+        The quotient; None if no kernel serves the call.
+    """
+    if att.dtype != torch.float32 or not att.is_contiguous():
+        return None
+    if att.numel() != att.size(-2) * att.size(-1):
+        return None
+    kernels = _find_kernels(None, (att, None, theta), None)
+    if kernels is None:
+        return None
+    quotient: Tensor = _DivideByTemperature.apply(  # type: ignore[no-untyped-call]
+        att, theta, number, kernels("scores")
+    )
+    return quotient
+
+
+class _DivideByTemperature(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, att: Tensor, theta: Tensor, number: float, kernels: Any
+    ) -> Tensor:
+        ctx.save_for_backward(att, theta)
+        ctx.number, ctx.kernels = number, kernels
+        out: Tensor = kernels.divide(att, theta, number)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
+        (dout,), (att, theta) = gradients, ctx.saved_tensors
+        if torch.is_grad_enabled():
+            # A second derivative will be taken.
+            temperature = (F.softplus(theta) + ctx.number).view(-1, 1)
+            product = (dout * att / temperature.square()).sum(-1)
+            slope = torch.sigmoid(theta)
+            if theta.dim() == 0:
+                return dout / temperature, -product.sum() * slope, None, None
+            dtheta = -product.view(-1, theta.size(0)).sum(0) * slope
+            return dout / temperature, dtheta, None, None
+        datt, dtheta = ctx.kernels.divide_backward(dout, att, theta, ctx.number)
+        return datt, dtheta, None, None
 
 
 class _GatFromVectors(torch.autograd.Function):

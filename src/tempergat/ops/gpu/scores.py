@@ -5,6 +5,7 @@
 One kernel forward; one backward, and a second one that adds up its partial sums.
 """
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -16,6 +17,11 @@ from tempergat.ops.gpu.tiles import choose_tile
 
 # The most programs of the backward pass, each of which keeps its own sum.
 _PROGRAMS = 1024
+# The same for few nodes, whose sums are added up by one program.
+_PROGRAMS_OF_FEW = 128
+_FEW = 1 << 15
+_MOST_FOR_ONE = 1 << 16
+_BLOCK = 512
 
 
 @triton.jit
@@ -111,34 +117,55 @@ def _finish_kernel(
     part_ptr, first_att_ptr, second_att_ptr, theta_ptr,
     dfirst_att_ptr, dsecond_att_ptr, dtheta_ptr, num_parts, num_heads, number,
     C: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
-    VECTORS: tl.constexpr, LEARNT: tl.constexpr,
+    VECTORS: tl.constexpr, LEARNT: tl.constexpr, ALONE: tl.constexpr,
 ):  # fmt: skip
+    # One program for all heads can add up the gradient of their one theta.
     head = tl.program_id(0)
-    one = head + tl.arange(0, 1)
-    temperature = _temperature(theta_ptr, one, one >= 0, number, LEARNT)
+    end = head + 1
+    if ALONE:
+        end = num_heads
+    dtheta = tl.zeros([1], tl.float32)
     channels = tl.arange(0, BLOCK_C)
     inside = channels < C
-    cell = head * C + channels
-    product = tl.zeros([BLOCK_C], tl.float32)
-    for vector in tl.static_range(VECTORS):
-        total = tl.zeros([BLOCK_P, BLOCK_C], tl.float32)
-        for start in range(0, num_parts, BLOCK_P):
-            parts = start + tl.arange(0, BLOCK_P)
-            row = (parts.to(tl.int64) * VECTORS + vector) * num_heads * C
-            mask = (parts < num_parts)[:, None] & inside[None, :]
-            total += tl.load(part_ptr + row[:, None] + cell[None, :], mask, 0.0)
-        gradient = tl.sum(total, axis=0)
-        if vector == 0:
-            att = tl.load(first_att_ptr + cell, mask=inside, other=0.0)
-            tl.store(dfirst_att_ptr + cell, gradient / temperature, mask=inside)
-        else:
-            att = tl.load(second_att_ptr + cell, mask=inside, other=0.0)
-            tl.store(dsecond_att_ptr + cell, gradient / temperature, mask=inside)
-        product += gradient * att
+    while head < end:
+        one = head + tl.arange(0, 1)
+        temperature = _temperature(theta_ptr, one, one >= 0, number, LEARNT)
+        cell = head * C + channels
+        product = tl.zeros([BLOCK_C], tl.float32)
+        for vector in tl.static_range(VECTORS):
+            total = tl.zeros([BLOCK_P, BLOCK_C], tl.float32)
+            for start in range(0, num_parts, BLOCK_P):
+                parts = start + tl.arange(0, BLOCK_P)
+                row = (parts.to(tl.int64) * VECTORS + vector) * num_heads * C
+                mask = (parts < num_parts)[:, None] & inside[None, :]
+                total += tl.load(part_ptr + row[:, None] + cell[None, :], mask, 0.0)
+            gradient = tl.sum(total, axis=0)
+            if vector == 0:
+                att = tl.load(first_att_ptr + cell, mask=inside, other=0.0)
+                tl.store(dfirst_att_ptr + cell, gradient / temperature, mask=inside)
+            else:
+                att = tl.load(second_att_ptr + cell, mask=inside, other=0.0)
+                tl.store(dsecond_att_ptr + cell, gradient / temperature, mask=inside)
+            product += gradient * att
+        if LEARNT:
+            theta = tl.load(theta_ptr + one * (LEARNT - 1))
+            dtemperature = -tl.sum(product, axis=0) / (temperature * temperature)
+            dtheta += dtemperature * tl.sigmoid(theta)
+        head += 1
     if LEARNT:
-        theta = tl.load(theta_ptr + one * (LEARNT - 1))
-        dtemperature = -tl.sum(product, axis=0) / (temperature * temperature)
-        tl.store(dtheta_ptr + one, dtemperature * tl.sigmoid(theta))
+        tl.store(dtheta_ptr + tl.program_id(0) + tl.arange(0, 1), dtheta)
+
+
+@triton.jit(do_not_specialize=["num_heads"])
+def _divide_kernel(
+    att_ptr, theta_ptr, out_ptr, num_heads, number,
+    C: tl.constexpr, BLOCK: tl.constexpr, LEARNT: tl.constexpr,
+):  # fmt: skip
+    cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = cell < num_heads * C
+    temperature = _temperature(theta_ptr, cell // C, inside, number, LEARNT)
+    att = tl.load(att_ptr + cell, mask=inside, other=0.0)
+    tl.store(out_ptr + cell, att / temperature, mask=inside)
 
 
 def _tile(z: Tensor) -> tuple[int, int, tuple[int, ...]]:
@@ -185,7 +212,8 @@ def backward(
     rows, heads, channels = z.shape
     first, second, theta, number = vectors
     block, tiles, constants = _tile(z)
-    programs = min(divide_up(rows, block), _PROGRAMS)
+    most = _PROGRAMS_OF_FEW if rows <= _FEW else _PROGRAMS
+    programs = min(divide_up(rows, block), most)
     count = 1 if second is None else 2
     part = first.new_empty(programs, count, heads, channels)
     launch(
@@ -196,18 +224,54 @@ def backward(
         (*constants, second is not None, vectors.kind, add),
         warps=4,
     )
+    return _finish(part, vectors)
+
+
+def _finish(part_PAHC: Tensor, vectors: Vectors) -> Vectors:
+    """The gradients of the vectors and of theta, from those of vectors over T."""
+    programs, count, heads, channels = part_PAHC.shape
+    first, second, theta, number = vectors
     dfirst = first.new_empty(first.shape)
     dsecond = None if second is None else first.new_empty(second.shape)
-    dtheta = None if theta is None else first.new_empty(heads)
+    # One program takes too long for the sums of many nodes.
+    alone = vectors.kind == 1 and part_PAHC.numel() <= _MOST_FOR_ONE
+    dtheta = None
+    if theta is not None:
+        dtheta = first.new_empty(theta.shape if alone else heads)
     width = power_of_two(channels)
     launch(
         _finish_kernel,
-        (heads, 1),
-        (part, first, second, theta, dfirst, dsecond, dtheta),
+        (1 if alone else heads, 1),
+        (part_PAHC, first, second, theta, dfirst, dsecond, dtheta),
         (programs, heads, number),
-        (channels, max(1, 2048 // width), width, count, vectors.kind),
+        (channels, max(1, 2048 // width), width, count, vectors.kind, alone),
         warps=4,
     )
-    if theta is not None and dtheta is not None and theta.dim() == 0:
+    if dtheta is not None and vectors.kind == 1 and not alone:
         dtheta = dtheta.sum()
     return Vectors(dfirst, dsecond, dtheta, number)
+
+
+def divide(att_HC: Tensor, theta: Tensor, number: float) -> Tensor:
+    """The attention vectors over the temperature."""
+    vectors = Vectors(att_HC, None, theta, number)
+    out = torch.empty_like(att_HC)
+    heads, channels = att_HC.shape[-2:]
+    launch(
+        _divide_kernel,
+        (divide_up(out.numel(), _BLOCK), 1),
+        (att_HC, theta, out),
+        (heads, number),
+        (channels, _BLOCK, vectors.kind),
+        warps=4,
+    )
+    return out
+
+
+def divide_backward(
+    dout: Tensor, att_HC: Tensor, theta: Tensor, number: float
+) -> tuple[Tensor, Tensor | None]:
+    """The gradients of the vectors and of theta."""
+    part = dout.contiguous().view(1, 1, *att_HC.shape[-2:])
+    datt, _, dtheta, _ = _finish(part, Vectors(att_HC, None, theta, number))
+    return datt, dtheta

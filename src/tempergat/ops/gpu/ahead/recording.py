@@ -53,6 +53,8 @@ def _attend(coming: Coming) -> None:
     vectors = Vectors(att, att, att.new_empty(()) if coming.learnt else None, 1.0)
     if scores:
         gpu.kernels("scores").forward(z, vectors)
+    elif coming.learnt and coming.models == 1:
+        gpu.kernels("scores").divide(att, vectors.theta, 1.0)
     seed = _seeds(coming) if coming.dropout else None
     rate = _RATE if coming.dropout else 0.0
     attention = gpu.kernels(coming.op)
@@ -70,6 +72,8 @@ def _attend(coming: Coming) -> None:
     if scores:
         dscores = (inputs[1], inputs[2])
         gpu.kernels("scores").backward(z, vectors, dscores, z, add=True)
+    elif coming.learnt and coming.models == 1:
+        gpu.kernels("scores").divide_backward(att, att, vectors.theta, 1.0)
 
 
 def _rows() -> Rows:
