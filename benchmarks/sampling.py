@@ -266,9 +266,7 @@ def measure_epochs(graph: str, report: Report, epochs: int, precision: str) -> N
             measure_share(training, graph, report, seconds[True])
     difference = abs(losses[True] - losses[False]) / losses[False]
     verdict = "agree" if difference < 1e-3 else "DIFFER"
-    report.add(
-        "losses", graph=graph, note=f"{verdict}: by {difference:.1e} of the loss"
-    )
+    report.add("losses", graph=graph, note=f"{verdict} up to {difference:.1e}")
 
 
 def measure_share(
