@@ -19,12 +19,9 @@ def tiny_cora(name: str = "cora") -> Dataset:
     return Dataset(**(vars(graph) | {"name": name}))
 
 
-def make_small(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, training: str = "full"
-) -> None:
+def make_small(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Let the page of the paper's first table need short runs on cora and pubmed."""
     recipe = load_recipe(write_recipe(folder / "small.yaml"))
-    recipe = recipe.model_copy(update={"training": training})
 
     def small_recipe(name: str) -> Recipe:
         return recipe

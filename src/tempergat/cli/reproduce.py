@@ -32,6 +32,8 @@ DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
 PAGE_HELP = {
     "homogeneous": "Write docs/reproduction.md: our runs beside the paper's first "
     "table.",
+    "heterogeneous": "Write docs/heterogeneous.md: our runs beside the paper's second "
+    "table, on typed graphs.",
     "ranks": "Write docs/ranks.md: average ranks, and variants below their backbone.",
     "calibration": "Write docs/calibration.md: settings tried on the baselines.",
     "tuned": "Write docs/tuned.md: the searched settings and their test scores.",
@@ -209,6 +211,8 @@ def _job_lines(job: "JobPlan", device: str) -> list[str]:
     from tempergat.base import duration
 
     lines = [f"files: {job.graph_files}"]
+    if job.disk_bytes:
+        lines.append(f"disk: about {job.disk_bytes / 2**30:.2f} GiB")
     if job.elsewhere:
         found = ", ".join(f"{count} on {name}" for name, count in job.elsewhere.items())
         lines.append(
@@ -217,8 +221,6 @@ def _job_lines(job: "JobPlan", device: str) -> list[str]:
         )
     if job.present >= job.needed:
         return lines
-    if job.obstacle:
-        return [*lines, f"cannot be trained: {job.obstacle}"]
     time = "unknown" if job.time_s is None else f"about {duration(job.time_s)}"
     kind = "" if job.time_s is None else "estimated "
     lines.append(f"time: {time} ({kind}{job.time_source})")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tempergat.base import UserError
 from tempergat.cli.reproduce import PAGE_HELP
 from tempergat.cli.theory_page import theory_page
 from tempergat.study.reproduce import PAGES, Workspace
@@ -12,6 +13,8 @@ from tests.support.small_study import RESULTS
 
 ROOT = RESULTS.parent
 ALL = {**PAGES, "theory": theory_page()}
+# Of the paper's second table there are no runs yet.
+COMMITTED = [name for name in ALL if name != "heterogeneous"]
 
 
 def place() -> Workspace:
@@ -22,7 +25,7 @@ def test_every_page_has_a_command() -> None:
     assert list(PAGE_HELP) == list(ALL)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", COMMITTED)
 def test_what_a_page_reads_is_there_and_complete(name: str) -> None:
     for pattern in ALL[name].reads:
         assert list(RESULTS.glob(pattern)), pattern
@@ -36,8 +39,13 @@ def test_what_a_page_reads_is_there_and_complete(name: str) -> None:
     assert missing == (expected if name in ("homogeneous", "ranks") else [])
 
 
+def test_a_page_without_runs_says_how_to_train_them(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="tempergat reproduce heterogeneous --run"):
+        PAGES["heterogeneous"].write(RESULTS, tmp_path)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", COMMITTED)
 def test_the_committed_page_and_figures_are_made_from_the_results(
     name: str, tmp_path: Path
 ) -> None:

@@ -182,17 +182,6 @@ def test_one_dataset_that_fails_does_not_stop_the_others(
     assert {run.dataset for run in read_runs(results / "homogeneous.csv")} == {"pubmed"}
 
 
-def test_a_recipe_that_cannot_be_trained_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_small(monkeypatch, tmp_path, training="sampled")
-    refuse_training(monkeypatch)
-    plan = plan_page(PAGE, workspace(tmp_path), tmp_path)
-    assert "training: sampled" in plan.jobs[0].obstacle
-    outcome = run_page(PAGE, workspace(tmp_path))
-    assert "training: sampled" in outcome.not_done["cora"]
-
-
 def test_a_dataset_the_page_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no dataset 'reddit'.*cora, pubmed"):
         run_page(PAGE, workspace(tmp_path), ["reddit"])

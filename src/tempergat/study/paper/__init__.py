@@ -12,6 +12,7 @@ from tempergat.study.paper.numbers import (
 )
 from tempergat.study.paper.page import (
     Reproduction,
+    reproduce_heterogeneous,
     reproduce_homogeneous,
     reproduction_json,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "ranks_json",
     "read_paper",
     "reproduce_dataset",
+    "reproduce_heterogeneous",
     "reproduce_homogeneous",
     "reproduce_ranks",
     "reproduction_json",

@@ -1,4 +1,4 @@
-"""docs/reproduction.md: our runs beside the paper's first table, claim by claim."""
+"""docs/reproduction.md: our runs beside the paper's tables, claim by claim."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from tempergat.base import UserError, write_text
 from tempergat.stats import ALPHA
 from tempergat.study.engine import read_runs
 from tempergat.study.paper.claims import Claim, DatasetReproduction, reproduce_dataset
-from tempergat.study.paper.numbers import HOMOGENEOUS, read_paper
+from tempergat.study.paper.numbers import HETEROGENEOUS, HOMOGENEOUS, read_paper
 from tempergat.study.report import (
     as_json,
     filled,
@@ -21,13 +21,15 @@ from tempergat.study.report import (
     write_figure,
 )
 
+_SECOND_PAGE = "heterogeneous.md"
+
 
 @dataclass(frozen=True)
 class Reproduction:
     """What `reproduce_homogeneous` found and wrote.
 
     Attributes:
-        datasets: The datasets of the paper's first table that have runs.
+        datasets: The datasets of the paper's table that have runs.
         not_run: The datasets without runs.
         page: The page.
     """
@@ -52,12 +54,28 @@ def reproduce_homogeneous(results: Path, docs: Path) -> Reproduction:
     Raises:
         UserError: A file is missing, or holds no run on a dataset of the table.
     """
+    return _reproduce("homogeneous", HOMOGENEOUS, results, docs / "reproduction.md")
+
+
+def reproduce_heterogeneous(results: Path, docs: Path) -> Reproduction:
+    """Write docs/heterogeneous.md, as `reproduce_homogeneous` writes its page."""
+    return _reproduce("heterogeneous", HETEROGENEOUS, results, docs / _SECOND_PAGE)
+
+
+def _reproduce(
+    table: str, names: Sequence[str], results: Path, page: Path
+) -> Reproduction:
     paper = read_paper(results)
-    source = results / "homogeneous.csv"
+    source = results / f"{table}.csv"
+    remedy = f"train some with `tempergat reproduce {table} --run`"
+    if not source.exists():
+        raise UserError(
+            f"there is no {source} with runs; {remedy}, or write those of a store with "
+            "`tempergat reproduce export`"
+        )
     runs = read_runs(source)
     by_dataset = {
-        dataset: [run for run in runs if run.dataset == dataset]
-        for dataset in HOMOGENEOUS
+        dataset: [run for run in runs if run.dataset == dataset] for dataset in names
     }
     found = tuple(
         reproduce_dataset(of_one, paper[dataset])
@@ -65,19 +83,16 @@ def reproduce_homogeneous(results: Path, docs: Path) -> Reproduction:
         if of_one
     )
     if not found:
-        raise UserError(
-            f"{source} has no run on {', '.join(HOMOGENEOUS)}; train some with "
-            "`tempergat reproduce homogeneous --run`"
-        )
+        raise UserError(f"{source} has no run on {', '.join(names)}; {remedy}")
     for dataset in found:
-        stem = docs / "figures" / f"scores-{dataset.result.dataset}"
+        stem = page.parent / "figures" / f"scores-{dataset.result.dataset}"
         write_figure(dataset.result, stem)
     report = Reproduction(
         found,
         tuple(dataset for dataset, of_one in by_dataset.items() if not of_one),
-        docs / "reproduction.md",
+        page,
     )
-    write_text(report.page, _page(report))
+    write_text(report.page, _page(report, table))
     return report
 
 
@@ -121,10 +136,11 @@ def reproduction_json(report: Reproduction) -> dict[str, Any]:
     }
 
 
-def _page(report: Reproduction) -> str:
+def _page(report: Reproduction, table: str) -> str:
+    number = "first" if table == "homogeneous" else "second"
     parts = [
-        "# The paper's first table, run again\n\n"
-        "This page is made by `tempergat reproduce homogeneous` from results/; do not "
+        f"# The paper's {number} table, run again\n\n"
+        f"This page is made by `tempergat reproduce {table}` from results/; do not "
         "edit it by hand. Scores are test scores in percent at the first epoch of best "
         "validation accuracy: mean ± standard deviation over runs whose seeds were "
         "fixed beforehand. The settings are those of src/tempergat/recipes/paper/. "
@@ -135,11 +151,27 @@ def _page(report: Reproduction) -> str:
         *(_dataset_section(dataset) for dataset in report.datasets),
     ]
     if report.not_run:
-        parts.append(
-            "## Not run yet\n\n"
-            f"{', '.join(report.not_run)}: no runs in results/homogeneous.csv.\n"
-        )
+        parts.append(_not_run(report, table))
     return filled("\n".join(parts))
+
+
+def _not_run(report: Reproduction, table: str) -> str:
+    text = (
+        "## Not run yet\n\n"
+        f"{', '.join(report.not_run)}: no runs in results/{table}.csv. They can be "
+        f"trained with `tempergat reproduce {table} --run`; `--plan` says where the "
+        "files come from, and the disk, memory and time it takes.\n"
+    )
+    if table == "homogeneous":
+        text += (
+            f"\nThe paper's second table ({', '.join(HETEROGENEOUS)}) can be trained "
+            "with `tempergat reproduce heterogeneous --run`, and was not. The files of "
+            "all of these datasets have to be downloaded, and the machine these pages "
+            "were made on has no access to them. What was run is the same code from "
+            "the archive to the page, on small archives in each dataset's layout "
+            "(tests/study/reproduce/test_all_datasets.py).\n"
+        )
+    return text
 
 
 def _summary(report: Reproduction) -> str:

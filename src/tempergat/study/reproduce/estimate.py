@@ -5,13 +5,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tempergat.base import UserError
-from tempergat.data import find_entry
+from tempergat.data import Entry, find_entry
 from tempergat.study.engine import Run
 from tempergat.study.reproduce.jobs import Batch, Job, Workspace
-from tempergat.training import bytes_per_seed, group_size
+from tempergat.training import RunConfig, bytes_per_seed, group_size
 
 # The published tables whose runs have times.
-_TIMED = ("homogeneous.csv", "tuned.csv", "calibration.csv")
+_TIMED = ("homogeneous.csv", "heterogeneous.csv", "tuned.csv", "calibration.csv")
+
+_FLOAT_BYTES = 4
+# How many tensors of a layer a step holds at its peak, and copies of its weights.
+_NODE_TENSORS = 8
+_EDGE_TENSORS = 4
+_WEIGHT_COPIES = 5
 
 
 @dataclass(frozen=True)
@@ -84,14 +90,71 @@ class Speeds:
         return sum(time_s for time_s, _ in of_all) / sum(done for _, done in of_all)
 
 
-def memory_bytes(job: Job, batches: Sequence[Batch], workspace: Workspace) -> int:
-    """Memory that the largest group of runs takes at once."""
+def memory_bytes(
+    job: Job, batches: Sequence[Batch], workspace: Workspace, is_local: bool
+) -> int | None:
+    """Memory that the largest group of runs takes at once; None where unknown.
+
+    Sampled training is estimated from the counts of the catalogue; full-batch training
+    from the graph itself, which must be here.
+
+    Args:
+        job: The job.
+        batches: Its missing runs.
+        workspace: Where to train.
+        is_local: Whether the files of the graph are here.
+    """
+    if all(batch.config.training == "sampled" for batch in batches):
+        entry = find_entry(job.dataset)
+        return max(_sampled_bytes(entry, batch.config) for batch in batches)
+    if not is_local:
+        return None
     graph = job.example_graph(workspace)
     return max(
         min(group_size(graph, batch.config, workspace.device), batch.runs)
         * bytes_per_seed(graph, batch.config)
         for batch in batches
     )
+
+
+def _sampled_bytes(entry: Entry, config: RunConfig) -> int:
+    """The graph with its features, and what a step on the largest batch holds."""
+    edges, hidden = entry.num_edges or 0, config.hidden_channels
+    nodes, drawn = [int(config.batch_size or 0)], [0]
+    for fanout in config.fanout or ():
+        # A node draws from every relation, but on average no more than it has edges.
+        each = min(fanout * max(entry.edge_types, 1), edges / entry.num_nodes)
+        new = (nodes[-1] - (nodes[-2] if len(nodes) > 1 else 0)) * each
+        drawn.append(drawn[-1] + int(new))
+        # Some are drawn several times.
+        share = 1.0 - math.exp(-(drawn[-1] + nodes[0]) / entry.num_nodes)
+        nodes.append(int(share * entry.num_nodes))
+    values, hops = 0, len(nodes) - 1
+    for after in range(config.num_layers):
+        rows = nodes[min(after, hops)] + nodes[min(after + 1, hops)]
+        values += rows * hidden * _NODE_TENSORS // 2
+        values += drawn[min(after + 1, hops)] * config.heads * _EDGE_TENSORS
+    values += entry.num_nodes * entry.num_features + 2 * edges
+    if entry.target is not None:
+        # At most all nodes have learned vectors, with two moments and the best epoch's.
+        values += 4 * entry.num_nodes * (config.shared_channels or hidden)
+    values += _WEIGHT_COPIES * hidden**2 * config.num_layers
+    return _FLOAT_BYTES * values
+
+
+def disk_bytes(dataset: str) -> int | None:
+    """Size of a dataset's files: what is downloaded, and the arrays made of it."""
+    try:
+        entry = find_entry(dataset)
+    except UserError:
+        return 0
+    if entry.download_bytes is None and not entry.keep_processed:
+        return None
+    found = entry.download_bytes or 0
+    if entry.keep_processed:
+        numbers = entry.num_nodes * entry.num_features + 2 * (entry.num_edges or 0)
+        found += _FLOAT_BYTES * numbers
+    return found
 
 
 def _finished_runs(workspace: Workspace) -> Iterator[Run]:

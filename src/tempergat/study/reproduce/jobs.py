@@ -96,12 +96,10 @@ class Job(ABC):
     Attributes:
         dataset: Name of the graph, or of the group of graphs.
         file: The file below results/ that holds it.
-        obstacle: Why it cannot be trained; empty where it can.
     """
 
     dataset: str
     file: str
-    obstacle: str = ""
 
     @abstractmethod
     def stock(self, workspace: Workspace) -> Stock:

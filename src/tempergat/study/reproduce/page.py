@@ -107,8 +107,6 @@ def run_page(
         if stock.is_complete:
             continue
         try:
-            if job.obstacle:
-                raise UserError(job.obstacle)
             say(f"{job.dataset}: {stock.present} of {stock.needed} {stock.unit} there")
             done.append(job.run(workspace))
         except UserError as error:

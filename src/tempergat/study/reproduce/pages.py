@@ -13,8 +13,11 @@ from tempergat.study.diagnose import (
 from tempergat.study.noise import as_json as noise_json
 from tempergat.study.noise import load_plan, write_page
 from tempergat.study.paper import (
+    HETEROGENEOUS,
     HOMOGENEOUS,
+    Reproduction,
     ranks_json,
+    reproduce_heterogeneous,
     reproduce_homogeneous,
     reproduce_ranks,
     reproduction_json,
@@ -43,14 +46,19 @@ from tempergat.study.tuning import (
 from tempergat.training import load_recipe
 
 _HOMOGENEOUS_CSV = "homogeneous.csv"
+_HETEROGENEOUS_CSV = "heterogeneous.csv"
 _PAPER_CSV = "paper/results.csv"
 _NOISE_FOLDER = "noise"
 
 
 def _homogeneous_jobs(workspace: Workspace) -> Iterator[Job]:
     for dataset in HOMOGENEOUS:
-        name = f"paper/{dataset}"
-        yield paper_runs(dataset, _HOMOGENEOUS_CSV, load_recipe(name), name)
+        yield paper_runs(dataset, _HOMOGENEOUS_CSV, load_recipe(f"paper/{dataset}"))
+
+
+def _heterogeneous_jobs(workspace: Workspace) -> Iterator[Job]:
+    for dataset in HETEROGENEOUS:
+        yield paper_runs(dataset, _HETEROGENEOUS_CSV, load_recipe(f"paper/{dataset}"))
 
 
 def _calibration_jobs(workspace: Workspace) -> Iterator[Job]:
@@ -66,7 +74,7 @@ def _tuned_jobs(workspace: Workspace) -> Iterator[Job]:
         # A recipe found by a search here takes precedence over the package's.
         found = tuned_recipes(workspace) / f"{dataset}.yaml"
         name = str(found) if found.exists() else f"tuned/{dataset}"
-        yield paper_runs(dataset, TUNED_CSV, load_recipe(name), name)
+        yield paper_runs(dataset, TUNED_CSV, load_recipe(name))
 
 
 def _diagnose_jobs(workspace: Workspace) -> Iterator[Job]:
@@ -82,7 +90,14 @@ def _noise_jobs(workspace: Workspace) -> Iterator[Job]:
 
 
 def _write_homogeneous(results: Path, docs: Path) -> Written:
-    report = reproduce_homogeneous(results, docs)
+    return _written(reproduce_homogeneous(results, docs))
+
+
+def _write_heterogeneous(results: Path, docs: Path) -> Written:
+    return _written(reproduce_heterogeneous(results, docs))
+
+
+def _written(report: Reproduction) -> Written:
     gains = [claim.outcome for claim in report.claims if claim.outcome is not None]
     line = (
         f"{len(gains)} gains in the paper's table: {gains.count('holds')} hold, "
@@ -152,6 +167,13 @@ PAGES = {
             writes=("reproduction.md", "figures/scores-*"),
             jobs=_homogeneous_jobs,
             write=_write_homogeneous,
+        ),
+        Page(
+            "heterogeneous",
+            reads=(_PAPER_CSV, _HETEROGENEOUS_CSV),
+            writes=("heterogeneous.md", "figures/scores-*"),
+            jobs=_heterogeneous_jobs,
+            write=_write_heterogeneous,
         ),
         Page(
             "ranks",

@@ -7,7 +7,7 @@ from typing import Any
 
 from tempergat.base import UserError
 from tempergat.data import availability, data_root, find_entry
-from tempergat.study.reproduce.estimate import Speeds, memory_bytes
+from tempergat.study.reproduce.estimate import Speeds, disk_bytes, memory_bytes
 from tempergat.study.reproduce.jobs import Job, Stock, Workspace
 from tempergat.study.reproduce.page import Page
 
@@ -26,7 +26,7 @@ class JobPlan:
         present: How many are in results/.
         elsewhere: Those in results/ that come from other devices, by device.
         graph_files: Whether the graph's files are there, or where they come from.
-        obstacle: Why it cannot be trained; empty where it can.
+        disk_bytes: Estimated size of its files on disk; None where unknown.
         time_s: Estimated time of training what is missing; None where unknown.
         time_source: What the time is estimated from.
         memory_bytes: Estimated memory of training; None where unknown.
@@ -39,7 +39,7 @@ class JobPlan:
     present: int
     elsewhere: dict[str, int]
     graph_files: str
-    obstacle: str
+    disk_bytes: int | None
     time_s: float | None
     time_source: str
     memory_bytes: int | None
@@ -87,7 +87,7 @@ def plan_page(
     for job in page.chosen_jobs(workspace, datasets):
         stock = job.stock(workspace)
         plans.append(_job_plan(job, stock, workspace))
-        if not stock.is_complete and not job.obstacle:
+        if not stock.is_complete:
             files.append(str(workspace.results / job.file))
     files += [str(docs / name) for name in page.writes]
     return PagePlan(
@@ -98,7 +98,7 @@ def plan_page(
 def _job_plan(job: Job, stock: Stock, workspace: Workspace) -> JobPlan:
     graph_files, is_local = _graph_files(job.dataset)
     time_s, source, memory = None, stock.time_note, None
-    if stock.missing and not job.obstacle:
+    if stock.missing:
         found = Speeds(workspace).estimate(job.dataset, stock.missing)
         if found is None:
             source = (
@@ -108,8 +108,7 @@ def _job_plan(job: Job, stock: Stock, workspace: Workspace) -> JobPlan:
             )
         else:
             time_s, source = found.time_s, found.source
-        if is_local:
-            memory = memory_bytes(job, stock.missing, workspace)
+        memory = memory_bytes(job, stock.missing, workspace, is_local)
     return JobPlan(
         job.dataset,
         job.file,
@@ -118,7 +117,7 @@ def _job_plan(job: Job, stock: Stock, workspace: Workspace) -> JobPlan:
         stock.present,
         dict(stock.elsewhere),
         graph_files,
-        job.obstacle,
+        disk_bytes(job.dataset),
         time_s,
         source,
         memory,

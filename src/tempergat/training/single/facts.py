@@ -36,7 +36,7 @@ class NodeTypeFacts(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
     name: str
-    num_nodes: Count
+    num_nodes: Annotated[int, Field(ge=0, le=10**14)]
     num_features: Annotated[int, Field(ge=0, le=10**14)]
 
     @property
