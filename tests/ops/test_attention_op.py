@@ -140,6 +140,20 @@ def test_compiles_into_one_graph_with_the_same_gradients(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_edges_are_grouped_by_source_only_for_a_gradient(kind: str) -> None:
+    graph = GRAPHS["random"]()
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float32, Settings())
+    getattr(ops, kind)(graph, *inputs.values())
+    assert graph._by_source is None
+    leaves = [x.requires_grad_() for x in inputs.values()]
+    with torch.no_grad():
+        getattr(ops, kind)(graph, *leaves)
+    assert graph._by_source is None
+    getattr(ops, kind)(graph, *leaves)[0].sum().backward()
+    assert graph._by_source is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_ops_keep_torchs_contract(kind: str) -> None:
     graph = GRAPHS["random"]()
     inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, Settings(True))

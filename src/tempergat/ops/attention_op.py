@@ -25,6 +25,7 @@ from tempergat.ops.second_derivative import (
     save_for_second_derivative,
     second_derivative,
 )
+from tempergat.ops.torch_internals import any_requires_grad, in_transform, is_tracing
 
 _NO_ROWS = (None,) * len(Rows._fields)
 
@@ -42,7 +43,7 @@ def run(
     first = inputs[0]
     assert first is not None
     # Only a backward pass needs the edges by source.
-    by_source = graph.by_source if torch.is_grad_enabled() else _NO_ROWS
+    by_source = graph.by_source if _has_gradient(inputs) else _NO_ROWS
     out, _, weights = call(
         attention.forward_name,
         *_converted(attention, inputs),
@@ -54,6 +55,14 @@ def run(
         return_weights,
     )
     return out.to(first.dtype), weights if return_weights else None
+
+
+def _has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
+    """Whether a backward pass may follow."""
+    if not torch.is_grad_enabled():
+        return False
+    # A tracer and a transform hide which tensors have gradients.
+    return is_tracing() or in_transform() or any_requires_grad(*inputs)
 
 
 def _converted(
