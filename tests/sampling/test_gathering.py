@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tempergat.sampling import gathering
-from tempergat.sampling.gathering import gather
+from tempergat.sampling.storage import gathering
+from tempergat.sampling.storage.gathering import gather
 
 
 @pytest.mark.parametrize("large", [1, 1 << 22])

@@ -9,7 +9,7 @@ from scipy import stats
 from torch import Tensor
 
 from tempergat.sampling import Key, Topology, reference
-from tempergat.sampling.draws import choose, draw_below, shuffled, target_keys
+from tempergat.sampling.engines.draws import choose, draw_below, shuffled, target_keys
 from tests.sampling.graphs import random_edges
 
 

@@ -6,7 +6,8 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 
 from tempergat import UserError
-from tempergat.sampling import Topology, topology
+from tempergat.sampling import Topology
+from tempergat.sampling.storage import topology
 from tests.sampling.graphs import random_edges
 
 

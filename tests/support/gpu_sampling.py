@@ -12,7 +12,8 @@ from torch import Tensor
 from tempergat.ops import Graph
 from tempergat.ops.gpu import sampling as kernels
 from tempergat.ops.gpu import schedule as schedules
-from tempergat.sampling import Key, LayerGraphs, Topology, gpu, reference
+from tempergat.sampling import Key, LayerGraphs, Topology, reference
+from tempergat.sampling.engines import gpu
 
 
 class Case(NamedTuple):

@@ -11,11 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.sampling.features import NodeFeatures
-from tempergat.sampling.gathering import gather
-from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
+from tempergat.sampling.engines.hops import EdgeType, SampledHops, TypedHops
 from tempergat.sampling.layer_graphs import LayerGraphs
-from tempergat.sampling.topology import Topology
+from tempergat.sampling.storage.features import NodeFeatures
+from tempergat.sampling.storage.gathering import gather
+from tempergat.sampling.storage.topology import Topology
 
 
 def make_batch(

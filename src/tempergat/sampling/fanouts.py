@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tempergat.base import UserError, suggest_one_of
-from tempergat.sampling.hops import EdgeType
+from tempergat.sampling.engines.hops import EdgeType
 
 
 def checked_fanout(fanout: Any) -> list[int]:

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, suggest_one_of
-from tempergat.sampling.hops import EdgeType
-from tempergat.sampling.topology import Topology
+from tempergat.sampling.engines.hops import EdgeType
+from tempergat.sampling.storage.topology import Topology
 
 
 def check_numbers(

@@ -11,7 +11,7 @@ from torch_geometric.data import HeteroData
 
 from tempergat.base import UserError
 from tempergat.ops import Graph
-from tempergat.sampling.hops import TypedHops
+from tempergat.sampling.engines.hops import TypedHops
 
 
 class LayerEdges(NamedTuple):

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import Graph, gpu_sampling, make_layer_graph
-from tempergat.sampling import gpu
-from tempergat.sampling.hops import SampledHops, TypedHops
+from tempergat.sampling.engines import gpu
+from tempergat.sampling.engines.hops import SampledHops, TypedHops
 from tempergat.sampling.layer_edges import edges_of_batch, edges_of_typed_hops
 
 

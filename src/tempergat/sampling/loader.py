@@ -10,12 +10,12 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
-from tempergat.sampling import engine
 from tempergat.sampling.background import made_ahead
 from tempergat.sampling.batches import make_batch, make_typed_batch
-from tempergat.sampling.draws import Key
+from tempergat.sampling.engines import engine
+from tempergat.sampling.engines.draws import Key
+from tempergat.sampling.engines.hops import EdgeType
 from tempergat.sampling.fanouts import checked_fanout, checked_typed_fanout
-from tempergat.sampling.hops import EdgeType
 from tempergat.sampling.inputs import (
     check_numbers,
     num_nodes_of,
@@ -25,7 +25,7 @@ from tempergat.sampling.inputs import (
 )
 from tempergat.sampling.layer_graphs import LayerGraphs
 from tempergat.sampling.seeds import SeedBatches, checked_seeds
-from tempergat.sampling.topology import Topology
+from tempergat.sampling.storage.topology import Topology
 
 
 class NeighborSampler:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.sampling.draws import shuffled
+from tempergat.sampling.engines.draws import shuffled
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tempergat.sampling.draws import (
+from tempergat.sampling.engines.draws import (
     Key,
     choose,
     choose_shared,
     shared_key,
     target_keys,
 )
-from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
-from tempergat.sampling.topology import Topology
+from tempergat.sampling.engines.hops import EdgeType, SampledHops, TypedHops
+from tempergat.sampling.storage.topology import Topology
 
 
 def sample(

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import Graph
-from tempergat.sampling.draws import Key
-from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
-from tempergat.sampling.topology import Topology
+from tempergat.sampling.engines.draws import Key
+from tempergat.sampling.engines.hops import EdgeType, SampledHops, TypedHops
+from tempergat.sampling.storage.topology import Topology
 
 # So many batches of a size are sampled before a CUDA graph is recorded for it.
 _PLAIN_CALLS = 3

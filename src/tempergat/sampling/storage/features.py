@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.sampling.array_files import as_tensor, open_array
-from tempergat.sampling.gathering import gather
+from tempergat.sampling.storage.array_files import as_tensor, open_array
+from tempergat.sampling.storage.gathering import gather
 
 # The share of a GPU's free memory that features may take.
 _SHARE = 0.5

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError, explain_full_disk
-from tempergat.sampling.array_files import open_array
-from tempergat.sampling.topology import Topology
+from tempergat.sampling.storage.array_files import open_array
+from tempergat.sampling.storage.topology import Topology
 
 _VERSION = 1
 _INDEX = "topology.json"

@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 from torch import Tensor
 
 from tempergat.ops import CpuSampler, Relation, can_sample_on_cpu, gpu_sampling
-from tempergat.sampling import gpu, reference
-from tempergat.sampling.draws import Key
-from tempergat.sampling.hops import EdgeType, SampledHops, TypedHops
-from tempergat.sampling.topology import Topology
+from tempergat.sampling.engines import gpu, reference
+from tempergat.sampling.engines.draws import Key
+from tempergat.sampling.engines.hops import EdgeType, SampledHops, TypedHops
+from tempergat.sampling.storage.topology import Topology
 
 T = TypeVar("T")
 # Memory of the C++ engine that no call is using, for as long as its graph lives. A

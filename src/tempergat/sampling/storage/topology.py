@@ -89,7 +89,7 @@ class Topology:
             UserError: The folder does not hold grouped edges, or a file is cut short.
         """
         # These modules need this one.
-        from tempergat.sampling.topology_files import open_topology
+        from tempergat.sampling.storage.topology_files import open_topology
 
         return open_topology(folder)
 
@@ -99,7 +99,7 @@ class Topology:
         Raises:
             UserError: The folder cannot be written, or holds other files.
         """
-        from tempergat.sampling.topology_files import save_topology
+        from tempergat.sampling.storage.topology_files import save_topology
 
         save_topology(self, folder)
 

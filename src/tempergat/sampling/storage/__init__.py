@@ -1,0 +1,1 @@
+"""Edges and features of a large graph, in memory or mapped from files."""
