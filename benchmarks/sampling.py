@@ -27,6 +27,7 @@ from tempergat.sampling import (
     Key,
     LayerGraphs,
     NodeFeatures,
+    SampledHops,
     Topology,
     reference,
     sample,
@@ -123,15 +124,13 @@ def seeds_of(num_nodes: int, count: int, device: str) -> Tensor:
 
 
 def equals_reference(
-    topology: Topology, seeds: Tensor, fanout: list[int], replace: bool
+    topology: Topology, seeds: Tensor, fanout: list[int], replace: bool, labor: bool
 ) -> bool:
     """Whether a batch is the reference's, bit for bit."""
-    key = Key(3, 1, 4)
-    found = sample(topology, seeds, fanout, key, replace)
-    expected = reference.sample(topology, seeds, fanout, key, replace)
+    arguments = topology, seeds, fanout, Key(3, 1, 4), replace, labor
     return all(
         torch.equal(a, b) if isinstance(a, Tensor) else a == b
-        for a, b in zip(found, expected, strict=True)
+        for a, b in zip(sample(*arguments), reference.sample(*arguments), strict=True)
     )
 
 
@@ -143,27 +142,35 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
     batches = [
         nodes[first : first + BATCH] for first in range(0, BATCH * (repeats + 2), BATCH)
     ]
-    for replace in (False, True):
-        if not equals_reference(topology, batches[0], fanout, replace):
-            report.add("sampling", graph=graph, note=f"DIFFERS, replace={replace}")
+    checks = [(batches[0], False, False), (batches[0], True, False)]
+    if device == "cpu":
+        # The reference needs much memory for shared draws.
+        checks.append((batches[0][:64], False, True))
+    for seeds, replace, labor in checks:
+        if not equals_reference(topology, seeds, fanout, replace, labor):
+            note = f"DIFFERS, replace={replace}, labor={labor}"
+            report.add("sampling", graph=graph, note=note)
             return
-    hops = sample(topology, batches[0], fanout, Key(3, 1, 4), False)
-    edges = statistics.mean(
-        sum(sample(topology, b, fanout, Key(0, 0, i), False).edges_per_hop)
-        for i, b in enumerate(batches[2:10])
-    )
 
-    def draw(step: int) -> Any:
-        return sample(topology, batches[step], fanout, Key(0, 0, step), False)
+    def draw(step: int, labor: bool = False) -> SampledHops:
+        return sample(topology, batches[step], fanout, Key(0, 0, step), False, labor)
+
+    def draw_shared(step: int) -> SampledHops:
+        return draw(step, labor=True)
 
     def draw_for_layers(step: int) -> Any:
         graphs = LayerGraphs.of_hops(draw(step), training=True)
         return graphs.for_layers(len(fanout), self_loops=True)
 
-    for what, call in (
-        ("sampling", draw),
-        ("sampling and the layers' graphs", draw_for_layers),
-    ):
+    rows: list[tuple[str, Callable[[int], Any], Callable[[int], SampledHops]]] = [
+        ("sampling", draw, draw),
+        ("sampling and the layers' graphs", draw_for_layers, draw),
+    ]
+    if device == "cpu":
+        rows.append(("sampling, shared draws", draw_shared, draw_shared))
+    for what, call, drawn in rows:
+        some = [drawn(step) for step in range(2, 10)]
+        edges = statistics.mean(sum(hops.edges_per_hop) for hops in some)
         note = f"fanout {fanout}, equal to the reference"
         used = time.process_time()
         ms = timed(call, device, repeats)
@@ -175,7 +182,7 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
             what,
             graph=graph,
             edges_per_batch=round(edges),
-            nodes_per_batch=hops.n_id.size(0),
+            nodes_per_batch=round(statistics.mean(h.n_id.size(0) for h in some)),
             ms_per_batch=round(ms, 3),
             million_edges_per_s=round(edges / ms / 1000, 1),
             target=TARGET_RATES[device],
