@@ -38,7 +38,7 @@ from tests.ops.features.test_vectors import NUMBER, THETAS, scores_by_formula
 kernels._PROGRAMS, kernels._FEW = 3, 60
 torch.manual_seed(0)
 theta = THETAS[sys.argv[1]]
-for rows, channels, vectors in ((1, 1, 1), (200, 5, 2), (60, 16, 1)):
+for rows, channels, vectors in ((1, 1, 1), (90, 5, 2), (60, 16, 1)):
     z = torch.randn(rows, 3, channels)
     att = [torch.randn(3, channels) for _ in range(vectors)]
     # The second score is of the first rows only.
@@ -111,9 +111,9 @@ def _by_kernels(
 def _case(kind: str, temperature: str, device: str) -> tuple[Graph, list[Tensor]]:
     """A graph and its leaves: features, both vectors, theta, targets' features."""
     torch.manual_seed(0)
-    sizes = {"shared": (90, 90), "prefix": (90, 40), "pair": (90, 50)}[kind]
-    edges = torch.stack([torch.randint(n, (700,)) for n in sizes]).to(device)
-    leaves = [torch.randn(90, 3, 5), torch.randn(1, 3, 5), torch.randn(1, 3, 5)]
+    sizes = {"shared": (30, 30), "prefix": (30, 14), "pair": (30, 17)}[kind]
+    edges = torch.stack([torch.randint(n, (150,)) for n in sizes]).to(device)
+    leaves = [torch.randn(30, 3, 5), torch.randn(1, 3, 5), torch.randn(1, 3, 5)]
     theta = THETAS[temperature]
     leaves.append(torch.tensor(0.0) if theta is None else theta.clone())
     leaves.append(torch.randn(sizes[1], 3, 5))
