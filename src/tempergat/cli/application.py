@@ -8,6 +8,8 @@ status 1.
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -115,7 +117,8 @@ def run() -> None:
     # Without this it prints long warnings where the home folder is read-only.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:
-        app()
+        with _silence_of_other_ranks():
+            app()
     except UserError as error:
         _fail(str(error), getattr(error, "exit_status", _BAD_INPUT))
     except OSError as error:
@@ -130,6 +133,26 @@ def run() -> None:
         )
 
 
+@contextmanager
+def _silence_of_other_ranks() -> Iterator[None]:
+    """Of the processes that torchrun starts, only the first prints, but for errors."""
+    if _rank() == 0:
+        yield
+        return
+    with (
+        open(os.devnull, "w") as nowhere,
+        redirect_stdout(nowhere),
+        redirect_stderr(nowhere),
+    ):
+        yield
+
+
+def _rank() -> int:
+    rank = os.environ.get("RANK", "0") if "TORCHELASTIC_RUN_ID" in os.environ else "0"
+    return int(rank)
+
+
 def _fail(message: str, status: int = _BAD_INPUT) -> NoReturn:
-    echo(f"tempergat: {one_line(message)}", err=True)
+    who = f"tempergat (rank {_rank()})" if _rank() else "tempergat"
+    echo(f"{who}: {one_line(message)}", err=True)
     sys.exit(status)

@@ -6,6 +6,7 @@ from tempergat.training.sampled.loop import SampledTraining
 from tempergat.training.sampled.task import (
     BatchInputs,
     SampledTask,
+    once_per_graph,
     parts_of,
     sampled_task_of,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "SampledTraining",
     "TypedSampledGroup",
     "infer_layerwise",
+    "once_per_graph",
     "parts_of",
     "sampled_task_of",
     "typed_task_of",

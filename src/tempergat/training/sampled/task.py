@@ -5,7 +5,7 @@ Nothing here reads the features of all nodes, so they may be mapped from a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,18 +193,24 @@ def parts_of(
     return features, near(topology, device)
 
 
-def once_per_graph(edges: Tensor, size: int | tuple[int, int]) -> Topology:
+def once_per_graph(
+    edges: Tensor,
+    size: int | tuple[int, int],
+    make: Callable[[], Topology] | None = None,
+) -> Topology:
     """The edges grouped by target, once for all runs on a graph.
 
     Args:
         edges: The edges.
         size: Number of nodes, or of sources and of targets.
+        make: Groups them, or opens files where that was done; it is called the first
+            time.
     """
 
     def build() -> Topology:
         return Topology.of(edges, size)
 
-    topology: Topology = tensor_cache.get(edges, ("topology", size), build)
+    topology: Topology = tensor_cache.get(edges, ("topology", size), make or build)
     return topology
 
 

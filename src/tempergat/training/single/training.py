@@ -27,6 +27,12 @@ from tempergat.training.hardware import (
 )
 from tempergat.training.loop import COLUMNS, EpochLoop
 from tempergat.training.overrides import make_overrides
+from tempergat.training.ranks import (
+    RankedTraining,
+    joined_ranks,
+    require_same_progress,
+    start_ranked_training,
+)
 from tempergat.training.recipes import Recipe, recipe_for
 from tempergat.training.record import Run
 from tempergat.training.run import finished_runs, versions
@@ -159,7 +165,8 @@ def train_model(
     """Trains one run, with a checkpoint to continue from.
 
     A run that was stopped, at any point and in any way, continues from its checkpoint
-    and ends, on a CPU, with bitwise the same weights as without the stop.
+    and ends, on a CPU, with bitwise the same weights as without the stop. Under
+    `torchrun`, all its processes train the run together and the first one writes.
 
     Args:
         dataset: The graph, homogeneous.
@@ -184,8 +191,17 @@ def train_model(
         )
     device = torch.device(device)
     start = time.perf_counter()
-    with explain_out_of_memory(config, 1, device):
-        training = start_training(dataset, config, [seed], device, build=build)
+    with (
+        joined_ranks(config, device) as ranks,
+        explain_out_of_memory(config, 1, device),
+    ):
+        training = (
+            start_training(dataset, config, [seed], device, build=build)
+            if ranks is None
+            else start_ranked_training(dataset, config, seed, ranks, build)
+        )
+        # Of several processes, one writes and reports.
+        is_first = ranks is None or ranks.is_first
         facts = Facts(
             config=config,
             seed=seed,
@@ -199,12 +215,14 @@ def train_model(
             file = Path(checkpoint_dir) / checkpoint.CHECKPOINT_NAME
         if file is not None and resume and file.exists():
             start -= _continue_from(file, facts, training)
+        if ranks is not None and isinstance(training, RankedTraining):
+            require_same_progress(ranks, training)
 
         last_write = start
 
         def write(**values: Any) -> None:
             nonlocal last_write
-            if file is not None:
+            if file is not None and is_first:
                 written = facts.model_dump(mode="json") | values
                 checkpoint.write(file, training.state(), written)
             last_write = time.perf_counter()
@@ -214,10 +232,10 @@ def train_model(
                 write(time_s=time.perf_counter() - start)
 
         def after_epoch(epoch: int) -> None:
-            if tracker is not None:
+            if tracker is not None and is_first:
                 row = training.history[epoch - 1, 0].tolist()
                 tracker.log(epoch, dict(zip(COLUMNS, row, strict=True)))
-            if on_epoch is not None:
+            if on_epoch is not None and is_first:
                 on_epoch(epoch)
 
         if isinstance(training, SampledTraining):

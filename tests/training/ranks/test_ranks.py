@@ -1,0 +1,126 @@
+"""Processes that torchrun starts train one run together."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+import yaml
+
+from tempergat.base import UserError
+from tempergat.training import CHECKPOINT_NAME
+from tempergat.training.ranks import joined_ranks
+from tests.support.run_settings import config
+from tests.support.tiny_graph import write_graph, write_recipe
+
+SCRIPT = Path(__file__).parents[2] / "support" / "ranked_run.py"
+
+
+def torchrun(*arguments: str, restarts: int = 0) -> "subprocess.CompletedProcess[str]":
+    """Two processes on the loopback device."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    start = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    where = ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+    return subprocess.run(
+        [*start, *where, "--max-restarts", str(restarts), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300.0,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+    )
+
+
+def sampled_recipe(path: Path, **changes: Any) -> Path:
+    """No dropout, no penalty and all neighbours: nothing is random but the order."""
+    write_recipe(path, epochs=3, feature_dropout=0.0)
+    recipe = yaml.safe_load(path.read_text())
+    recipe["training"] = "sampled"
+    recipe["attention"] |= {"attention_dropout": 0.0, "gate_penalty": 0.0}
+    for block in ("attention", "gcn"):
+        recipe[block] |= {"fanout": [-1, -1], "batch_size": 14, **changes}
+    path.write_text(yaml.safe_dump(recipe))
+    return path
+
+
+@pytest.mark.slow
+def test_two_processes_follow_the_losses_of_one(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "graph.npz", n=72)
+    recipe = sampled_recipe(tmp_path / "recipe.yaml")
+    command = ["-m", "tempergat", "train", str(graph), "--recipe", str(recipe)]
+    command += ["--device", "cpu", "--method", "temp_gated", "--out"]
+    alone = subprocess.run(
+        [sys.executable, *command, str(tmp_path / "one")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert alone.returncode == 0, alone.stderr
+    # 43 training nodes: the last batch has one, and a process has none of it.
+    assert "train/validation/test 43/" in alone.stderr
+    together = torchrun(*command, str(tmp_path / "two"))
+    assert together.returncode == 0, together.stderr
+    assert together.stdout.replace("two/", "one/") == alone.stdout
+    assert together.stderr.count("epoch 3 of 3") == 1
+    one, two = (
+        safetensors.torch.load_file(tmp_path / folder / CHECKPOINT_NAME)
+        for folder in ("one", "two")
+    )
+    assert torch.isfinite(one["history"]).all()
+    assert torch.equal(one["seeds_seen"], two["seeds_seen"])
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=1e-4, atol=1e-6, msg=name)
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_restarted_and_the_weights_are_the_same_bytes(
+    tmp_path: Path,
+) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended = torchrun(str(SCRIPT), str(whole), str(killed), restarts=1)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("finished after restart 1") == 2
+    first, second = ((d / CHECKPOINT_NAME).read_bytes() for d in (whole, killed))
+    assert first == second
+
+
+def test_full_batch_training_under_torchrun_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _under_torchrun(monkeypatch, processes=2)
+    with (
+        pytest.raises(UserError, match="give a recipe with training: sampled"),
+        joined_ranks(config(), torch.device("cpu")),
+    ):
+        pass
+
+
+def test_a_batch_that_cannot_be_divided_evenly_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _under_torchrun(monkeypatch, processes=4)
+    settings = config(training="sampled", fanout=(5, 5), batch_size=10)
+    with (
+        pytest.raises(UserError, match="over 4 processes; give 8 or 12"),
+        joined_ranks(settings, torch.device("cpu")),
+    ):
+        pass
+
+
+def test_outside_of_torchrun_there_is_one_process() -> None:
+    with joined_ranks(config(), torch.device("cpu")) as ranks:
+        assert ranks is None
+
+
+def _under_torchrun(monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
+    values = {"TORCHELASTIC_RUN_ID": "test", "RANK": "0", "LOCAL_RANK": "0"}
+    sizes = {"WORLD_SIZE": str(processes), "LOCAL_WORLD_SIZE": str(processes)}
+    for name, value in (values | sizes).items():
+        monkeypatch.setenv(name, value)
