@@ -96,7 +96,7 @@ def test_full_batch_training_under_torchrun_is_refused(
 ) -> None:
     _under_torchrun(monkeypatch, processes=2)
     with (
-        pytest.raises(UserError, match="give a recipe with training: sampled"),
+        pytest.raises(UserError, match="give --training sampled"),
         joined_ranks(config(), torch.device("cpu")),
     ):
         pass

@@ -147,8 +147,7 @@ def _refuse_settings(config: RunConfig, world_size: int) -> None:
     if config.training != "sampled":
         raise UserError(
             "torchrun trains on sampled batches, and the recipe says training: "
-            f"{config.training}; give a recipe with training: sampled, or start "
-            "without torchrun"
+            f"{config.training}; give --training sampled, or start without torchrun"
         )
     size = config.batch_size or 0
     if size % world_size:
