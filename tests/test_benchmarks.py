@@ -1,5 +1,6 @@
 """The benchmarks name no speed for a kernel that is wrong."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,3 +79,11 @@ def test_the_target_depends_on_device_edges_and_layer(
     assert small_graphs.target_of("PyG GCNConv", edges, where) is None
     assert small_graphs.is_met(1.04, 1.0)
     assert not small_graphs.is_met(1.16, 1.15)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_page_on_speed_shows_the_table_of_small_graphs(device: str) -> None:
+    page = Path("docs/speed.md").read_text().splitlines()
+    lines = small_graphs.table(small_graphs.RESULTS / f"small_graphs_{device}.csv")
+    assert len(lines) > 3
+    assert [line for line in lines if line not in page] == []

@@ -71,9 +71,9 @@ def groups_at_once(
 ) -> int:
     """How many groups like this one are trained side by side, at least 1.
 
-    More than one for small graphs on a CPU, whose cores would wait for each other in
-    every operation. On a GPU the seeds of one group keep the device busy: Cora's 50 for
-    97 % of the time, Pubmed's for all of it.
+    More than one for small graphs on a CPU, where one group leaves cores idle. On a GPU
+    the seeds of one group keep the device busy: Cora's 50 for 97 % of the time,
+    Pubmed's for all of it.
 
     Args:
         dataset: The graph.
