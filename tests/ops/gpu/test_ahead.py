@@ -10,6 +10,7 @@ import torch
 
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
+from tempergat.ops.gpu.ahead.workers import Workers
 from tests.support.interpreted import environment_of_programs
 
 # Triton believes that there is a Hopper GPU; it can compile for it, but not run.
@@ -77,6 +78,34 @@ def test_a_step_is_recorded_in_the_order_in_which_it_needs_kernels() -> None:
 def test_recorded_kernels_compile_for_a_gpu_that_is_not_here(op: str) -> None:
     (count,) = _run(op, "compile")
     assert int(count) >= 12
+
+
+ENDING = """
+import time
+from tempergat.ops.gpu.ahead.workers import Workers
+
+workers = Workers(2)
+for _ in range(100):
+    workers.submit(lambda: time.sleep(0.5))
+assert workers.submit(lambda: 3) is not None
+"""
+
+
+def test_a_process_ends_without_what_waits_to_be_compiled() -> None:
+    start = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", ENDING], env=environment_of_programs(), check=True
+    )
+    # All of it would take 25 s.
+    assert time.monotonic() - start < 20
+
+
+def test_workers_give_results_and_errors() -> None:
+    workers = Workers(2)
+    assert workers.submit(lambda: 3).result() == 3
+    with pytest.raises(ZeroDivisionError):
+        workers.submit(lambda: 1 / 0).result()
+    workers.close()
 
 
 def test_nothing_is_compiled_without_a_gpu() -> None:

@@ -15,7 +15,7 @@ import inspect
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,8 @@ import torch
 from torch import Tensor
 from triton.compiler import CompiledKernel
 from triton.runtime import driver
+
+from tempergat.ops.gpu.ahead.workers import Workers
 
 # What a compiled kernel is called with before its own arguments. The second form is
 # that of Triton 3.7, read in its source and never run here.
@@ -129,9 +131,8 @@ def device_of(tensor: Tensor) -> int:
 
 
 @functools.cache
-def _threads() -> ThreadPoolExecutor:
-    count = min(_MOST_THREADS, os.cpu_count() or 1)
-    return ThreadPoolExecutor(count, "tempergat-compile")
+def _threads() -> Workers:
+    return Workers(min(_MOST_THREADS, os.cpu_count() or 1))
 
 
 def _compile_in_background(
@@ -146,10 +147,7 @@ def _compile_in_background(
     if key in _compiled or key in _coming or launcher_form() is None:
         return
 
-    def build() -> CompiledKernel | None:
-        if not threading.main_thread().is_alive():
-            # The process is ending.
-            return None
+    def build() -> CompiledKernel:
         with torch.cuda.device(device):
             compiled: CompiledKernel = kernel.warmup(
                 *types, *numbers, *constants, grid=(1, 1), num_warps=warps
@@ -159,7 +157,8 @@ def _compile_in_background(
             driver.active.launcher_cls(compiled.src, compiled.metadata)
             return compiled
 
-    _coming[key] = _threads().submit(build)
+    with _loading:
+        _coming[key] = _threads().submit(build)
 
 
 def _finished(key: Any) -> CompiledKernel | None:

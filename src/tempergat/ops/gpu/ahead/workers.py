@@ -1,0 +1,62 @@
+"""Threads that never keep a process from ending.
+
+The threads of `concurrent.futures` work off all that was submitted before a process
+ends. Here, what is not begun by then is dropped.
+"""
+
+import atexit
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+# How long the end of the process waits for what was begun: to stop inside the compiler
+# could crash.
+_LAST_SECONDS = 10.0
+
+
+class Workers:
+    """A fixed number of threads that run functions in the order of submission.
+
+    Args:
+        count: The number of threads.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._idle = threading.Condition()
+        self._running = 0
+        self._closed = False
+        for number in range(count):
+            name = f"tempergat-compile-{number}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+        atexit.register(self.close)
+
+    def submit(self, function: Callable[[], Any]) -> Future[Any]:
+        """Has the function run; its result is that of the future."""
+        future: Future[Any] = Future()
+        self._waiting.put((future, function))
+        return future
+
+    def _work(self) -> None:
+        while True:
+            future, function = self._waiting.get()
+            with self._idle:
+                if self._closed:
+                    return
+                self._running += 1
+            try:
+                future.set_result(function())
+            except BaseException as error:
+                future.set_exception(error)
+            finally:
+                with self._idle:
+                    self._running -= 1
+                    self._idle.notify_all()
+
+    def close(self) -> None:
+        """Drops what is not begun, and waits a little for what is."""
+        with self._idle:
+            self._closed = True
+            self._idle.wait_for(lambda: self._running == 0, _LAST_SECONDS)
