@@ -6,15 +6,23 @@ it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import threading
+import time
 from typing import NamedTuple
 
 import torch
 
 OPS = ("gat", "gatv2", "dropout")
+# How long the end of a process waits for threads that still look for kernels: to stop
+# them inside an import or an operation of torch could crash.
+_LAST_SECONDS = 10.0
 _requested: set[tuple[Coming, torch.device]] = set()
+_recorders: list[threading.Thread] = []
+_listing = threading.Lock()
+_process_ends = threading.Event()
 
 
 class Coming(NamedTuple):
@@ -64,11 +72,26 @@ def request(coming: Coming, device: torch.device, number: int) -> None:
         number: Its number.
     """
     _requested.add((coming, device))
-    threading.Thread(target=_record, args=(coming, number), daemon=True).start()
+    recorder = threading.Thread(target=_record, args=(coming, number), daemon=True)
+    recorder.start()
+    with _listing:
+        running = [thread for thread in _recorders if thread.is_alive()]
+        _recorders[:] = [*running, recorder]
 
 
 def _record(coming: Coming, number: int) -> None:
     # What fails here fails again in the call itself, which reports it.
     with contextlib.suppress(Exception):
         recording = importlib.import_module(f"{__name__}.recording")
-        recording.compile_kernels(coming, number)
+        if not _process_ends.is_set():
+            recording.compile_kernels(coming, number)
+
+
+@atexit.register
+def _end() -> None:
+    """Waits a little for the threads of requests."""
+    _process_ends.set()
+    last = time.monotonic() + _LAST_SECONDS
+    for thread in list(_recorders):
+        # In a forked process they are not alive.
+        thread.join(max(0.0, last - time.monotonic()))
