@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,20 @@ MADE = "made"
 _HASH_BLOCK = 1 << 22
 # Sorting as many edges takes about a second.
 _MOST_EDGES_TO_SORT = 5_000_000
+
+
+@dataclass(frozen=True)
+class TypeNames:
+    """What a table calls the features and the nodes of a node type.
+
+    Attributes:
+        features: The name of each feature.
+        nodes_hash: The sha256 of the ids of all nodes in their order; None where the
+            nodes are numbered.
+    """
+
+    features: tuple[str, ...]
+    nodes_hash: str | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,8 @@ class Dataset:
         notes: A sentence for each guess or omission in reading the graph that changes
             results, naming the option that changes it.
         read_options: How the user graph was read; None for datasets by name.
+        type_names: What the user's tables call the features and the nodes of each node
+            type; empty where there are no such tables.
         graph_fingerprint: As `fingerprint`, but without the masks; empty where it is
             not known.
     """
@@ -84,6 +100,7 @@ class Dataset:
     edge_weight_name: str | None = None
     notes: tuple[str, ...] = ()
     read_options: "ReadOptions | None" = None
+    type_names: Mapping[str, TypeNames] = field(default_factory=dict)
     graph_fingerprint: str = ""
 
     @property

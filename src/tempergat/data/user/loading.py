@@ -127,6 +127,7 @@ def open_user_graph(
         undirected=read.undirected,
         edge_feature_names=read.edge_feature_names,
         edge_weight_name=read.edge_weight_name,
+        type_names=read.type_names,
         # Columns and classes may be called anything.
         notes=tuple(map(one_line, read.notes)),
     )

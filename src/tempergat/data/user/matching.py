@@ -13,7 +13,9 @@ from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.features import csr_tensor
 
 
-def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
+def match_features(
+    dataset: Dataset, names: Sequence[str], node_type: str | None = None
+) -> Dataset:
     """Reorders the features of a graph by name.
 
     A 0-1 feature `column=word` that the graph lacks becomes zeros where the graph has
@@ -22,6 +24,7 @@ def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
     Args:
         dataset: The graph.
         names: The names of the features, in the order that is wanted.
+        node_type: Whose features; None in a graph without node types.
 
     Returns:
         The graph with the features in that order. If the graph's features have no
@@ -30,12 +33,16 @@ def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
     Raises:
         UserError: Features are missing, or there are others.
     """
-    found = dataset.feature_names
+    found, where = dataset.feature_names, dataset.name
+    if node_type is not None:
+        known = dataset.type_names.get(node_type)
+        found = None if known is None else known.features
+        where = f"type {node_type} of {dataset.name}"
     if found == tuple(names):
         return dataset
     if found is None:
         note = (
-            f"the features of {dataset.name} have no names, so they are taken to be "
+            f"the features of {where} have no names, so they are taken to be "
             f"in the order of training: {listed(names)}"
         )
         return replace(dataset, notes=(*dataset.notes, one_line(note)))
@@ -51,7 +58,7 @@ def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
     if unseen:
         column, _, word = unseen[0].partition("=")
         raise UserError(
-            f"{dataset.name}: {column} holds {word!r}, which no training node had; "
+            f"{where}: {column} holds {word!r}, which no training node had; "
             "replace it by a word that was seen in training, or train again"
         )
     missing = [
@@ -67,14 +74,20 @@ def match_features(dataset: Dataset, names: Sequence[str]) -> Dataset:
         if other:
             parts.append(f"has {listed(other)}, which the model was not trained on")
         raise UserError(
-            f"{dataset.name} {' and '.join(parts)}; name the features as in training, "
+            f"{where} {' and '.join(parts)}; name the features as in training, "
             "or choose them with --features"
         )
     positions = np.array([wanted[name] for name in found], dtype=np.int64)
     data = copy.copy(dataset.data)
-    changed = replace(dataset, data=data, feature_names=tuple(names))
-    changed.store.x = _reordered(dataset.store.x, positions, len(names))
-    return replace(changed, fingerprint=fingerprint(data))
+    store = data if node_type is None else data[node_type]
+    store.x = _reordered(store.x, positions, len(names))
+    changed = replace(dataset, data=data, fingerprint=fingerprint(data))
+    if node_type is not None:
+        own = replace(dataset.type_names[node_type], features=tuple(names))
+        changed = replace(changed, type_names={**dataset.type_names, node_type: own})
+    if node_type == dataset.target:
+        changed = replace(changed, feature_names=tuple(names))
+    return changed
 
 
 def _reordered(x: Tensor, positions: np.ndarray, width: int) -> Tensor:

@@ -1,8 +1,11 @@
 """`UserGraph`: what every reader of user files returns."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from torch_geometric.data import Data, HeteroData
+
+from tempergat.data.dataset import TypeNames
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class UserGraph:
         edge_feature_names: What the columns of `edge_attr` are.
         edge_weight_name: What `edge_weight` is.
         notes: A sentence for each guess or omission that changes results.
+        type_names: What tables call the features and nodes of each node type.
     """
 
     data: Data | HeteroData
@@ -37,3 +41,4 @@ class UserGraph:
     edge_feature_names: tuple[str, ...] = ()
     edge_weight_name: str | None = None
     notes: tuple[str, ...] = ()
+    type_names: Mapping[str, TypeNames] = field(default_factory=dict)

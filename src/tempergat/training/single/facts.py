@@ -31,13 +31,20 @@ _OPTIONS = TypeAdapter(ReadOptions)
 
 
 class NodeTypeFacts(BaseModel):
-    """A node type in a checkpoint; attributes as of `NodeType`."""
+    """A node type in a checkpoint; further attributes as of `NodeType`.
+
+    Attributes:
+        feature_names: The name of each feature; None where they had none.
+        nodes_hash: As of `TypeNames`, where every node has a learned vector.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
     name: str
     num_nodes: Annotated[int, Field(ge=0, le=10**14)]
     num_features: Annotated[int, Field(ge=0, le=10**14)]
+    feature_names: list[str] | None = None
+    nodes_hash: str | None = None
 
     @property
     def as_type(self) -> NodeType:
@@ -163,8 +170,17 @@ def facts_of(dataset: Dataset) -> dict[str, Any]:
         "edge_feature_names": list(dataset.edge_feature_names),
         "edge_weight_name": dataset.edge_weight_name,
         "read_options": dataset.read_options,
-        "node_types": types and [NodeTypeFacts(**asdict(kind)) for kind in types],
+        "node_types": types and [_type_facts(dataset, kind) for kind in types],
     }
+
+
+def _type_facts(dataset: Dataset, kind: NodeType) -> NodeTypeFacts:
+    names = dataset.type_names.get(kind.name)
+    if names is None:
+        return NodeTypeFacts(**asdict(kind))
+    if kind.num_features:
+        return NodeTypeFacts(**asdict(kind), feature_names=list(names.features))
+    return NodeTypeFacts(**asdict(kind), nodes_hash=names.nodes_hash)
 
 
 def read_facts(path: Path, values: Mapping[str, Any]) -> Facts:

@@ -58,6 +58,9 @@ def read_for_prediction(
     ]
     if facts.feature_names is not None:
         dataset = match_features(dataset, facts.feature_names)
+    for kind in facts.node_types or ():
+        if kind.feature_names is not None and kind.name in dataset.data.node_types:
+            dataset = match_features(dataset, kind.feature_names, kind.name)
     _refuse_other_counts(dataset, facts)
     new = [note for note in notes if note not in dataset.notes]
     return replace(dataset, notes=(*dataset.notes, *new))
@@ -112,10 +115,15 @@ def _by_position(dataset: Dataset, facts: Facts, is_path: bool) -> list[str]:
     nobody = dataset.feature_names is None and not (
         is_path and dataset.read_options is not None
     )
-    if facts.feature_names is not None or nobody:
+    types = [kind for kind in facts.node_types or () if kind.num_features]
+    is_named = facts.feature_names is not None
+    if types:
+        is_named = all(kind.feature_names is not None for kind in types)
+    if is_named or nobody:
         return []
+    count = "" if types else f"{facts.in_channels} "
     return [
-        f"the model knows no feature names, so the {facts.in_channels} features of "
+        f"the model knows no feature names, so the {count}features of "
         f"{dataset.name} are used in the order in which they come; to have them "
         "matched by name, train on a table with named columns"
     ]
@@ -170,7 +178,7 @@ def _refuse_other_counts(dataset: Dataset, facts: Facts) -> None:
 
 def _refuse_other_types(dataset: Dataset, facts: Facts) -> None:
     found = {kind.name: kind for kind in types_of(dataset) or ()}
-    wanted = {kind.name: kind for kind in facts.types or ()}
+    wanted = {kind.name: kind for kind in facts.node_types or ()}
     if list(found) != list(wanted):
         raise UserError(
             f"the model was trained on the node types {', '.join(wanted)}, but "
@@ -190,6 +198,13 @@ def _refuse_other_types(dataset: Dataset, facts: Facts) -> None:
                 f"the model learned a vector for each of {kind.num_nodes} nodes of "
                 f"type {name}, but {dataset.name} has {here.num_nodes}; give a graph "
                 "with the same nodes of that type"
+            )
+        names = dataset.type_names.get(name)
+        if names is not None and kind.nodes_hash not in (None, names.nodes_hash):
+            raise UserError(
+                f"the model learned a vector for each node of type {name}, but "
+                f"{dataset.name} has other ids there, or the same in another order; "
+                "give a graph with the same nodes of that type in the same order"
             )
 
 

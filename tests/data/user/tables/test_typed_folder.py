@@ -131,3 +131,32 @@ def test_what_contradicts_itself_is_refused_in_one_line(
     with pytest.raises(UserError, match=words) as refused:
         as_dataset(folder, options=ReadOptions(**options))
     assert "\n" not in str(refused.value)
+
+
+@pytest.fixture
+def model(folder: Path) -> tempergat.TrainedModel:
+    return tempergat.train(
+        *(folder, "gat"), settings={"epochs": 2, "hidden": 8, "heads": 2}, device="cpu"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_predict_matches_the_features_of_a_typed_folder_by_name(
+    folder: Path, model: tempergat.TrainedModel
+) -> None:
+    expected = model.predict_proba(folder)
+    rows = "".join(f"p{n},{n},{n % 2}\n" for n in range(20))
+    (folder / "nodes_paper.csv").write_text(f"id,year,words\n{rows}")
+    assert torch.equal(model.predict_proba(folder), expected)
+    (folder / "nodes_paper.csv").write_text(f"id,year,length\n{rows}")
+    with pytest.raises(UserError, match=r"type paper of .* lacks words and has length"):
+        model.predict(folder)
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")
+def test_learned_vectors_are_not_given_to_other_nodes(
+    folder: Path, model: tempergat.TrainedModel
+) -> None:
+    (folder / "nodes_author.csv").write_text("id\neve\nbob\nann\n")
+    with pytest.raises(UserError, match=r"type author, but .* in another order"):
+        model.predict(folder)

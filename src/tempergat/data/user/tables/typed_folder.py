@@ -7,6 +7,8 @@ columns that options name are those of the type to classify; `--id` is for all t
 that have such a column.
 """
 
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ import torch
 from torch_geometric.data import HeteroData
 
 from tempergat.base import UserError, explain_unreadable, suggest_one_of
+from tempergat.data.dataset import TypeNames
 from tempergat.data.user.labels import NoLabels, classes_of_texts
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.tables.columns import edge_ends, node_columns
@@ -95,6 +98,15 @@ def read_typed_folder(
         feature_names=own.feature_names if own.features is not None else None,
         label_name=own.columns.label,
         notes=notes,
+        type_names={name: _names_of(found) for name, found in nodes.items()},
+    )
+
+
+def _names_of(nodes: Nodes) -> TypeNames:
+    ids = None if nodes.columns.id is None else json.dumps(list(nodes.positions))
+    return TypeNames(
+        nodes.feature_names if nodes.features is not None else (),
+        ids and hashlib.sha256(ids.encode()).hexdigest(),
     )
 
 
