@@ -239,6 +239,10 @@ def test_the_sampler_is_a_public_name() -> None:
     ("settings", "message"),
     [
         ({"batch_size": 0}, "batch_size must be 1 or more, got 0"),
+        ({"data": None}, "must be a Data or HeteroData .* got NoneType"),
+        ({"seed": 1.5}, "seed must be a whole number of 64 bits, got 1.5"),
+        ({"seeds": ("paper", None)}, "or a mask, got .'paper', None"),
+        ({"device": "gpu"}, "device is 'gpu'; use 'cpu' or 'cuda'"),
         ({"seeds": [200]}, r"seed 200 does not exist: there are 200 nodes \(0..199\)"),
         ({"seeds": [-1]}, "seed -1 does not exist"),
         ({"seeds": [3, 4, 3]}, "seed 3 is given more than once"),
@@ -254,7 +258,7 @@ def test_the_sampler_is_a_public_name() -> None:
         ({"rank": 2, "world_size": 2}, "rank must be from 0 to world_size - 1 = 1"),
         ({"world_size": 0}, "world_size must be 1 or more"),
         ({"prefetch": -1}, "prefetch must be 0 or more, got -1"),
-        ({"seed": 2**63}, "seed must fit into 64 bits"),
+        ({"seed": 2**63}, "seed must be a whole number of 64 bits"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:

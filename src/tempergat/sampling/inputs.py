@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
@@ -27,12 +28,43 @@ def check_numbers(
     ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UserError(f"{name} must be {least} or more, got {value!r}")
-    if not -(2**63) <= seed < 2**63:
-        raise UserError(f"seed must fit into 64 bits, got {seed}")
+    is_whole = isinstance(seed, int) and not isinstance(seed, bool)
+    if not is_whole or not -(2**63) <= seed < 2**63:
+        raise UserError(f"seed must be a whole number of 64 bits, got {seed!r}")
     if not 0 <= rank < world_size:
         raise UserError(
             f"rank must be from 0 to world_size - 1 = {world_size - 1}, got {rank!r}"
         )
+
+
+def check_data(data: Any) -> None:
+    """Refuses what is not a graph of PyG.
+
+    Raises:
+        UserError: It is neither ``Data`` nor ``HeteroData``.
+    """
+    if not isinstance(data, Data | HeteroData):
+        raise UserError(
+            "data must be a Data or HeteroData of torch_geometric, got "
+            f"{type(data).__name__}"
+        )
+
+
+def checked_device(device: torch.device | str) -> torch.device:
+    """The device that batches are made on.
+
+    Raises:
+        UserError: There is no such device, or no batches can be made on it.
+    """
+    try:
+        found = torch.device(device)
+    except RuntimeError:
+        found = torch.device("meta")
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device is '{device}', but torch sees no GPU; use 'cpu'")
+    if found.type not in ("cpu", "cuda"):
+        raise UserError(f"device is '{device}'; use 'cpu' or 'cuda'")
+    return found
 
 
 def typed_seeds(data: HeteroData, seeds: Any) -> tuple[str, Any]:

@@ -17,7 +17,9 @@ from tempergat.sampling.engines.draws import Key
 from tempergat.sampling.engines.hops import EdgeType
 from tempergat.sampling.fanouts import checked_fanout, checked_typed_fanout
 from tempergat.sampling.inputs import (
+    check_data,
     check_numbers,
+    checked_device,
     num_nodes_of,
     topologies_of,
     topology_of,
@@ -92,6 +94,7 @@ class NeighborSampler:
         transform: Callable[[Any], Any] | None = None,
         topology: Topology | dict[EdgeType, Topology] | None = None,
     ) -> None:
+        check_data(data)
         check_numbers(batch_size, rank, world_size, prefetch, seed)
         if replace and labor:
             raise UserError(
@@ -111,7 +114,7 @@ class NeighborSampler:
             self.fanout = checked_fanout(fanout)
             count = num_nodes_of(data)
             self.topology = topology_of(data, count, topology)
-        self.device = torch.device(device) if device is not None else self._device()
+        self.device = self._device() if device is None else checked_device(device)
         if self.device.type == "cuda":
             self._move_topology()
         self._seeds = SeedBatches(
@@ -149,8 +152,10 @@ class NeighborSampler:
         """Chooses the epoch of the next iteration, and the step it begins with.
 
         Raises:
-            UserError: The epoch has no such step.
+            UserError: It is no epoch, or has no such step.
         """
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+            raise UserError(f"epoch must be a whole number from 0, got {epoch!r}")
         if not 0 <= start_step <= len(self):
             raise UserError(
                 f"start_step must be from 0 to {len(self)}, the steps of an epoch, got "

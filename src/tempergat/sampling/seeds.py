@@ -79,7 +79,12 @@ def checked_seeds(
     if seeds is None:
         ids = torch.arange(num_nodes)
     else:
-        ids = torch.as_tensor(seeds).cpu()
+        try:
+            ids = torch.as_tensor(seeds).cpu()
+        except (TypeError, ValueError, RuntimeError):
+            raise UserError(
+                f"seeds must be a list of node numbers or a mask, got {seeds!r}"
+            ) from None
         if ids.dtype == torch.bool:
             if ids.shape != (num_nodes,):
                 raise UserError(

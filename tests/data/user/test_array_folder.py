@@ -85,8 +85,11 @@ def test_impossible_values_are_refused(folder: Path) -> None:
     edges = np.load(folder / "edge_index.npy")
     edges[0, 3] = 80
     np.save(folder / "edge_index.npy", edges)
-    with pytest.raises(UserError, match=r"names nodes .* to 80, but there are 80"):
+    with pytest.raises(UserError, match=r"names nodes .* to 80, but there are 80") as e:
         load(folder)
+    # The files are the user's: nothing to download.
+    assert "the 80 rows of x.npy" in str(e.value)
+    assert "download" not in str(e.value)
 
 
 def test_a_check_says_what_the_folder_holds_and_verifies_it_again(

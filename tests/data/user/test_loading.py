@@ -157,10 +157,14 @@ def test_heterogeneous_pt_is_read_and_its_target_found(tmp_path: Path) -> None:
     assert dataset.target == "paper"
     written = dataset.data["author", "writes", "paper"].edge_index
     assert written.tolist() == [[0, 1], [0, 2]]
-    with pytest.raises(UserError, match="target is 'author'"):
+    with pytest.raises(UserError, match=r"target is 'author'.* with labels: paper"):
         load(tmp_path / "g.pt", target="author")
     with pytest.raises(UserError, match="ToUndirected"):
         load(tmp_path / "g.pt", directed=False)
+    del data["paper"].y
+    torch.save(data, tmp_path / "g.pt")
+    with pytest.raises(UserError, match="labels for none of the node types paper, au"):
+        load(tmp_path / "g.pt")
 
 
 def test_graph_that_a_transform_has_looked_into_is_read(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from tempergat.base import UserError, explain_unreadable, write_text
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_array, hash_tensors
+from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.graph_checks import check_arrays
 from tempergat.data.formats.raw_graph import Graph, to_pyg
 from tempergat.data.splits import GraphWithSplits
@@ -74,7 +75,13 @@ def open_array_folder(
     known = None if verify else _noted(folder, graph)
     num_classes = max(int(arrays["y"].max(initial=UNLABELLED)) + 1, 0)
     if known is None:
-        check_arrays(folder, graph, None, num_classes)
+        try:
+            check_arrays(folder, graph, None, num_classes)
+        except DamagedFile as error:
+            raise UserError(
+                f"{error.where} {error.problem}; correct the arrays, whose nodes are "
+                f"the {count} rows of x.npy"
+            ) from error
         with ThreadPoolExecutor() as threads:
             hashes = threads.map(hash_array, graph.arrays.values())
             known = dict(zip(graph.arrays, hashes, strict=True))

@@ -292,7 +292,13 @@ def target_type(
     if target in with_labels or (target is not None and not labelled):
         return target
     found = ", ".join(with_labels) or "none"
+    if target is not None:
+        raise UserError(
+            f"target is {target!r}, but {source} has no y for that node type; types "
+            f"with labels: {found}"
+        )
     raise UserError(
-        f"{source}: the node types with labels are {found}, and target is {target!r}; "
-        "give a y to one type, or choose with --target (target in Python)"
+        f"{source} has labels for {found} of the node types "
+        f"{', '.join(data.node_types)}; give the one to classify a y, or choose it "
+        "with --target (target in Python)"
     )
