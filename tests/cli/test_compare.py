@@ -309,7 +309,6 @@ def test_official_splits_share_all_but_their_masks() -> None:
         (["csbm", "--recipe", ""], ["no recipe ''"]),
         (["csbm", "--recipe", "corra"], ["no recipe 'corra'", "did you mean"]),
         (["csbm", "--recipe", "gone.yaml"], ["gone.yaml", "No such file"]),
-        (["ogbn-products"], ["recipe paper/ogbn-products", "training: full"]),
         (["csbm", "--device", "tpu"], ["--device is 'tpu'", "cpu or cuda"]),
         (["csbm", "--device", "cuda:63"], ["'cuda:63'", "doctor"]),
         (["csbm", "--split", "60-20-20"], ["60-20-20", "60/20/20"]),
