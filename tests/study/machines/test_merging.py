@@ -11,7 +11,7 @@ import torch
 import tempergat
 from tempergat.base import UserError
 from tempergat.study.engine import Run, Shard, Store, config_hash, sweep
-from tempergat.study.machines import merge
+from tempergat.study.machines import merge, merging
 from tempergat.training import OutOfMemory
 from tests.study.engine.test_sweeping import CPU, METHODS, configs, graph, timeless
 from tests.support.made_up_runs import failed_run, run
@@ -243,3 +243,21 @@ def test_a_shard_from_python_says_what_it_has(tmp_path: Path) -> None:
     assert str(done).startswith("shard 1/2: 2 of 4 runs")
     assert timeless(done.runs) == timeless(runs_of(done.store))
     assert not list((tmp_path / "one").glob("*.md"))
+
+
+@pytest.mark.parametrize("trained", [{"gatv2": [0, 1]}, {}], ids=["runs", "a plan"])
+def test_a_store_that_changes_during_the_merge_keeps_what_was_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: dict[str, list[int]]
+) -> None:
+    first = planned(tmp_path / "first.sqlite", {"gat": [0, 1]})
+    out = planned(tmp_path / "out.sqlite", {}, {"gatv2": [0, 1]})
+
+    def other_process(*_: object) -> None:
+        planned(out, trained, {"gatv2": [0, 1], "gcn": [0]})
+
+    monkeypatch.setattr(merging, "refuse_other_sweeps", other_process)
+    with pytest.raises(UserError, match=r"changed .*out.sqlite during the merge; wait"):
+        merge(first, out)
+    with Store(out, read_only=True) as store:
+        assert len(store.runs()) == sum(map(len, trained.values()))
+        assert {group.method for group in store.all_groups()} == {"gatv2", "gcn"}

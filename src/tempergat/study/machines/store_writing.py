@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tempergat.base import UserError
 from tempergat.study.engine import Group, Run, Store
 from tempergat.study.machines.store_content import RunKey, StoreContent, keys_of
 
@@ -25,11 +26,22 @@ class MergedStore(Store):
 
         Returns:
             How many runs were new.
+
+        Raises:
+            UserError: Another process has changed the store since it was read.
         """
         names: dict[str, str] = {}
         for content in contents:
             names = {**content.names, **names}
         with self._user_errors(), self._transaction():
+            runs_there = self._connection.execute("SELECT COUNT(*) FROM runs")
+            if self._read_groups() != contents[0].groups or runs_there.fetchone()[
+                0
+            ] != len(contents[0].runs):
+                raise UserError(
+                    f"another process has changed {self.path} during the merge; wait "
+                    "until it ends, and merge again"
+                )
             numbers = self._put_groups(groups)
             for stem, graph in names.items():
                 self._add_name(stem, graph)
