@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_an_address_where_nothing_answers_is_refused_at_once() -> None:
     started = time.monotonic()
     with pytest.raises(UserError, match=rf"nothing answers .*127.0.0.1:{port}"):
         tempergat.compare(graph(), runs=1, ray=f"127.0.0.1:{port}")
+    assert time.monotonic() - started < 30.0
+
+
+@needs_ray
+def test_another_service_at_the_address_is_refused_at_once() -> None:
+    def answer() -> None:
+        peer, _ = server.accept()
+        with peer:
+            peer.recv(100)
+            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.create_server(("", 0)) as server:
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        started = time.monotonic()
+        with pytest.raises(UserError, match=f"answers at {address} is not a Ray"):
+            RayWorkers(address)
     assert time.monotonic() - started < 30.0
 
 

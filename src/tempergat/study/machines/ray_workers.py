@@ -248,7 +248,8 @@ def _require_listener(ray: Any, where: str, address: str) -> None:
         # Ray goes to the machine's other address, which a cluster listens on.
         host = ray.util.get_node_ip_address()
     try:
-        socket.create_connection((host, int(port)), _CONNECT_TIMEOUT_S).close()
+        with socket.create_connection((host, int(port)), _CONNECT_TIMEOUT_S) as peer:
+            is_ray = _speaks_http2(peer)
     except OSError as error:
         which = "" if where == address else f" (that is what {address} stands for)"
         raise UserError(
@@ -256,6 +257,24 @@ def _require_listener(ray: Any, where: str, address: str) -> None:
             f"{error.strerror or 'no answer'}; start a cluster with `ray start --head` "
             "and give the address it prints"
         ) from error
+    if not is_ray:
+        raise UserError(
+            f"what answers at {where} is not a Ray cluster; give the address that "
+            "`ray start --head` prints"
+        )
+
+
+def _speaks_http2(peer: socket.socket) -> bool:
+    """Whether the other side answers in the protocol that Ray's servers speak."""
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        # It would have to be encrypted.
+        return True
+    # The opening of HTTP/2 with empty settings. The answer opens with settings too.
+    peer.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, *[0] * 5)))
+    answer = b""
+    while len(answer) < 4 and (more := peer.recv(16)):
+        answer += more
+    return answer[3:4] == b"\x04"
 
 
 def _to_arrays(tensor: Tensor) -> tuple[str, Any]:
