@@ -108,3 +108,23 @@ def test_a_graph_that_does_not_fit_is_refused(change: object, words: str) -> Non
 def test_a_graph_of_one_type_is_refused() -> None:
     with pytest.raises(UserError, match="has one type of nodes, but the model"):
         trained().predict(tempergat.load("csbm"))
+
+
+def test_tensors_that_do_not_fit_the_model_are_named() -> None:
+    model, data = trained(), typed_graph()
+    x, edges = data.collect("x"), data.collect("edge_index")
+    with pytest.raises(UserError, match="x has no features of the node type paper"):
+        model({}, edges)
+    with pytest.raises(UserError, match=r"x must be a dict .* got Tensor"):
+        model(x["paper"], edges)
+    unknown = {("book", "cites", "paper"): torch.zeros(2, 1, dtype=torch.long)}
+    with pytest.raises(UserError, match=r"edge type \('book', .* node types paper, au"):
+        model(x, unknown)
+
+
+def test_a_typed_graph_without_edge_types_is_refused() -> None:
+    data = typed_graph()
+    for kind in data.edge_types:
+        del data[kind]
+    with pytest.raises(UserError, match="graph has no edge types; add an edge_index"):
+        as_dataset(data)

@@ -111,6 +111,8 @@ def edge_stores(source: str, data: Data | HeteroData) -> list[EdgeStore]:
         for kind in data.edge_types:
             sizes = (data[kind[0]].num_nodes, data[kind[2]].num_nodes)
             stores.append((kind, data[kind], sizes))
+        if not stores:
+            raise UserError(f"{source} has no edge types; add an edge_index for one")
     else:
         count = data.num_nodes = _count(source, data, None)
         stores.append((None, data, (count, count)))

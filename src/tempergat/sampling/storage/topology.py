@@ -49,6 +49,12 @@ class Topology:
                 )
             object.__setattr__(self, name, part.contiguous())
 
+    def __repr__(self) -> str:
+        return (
+            f"Topology(sources={self.num_src}, targets={self.num_dst}, "
+            f"edges={self.source.size(0)})"
+        )
+
     @classmethod
     def of(cls, edge_index: Tensor, num_nodes: int | tuple[int, int]) -> Topology:
         """Groups the edges of an ``edge_index`` by target.

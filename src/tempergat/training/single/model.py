@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import HeteroData
 
 from tempergat.base import UserError
 from tempergat.data import (
@@ -27,7 +26,7 @@ from tempergat.training.record import Run
 from tempergat.training.sampled import infer_layerwise, parts_of
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
-from tempergat.training.single.reading import read_for_prediction
+from tempergat.training.single.reading import read_for_prediction, typed_dataset
 from tempergat.training.single.restoring import (
     failed_run,
 )
@@ -130,16 +129,7 @@ class TrainedModel(nn.Module):
         return logits
 
     def _typed_scores(self, x: Any, edge_index: Any) -> Tensor:
-        data = HeteroData()
-        for kind in self._facts.types or ():
-            data[kind.name].num_nodes = kind.num_nodes
-            if kind.num_features:
-                data[kind.name].x = x[kind.name]
-                data[kind.name].num_nodes = x[kind.name].size(0)
-        for edge_type, ends in edge_index.items():
-            data[edge_type].edge_index = ends
-        target = self._facts.types[0].name if self._facts.types else ""
-        dataset = Dataset("graph", data, target, self.num_classes, "accuracy", "", "")
+        dataset = typed_dataset(x, edge_index, self._facts)
         device = next(self.module.parameters()).device
         logits: Tensor = self.module(
             features_of(dataset, self.config, device),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from torch_geometric.data import HeteroData
 
@@ -64,6 +65,43 @@ def read_for_prediction(
     _refuse_other_counts(dataset, facts)
     new = [note for note in notes if note not in dataset.notes]
     return replace(dataset, notes=(*dataset.notes, *new))
+
+
+def typed_dataset(x: Any, edge_index: Any, facts: Facts) -> Dataset:
+    """A typed graph that is given by its tensors.
+
+    Args:
+        x: The features of each node type that has some.
+        edge_index: The edges of each edge type.
+        facts: What the model knows of its training graph.
+
+    Raises:
+        UserError: A node type that the model needs is missing, or it does not know one.
+    """
+    types = facts.types or ()
+    for given, name, key in ((x, "x", "node"), (edge_index, "edge_index", "edge")):
+        if not isinstance(given, Mapping):
+            raise UserError(
+                f"{name} must be a dict with a tensor for each {key} type, as "
+                f"data.{name}_dict has it, got {type(given).__name__}"
+            )
+    data = HeteroData()
+    for kind in types:
+        data[kind.name].num_nodes = kind.num_nodes
+        if kind.num_features:
+            if kind.name not in x:
+                raise UserError(f"x has no features of the node type {kind.name}")
+            data[kind.name].x = x[kind.name]
+            data[kind.name].num_nodes = x[kind.name].size(0)
+    for edge_type, ends in edge_index.items():
+        if not {edge_type[0], edge_type[-1]} <= {kind.name for kind in types}:
+            raise UserError(
+                f"edge_index has the edge type {edge_type!r}, but the model was "
+                f"trained on the node types {', '.join(kind.name for kind in types)}"
+            )
+        data[edge_type].edge_index = ends
+    target = types[0].name
+    return Dataset("graph", data, target, facts.num_classes, "accuracy", "", "")
 
 
 def _options(
