@@ -37,14 +37,21 @@ torch.cuda.get_device_properties = lambda device: cache
 from tempergat.ops.gpu import launch
 from tempergat.ops.gpu.ahead import Coming, recording
 
-if sys.argv[2] == "names":
-    names = []
-    launch._compile_in_background = lambda kernel, *_: names.append(kernel.__name__)
+if sys.argv[2] != "compile":
+    names, numbers = [], []
+    def note(kernel, types, values, *_):
+        names.append(kernel.__name__)
+        numbers.extend(type(value).__name__ for value in values)
+    launch._compile_in_background = note
+if sys.argv[2] == "types":
+    recording._SETTINGS = (1,) if sys.argv[3] == "whole" else (0.2,)
 options = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
 recording.compile_kernels(Coming(sys.argv[1], 8, 16, **options), 0)
 recording.compile_kernels(Coming(sys.argv[1], 8, 16), 0)
 if sys.argv[2] == "names":
     print(*names)
+elif sys.argv[2] == "types":
+    print(*names, *numbers)
 else:
     for future in launch._coming.values():
         assert future.result().asm["cubin"]
@@ -71,6 +78,12 @@ def test_a_step_is_recorded_in_the_order_in_which_it_needs_kernels() -> None:
     assert names[:2] == ["_key_kernel", "_group_kernel"]
     assert names.index("_merge_softmax_kernel") < names.index("_statistics_kernel")
     assert names.index("_target_kernel") < names.index("_source_kernel")
+
+
+@pytest.mark.parametrize("op", ["gat", "gatv2"])
+def test_a_whole_number_as_slope_needs_no_other_kernels(op: str) -> None:
+    # Triton compiles another kernel for a whole number, and yet another for 1.
+    assert _run(op, "types", "whole") == _run(op, "types", "float")
 
 
 @pytest.mark.slow

@@ -246,7 +246,7 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
             plan.items, *by_source[1:],
             dz, dscore_src, du, part, part_score, dropout.seed,
         ),
-        (dropout.threshold, dropout.keep_scale, negative_slope, heads),
+        (dropout.threshold, dropout.keep_scale, float(negative_slope), heads),
         (
             *tile.constants(heads, channels), score_dst is not None,
             edge_score is not None, dweights is not None, dropout.on,

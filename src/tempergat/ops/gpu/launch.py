@@ -64,8 +64,9 @@ def launch(
 ) -> None:
     """Starts a kernel whose parameters are tensors, numbers and constants, in order.
 
-    Whole numbers must be among the kernel's ``do_not_specialize``. Nothing is started
-    for an empty grid.
+    Whole numbers must be among the kernel's ``do_not_specialize``, and a number must
+    have the same type in all launches: one compiled kernel serves them. Nothing is
+    started for an empty grid.
 
     Args:
         kernel: The kernel, as decorated by Triton.

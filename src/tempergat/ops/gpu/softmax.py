@@ -224,7 +224,7 @@ def attend(
             *inputs, plan.items, other, position, edge_id,
             out, lse, logit, part, part_statistics, dropout.seed,
         ),
-        (dropout.threshold, dropout.keep_scale, negative_slope, heads),
+        (dropout.threshold, dropout.keep_scale, float(negative_slope), heads),
         (*tile.constants(heads, channels), *flags, weights, dropout.on),
         tile.warps,
     )  # fmt: skip

@@ -279,7 +279,7 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
         most_programs = min(most_programs, _FEATURE_PROGRAMS)
     blocks = divide_up(heads, tile.heads)
     dropout = dropout_of(call.dropout, saved.dropout_seed)
-    numbers = (dropout.threshold, dropout.keep_scale, negative_slope, heads)
+    numbers = (dropout.threshold, dropout.keep_scale, float(negative_slope), heads)
     constants = (
         *tile.constants(heads, channels), edge is not None, width,
         dweights is not None,
