@@ -82,10 +82,16 @@ def test_kernels_are_as_exact_as_pytorch(dtype: Any) -> None:
 def test_a_second_derivative_of_the_kernels_is_right() -> None:
     logit, x = torch.randn(2, 900, 5, device="cuda").unbind()
     second = []
-    for function in (gate.sigmoid_gate, _by_formula):
-        leaf = logit.clone().requires_grad_()
-        out, total = function(leaf, x, True)
+    for function, dtype in (
+        (gate.sigmoid_gate, torch.float32),
+        (_by_formula, torch.float64),
+    ):
+        leaf = logit.to(dtype, copy=True).requires_grad_()
+        out, total = function(leaf, x.to(dtype), True)
         loss = out.square().sum() + total.sum().square()
         (first,) = torch.autograd.grad(loss, leaf, create_graph=True)
-        second.append(torch.autograd.grad(first.square().sum(), leaf)[0])
-    torch.testing.assert_close(*second, atol=1e-2, rtol=1e-4)
+        second.append(torch.autograd.grad(first.square().sum(), leaf)[0].double())
+    got, want = second
+    # The largest ones are sums over all elements; the smallest ones are what is left
+    # where such sums cancel.
+    assert (got - want).abs().max() <= 1e-5 * want.abs().max()

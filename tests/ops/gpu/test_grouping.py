@@ -155,4 +155,5 @@ def test_changing_graphs_train_as_on_the_cpu_and_take_no_memory(conv: type) -> N
             # Graphs of all five sizes have been seen twice.
             used = max(used, torch.cuda.memory_allocated())
         else:
-            assert torch.cuda.memory_allocated() <= used
+            # Autograd's thread may still hold a small tensor. A graph takes more.
+            assert torch.cuda.memory_allocated() <= used + 2048
