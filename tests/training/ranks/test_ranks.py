@@ -1,6 +1,5 @@
 """Processes that torchrun starts train one run together."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import yaml
 from tempergat.base import UserError
 from tempergat.training import CHECKPOINT_NAME
 from tempergat.training.ranks import joined_ranks
+from tests.support.interpreted import environment_of_programs
 from tests.support.run_settings import config
 from tests.support.tiny_graph import write_graph, write_recipe
 
@@ -34,7 +34,7 @@ def torchrun(*arguments: str, restarts: int = 0) -> "subprocess.CompletedProcess
         text=True,
         check=False,
         timeout=300.0,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+        env=environment_of_programs() | {"GLOO_SOCKET_IFNAME": "lo"},
     )
 
 
