@@ -6,6 +6,7 @@ is read back before the end, so that a GPU never waits for the host.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -48,7 +49,7 @@ class Runs(Protocol):
     def layer_values(self, state: State) -> LayerValues: ...
 
 
-class EpochLoop:
+class EpochLoop(ABC):
     """The training of some runs, epoch by epoch.
 
     A subclass says what an epoch is, in ``_one_epoch``.
@@ -130,8 +131,9 @@ class EpochLoop:
             # A CUDA graph keeps the memory of an epoch for as long as it exists.
             self._advance = None
 
+    @abstractmethod
     def _one_epoch(self) -> None:
-        raise NotImplementedError
+        """Trains for an epoch and records its losses and scores."""
 
     @torch.no_grad()
     def _record(self, losses: Tensor, val_loss: Tensor, scores: Tensor) -> None:
