@@ -25,7 +25,9 @@ class LayerGraphs:
     With more layers than hops, the first layers use the whole batch: the nodes of the
     last hop have no sampled neighbours, and a layer gives them what it gives to any
     node without neighbours. With fewer layers than hops, only the first hops are
-    used, and the first layer takes the first ``num_src`` rows of the features.
+    used, and the first layer takes the first ``num_src`` rows of the features. Graph
+    convolution then differs from running on the whole batch, because it divides by the
+    degrees of the edges that are used.
 
     Attributes:
         source: The source of each edge, int32.
