@@ -33,8 +33,8 @@ from tempergat.sampling import (
     sample,
 )
 from tempergat.sampling.background import made_ahead
-from tempergat.training.recipes import load_recipe
 from tempergat.training.sampled import SampledGroup, SampledTask, SampledTraining
+from tempergat.training.settings.recipes import load_recipe
 
 FIELDS = (
     "what", "graph", "device", "edges_per_batch", "nodes_per_batch", "ms_per_batch",

@@ -24,15 +24,15 @@ from benchmarks.sampling import SETTINGS, seeds_of
 from tempergat.nn import gate_penalty
 from tempergat.ops import Graph, fold_in
 from tempergat.sampling import NodeFeatures, Topology
-from tempergat.training.config import RunConfig
 from tempergat.training.optimizer import make_optimizer
-from tempergat.training.recipes import load_recipe
 from tempergat.training.sampled import (
     SampledGroup,
     SampledTask,
     SampledTraining,
     captured,
 )
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.settings.recipes import load_recipe
 
 FIELDS = ("way", "learning_rate", "steps", "train_s", "val_accuracy", "device")
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9)

@@ -8,7 +8,7 @@ from tempergat.data import Dataset, normalize_rows
 from tempergat.nn import build_model, gate_penalty
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.random import fold_in
-from tempergat.training.config import RunConfig
+from tempergat.training.settings.config import RunConfig
 
 
 def train_plainly(dataset: Dataset, config: RunConfig, seed: int) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tempergat.data import Dataset, csbm
-from tempergat.training.config import RunConfig
+from tempergat.training.settings.config import RunConfig
 
 DEFAULTS: dict[str, Any] = {
     "epochs": 50,

@@ -14,7 +14,7 @@ from tempergat.data import Dataset
 from tempergat.training import train_group, train_single
 from tempergat.training.loop import Training
 from tempergat.training.task import task_of
-from tempergat.training.user_modules import make_group
+from tempergat.training.user_methods.user_modules import make_group
 from tests.support.run_settings import config, small_graph
 
 CPU = torch.device("cpu")

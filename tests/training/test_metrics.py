@@ -18,7 +18,7 @@ from tempergat.training.evaluate import (
 from tempergat.training.loop import Training
 from tempergat.training.record import config_hash
 from tempergat.training.task import task_of
-from tempergat.training.user_modules import make_group
+from tempergat.training.user_methods.user_modules import make_group
 from tests.support.run_settings import config, small_graph
 
 sklearn_metrics = pytest.importorskip(

@@ -10,7 +10,7 @@ from tempergat.nn import build_model
 from tempergat.training import config_hash, make_overrides, train_group
 from tempergat.training.loop import Training
 from tempergat.training.task import task_of
-from tempergat.training.user_modules import make_group
+from tempergat.training.user_methods.user_modules import make_group
 from tests.support.run_settings import config, small_graph
 
 EPOCHS = 12

@@ -1,6 +1,5 @@
 """Settings, recipes and training: one run, or many seeds at once."""
 
-from tempergat.training.config import SELECTION_RULES, RunConfig
 from tempergat.training.edge_use import notes_on_unused_edges
 from tempergat.training.evaluate import MetricName
 from tempergat.training.hardware import (
@@ -15,15 +14,6 @@ from tempergat.training.hardware import (
     groups_at_once,
 )
 from tempergat.training.initial_weights import seeded_weights
-from tempergat.training.overrides import METRICS, Overrides, make_overrides
-from tempergat.training.recipes import (
-    AttentionBlock,
-    GcnBlock,
-    Recipe,
-    load_recipe,
-    recipe_for,
-    recipe_names,
-)
 from tempergat.training.record import (
     CLEAN,
     NUMERICS,
@@ -41,6 +31,19 @@ from tempergat.training.record import (
 from tempergat.training.run import FeatureNoise, train_group
 from tempergat.training.sampled import SampledTraining, infer_layerwise
 from tempergat.training.seeds import SeedGroup, State
+from tempergat.training.settings import (
+    METRICS,
+    SELECTION_RULES,
+    AttentionBlock,
+    GcnBlock,
+    Overrides,
+    Recipe,
+    RunConfig,
+    load_recipe,
+    make_overrides,
+    recipe_for,
+    recipe_names,
+)
 from tempergat.training.single import (
     CHECKPOINT_NAME,
     TensorBoardTracker,
@@ -53,14 +56,17 @@ from tempergat.training.single import (
     train_single,
 )
 from tempergat.training.single.progress import EpochLines
-from tempergat.training.source import callable_name, source_hash
 from tempergat.training.task import (
     refuse_other_training,
     refuse_typed,
     refuse_untrainable,
 )
-from tempergat.training.user_code import BuildModule
-from tempergat.training.user_modules import check_user_module
+from tempergat.training.user_methods import (
+    BuildModule,
+    callable_name,
+    check_user_module,
+    source_hash,
+)
 
 __all__ = [
     "CHECKPOINT_NAME",

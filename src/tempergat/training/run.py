@@ -18,7 +18,6 @@ from torch import Tensor
 
 import tempergat
 from tempergat.data import Dataset
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import Evaluation
 from tempergat.training.hardware import (
     EPOCHS_TO_CAPTURE,
@@ -36,9 +35,10 @@ from tempergat.training.record import (
     numerics_of,
 )
 from tempergat.training.seeds import LayerValues, SeedGroup, State
+from tempergat.training.settings import RunConfig
 from tempergat.training.starting import start_training
 from tempergat.training.task import SPLITS
-from tempergat.training.user_code import BuildModule
+from tempergat.training.user_methods import BuildModule
 
 # Groups may be trained in several threads, but only one is prepared at a time.
 _preparing = threading.Lock()

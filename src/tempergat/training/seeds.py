@@ -25,7 +25,6 @@ from tempergat.nn import (
     temperature_of,
 )
 from tempergat.ops import fold_in, tree_map
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import (
     Evaluation,
     cross_entropy,
@@ -34,6 +33,7 @@ from tempergat.training.evaluate import (
 )
 from tempergat.training.initial_weights import initial_states, single_model
 from tempergat.training.optimizer import clip_stacked
+from tempergat.training.settings import RunConfig
 from tempergat.training.task import Inputs, Task
 
 State = dict[str, Tensor]

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from tempergat.base import UserError
 from tempergat.data import Dataset
-from tempergat.training.config import RunConfig
 from tempergat.training.loop import EpochLoop, Training
 from tempergat.training.sampled import (
     SampledGroup,
@@ -18,9 +17,9 @@ from tempergat.training.sampled import (
     sampled_task_of,
     typed_task_of,
 )
+from tempergat.training.settings import RunConfig
 from tempergat.training.task import refuse_other_training, task_of
-from tempergat.training.user_code import BuildModule
-from tempergat.training.user_modules import make_group
+from tempergat.training.user_methods import BuildModule, make_group
 
 
 def start_training(

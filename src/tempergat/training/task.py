@@ -21,12 +21,12 @@ from tempergat.data import (
 )
 from tempergat.nn import BACKBONES, METHODS, Features, NodeType, TypedFeatures
 from tempergat.ops import Graph, SparseFeatures
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import (
     RANKING_METRICS,
     balanced_weights,
     has_several_classes,
 )
+from tempergat.training.settings import RunConfig
 from tempergat.training.typed import node_types_of, typed_inputs, union_graphs
 
 SPLITS = ("train", "val", "test")

@@ -7,8 +7,8 @@ import torch
 from tempergat.data import Dataset
 from tempergat.nn import AttentionLayer
 from tempergat.ops import compile_ahead
-from tempergat.training.config import RunConfig
 from tempergat.training.initial_weights import single_model
+from tempergat.training.settings import RunConfig
 
 
 def compile_kernels(

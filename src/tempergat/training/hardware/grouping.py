@@ -5,8 +5,8 @@ from torch import Tensor
 
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import RANKING_METRICS
+from tempergat.training.settings import RunConfig
 from tempergat.training.typed import node_types_of
 
 # Memory a group may take, by kind of device. Constants, not the memory that happens to

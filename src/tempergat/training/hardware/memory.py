@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import torch
 
 from tempergat.base import UserError, is_out_of_memory
-from tempergat.training.config import RunConfig
+from tempergat.training.settings import RunConfig
 
 
 class OutOfMemory(UserError):

@@ -14,7 +14,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import Evaluation
 from tempergat.training.ranks.processes import Ranks
 from tempergat.training.sampled import (
@@ -24,7 +23,8 @@ from tempergat.training.sampled import (
     SampledTraining,
 )
 from tempergat.training.seeds import LayerValues, State
-from tempergat.training.user_code import BuildModule
+from tempergat.training.settings import RunConfig
+from tempergat.training.user_methods import BuildModule
 
 # Dropout masks depend on the number of the step; other processes count from here.
 _STEPS_OF_A_RANK = 2**40

@@ -10,12 +10,12 @@ from torch_geometric.data import Data
 from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.sampling import Topology
-from tempergat.training.config import RunConfig
 from tempergat.training.ranks.processes import Ranks
 from tempergat.training.ranks.ranked import RankedGroup, RankedTraining
 from tempergat.training.sampled import once_per_graph, sampled_task_of
+from tempergat.training.settings import RunConfig
 from tempergat.training.task import refuse_other_training
-from tempergat.training.user_code import BuildModule
+from tempergat.training.user_methods import BuildModule
 
 
 def start_ranked_training(

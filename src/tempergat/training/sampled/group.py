@@ -14,7 +14,6 @@ from torch import Tensor
 
 from tempergat.nn import METHODS, gate_penalty
 from tempergat.ops import fold_in
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import (
     Evaluation,
     cross_entropy,
@@ -26,7 +25,8 @@ from tempergat.training.optimizer import clip_gradients
 from tempergat.training.sampled.layerwise import OnLayer, infer_layerwise
 from tempergat.training.sampled.task import EVALUATION, BatchInputs, SampledTask
 from tempergat.training.seeds import LayerValues, State, temperatures_of
-from tempergat.training.user_code import (
+from tempergat.training.settings import RunConfig
+from tempergat.training.user_methods import (
     BuildModule,
     build_user_module,
     explain_errors,

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.training.config import RunConfig
 from tempergat.training.loop import EpochLoop
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
 from tempergat.training.sampled.captured import CapturedSteps, refusal
 from tempergat.training.sampled.group import SampledGroup
 from tempergat.training.sampled.task import BatchInputs
 from tempergat.training.seeds import State
+from tempergat.training.settings import RunConfig
 
 
 class SampledTraining(EpochLoop):

@@ -17,7 +17,7 @@ from tempergat.data import Dataset, normalize_rows
 from tempergat.nn import NodeType
 from tempergat.ops import tensor_cache
 from tempergat.sampling import LayerGraphs, NeighborSampler, NodeFeatures, Topology
-from tempergat.training.config import RunConfig
+from tempergat.training.settings import RunConfig
 from tempergat.training.task import edge_inputs_of, targets_of
 
 # The draws of an evaluation have this in the place of an epoch, whatever epoch it

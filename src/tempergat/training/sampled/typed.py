@@ -18,7 +18,6 @@ from tempergat.data import Dataset, normalize_rows
 from tempergat.nn import Features, NodeType, TypedFeatures, TypedNodeClassifier
 from tempergat.ops import tensor_cache
 from tempergat.sampling import NeighborSampler, NodeFeatures, Topology
-from tempergat.training.config import RunConfig
 from tempergat.training.sampled.group import SampledGroup
 from tempergat.training.sampled.layerwise import OnLayer, infer_layerwise
 from tempergat.training.sampled.task import (
@@ -27,6 +26,7 @@ from tempergat.training.sampled.task import (
     near,
     once_per_graph,
 )
+from tempergat.training.settings import RunConfig
 from tempergat.training.task import in_channels_of, targets_of
 from tempergat.training.typed import node_types_of, union_edges
 

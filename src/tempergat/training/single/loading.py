@@ -18,7 +18,7 @@ from tempergat.training.single.restoring import (
     restored_module,
     run_of,
 )
-from tempergat.training.user_code import BuildModule
+from tempergat.training.user_methods import BuildModule
 
 
 def load_model(

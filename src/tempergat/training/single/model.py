@@ -21,9 +21,9 @@ from tempergat.data import (
     warn_of_notes,
 )
 from tempergat.nn import NodeClassifier
-from tempergat.training.config import RunConfig
 from tempergat.training.record import Run
 from tempergat.training.sampled import infer_layerwise, parts_of
+from tempergat.training.settings import RunConfig
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
 from tempergat.training.single.reading import read_for_prediction, typed_dataset
@@ -35,7 +35,7 @@ from tempergat.training.task import (
     features_of,
     graph_of,
 )
-from tempergat.training.user_code import (
+from tempergat.training.user_methods import (
     explain_errors,
     require_logits,
     taken_edge_inputs,

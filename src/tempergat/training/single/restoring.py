@@ -12,16 +12,16 @@ from torch.nn.parameter import is_lazy
 
 from tempergat.base import UserError, one_line
 from tempergat.nn import temperature_of
-from tempergat.training.config import RunConfig
 from tempergat.training.initial_weights import built_model, single_model
 from tempergat.training.loop import COLUMNS
 from tempergat.training.record import LayerRecord, Run
 from tempergat.training.run import failure_reason, scores_by_rule
 from tempergat.training.seeds import State
+from tempergat.training.settings import RunConfig
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
 from tempergat.training.task import SPLITS
-from tempergat.training.user_code import (
+from tempergat.training.user_methods import (
     BuildModule,
     build_user_module,
     explain_errors,

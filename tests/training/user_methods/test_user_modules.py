@@ -11,8 +11,8 @@ from torch_geometric.nn import GATConv, GCNConv
 from tempergat.base import UserError
 from tempergat.training.loop import Training
 from tempergat.training.task import task_of
-from tempergat.training.user_code import BuildModule
-from tempergat.training.user_modules import ModuleGroup, make_group
+from tempergat.training.user_methods.user_code import BuildModule
+from tempergat.training.user_methods.user_modules import ModuleGroup, make_group
 from tests.support.run_settings import config, small_graph
 
 CPU = torch.device("cpu")

@@ -18,7 +18,6 @@ from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.nn import TypedFeatures
 from tempergat.ops import fold_in
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import (
     Evaluation,
     cross_entropy,
@@ -31,8 +30,9 @@ from tempergat.training.seeds import (
     State,
     repeated_seeds,
 )
+from tempergat.training.settings import RunConfig
 from tempergat.training.task import Task, task_of
-from tempergat.training.user_code import (
+from tempergat.training.user_methods.user_code import (
     BuildModule,
     build_user_module,
     explain_errors,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-RECIPES = Path(__file__).parents[2] / "src" / "tempergat" / "recipes"
+RECIPES = Path(__file__).parents[3] / "src" / "tempergat" / "recipes"
 
 # Table 2 and Table 4 of the paper: epochs, layers, heads, hidden, dropout, learning
 # rate; then the number of runs.

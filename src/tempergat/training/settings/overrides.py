@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from tempergat.base import UserError, suggest_one_of
 from tempergat.nn import BACKBONES, METHODS
-from tempergat.training.config import RunConfig
 from tempergat.training.evaluate import MetricName
-from tempergat.training.recipes import metric_of
-from tempergat.training.setting_values import SETTING_NAMES, SETTINGS
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.settings.recipes import metric_of
+from tempergat.training.settings.setting_values import SETTING_NAMES, SETTINGS
 
 METRICS: tuple[str, ...] = get_args(MetricName)
 

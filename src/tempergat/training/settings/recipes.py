@@ -12,7 +12,8 @@ from pydantic import model_validator
 from tempergat.base import UserError, read_yaml, suggest_one_of, validated
 from tempergat.data import Dataset, Entry, find_entry
 from tempergat.nn import BACKBONES, find_method
-from tempergat.training.config import (
+from tempergat.training.evaluate import MetricName
+from tempergat.training.settings.config import (
     Count,
     FrozenSettings,
     GateBias,
@@ -22,7 +23,6 @@ from tempergat.training.config import (
     RunConfig,
     Temperature,
 )
-from tempergat.training.evaluate import MetricName
 
 
 class AttentionBlock(MethodSettings):

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from tempergat.base.errors import UserError
 from tempergat.nn.methods import METHODS
 from tempergat.training import load_recipe, recipe_for, recipe_names, train_group
-from tempergat.training.config import Activation, Normalisation
+from tempergat.training.settings.config import Activation, Normalisation
 from tests.support.run_settings import config, small_graph
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -49,7 +49,7 @@ def test_mlp_has_the_settings_of_gcn(name: str) -> None:
 
 
 def recipe_file(folder: Path, **changes: Any) -> Path:
-    source = Path(__file__).parents[2] / "src/tempergat/recipes/default.yaml"
+    source = Path(__file__).parents[3] / "src/tempergat/recipes/default.yaml"
     values = yaml.safe_load(source.read_text())
     for key, value in changes.items():
         block, _, setting = key.partition("__")

@@ -1,0 +1,27 @@
+"""The settings of runs: their values, the recipes they come from, a user's changes."""
+
+from tempergat.training.settings.config import SELECTION_RULES, Count, RunConfig
+from tempergat.training.settings.overrides import METRICS, Overrides, make_overrides
+from tempergat.training.settings.recipes import (
+    AttentionBlock,
+    GcnBlock,
+    Recipe,
+    load_recipe,
+    recipe_for,
+    recipe_names,
+)
+
+__all__ = [
+    "METRICS",
+    "SELECTION_RULES",
+    "AttentionBlock",
+    "Count",
+    "GcnBlock",
+    "Overrides",
+    "Recipe",
+    "RunConfig",
+    "load_recipe",
+    "make_overrides",
+    "recipe_for",
+    "recipe_names",
+]
