@@ -24,7 +24,7 @@ FIRST_IMPORTS = (
     "import tempergat",
     "import tempergat.training",
     "import tempergat.data.loading",
-    "import tempergat.study.engine.sweeping",
+    "import tempergat.study.engine.sweeps.sweeping",
     "import tempergat.cli",
     "from tempergat import load",
 )

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tempergat.study.engine import Run, Store, sweep
-from tempergat.study.engine.encoding import checksum
+from tempergat.study.engine.storage.encoding import checksum
 from tempergat.study.results import dataset_result
 from tests.fuzz.harness import Failed, fuzz, run_callable
 from tests.fuzz.mutations import VALUES, WORDS, mutated_bytes, mutated_value

@@ -13,7 +13,13 @@ from tempergat.base import UserError
 from tempergat.study.engine import Run, Shard, Store, config_hash, sweep
 from tempergat.study.machines import merge, merging
 from tempergat.training import OutOfMemory
-from tests.study.engine.test_sweeping import CPU, METHODS, configs, graph, timeless
+from tests.study.engine.sweeps.test_sweeping import (
+    CPU,
+    METHODS,
+    configs,
+    graph,
+    timeless,
+)
 from tests.support.made_up_runs import failed_run, run
 
 PRINT = "print-of-cora"
@@ -71,7 +77,7 @@ def test_three_shards_merged_are_the_sweep_of_one_machine(tmp_path: Path) -> Non
 def test_a_shard_that_stops_keeps_its_groups_after_some_did_not_fit_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tempergat.study.engine import sweeping
+    from tempergat.study.engine.sweeps import sweeping
 
     train = sweeping.train_group
 

@@ -17,7 +17,13 @@ import tempergat
 from tempergat.base import UserError
 from tempergat.study.engine import Progress, Store, sweep, sweep_on
 from tempergat.study.machines import RayWorkers
-from tests.study.engine.test_sweeping import CPU, METHODS, configs, graph, timeless
+from tests.study.engine.sweeps.test_sweeping import (
+    CPU,
+    METHODS,
+    configs,
+    graph,
+    timeless,
+)
 from tests.support.ray_cluster import RayCluster, ray_cluster
 
 needs_ray = pytest.mark.skipif(

@@ -312,7 +312,7 @@ def test_runs_that_do_not_fit_together_are_trained_in_several_groups(
     plan = small_plan(methods=["gat"])
     whole = run_noise(graph, recipe, plan, tmp_path / "whole" / "csbm.csv", CPU)
     monkeypatch.setattr(
-        "tempergat.study.engine.agenda.group_size", lambda *_, **__: most
+        "tempergat.study.engine.sweeps.agenda.group_size", lambda *_, **__: most
     )
     parts = run_noise(graph, recipe, plan, tmp_path / "parts" / "csbm.csv", CPU)
     expected = {key(run): run for run in whole}

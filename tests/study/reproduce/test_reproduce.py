@@ -9,7 +9,7 @@ import pytest
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.study.engine import read_runs
-from tempergat.study.engine import sweeping as engine
+from tempergat.study.engine.sweeps import sweeping as engine
 from tempergat.study.reproduce import PAGES, Workspace, plan_page, run_page
 from tests.support.small_study import RESULTS, RUNS, make_small, tiny_cora, workspace
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tempergat.study.engine.checked_values import by_name, listed, whole
+from tempergat.study.engine.storage.checked_values import by_name, listed, whole
 
 Confusion = tuple[tuple[int, ...], ...]
 # Far above what is trained; a damaged store may say more.

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 
 from tempergat.base import file_stem
-from tempergat.study.engine.checked_values import text
-from tempergat.study.engine.database import Database
-from tempergat.study.engine.encoding import check_row
-from tempergat.study.engine.schema import NAME_COLUMNS, insert_statement, sealed
+from tempergat.study.engine.storage.checked_values import text
+from tempergat.study.engine.storage.database import Database
+from tempergat.study.engine.storage.encoding import check_row
+from tempergat.study.engine.storage.schema import NAME_COLUMNS, insert_statement, sealed
 
 # Digits of a graph's fingerprint that tell it from another of the same name.
 _DIGITS = 6

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tempergat.base import UserError, counted
-from tempergat.study.engine.checked_values import distinct, text, whole
 from tempergat.study.engine.cutting import GroupContent, cut_runs
-from tempergat.study.engine.encoding import check_row, decode, encode
-from tempergat.study.engine.names import Names
 from tempergat.study.engine.origin import Origin
-from tempergat.study.engine.schema import (
+from tempergat.study.engine.storage.checked_values import distinct, text, whole
+from tempergat.study.engine.storage.encoding import check_row, decode, encode
+from tempergat.study.engine.storage.names import Names
+from tempergat.study.engine.storage.schema import (
     GROUP_COLUMNS,
     RUN_COLUMNS,
     insert_statement,

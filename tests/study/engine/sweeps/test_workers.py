@@ -9,7 +9,8 @@ import torch
 
 from tempergat.base import UserError
 from tempergat.data import Dataset, load
-from tempergat.study.engine import Progress, Store, sweep, sweeping
+from tempergat.study.engine import Progress, Store, sweep
+from tempergat.study.engine.sweeps import sweeping
 from tempergat.training import OutOfMemory, Run, RunConfig, load_recipe, train_group
 
 METHODS = ("gcn", "gat", "temp_gated", "gatv2")

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError
-from tempergat.study.engine.encoding import EXTRAS, decode_extras, encode_extras
-from tempergat.study.engine.merge import Merged, configs_path, merge_rows
-from tempergat.study.engine.store import Store
+from tempergat.study.engine.storage.encoding import EXTRAS, decode_extras, encode_extras
+from tempergat.study.engine.storage.published_csv import (
+    Merged,
+    configs_path,
+    merge_rows,
+)
+from tempergat.study.engine.storage.store import Store
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 
 _PARTS = ("epoch", "train", "val", "test")

@@ -12,7 +12,7 @@ import torch
 from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.study.engine import Progress, Run, Store, sweep
-from tempergat.study.engine.encoding import checksum
+from tempergat.study.engine.storage.encoding import checksum
 from tests.support.made_up_runs import run
 from tests.support.run_settings import config, small_graph
 

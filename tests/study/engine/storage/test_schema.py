@@ -12,12 +12,12 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.data import load
 from tempergat.study.engine import Progress, Run, Store, sweep
-from tempergat.study.engine.schema import SCHEMA_VERSION
+from tempergat.study.engine.storage.schema import SCHEMA_VERSION
 from tempergat.study.report import as_csv, as_json
 from tempergat.study.results import dataset_result
 from tempergat.training import load_recipe
 
-OLD = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+OLD = Path(__file__).parents[3] / "fixtures" / "v0_1_0"
 METHODS = ("gcn", "gat", "gated", "temp_gated")
 AGAINST = {"gated": "gat", "temp_gated": "gat"}
 
@@ -109,7 +109,7 @@ def test_a_migration_that_fails_leaves_the_old_store(
         def fail(table: str, columns: tuple[str, ...]) -> str:
             raise KeyboardInterrupt
 
-        patch.setattr("tempergat.study.engine.schema.insert_statement", fail)
+        patch.setattr("tempergat.study.engine.storage.schema.insert_statement", fail)
         with pytest.raises(KeyboardInterrupt):
             Store(path)
     assert version_of(path) == 1

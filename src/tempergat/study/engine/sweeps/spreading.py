@@ -9,10 +9,10 @@ import torch
 
 from tempergat.base import GroupLocks
 from tempergat.data import Dataset
-from tempergat.study.engine.agenda import Agenda
-from tempergat.study.engine.progress import OnProgress
-from tempergat.study.engine.store import Group, Store
-from tempergat.study.engine.sweeping import Sweep, first_half
+from tempergat.study.engine.storage import Group, Store
+from tempergat.study.engine.sweeps.agenda import Agenda
+from tempergat.study.engine.sweeps.progress import OnProgress
+from tempergat.study.engine.sweeps.sweeping import Sweep, first_half
 from tempergat.training import BuildModule, OutOfMemory, Run, RunConfig
 
 

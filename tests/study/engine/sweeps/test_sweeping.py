@@ -363,7 +363,7 @@ def test_only_groups_that_are_still_held_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     monkeypatch.setattr(_HeldLocks, "held", held)
-    monkeypatch.setattr("tempergat.study.engine.sweeping.GroupLocks", _HeldLocks)
+    monkeypatch.setattr("tempergat.study.engine.sweeps.sweeping.GroupLocks", _HeldLocks)
     events: list[Progress] = []
     with Store(tmp_path / "store.sqlite") as store:
         runs = sweep(graph(), configs(tmp_path), range(2), store, CPU, events.append)
@@ -374,7 +374,7 @@ def test_only_groups_that_are_still_held_are_waited_for(
 
 def test_two_processes_share_the_work(tmp_path: Path) -> None:
     context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.study.engine.test_sweeping"])
+    context.set_forkserver_preload(["tests.study.engine.sweeps.test_sweeping"])
     pipes = [context.Pipe(duplex=False) for _ in range(2)]
     processes = [
         context.Process(target=_sweep_and_tell, args=(tmp_path, sender))

@@ -10,11 +10,11 @@ import torch
 
 from tempergat.base import GroupLocks
 from tempergat.data import Dataset
-from tempergat.study.engine.agenda import Agenda
-from tempergat.study.engine.progress import OnProgress
-from tempergat.study.engine.sharding import Shard
-from tempergat.study.engine.store import Group, Store
-from tempergat.study.engine.workers import Workers
+from tempergat.study.engine.storage import Group, Store
+from tempergat.study.engine.sweeps.agenda import Agenda
+from tempergat.study.engine.sweeps.progress import OnProgress
+from tempergat.study.engine.sweeps.sharding import Shard
+from tempergat.study.engine.sweeps.workers import Workers
 from tempergat.training import (
     BuildModule,
     FeatureNoise,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
-from tempergat.study.engine.checked_values import (
+from tempergat.study.engine.storage.checked_values import (
     by_name,
     listed,
     number,
@@ -15,7 +15,7 @@ from tempergat.study.engine.checked_values import (
     text,
     whole,
 )
-from tempergat.study.engine.confusion import decode_confusion, encode_confusion
+from tempergat.study.engine.storage.confusion import decode_confusion, encode_confusion
 from tempergat.training import (
     Condition,
     LayerRecord,

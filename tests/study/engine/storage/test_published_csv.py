@@ -8,8 +8,9 @@ import pytest
 
 from tempergat.base import write_text
 from tempergat.base.errors import UserError
-from tempergat.study.engine import Store, merge
-from tempergat.study.engine.export import (
+from tempergat.study.engine import Store
+from tempergat.study.engine.storage import published_csv
+from tempergat.study.engine.storage.export import (
     configs_path,
     export_runs,
     read_runs,
@@ -17,7 +18,7 @@ from tempergat.study.engine.export import (
 )
 from tests.support.made_up_runs import failed_run, run
 
-RESULTS = Path(__file__).parents[3] / "results"
+RESULTS = Path(__file__).parents[4] / "results"
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_a_process_killed_between_the_two_files_leaves_readable_runs(
             raise KeyboardInterrupt
         write_text(path, content)
 
-    monkeypatch.setattr(merge, "write_text", killed_at_the_csv)
+    monkeypatch.setattr(published_csv, "write_text", killed_at_the_csv)
     with pytest.raises(KeyboardInterrupt):
         write_runs([run(config={"learning_rate": 0.5})], published)
     assert len(read_runs(published)) == 1560

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from tempergat.base import UserError
-from tempergat.study.engine.schema import (
+from tempergat.study.engine.storage.schema import (
     APPLICATION_ID,
     SCHEMA_VERSION,
     create_or_migrate,

@@ -11,7 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tempergat.study.engine.encoding import checksum, decode, decode_schema_1, encode
+from tempergat.study.engine.storage.encoding import (
+    checksum,
+    decode,
+    decode_schema_1,
+    encode,
+)
 from tempergat.training import Run, canonical_json
 
 SCHEMA_VERSION = 3

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tempergat.base.errors import UserError
 from tempergat.study.engine import Condition, LayerRecord, Run, Scores, config_hash
-from tempergat.study.engine.schema import SCHEMA_VERSION
-from tempergat.study.engine.store import Store
+from tempergat.study.engine.storage.schema import SCHEMA_VERSION
+from tempergat.study.engine.storage.store import Store
 from tests.support.made_up_runs import failed_run, run
 from tests.support.store_users import cut_groups, write_seeds
 
@@ -324,7 +324,7 @@ def test_a_read_only_folder_is_refused(
     # Root may write anywhere, so ask as somebody else.
     code = (
         "import os, sys\nfrom tempergat.base.errors import UserError\n"
-        "from tempergat.study.engine.store import Store\n"
+        "from tempergat.study.engine.storage.store import Store\n"
         "if os.geteuid() == 0:\n    os.setuid(65534)\n"
         "try:\n    Store(sys.argv[1])\n"
         "except UserError as error:\n    print(error)\n"

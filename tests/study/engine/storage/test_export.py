@@ -9,7 +9,12 @@ import pytest
 
 from tempergat.base.errors import UserError
 from tempergat.study.engine import LayerRecord, Run, Store
-from tempergat.study.engine.export import COLUMNS, configs_path, export_runs, read_runs
+from tempergat.study.engine.storage.export import (
+    COLUMNS,
+    configs_path,
+    export_runs,
+    read_runs,
+)
 from tests.support.made_up_runs import failed_run, full_run, run
 
 
