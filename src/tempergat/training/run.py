@@ -34,7 +34,7 @@ from tempergat.training.record import (
     Scores,
     numerics_of,
 )
-from tempergat.training.seeds import LayerValues, SeedGroup, State
+from tempergat.training.seeds import ChangeModel, LayerValues, SeedGroup, State
 from tempergat.training.settings import RunConfig
 from tempergat.training.starting import start_training
 from tempergat.training.task import SPLITS
@@ -72,6 +72,7 @@ def train_group(
     on_epoch: Callable[[int], None] | None = None,
     build: BuildModule | None = None,
     noise: FeatureNoise | None = None,
+    change_model: ChangeModel | None = None,
 ) -> list[Run]:
     """Trains all seeds of one method.
 
@@ -87,6 +88,7 @@ def train_group(
         build: Builds a user's own module from the numbers of features and classes;
             None for the built-in methods.
         noise: Noise on the features; None for the graph's own features.
+        change_model: As in `SeedGroup`; for full-batch training of built-in methods.
 
     Returns:
         The runs in the order of the seeds; a seed's conditions follow each other.
@@ -111,7 +113,13 @@ def train_group(
         # Weights are drawn from torch's generator, which all threads share.
         with _preparing:
             training = start_training(
-                dataset, config, seeds, device, build=build, features=features
+                dataset,
+                config,
+                seeds,
+                device,
+                build=build,
+                features=features,
+                change_model=change_model,
             )
             if device.type == "cuda" and config.training == "full":
                 training.run(until=EPOCHS_TO_CAPTURE, on_epoch=on_epoch)

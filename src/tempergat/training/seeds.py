@@ -38,6 +38,7 @@ from tempergat.training.task import Inputs, Task
 
 State = dict[str, Tensor]
 Result = TypeVar("Result")
+ChangeModel = Callable[[NodeClassifier], None]
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ class SeedGroup:
         features: Different features for each seed, in place of the task's, in one or
             more variants: [seeds, variants, nodes, in_channels]. A seed then has one
             run per variant, from the same weights and with the same dropout masks.
+        change_model: Changes the layers of the model before its weights are drawn, for
+            studies of parts that the library does not offer.
 
     Attributes:
         seeds: The seed of each run; the variants of a seed are adjacent.
@@ -128,6 +131,7 @@ class SeedGroup:
         config: RunConfig,
         seeds: Sequence[int],
         features: Tensor | None = None,
+        change_model: ChangeModel | None = None,
     ) -> None:
         self.seeds = repeated_seeds(task, seeds, features)
         variants = len(self.seeds) // len(seeds)
@@ -139,6 +143,8 @@ class SeedGroup:
             task.edge_dim,
             task.node_types,
         )
+        if change_model is not None:
+            change_model(self.model)
         self.task = task
         self.config = config
         state = {

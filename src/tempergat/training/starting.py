@@ -17,6 +17,7 @@ from tempergat.training.sampled import (
     sampled_task_of,
     typed_task_of,
 )
+from tempergat.training.seeds import ChangeModel
 from tempergat.training.settings import RunConfig
 from tempergat.training.task import refuse_other_training, task_of
 from tempergat.training.user_methods import BuildModule, make_group
@@ -30,6 +31,7 @@ def start_training(
     *,
     build: BuildModule | None = None,
     features: Tensor | None = None,
+    change_model: ChangeModel | None = None,
 ) -> EpochLoop:
     """The training of some runs before its first epoch.
 
@@ -40,13 +42,21 @@ def start_training(
         device: Where to train.
         build: Builds a user's own module; None for the built-in methods.
         features: As in `SeedGroup`.
+        change_model: As in `SeedGroup`; for full-batch training of built-in methods.
 
     Raises:
         UserError: Nothing can be trained with these arguments.
     """
     if config.training == "full":
         task = task_of(dataset, config, device)
-        group = make_group(task, config, seeds, features=features, build=build)
+        group = make_group(
+            task,
+            config,
+            seeds,
+            features=features,
+            build=build,
+            change_model=change_model,
+        )
         return Training(group, config)
     if features is not None:
         raise UserError(

@@ -25,6 +25,7 @@ from tempergat.training.evaluate import (
     scores_of_parts,
 )
 from tempergat.training.seeds import (
+    ChangeModel,
     LayerValues,
     SeedGroup,
     State,
@@ -220,6 +221,7 @@ def make_group(
     *,
     features: Tensor | None = None,
     build: BuildModule | None = None,
+    change_model: ChangeModel | None = None,
 ) -> SeedGroup | ModuleGroup:
     """The runs of several seeds: stacked for a built-in method, or of a user's module.
 
@@ -229,9 +231,10 @@ def make_group(
         seeds: One run each.
         features: As in `SeedGroup`.
         build: Builds a user's own module; None for the built-in methods.
+        change_model: As in `SeedGroup`; for the built-in methods.
     """
     if build is None:
-        return SeedGroup(task, config, seeds, features)
+        return SeedGroup(task, config, seeds, features, change_model)
     return ModuleGroup(task, config, seeds, build, features)
 
 
