@@ -49,6 +49,41 @@ class Runs(Protocol):
     def layer_values(self, state: State) -> LayerValues: ...
 
 
+class BestEpoch:
+    """The weights of each run at its best epoch so far.
+
+    Args:
+        rule: The selection rule that calls an epoch the best.
+        state: Parameters and buffers, [runs, ...] each.
+        like: [runs], on the device of the runs.
+
+    Attributes:
+        rule: The selection rule.
+        merit: How good that epoch was; the higher, the better, [runs].
+        state: Parameters and buffers at that epoch.
+    """
+
+    def __init__(self, rule: str, state: State, like: Tensor) -> None:
+        self.rule = rule
+        self.merit = torch.full_like(like, -torch.inf, dtype=torch.float64)
+        self.state: State = {k: v.detach().clone() for k, v in state.items()}
+
+    def update(self, merit: Tensor, current: State, valid: Tensor) -> None:
+        """Takes over the current weights of the runs whose epoch was the best.
+
+        Args:
+            merit: How good the epoch was, [runs].
+            current: Parameters and buffers.
+            valid: Whether a run has not failed, [runs].
+        """
+        # Strictly better, so that the first of several equal epochs is chosen.
+        better = (merit > self.merit) & valid
+        self.merit.copy_(torch.where(better, merit, self.merit))
+        for name, value in current.items():
+            mask = better.view(-1, *[1] * (value.dim() - 1))
+            self.state[name].copy_(torch.where(mask, value, self.state[name]))
+
+
 class EpochLoop(ABC):
     """The training of some runs, epoch by epoch.
 
@@ -64,7 +99,6 @@ class EpochLoop(ABC):
             float64, [epochs, runs, columns].
         failed_epoch: For each run, the first epoch whose loss was not a finite number,
             or 0.
-        best: Parameters and buffers of each run at its best epoch so far.
     """
 
     group: Runs
@@ -82,10 +116,8 @@ class EpochLoop(ABC):
             device=device,
         )
         self.failed_epoch = torch.zeros(seeds, dtype=torch.int64, device=device)
-        self.best_merit = torch.full(
-            (seeds,), -torch.inf, dtype=torch.float64, device=device
-        )
-        self.best: State = {k: v.detach().clone() for k, v in self.current.items()}
+        self._selected = BestEpoch(config.selection, self.current, self.failed_epoch)
+        self._further: dict[str, BestEpoch] = {}
         self.epochs_done = 0
         self._advance: Callable[[], None] | None = None
 
@@ -93,6 +125,32 @@ class EpochLoop(ABC):
     def current(self) -> State:
         """Parameters and buffers as they are now."""
         return self.group.state
+
+    @property
+    def best(self) -> State:
+        """Parameters and buffers of each run at its best epoch so far."""
+        return self._selected.state
+
+    def keep_best(self, rule: str) -> None:
+        """Keeps the weights of the best epoch by a further selection rule too.
+
+        To be called before the first epoch. They are no part of `state`.
+
+        Args:
+            rule: One of `SELECTION_RULES`.
+        """
+        if rule not in (self.config.selection, "last_epoch"):
+            self._further[rule] = BestEpoch(rule, self.current, self.failed_epoch)
+
+    def best_by(self, rule: str) -> State:
+        """Parameters and buffers of each run at its best epoch so far, by a rule.
+
+        Args:
+            rule: The configured rule, one given to `keep_best`, or `last_epoch`.
+        """
+        if rule == self.config.selection:
+            return self.best
+        return self.current if rule == "last_epoch" else self._further[rule].state
 
     @property
     def all_failed(self) -> bool:
@@ -145,17 +203,13 @@ class EpochLoop(ABC):
         finite = losses.isfinite() & val_loss.isfinite()
         fails = ~finite & (self.failed_epoch == 0)
         self.failed_epoch += fails * self.epoch
-        merit = {
+        merits = {
             "best_val_accuracy": scores[:, SPLITS.index("val")],
             "best_val_loss": -val_loss,
             "last_epoch": self.epoch.double().expand_as(val_loss),
-        }[self.config.selection]
-        # Strictly better, so that the first of several equal epochs is chosen.
-        better = (merit > self.best_merit) & (self.failed_epoch == 0)
-        self.best_merit.copy_(torch.where(better, merit, self.best_merit))
-        for name, value in self.current.items():
-            mask = better.view(-1, *[1] * (value.dim() - 1))
-            self.best[name].copy_(torch.where(mask, value, self.best[name]))
+        }
+        for best in (self._selected, *self._further.values()):
+            best.update(merits[best.rule], self.current, self.failed_epoch == 0)
 
     def state(self) -> State:
         """Every tensor that is needed to continue the training later."""
@@ -177,7 +231,7 @@ class EpochLoop(ABC):
             "epoch": self.epoch,
             "history": self.history,
             "failed_epoch": self.failed_epoch,
-            "best_merit": self.best_merit,
+            "best_merit": self._selected.merit,
         }
 
     @torch.no_grad()

@@ -110,7 +110,8 @@ class Run:
         group_id: The group it was trained in.
         parameter_count: Number of trained parameters.
         curves: Values after every epoch, by name: `loss`, `val_loss` and the splits.
-        layers_at_epochs: Learned values at fixed epochs.
+        layers_at_epochs: Learned values at fixed epochs, at the epoch of each selection
+            rule and at the last one.
         metrics: Scores by further metric, then by selection rule: the configured one
             alone.
         confusion: Counts of test nodes at the selected epoch: one row per true class,

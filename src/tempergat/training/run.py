@@ -25,16 +25,16 @@ from tempergat.training.hardware import (
     explain_out_of_memory,
 )
 from tempergat.training.loop import COLUMNS, EpochLoop, chosen_epochs
+from tempergat.training.moments import Measure, Moments, layer_records
 from tempergat.training.record import (
     CLEAN,
     Condition,
-    LayerRecord,
     MatmulPrecision,
     Run,
     Scores,
     numerics_of,
 )
-from tempergat.training.seeds import ChangeModel, LayerValues, SeedGroup, State
+from tempergat.training.seeds import ChangeModel
 from tempergat.training.settings import RunConfig
 from tempergat.training.starting import start_training
 from tempergat.training.task import SPLITS
@@ -53,15 +53,19 @@ class FeatureNoise:
             graph's own features.
         features: Takes the settings, conditions and seeds and returns the features of
             each run, [seeds, conditions, nodes, in_channels].
-        measure: Takes the group and its parameters and buffers at the selected epochs
-            and returns for each run further attributes of its `LayerRecord`.
+        measure: Takes the group and its parameters and buffers at some epoch and
+            returns for each run further attributes of its `LayerRecord`.
         matmul_precision: torch's precision of float32 matrix products on a GPU.
+        epochs: Epochs at which the learned values are recorded, from 1, together with
+            the epochs that the selection rules choose and the last one; without any,
+            they are recorded at the epoch of the configured rule alone.
     """
 
     conditions: tuple[Condition, ...]
     features: Callable[[RunConfig, Sequence[Condition], Sequence[int]], Tensor]
-    measure: Callable[[SeedGroup, State], list[dict[str, tuple[float, ...]]]]
+    measure: Measure
     matmul_precision: MatmulPrecision = "highest"
+    epochs: tuple[int, ...] = ()
 
 
 def train_group(
@@ -121,29 +125,30 @@ def train_group(
                 features=features,
                 change_model=change_model,
             )
+            moments = None
+            if noise is not None:
+                moments = Moments(training, noise.measure, noise.epochs)
             if device.type == "cuda" and config.training == "full":
-                training.run(until=EPOCHS_TO_CAPTURE, on_epoch=on_epoch)
-        training.run(on_epoch=on_epoch)
-        runs = finished_runs(training, dataset, start)
-        return runs if noise is None else _noisy_runs(training, runs, noise)
+                # A moment before the capture is measured in its place.
+                first = (EPOCHS_TO_CAPTURE, *(() if noise is None else noise.epochs))
+                training.run(until=min(first), on_epoch=on_epoch)
+        if noise is None or moments is None:
+            training.run(on_epoch=on_epoch)
+            return finished_runs(training, dataset, start)
+        moments.train(on_epoch)
+        runs = moments.add_to(finished_runs(training, dataset, start))
+        return _with_conditions(runs, noise)
 
 
-def _noisy_runs(
-    training: EpochLoop, runs: Sequence[Run], noise: FeatureNoise
-) -> list[Run]:
-    if not isinstance(training.group, SeedGroup):
-        raise TypeError("noise on the features is for built-in methods")
-    measured = noise.measure(training.group, training.best)
+def _with_conditions(runs: Sequence[Run], noise: FeatureNoise) -> list[Run]:
     found = []
-    for number, (run, values) in enumerate(zip(runs, measured, strict=True)):
-        done = run.status == "done"
+    for number, run in enumerate(runs):
         condition = noise.conditions[number % len(noise.conditions)]
         found.append(
             replace(
                 run,
                 condition=None if condition == CLEAN else condition,
                 matmul_precision=noise.matmul_precision,
-                selected=replace(run.selected, **values) if done else run.selected,
             )
         )
     return found
@@ -185,8 +190,8 @@ def finished_runs(training: EpochLoop, dataset: Dataset, start: float) -> list[R
         "versions": versions(),
         "parameter_count": sum(p.numel() for p in group.model.parameters()),
     }
-    selected = _layer_records(group.layer_values(training.best))
-    last = _layer_records(group.layer_values(training.current))
+    selected = layer_records(group.layer_values(training.best))
+    last = layer_records(group.layer_values(training.current))
     evaluation = group.evaluation(training.best)
     history = training.history.cpu().numpy()
     runs = []
@@ -243,19 +248,6 @@ def failure_reason(row: np.ndarray, epoch: int) -> str:
     if math.isfinite(loss):
         name, loss = "validation loss", values["val_loss"]
     return f"the {name} was {loss} at epoch {epoch}"
-
-
-def _layer_records(values: LayerValues) -> list[LayerRecord]:
-    """One record per run; a layer's value is its mean over heads."""
-    return [
-        LayerRecord(
-            tuple(float(np.mean(value)) for value in temperatures),
-            tuple(float(np.mean(value)) for value in gate_means),
-        )
-        for temperatures, gate_means in zip(
-            values.temperatures.tolist(), values.gate_means.tolist(), strict=True
-        )
-    ]
 
 
 def versions() -> dict[str, str]:

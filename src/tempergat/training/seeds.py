@@ -250,16 +250,26 @@ class SeedGroup:
         nothing = torch.empty(len(self.seeds), 0, device=self.task.device)
         return LayerValues(
             temperatures_of(state, len(self.model.convs), nothing),
-            self.observe(state, gate_means) if self._gated else nothing,
+            self.observe(state, gate_means, records_gates=True)
+            if self._gated
+            else nothing,
         )
 
-    def observe(self, state: State, look: Callable[[NodeClassifier], Result]) -> Result:
+    def observe(
+        self,
+        state: State,
+        look: Callable[[NodeClassifier], Result],
+        *,
+        records_gates: bool = False,
+    ) -> Result:
         """Values that the layers of each run record in a forward pass in evaluation.
 
         Args:
             state: Parameters and buffers, like `Training.best`.
             look: Takes the model after the pass and returns what its layers, or
                 forward hooks on them, have recorded.
+            records_gates: Whether layers record their mean gates, which `look` then
+                has to take: the next one who takes them would get these too.
 
         Returns:
             What `look` returned, for all runs: [runs, ...].
@@ -267,7 +277,7 @@ class SeedGroup:
 
         def passed(state: State, seed: Tensor, x: Inputs) -> Result:
             # Layers record their mean gates only where gradients are computed.
-            with torch.enable_grad():
+            with torch.set_grad_enabled(records_gates):
                 self._logits(state, x)
             return look(self.model)
 

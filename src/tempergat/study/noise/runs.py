@@ -31,6 +31,7 @@ from tempergat.training import (
     CLEAN,
     Condition,
     FeatureNoise,
+    MatmulPrecision,
     Recipe,
     Run,
     RunConfig,
@@ -96,7 +97,7 @@ def run_noise(
     if not missing:
         return list(runs.values())
     _refuse_other_devices(path, runs.values(), device, missing)
-    noise = _feature_noise(dataset, plan, device)
+    noise = feature_noise(dataset, plan.conditions, plan.matmul_precision, device)
     with Store(store or path.parent / NOISE_STORE) as stored:
         stored.put_group(list(runs.values()))
         arguments = (dataset, configs, range(plan.seeds), stored, device)
@@ -158,14 +159,27 @@ def _refuse_other_devices(
         )
 
 
-def _feature_noise(
-    dataset: Dataset, plan: NoisePlan, device: torch.device
+def feature_noise(
+    dataset: Dataset,
+    conditions: tuple[Condition, ...],
+    precision: MatmulPrecision,
+    device: torch.device,
+    epochs: tuple[int, ...] = (),
 ) -> FeatureNoise:
+    """The noise of a study on one graph, and what is measured under it.
+
+    Args:
+        dataset: The graph.
+        conditions: Kinds and levels of noise.
+        precision: torch's precision of matrix products on a GPU.
+        device: Where the features go.
+        epochs: Epochs at which the learned values are recorded, beside the selected.
+    """
     # Drawn features are large, so those of one normalisation are held at a time.
     held: dict[bool, NoisyFeatures] = {}
 
     def features(
-        config: RunConfig, conditions: Sequence[Condition], seeds: Sequence[int]
+        config: RunConfig, wanted: Sequence[Condition], seeds: Sequence[int]
     ) -> Tensor:
         normalized = config.normalize_features
         if normalized not in held:
@@ -173,9 +187,9 @@ def _feature_noise(
             x = dataset.data.x
             clean = to_dense(normalize_rows(x) if normalized else x).float()
             held[normalized] = NoisyFeatures(clean, device)
-        return held[normalized].of(conditions, seeds)
+        return held[normalized].of(wanted, seeds)
 
-    return FeatureNoise(plan.conditions, features, _measure, plan.matmul_precision)
+    return FeatureNoise(conditions, features, _measure, precision, epochs)
 
 
 def _measure(group: SeedGroup, state: State) -> list[dict[str, tuple[float, ...]]]:
