@@ -2,11 +2,14 @@
 
     python -m benchmarks.sampling rates --graph products --device cuda --out DIR
     python -m benchmarks.sampling epochs --graph products --out DIR
+    python -m benchmarks.sampling scores --graph products --out DIR
 
 `rates` first compares batches with the reference, bit for bit, and gives no rate if one
 differs. A rate counts sampled edges over the time from the seeds to the relabelled
 batch that is sorted by target; features are not gathered. `epochs` trains `temp_gated`
-on a generated graph on a GPU. Both add rows to DIR/sampling_<device>.csv.
+on a generated graph on a GPU. `scores` computes the exact scores of all nodes layer by
+layer, in chunks of several sizes, and compares them with those of a pass over the whole
+graph. All add rows to DIR/sampling_<device>.csv.
 """
 
 import argparse
@@ -23,6 +26,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.graphs import power_law_topology
+from tempergat.ops import Graph
 from tempergat.sampling import (
     Key,
     LayerGraphs,
@@ -33,7 +37,12 @@ from tempergat.sampling import (
     sample,
 )
 from tempergat.sampling.background import made_ahead
-from tempergat.training.sampled import SampledGroup, SampledTask, SampledTraining
+from tempergat.training.sampled import (
+    SampledGroup,
+    SampledTask,
+    SampledTraining,
+    infer_layerwise,
+)
 from tempergat.training.settings.recipes import load_recipe
 
 FIELDS = (
@@ -190,13 +199,13 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
         )
 
 
-def task_of(graph: str) -> SampledTask:
-    """A generated graph on the GPU with random features and labels."""
+def task_of(graph: str, device: str = "cuda") -> SampledTask:
+    """A generated graph with random features and labels."""
     setting = SETTINGS[graph]
-    topology = power_law_topology(graph, "cuda")
-    x = torch.randn(topology.num_dst, setting.in_channels, device="cuda")
-    nodes = seeds_of(topology.num_dst, setting.num_train, "cuda").cpu()
-    labels = torch.randint(setting.classes, (setting.num_train,), device="cuda")
+    topology = power_law_topology(graph, device)
+    x = torch.randn(topology.num_dst, setting.in_channels, device=device)
+    nodes = seeds_of(topology.num_dst, setting.num_train, device).cpu()
+    labels = torch.randint(setting.classes, (setting.num_train,), device=device)
     return SampledTask(
         features=NodeFeatures(x),
         topology=topology,
@@ -207,7 +216,7 @@ def task_of(graph: str) -> SampledTask:
         num_classes=setting.classes,
         metric="accuracy",
         class_weights=None,
-        device=torch.device("cuda"),
+        device=torch.device(device),
     )
 
 
@@ -299,9 +308,64 @@ def measure_share(
     )
 
 
+def measure_scores(graph: str, device: str, report: Report) -> None:
+    """Exact scores of all nodes: time, memory and the difference from a whole pass."""
+    task = task_of(graph, device)
+    model = training_of(task, graph, recorded=False).group.model.eval()
+    topology = task.topology
+    for chunk, keep_on in ((2**14, device), (2**16, device), (2**16, "cpu")):
+        found, seconds, peak = _measured(
+            lambda chunk=chunk, keep_on=keep_on: infer_layerwise(
+                model, task.features, topology, chunk=chunk, keep_on=keep_on
+            ),
+            device,
+        )
+        report.add(
+            "exact scores of all nodes",
+            graph=graph,
+            epoch_s=round(seconds, 3),
+            note=f"chunks of {chunk:,} targets, layers kept on {keep_on}, "
+            f"{peak:.1f} GiB beside graph and features",
+        )
+    rows = torch.arange(topology.num_dst, device=device)
+    target = rows.repeat_interleave(topology.pointer.diff())
+    edges = torch.stack([topology.source.long(), target])
+    whole = Graph(edges, topology.num_dst, self_loops=True, check=False)
+    del edges, target
+    x = task.features.rows(rows)
+    expected, seconds, peak = _measured(
+        lambda: torch.no_grad()(model)(x, whole), device
+    )
+    difference = float((found.to(device) - expected).abs().max() / expected.std())
+    report.add(
+        "a pass over the whole graph",
+        graph=graph,
+        epoch_s=round(seconds, 3),
+        note=f"{peak:.1f} GiB beside graph and features; scores layer by layer differ "
+        f"by at most {difference:.1e} of their standard deviation",
+    )
+
+
+def _measured(call: Callable[[], Tensor], device: str) -> tuple[Tensor, float, float]:
+    """The result of the second call, its seconds, and GiB beyond what was in use."""
+    before = 0
+    call()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+    wait(device)
+    start = time.perf_counter()
+    found = call()
+    wait(device)
+    seconds = time.perf_counter() - start
+    peak = torch.cuda.max_memory_allocated() - before if device == "cuda" else 0
+    return found, seconds, peak / 2**30
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["rates", "epochs"])
+    parser.add_argument("what", choices=["rates", "epochs", "scores"])
     parser.add_argument("--graph", choices=list(SETTINGS), default="products")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda")
     parser.add_argument("--repeats", type=int, default=50)
@@ -312,6 +376,8 @@ def main() -> None:
     report = Report(given.out, given.device)
     if given.what == "rates":
         measure_rates(given.graph, given.device, report, given.repeats)
+    elif given.what == "scores":
+        measure_scores(given.graph, given.device, report)
     else:
         measure_epochs(given.graph, report, given.epochs, given.precision)
 

@@ -151,7 +151,7 @@ def check(device: torch.device) -> None:
     dataset = generate("ogbn-mag", MAG, 0.001)
     config = load_recipe("ogbn-mag").config_for("temp_gated")
     config = config.with_changes(
-        num_layers=2, fanout=(10**6, 10**6), hidden_channels=64, shared_channels=16
+        num_layers=2, fanout=(-1, -1), hidden_channels=64, shared_channels=16
     )
     group = TypedSampledGroup(typed_task_of(dataset, config, device), config, 0)
     group.model.eval()
