@@ -71,6 +71,23 @@ def test_exact_evaluation_gives_the_scores_of_the_whole_graph(method: str) -> No
     torch.testing.assert_close(found, expected[nodes])
 
 
+@pytest.mark.parametrize("normalize", [False, True])
+def test_exact_evaluation_of_sparse_features_is_that_of_dense_ones(
+    normalize: bool,
+) -> None:
+    settings = config(normalize_features=normalize)
+    found = []
+    for is_sparse in (False, True):
+        data = typed_graph()
+        data["paper"].x = data["paper"].x.relu()
+        if is_sparse:
+            data["paper"].x = data["paper"].x.to_sparse_csr()
+        group = group_of(as_dataset(data), settings)
+        with torch.no_grad():
+            found.append(group._exact_logits())
+    torch.testing.assert_close(found[1], found[0])
+
+
 @pytest.mark.parametrize("evaluation", [None, 32])
 def test_more_layers_than_hops_are_trained(evaluation: int | None) -> None:
     dataset = as_dataset(typed_graph())

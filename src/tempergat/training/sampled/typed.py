@@ -7,6 +7,7 @@ the nodes in its batch, whatever the size of the tables.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +28,11 @@ from tempergat.training.sampled.task import (
     once_per_graph,
 )
 from tempergat.training.settings import RunConfig
-from tempergat.training.task import in_channels_of, targets_of
+from tempergat.training.task import (
+    in_channels_of,
+    prepared_features,
+    targets_of,
+)
 from tempergat.training.typed import node_types_of, union_edges
 
 # Nodes whose vectors in the shared space are computed at once.
@@ -45,11 +50,13 @@ class TypedSampledTask(SampledTask):
         data: The node types with their features, and the edge types.
         target: The node type to classify.
         topologies: The edges of each type, grouped by target.
+        sparse: The features of node types whose features are sparse, on the device.
     """
 
     data: HeteroData = field(default_factory=HeteroData)
     target: str = ""
     topologies: dict[tuple[str, str, str], Topology] = field(default_factory=dict)
+    sparse: dict[str, Features] = field(default_factory=dict)
 
     def sampler(self, seeds: Tensor, *arguments: Any, **options: Any) -> Any:
         """As `SampledTask.sampler`; the seeds are nodes of the target type."""
@@ -129,20 +136,29 @@ class TypedSampledGroup(SampledGroup):
         return self.model.classify(h)
 
     def _shared_inputs(self) -> Tensor:
-        """All nodes of the graph in the shared space, some at a time."""
+        """All nodes of the graph in the shared space."""
         task, model = self.task, self.model
         found = torch.empty(task.num_nodes, task.in_channels, device=task.device)
         start = 0
         for number, kind in enumerate(model.node_types):
-            for begin in range(0, kind.num_nodes, _CHUNK):
-                nodes = torch.arange(begin, min(begin + _CHUNK, kind.num_nodes))
-                values = nodes.to(task.device)
-                if kind.num_features:
-                    values = task.data[kind.name].x.rows(nodes).to(task.device)
+            for begin, values in self._inputs_of(kind):
                 part = model.shared_rows(number, values)
                 found[start + begin : start + begin + part.size(0)] = part
             start += kind.num_nodes
         return found
+
+    def _inputs_of(self, kind: NodeType) -> Iterator[tuple[int, Features]]:
+        """The inputs of a type's nodes, some at a time, with the first one's number."""
+        task = self.task
+        if kind.name in task.sparse:
+            yield 0, task.sparse[kind.name]
+            return
+        for begin in range(0, kind.num_nodes, _CHUNK):
+            nodes = torch.arange(begin, min(begin + _CHUNK, kind.num_nodes))
+            if kind.num_features:
+                yield begin, task.data[kind.name].x.rows(nodes).to(task.device)
+            else:
+                yield begin, nodes.to(task.device)
 
 
 def typed_task_of(
@@ -157,13 +173,16 @@ def typed_task_of(
     source, target = dataset.data, str(dataset.target)
     kinds = node_types_of(source, target)
     transform = normalize_rows if config.normalize_features else None
-    data, topologies = HeteroData(), {}
+    data, topologies, sparse = HeteroData(), {}, {}
     # In the order of the graph, on which the draws depend.
     for name in source.node_types:
         data[name].num_nodes = int(source[name].num_nodes)
         if source[name].get("x") is not None and source[name].x.size(1):
-            features = NodeFeatures(source[name].x, transform=transform)
-            data[name].x = features.near(device)
+            x = source[name].x
+            data[name].x = NodeFeatures(x, transform=transform).near(device)
+            if x.layout == torch.sparse_csr:
+                # A batch has dense rows; all nodes at once have no room for them.
+                sparse[name] = prepared_features(x, config, device)
     for kind in source.edge_types:
         edges = source[kind].edge_index
         data[kind].edge_index = edges
@@ -177,7 +196,9 @@ def typed_task_of(
         class_weights = class_weights.to(device)
     return TypedSampledTask(
         features=data[target].get("x"),
-        topology=once_per_graph(union, sum(kind.num_nodes for kind in kinds)),
+        topology=near(
+            once_per_graph(union, sum(kind.num_nodes for kind in kinds)), device
+        ),
         edge_index=union,
         nodes=nodes,
         labels={split: found.to(device) for split, found in labels.items()},
@@ -190,6 +211,7 @@ def typed_task_of(
         data=data,
         target=target,
         topologies=topologies,
+        sparse=sparse,
     )
 
 
