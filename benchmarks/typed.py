@@ -35,8 +35,8 @@ from tempergat.training.typed import typed_inputs, union_edges
 
 FIELDS = (
     "dataset", "method", "hidden_channels", "batch_size", "nodes", "edges",
-    "nodes_per_batch", "edges_per_batch", "sample_ms", "step_ms", "steps_per_epoch", "epoch_s",
-    "peak_gib", "note", "date", "machine", "torch",
+    "nodes_per_batch", "edges_per_batch", "sample_ms", "step_ms",
+    "steps_per_epoch", "epoch_s", "peak_gib", "note", "date", "machine", "torch",
 )  # fmt: skip
 WARM_UP_STEPS, STEPS = 3, 6
 CLUBS = 15
