@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import pickle
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -194,3 +195,105 @@ def torch_container(content: object) -> bytes:
     stream = io.BytesIO()
     _Pickler(stream, protocol=2).dump(content)
     return zipped({"graph/data.pkl": stream.getvalue(), "graph/version": b"3\n"})
+
+
+def npz(**arrays: object) -> bytes:
+    """An .npz file."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def heterophilous(
+    edges: Rows, features: np.ndarray, labels: np.ndarray, masks: dict[str, np.ndarray]
+) -> bytes:
+    """A file of the heterophilous-graphs repository; masks have a row per split."""
+    return npz(
+        node_features=features,
+        node_labels=labels,
+        edges=np.array(list(edges)),
+        **{f"{name}s": mask for name, mask in masks.items()},
+    )
+
+
+def webkb(
+    name: str,
+    edges: Rows,
+    words: np.ndarray,
+    labels: np.ndarray,
+    masks: dict[str, np.ndarray],
+) -> dict[str, bytes]:
+    """The files of a WebKB graph in geom-gcn, by name."""
+    nodes = "".join(
+        f"{node}\t{','.join(map(str, row))}\t{label}\n"
+        for node, (row, label) in enumerate(
+            zip(words.tolist(), labels.tolist(), strict=True)
+        )
+    )
+    ends = "".join(f"{source}\t{target}\n" for source, target in edges)
+    files = {
+        "out1_node_feature_label.txt": f"node_id\tfeature\tlabel\n{nodes}".encode(),
+        "out1_graph_edges.txt": f"node_id\tnode_id\n{ends}".encode(),
+    }
+    for number in range(len(masks["train_mask"])):
+        chosen = {key: mask[number].astype(np.uint8) for key, mask in masks.items()}
+        files[f"{name}_split_0.6_0.2_{number}.npz"] = npz(**chosen)
+    return files
+
+
+def wikics(
+    links: list[list[int]],
+    features: np.ndarray,
+    labels: np.ndarray,
+    masks: dict[str, np.ndarray],
+) -> bytes:
+    """The JSON file of WikiCS; `test_mask` has one row for all splits."""
+    content = {
+        "features": features.tolist(),
+        "labels": labels.tolist(),
+        "links": links,
+        "train_masks": masks["train_mask"].tolist(),
+        "val_masks": masks["val_mask"].tolist(),
+        "stopping_masks": masks["val_mask"].tolist(),
+        "test_mask": masks["test_mask"].tolist(),
+    }
+    return json.dumps(content).encode()
+
+
+def attributed(
+    name: str, edges: Rows, features: np.ndarray, labels: np.ndarray
+) -> bytes:
+    """The archive of an attributed network; classes are numbered from 1 in it."""
+    matrix = io.BytesIO()
+    scipy.sparse.save_npz(matrix, scipy.sparse.csr_matrix(features))
+    pairs = "".join(f"{source} {target}\n" for source, target in edges)
+    lines = "".join(f"{node} {label + 1}\n" for node, label in enumerate(labels))
+    return zipped(
+        {
+            f"{name}.attr/attrs.npz": matrix.getvalue(),
+            f"{name}.attr/edgelist.txt": pairs.encode(),
+            f"{name}.attr/labels.txt": lines.encode(),
+        }
+    )
+
+
+def musae(
+    prefix: str,
+    edges: Rows,
+    words: dict[int, list[int]],
+    columns: Sequence[str],
+    rows: Rows,
+    words_end: str = "_features",
+) -> dict[str, bytes]:
+    """The three files of a MUSAE graph, by their names in the archive."""
+    heading = [("id_1", "id_2"), *edges]
+    table = [columns, *rows]
+    return {
+        f"{prefix}_edges.csv": _csv(heading),
+        f"{prefix}{words_end}.json": json.dumps(words).encode(),
+        f"{prefix}_target.csv": _csv(table),
+    }
+
+
+def _csv(rows: Rows) -> bytes:
+    return "".join(",".join(map(str, row)) + "\n" for row in rows).encode()

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_datasets(root: _Root = None, as_json: Json = False) -> None:
-    """List every dataset with its size, metric and what is on this machine."""
+    """List every dataset: size, metric, official splits, what is on this machine."""
     from tempergat.data import CATALOG, data_root
 
     facts = [_facts(entry, data_root(root)) for entry in CATALOG.values()]
@@ -42,10 +42,9 @@ def list_datasets(root: _Root = None, as_json: Json = False) -> None:
     from tempergat.cli.ui.tables import layout, output_console
 
     console = output_console()
-    columns = ("name", "nodes", "edges", "features", "classes", "metric", "on disk")
-    keys = ("name", "nodes", "edges", "features", "classes", "metric", "at_hand")
-    rows = [[_text(fact[key]) for key in keys] for fact in facts]
-    console.print(layout(columns, rows, console.width))
+    keys = ("name", "nodes", "edges", "features", "classes", "metric", "splits")
+    rows = [[_text(fact[key]) for key in (*keys, "at_hand")] for fact in facts]
+    console.print(layout((*keys, "on disk"), rows, console.width))
 
 
 def show_info(
@@ -164,6 +163,7 @@ def _facts(entry: "Entry", root: Path) -> dict[str, Any]:
         "classes": entry.num_classes,
         "classified": entry.target,
         "metric": entry.metric,
+        "splits": entry.num_splits or "made",
         "split": entry.split,
         "license": entry.license,
         "h2_index_in_the_paper": entry.h2_index,

@@ -129,10 +129,10 @@ def _show(
     as_json: bool,
 ) -> None:
     from tempergat.study import METRIC_NAMES
-    from tempergat.training import CHECKPOINT_NAME
+    from tempergat.training import CHECKPOINT_NAME, metric_of_run
 
     file = folder / CHECKPOINT_NAME
-    metric = config.metric or graph.metric
+    metric = metric_of_run(config, graph)
     scores = {rule: _in_percent(found) for rule, found in run.scores.items()}
     learned = {
         name: {

@@ -50,7 +50,7 @@ class Dataset:
             Edges are int64, or int32 in a memory-mapped graph of over ten million.
         target: Node type that is classified; None in a homogeneous graph.
         num_classes: Number of classes.
-        metric: `"accuracy"` or `"micro_f1"`.
+        metric: What its authors report: `"accuracy"`, `"micro_f1"` or `"roc_auc"`.
         source: Where the graph came from.
         fingerprint: sha256 over structure, features, labels and masks; the same
             on every machine.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, explain_full_disk, first_line
-from tempergat.data.catalog.entries import Entry
+from tempergat.data.catalog.entry import Entry
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import lock_data, obtain
 from tempergat.data.formats.damaged import DamagedFile

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from tempergat.base import UserError
-from tempergat.data.catalog.entries import Entry, find_entry
+from tempergat.data.catalog.entries import find_entry
+from tempergat.data.catalog.entry import Entry
 from tempergat.data.dataset import Dataset, hash_tensors
 from tempergat.data.entry_files import read_entry
 from tempergat.data.features import as_layout
@@ -208,6 +209,7 @@ def open_entry(
         splits,
         partial(official_masks, graph, entry.target),
         entry.made_split,
+        stratified=entry.stratified,
     )
 
 

@@ -41,6 +41,7 @@ from tempergat.training.settings import (
     RunConfig,
     load_recipe,
     make_overrides,
+    metric_of_run,
     recipe_for,
     recipe_names,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "load_model",
     "load_recipe",
     "make_overrides",
+    "metric_of_run",
     "notes_on_unused_edges",
     "numerics_of",
     "predict",

@@ -26,7 +26,7 @@ from tempergat.training.evaluate import (
     balanced_weights,
     has_several_classes,
 )
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings import RunConfig, metric_of_run
 from tempergat.training.typed import node_types_of, typed_inputs, union_graphs
 
 SPLITS = ("train", "val", "test")
@@ -144,7 +144,7 @@ def targets_of(dataset: Dataset, config: RunConfig) -> Targets:
             the metric needs two.
     """
     nodes, labels = _splits(dataset)
-    metric = config.metric or dataset.metric
+    metric = metric_of_run(config, dataset)
     if metric in RANKING_METRICS:
         _require_two_classes(dataset, metric, labels)
     class_weights = None

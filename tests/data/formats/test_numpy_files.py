@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse
 
 from tempergat.base.errors import UserError
-from tempergat.data.readers.amazon import read_amazon
+from tempergat.data.readers.csr_parts import read_csr_parts
+from tempergat.data.readers.heterophilous import read_heterophilous
 from tempergat.data.readers.magnn import read_imdb
-from tempergat.data.readers.tolokers import read_tolokers
 
 
 def csr_parts(rows: int, columns: int, prefix: str = "") -> dict[str, np.ndarray]:
@@ -34,7 +34,7 @@ def test_amazon_matrix_of_another_graph_is_named(
     words = csr_parts(described, 2, "attr_")
     np.savez(path, labels=np.zeros(4, int), **adjacency, **words)
     with pytest.raises(UserError, match=named):
-        read_amazon({path.name: path})
+        read_csr_parts({path.name: path})
 
 
 @pytest.mark.parametrize(("rows", "splits"), [(3, 10), (4, 9)])
@@ -52,7 +52,7 @@ def test_tolokers_arrays_of_different_lengths_are_named(
         test_masks=np.ones((splits, 4), bool),
     )
     with pytest.raises(UserError, match=r"tolokers\.npz: the shape of"):
-        read_tolokers({path.name: path})
+        read_heterophilous({path.name: path})
 
 
 def test_imdb_matrix_of_another_graph_is_named(tmp_path: Path) -> None:

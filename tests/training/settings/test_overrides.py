@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tempergat.base import UserError
-from tempergat.training import load_recipe, make_overrides
+from tempergat.training import load_recipe, make_overrides, metric_of_run
 from tests.support.tiny_graph import write_recipe
 
 SETTINGS = {
@@ -110,6 +110,21 @@ def test_the_metric_of_the_dataset_itself_is_no_change() -> None:
     ):
         changed = make_overrides(metric=metric).applied_to(config, graph)
         assert changed.metric == expected
+
+
+def test_a_ranking_metric_of_a_dataset_is_named_in_the_settings() -> None:
+    config = load_recipe("default").config_for("gat")
+    # Version 0.1.0 stored the accuracy of tolokers under settings without a metric.
+    for metric, expected in (
+        (None, "roc_auc"),
+        ("roc_auc", "roc_auc"),
+        ("accuracy", None),
+    ):
+        changed = make_overrides(metric=metric).applied_to(config, "tolokers")
+        assert changed.metric == expected
+        assert metric_of_run(changed, "tolokers") == (expected or "accuracy")
+    assert make_overrides().applied_to(config, "reddit").metric is None
+    assert metric_of_run(config, "reddit") == "micro_f1"
 
 
 def test_the_metric_of_a_recipe_acts(tmp_path: Path) -> None:

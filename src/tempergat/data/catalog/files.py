@@ -21,6 +21,8 @@ class RemoteFile:
         sha256: Its checksum; None where unknown.
         members: For an archive, the files read out of it, named without the archive's
             top folder. A mirror may hold these instead of the archive.
+        copies: Names under which others publish the same content: the one file, or
+            the files in place of the archive. A folder of the dataset may hold these.
     """
 
     name: str
@@ -28,6 +30,7 @@ class RemoteFile:
     size: int | None = None
     sha256: str | None = None
     members: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 _MAGNN_MEMBERS = (
@@ -51,6 +54,14 @@ _MAG_RELATIONS = (
     "paper___cites___paper",
     "paper___has_topic___field_of_study",
 )
+_TWITCH_FOLDERS = ("DE", "ENGB", "ES", "FR", "PTBR", "RU")
+
+
+def _musae_members(name: str, words: str) -> tuple[str, ...]:
+    return f"{name}_edges.csv", f"{name}{words}.json", f"{name}_target.csv"
+
+
+_ATTRIBUTED_MEMBERS = ("attrs.npz", "edgelist.txt", "labels.txt")
 # What is read out of each dataset's archive.
 _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "reddit": ("reddit_data.npz", "reddit_graph.npz"),
@@ -72,6 +83,30 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
         *(f"raw/relations/{relation}/edge.csv.gz" for relation in _MAG_RELATIONS),
         *(f"split/time/paper/{part}" for part in _OGB_SPLITS),
     ),
+    "flickr": _ATTRIBUTED_MEMBERS,
+    "blogcatalog": _ATTRIBUTED_MEMBERS,
+    "facebook": _musae_members("musae_facebook", "_features"),
+    "github": _musae_members("musae_git", "_features"),
+    # The words of the German streamers are in a file with a shorter name.
+    "twitch": tuple(
+        f"{folder}/{member}"
+        for folder in _TWITCH_FOLDERS
+        for member in _musae_members(
+            f"musae_{folder}", "" if folder == "DE" else "_features"
+        )
+    ),
+}
+_MUSAE_COPIES = ("edges.csv", "features.json", "target.csv")
+_COPIES: Mapping[str, tuple[str, ...]] = {
+    "coauthor_cs": ("coauthor_cs.npz",),
+    "coauthor_physics": ("coauthor_phy.npz",),
+    "cora_full": ("cora_full.npz",),
+    "citeseer_full": ("citeseer_full.npz",),
+    "flickr": ("flickr.npz",),
+    "blogcatalog": ("blogcatalog.npz",),
+    "facebook": _MUSAE_COPIES,
+    "github": _MUSAE_COPIES,
+    "twitch": _MUSAE_COPIES,
 }
 
 
@@ -85,6 +120,7 @@ def _read_table() -> dict[str, tuple[RemoteFile, ...]]:
             size=int(row["bytes"]) if row["bytes"] else None,
             sha256=row["sha256"] or None,
             members=_MEMBERS.get(row["dataset"], ()),
+            copies=_COPIES.get(row["dataset"], ()),
         )
         found[row["dataset"]] = (*found.get(row["dataset"], ()), file)
     return found

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from tempergat.base import FileLock, UserError, explain_unreadable
-from tempergat.data.catalog.entries import Entry
+from tempergat.data.catalog.entry import Entry
 from tempergat.data.catalog.files import RemoteFile
 from tempergat.data.fetch.archives import unpack
 from tempergat.data.fetch.download import DownloadError, Progress, download
@@ -71,9 +71,14 @@ def obtain(
 def find_local(entry: Entry, file: RemoteFile, root: Path) -> dict[str, Path] | None:
     """The paths of a file, or of all members of an archive, without the network."""
     names = file.members or (file.name,)
-    for place in _places(entry, root):
-        if all((place / name).is_file() for name in names):
-            return {name: place / name for name in names}
+    places = _places(entry, root)
+    # Copies are called like files of other graphs, so they are not looked for loose in
+    # a mirror.
+    named = [place for place in places if place not in mirror_folders()]
+    for wanted, folders in ((names, places), (file.copies, named)):
+        for place in folders:
+            if wanted and all((place / name).is_file() for name in wanted):
+                return {name: place / name for name in wanted}
     return None
 
 
@@ -125,7 +130,7 @@ def _obtain_file(
         # Otherwise readers would report a file without read permission as damaged.
         with explain_unreadable(path), open(path, "rb"):
             pass
-    if not file.members:
+    if file.name in found:
         verify(found[file.name], file)
     return found
 

@@ -22,7 +22,11 @@ from tempergat.study.engine import (
     sweep_on,
 )
 from tempergat.study.results import dataset_result
-from tempergat.training import check_user_module, notes_on_unused_edges
+from tempergat.training import (
+    check_user_module,
+    metric_of_run,
+    notes_on_unused_edges,
+)
 
 STORE_NAME = "store.sqlite"
 # A device of this machine, or workers on others.
@@ -128,7 +132,7 @@ def _comparison(
     runs: list[Run],
 ) -> Comparison:
     first = next(iter(graphs.values()))
-    metric = plan.configs[0].metric or first.metric
+    metric = metric_of_run(plan.configs[0], first)
     result = dataset_result(runs, plan.methods, plan.against, metric, plan.selection)
     return Comparison(
         result=result,

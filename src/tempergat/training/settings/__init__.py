@@ -7,6 +7,8 @@ from tempergat.training.settings.recipes import (
     GcnBlock,
     Recipe,
     load_recipe,
+    metric_of,
+    metric_of_run,
     recipe_for,
     recipe_names,
 )
@@ -22,6 +24,8 @@ __all__ = [
     "RunConfig",
     "load_recipe",
     "make_overrides",
+    "metric_of",
+    "metric_of_run",
     "recipe_for",
     "recipe_names",
 ]

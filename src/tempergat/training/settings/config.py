@@ -135,7 +135,7 @@ class RunConfig(MethodSettings):
         normalize_features: Whether each node's features are divided by their sum.
         selection: The rule that chooses the epoch to report; `best_val_accuracy`
             takes the epoch of best validation score in the run's metric.
-        metric: The metric of the scores; None for the dataset's.
+        metric: The metric of the scores; None for accuracy, or micro-F1 on reddit.
         class_weights: "balanced" weighs the classes in the training and the
             validation loss as scikit-learn does, so that all training nodes of a class
             together count as much as those of any other; None weighs nodes equally.

@@ -10,7 +10,7 @@ from tempergat.base import UserError, suggest_one_of
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.evaluate import MetricName
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.settings.recipes import metric_of
+from tempergat.training.settings.recipes import metric_of, unnamed_metric
 from tempergat.training.settings.setting_values import SETTING_NAMES, SETTINGS
 
 METRICS: tuple[str, ...] = get_args(MetricName)
@@ -61,7 +61,8 @@ class Overrides:
 
         Args:
             config: The method's settings in the recipe.
-            graph: The graph or its name; its own metric is not a change.
+            graph: The graph or its name. Its authors' metric is used where neither the
+                recipe nor the user names one.
 
         Raises:
             UserError: The width of a layer is not divisible by its heads, or a setting
@@ -77,8 +78,10 @@ class Overrides:
             for field in setting.fields:
                 if has_attention or field not in _ATTENTION_FIELDS:
                     changes[field] = setting.read(value)
-        if self.metric is not None:
-            changes["metric"] = None if self.metric == metric_of(graph) else self.metric
+        metric = self.metric or config.metric or metric_of(graph)
+        named = None if metric == unnamed_metric(graph) else metric
+        if named != config.metric:
+            changes["metric"] = named
         if self.class_weights is not None:
             changes["class_weights"] = self.class_weights
         if not changes:

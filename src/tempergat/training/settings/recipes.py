@@ -89,7 +89,7 @@ class Recipe(FrozenSettings):
         Raises:
             UserError: The recipe says another metric than its dataset's usual one.
         """
-        if self.metric not in (None, "accuracy", metric_of(self.dataset)):
+        if self.metric not in (None, "accuracy", unnamed_metric(self.dataset)):
             raise UserError(
                 f"recipe {name} says metric: {self.metric}, but {command} reports "
                 "accuracy; leave metric out of the recipe"
@@ -155,7 +155,7 @@ class Recipe(FrozenSettings):
         if per_head is not None:
             settings["hidden_channels"] = per_head * settings["heads"]
         settings |= {"training": self.training, **values}
-        if self.metric not in (None, metric_of(self.dataset)):
+        if self.metric not in (None, unnamed_metric(self.dataset)):
             settings["metric"] = self.metric
         settings["class_weights"] = self.class_weights
         return validated(RunConfig, settings, f"settings of {values['method']}")
@@ -227,6 +227,25 @@ def metric_of(graph: object) -> str:
         return graph.metric
     entry = _entry_of(graph)
     return "accuracy" if entry is None else entry.metric
+
+
+def unnamed_metric(graph: object) -> str:
+    """The metric of a run on a graph whose settings name none.
+
+    Settings name every metric but accuracy and micro-F1, also where it is the dataset's
+    own: older stores hold the accuracy of tolokers, whose authors report ROC AUC, under
+    settings without a metric.
+
+    Args:
+        graph: A dataset or its name, or any other graph.
+    """
+    metric = metric_of(graph)
+    return metric if metric == "micro_f1" else "accuracy"
+
+
+def metric_of_run(config: RunConfig, graph: object) -> str:
+    """The metric of a run with these settings on a graph."""
+    return config.metric or unnamed_metric(graph)
 
 
 def _entry_of(graph: object) -> Entry | None:

@@ -1,4 +1,4 @@
-"""Amazon co-purchase graphs, from the arrays of the gnn-benchmark repository."""
+"""Graphs stored as the parts of sparse matrices, as gnn-benchmark publishes them."""
 
 from pathlib import Path
 
@@ -14,8 +14,13 @@ from tempergat.data.formats.numpy_files import (
 from tempergat.data.formats.raw_graph import Graph, put_sparse, symmetrize
 
 
-def read_amazon(paths: dict[str, Path]) -> Graph:
-    """Reads a graph with features 0 or 1, edges both ways, and no self-loops."""
+def read_csr_parts(paths: dict[str, Path], binary: bool = True) -> Graph:
+    """Reads a graph with edges both ways and no self-loops.
+
+    Args:
+        paths: The one file.
+        binary: Whether features become 0 or 1, as PyG's readers of these files have it.
+    """
     (path,) = paths.values()
     parts = ("data", "indices", "indptr", "shape")
     names = [f"{matrix}_{part}" for matrix in ("adj", "attr") for part in parts]
@@ -23,8 +28,9 @@ def read_amazon(paths: dict[str, Path]) -> Graph:
     adjacency = _checked_matrix(path, arrays, "adj").tocoo()
     x = _checked_matrix(path, arrays, "attr")
     labels = class_numbers(path, arrays["labels"])
-    x.data = (x.data > 0).astype(np.float32)
-    x.eliminate_zeros()
+    if binary:
+        x.data = (x.data > 0).astype(np.float32)
+        x.eliminate_zeros()
     num_nodes = len(labels)
     require_shape(path, "adj", adjacency.shape, (num_nodes, num_nodes))
     require_shape(path, "attr", x.shape, (num_nodes, x.shape[1]))

@@ -1,4 +1,4 @@
-"""Actor, from geom-gcn's tables."""
+"""Actor and the WebKB graphs, from geom-gcn's tables."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +15,24 @@ _NUM_SPLITS = 10
 
 
 def read_actor(paths: dict[str, Path]) -> Graph:
-    """Reads actor. The ten splits become the rows of the masks."""
+    """Reads actor, whose nodes have lists of words."""
+    return _read(paths, word_lists=True)
+
+
+def read_webkb(paths: dict[str, Path]) -> Graph:
+    """Reads a WebKB graph, whose nodes have a 0 or 1 for every word."""
+    return _read(paths, word_lists=False)
+
+
+def _read(paths: dict[str, Path], *, word_lists: bool) -> Graph:
+    """Reads a graph. The ten splits become the rows of the masks."""
     path = paths["out1_node_feature_label.txt"]
     nodes, rows, columns, labels = [], [], [], []
+    num_words = 0
     for number, line in _data_lines(path):
         try:
             node, words, label = line.split("\t")
-            found = [int(word) for word in words.split(",")]
+            values = [int(word) for word in words.split(",")]
             nodes.append(int(node))
             labels.append(int(label))
         except ValueError as error:
@@ -29,6 +40,8 @@ def read_actor(paths: dict[str, Path]) -> Graph:
                 f"{path}, row {number}",
                 "does not hold a node, its words and its label",
             ) from error
+        found = values if word_lists else np.flatnonzero(values).tolist()
+        num_words = max(num_words, max(values) + 1 if word_lists else len(values))
         rows += [nodes[-1]] * len(found)
         columns += found
     num_nodes = len(nodes)
@@ -37,7 +50,7 @@ def read_actor(paths: dict[str, Path]) -> Graph:
     graph = Graph({}, {"": num_nodes})
     x = scipy.sparse.csr_array(
         (np.ones(len(rows), np.float32), (rows, columns)),
-        shape=(num_nodes, max(columns) + 1),
+        shape=(num_nodes, num_words),
     )
     put_sparse(graph, ".x", x)
     # A word listed twice still counts once.
@@ -46,13 +59,21 @@ def read_actor(paths: dict[str, Path]) -> Graph:
     graph.arrays[".y"][nodes] = labels
     graph.arrays[".edge_index"] = _edges(paths["out1_graph_edges.txt"], num_nodes)
     splits: dict[str, list[np.ndarray]] = {mask: [] for mask in MASKS}
-    for number in range(_NUM_SPLITS):
-        masks = load_arrays(paths[f"film_split_0.6_0.2_{number}.npz"], *MASKS)
+    for file in _split_files(paths):
+        masks = load_arrays(file, *MASKS)
         for mask in MASKS:
             splits[mask].append(masks[mask].astype(bool))
     for mask in MASKS:
         graph.arrays[f".{mask}"] = np.stack(splits[mask])
     return graph
+
+
+def _split_files(paths: dict[str, Path]) -> list[Path]:
+    """The files of the splits in order; their names begin with the graph's."""
+    ends = [f"_split_0.6_0.2_{number}.npz" for number in range(_NUM_SPLITS)]
+    return [
+        next(path for name, path in paths.items() if name.endswith(end)) for end in ends
+    ]
 
 
 def _data_lines(path: Path) -> Iterator[tuple[int, str]]:

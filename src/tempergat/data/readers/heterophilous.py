@@ -1,10 +1,10 @@
-"""Tolokers, from the arrays of the heterophilous-graphs repository."""
+"""Graphs of the heterophilous-graphs repository, from their arrays."""
 
 from pathlib import Path
 
 import numpy as np
 
-from tempergat.data.dataset import MASKS
+from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.formats.numpy_files import (
     class_numbers,
     load_arrays,
@@ -16,8 +16,11 @@ from tempergat.data.formats.raw_graph import Graph, symmetrize
 _NUM_SPLITS = 10
 
 
-def read_tolokers(paths: dict[str, Path]) -> Graph:
-    """Reads tolokers. Each undirected edge is listed once, and there are ten splits."""
+def read_heterophilous(paths: dict[str, Path]) -> Graph:
+    """Reads a graph. Each undirected edge is listed once, and there are ten splits.
+
+    A class whose nodes are in no split is left out: its nodes have no label.
+    """
     (path,) = paths.values()
     names = ("node_features", "node_labels", "edges")
     arrays = load_arrays(path, *names, *(f"{mask}s" for mask in MASKS))
@@ -30,8 +33,18 @@ def read_tolokers(paths: dict[str, Path]) -> Graph:
         require_shape(path, f"{mask}s", arrays[f"{mask}s"].shape, wanted)
     graph = Graph({}, {"": num_nodes})
     graph.arrays[".x"] = x.astype(np.float32, copy=False)
-    graph.arrays[".y"] = class_numbers(path, arrays["node_labels"])
+    is_used = np.any([arrays[f"{mask}s"].any(axis=0) for mask in MASKS], axis=0)
+    labels = class_numbers(path, arrays["node_labels"])
+    graph.arrays[".y"] = _classes_in_use(labels, is_used)
     graph.arrays[".edge_index"] = symmetrize(arrays["edges"].T, num_nodes)
     for mask in MASKS:
         graph.arrays[f".{mask}"] = arrays[f"{mask}s"]
     return graph
+
+
+def _classes_in_use(labels: np.ndarray, is_used: np.ndarray) -> np.ndarray:
+    """Classes numbered again without those that no node in a split has."""
+    found = np.unique(labels[is_used])
+    numbers = np.searchsorted(found, labels)
+    numbers[~np.isin(labels, found)] = UNLABELLED
+    return numbers
