@@ -18,12 +18,12 @@ from tempergat.ops.graph import Graph
 from tempergat.study.engine import Progress
 from tempergat.study.noise.analysis import analyse, end_of
 from tempergat.study.noise.export import (
-    layer_values,
     read_noise_csv,
     study_of,
     write_noise_csv,
 )
 from tempergat.study.noise.features import NoisyFeatures, noisy
+from tempergat.study.noise.moment_columns import layer_values
 from tempergat.study.noise.page import page_text, summary_text, write_page
 from tempergat.study.noise.plan import NoisePlan, load_plan
 from tempergat.study.noise.runs import run_noise

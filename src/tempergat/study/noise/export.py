@@ -1,8 +1,11 @@
 """The runs of the noise study as CSV, one row each, and back.
 
-The columns are those of version 0.1.0. A row has no configuration and no fingerprint,
-only a hash of both, in the column `study`. So a run that was read from a CSV has a
-short configuration: what the row says, and that hash.
+The first columns are those of version 0.1.0, with the values at the selected epoch.
+Where values were recorded at further epochs, columns like `temperature_1_at_100` and
+`temperature_1_at_best_val_loss` follow, and the scores by each selection rule. A row
+has no configuration and no fingerprint, only a hash of both, in the column `study`. So
+a run that was read from a CSV has a short configuration: what the row says, and that
+hash.
 """
 
 import csv
@@ -13,6 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, write_text
+from tempergat.study.noise.moment_columns import (
+    LAYER_QUANTITIES,
+    further_cells,
+    further_layers,
+    further_scores,
+    layer_values,
+)
 from tempergat.study.noise.variants import decays_temperature
 from tempergat.training import (
     CLEAN,
@@ -23,20 +33,22 @@ from tempergat.training import (
     canonical_json,
 )
 
-# The name of a quantity in the CSV and on the page, and that in a run's record.
-LAYER_QUANTITIES = {
-    "temperature": "temperatures",
-    "gate": "gate_means",
-    "spread": "spread",
-    "entropy": "entropy",
-}
 _SPLITS = ("train", "val", "test")
 # A row does not say which rule selected its epoch.
 _UNKNOWN_RULE = "unknown"
 
 
-def write_noise_csv(path: Path, runs: Sequence[Run]) -> None:
-    """Write one or more runs in a fixed order: the whole file, or nothing."""
+def write_noise_csv(
+    path: Path, runs: Sequence[Run], epochs: Sequence[int] = ()
+) -> None:
+    """Write one or more runs in a fixed order: the whole file, or nothing.
+
+    Args:
+        path: The file.
+        runs: The runs.
+        epochs: The fixed epochs of the runs' records; without any, the columns are
+            those of version 0.1.0.
+    """
     ordered = sorted(runs, key=_order)
     depth = max(
         len(layer_values(run, quantity))
@@ -44,6 +56,11 @@ def write_noise_csv(path: Path, runs: Sequence[Run]) -> None:
         for quantity in LAYER_QUANTITIES
     )
     rows = [_to_row(run, depth) for run in ordered]
+    if epochs:
+        rows = [
+            row | further_cells(run, depth, epochs)
+            for row, run in zip(rows, ordered, strict=True)
+        ]
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -67,17 +84,6 @@ def read_noise_csv(path: Path) -> list[Run]:
             f"{path} is not a table of noise runs ({error}); move it away, or choose "
             "another folder with --out"
         ) from error
-
-
-def layer_values(run: Run, quantity: str) -> tuple[float, ...]:
-    """One value per layer at the selected epoch; none where there is no such quantity.
-
-    Args:
-        run: The run.
-        quantity: A key of `LAYER_QUANTITIES`.
-    """
-    values: tuple[float, ...] = getattr(run.selected, LAYER_QUANTITIES[quantity])
-    return values
 
 
 def study_of(run: Run) -> str:
@@ -143,7 +149,7 @@ def _to_row(run: Run, depth: int) -> dict[str, Any]:
 def _to_run(row: dict[str, str]) -> Run:
     config: dict[str, Any] = {
         "method": row["method"],
-        "selection": _UNKNOWN_RULE,
+        "selection": row.get("selection") or _UNKNOWN_RULE,
         "study": row["study"],
     }
     if row["decay_temperature"]:
@@ -151,13 +157,14 @@ def _to_run(row: dict[str, str]) -> Run:
             row["decay_temperature"]
         ]
     failed = not row["epoch"]
+    scores = {} if failed else {config["selection"]: _scores_of(row)}
     return Run(
         dataset=row["dataset"],
         fingerprint="",
         method=row["method"],
         seed=int(row["seed"]),
         config=config,
-        scores={} if failed else {_UNKNOWN_RULE: _scores_of(row)},
+        scores=further_scores(row) | scores,
         status="failed" if failed else "done",
         reason=(row["reason"] or "not recorded") if failed else None,
         condition=_condition_of(row),
@@ -170,8 +177,9 @@ def _to_run(row: dict[str, str]) -> Run:
         time_s=float(row["time_s"]),
         versions={"torch": row["torch"]},
         device=row["device"],
-        # The CSV has no column for it; all rows so far have the numerics of 0.1.0.
-        numerics=1,
+        layers_at_epochs=further_layers(row),
+        # A file without this column has the numerics of 0.1.0.
+        numerics=int(row.get("numerics") or 1),
     )
 
 

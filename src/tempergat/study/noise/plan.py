@@ -28,6 +28,11 @@ class NoisePlan(BaseModel):
         tau: Values of tau.
         decay_temperature: Whether theta is subject to weight decay; both may be run.
         matmul_precision: torch's precision of matrix products on a GPU.
+        first_seed: The first seed; the others follow it.
+        epochs: Epochs at which the learned values are recorded as well, rising. The
+            epochs that the selection rules choose, and the last one, are then too.
+        feature_rms: The root mean square of the features, by dataset, for figures with
+            sigma as an absolute number; a dataset may be left out.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,6 +45,9 @@ class NoisePlan(BaseModel):
     tau: tuple[Strength, ...]
     decay_temperature: tuple[bool, ...]
     matmul_precision: MatmulPrecision
+    first_seed: Annotated[int, Field(ge=0)] = 0
+    epochs: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    feature_rms: dict[str, Strength] = Field(default_factory=dict)
 
     @field_validator("methods")
     @classmethod
@@ -56,6 +64,18 @@ class NoisePlan(BaseModel):
         if len(levels) < 3 or levels[0] != 0 or not rising:
             raise ValueError("give three levels or more, rising from 0")
         return levels
+
+    @field_validator("epochs")
+    @classmethod
+    def _rising(cls, epochs: tuple[int, ...]) -> tuple[int, ...]:
+        if not all(low < high for low, high in pairwise(epochs)):
+            raise ValueError("give each epoch once, in rising order")
+        return epochs
+
+    @property
+    def seed_numbers(self) -> range:
+        """The seeds."""
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:

@@ -29,6 +29,7 @@ from tempergat.study.noise.sharpness import group_sharpness
 from tempergat.study.noise.variants import variant_of, variant_of_config
 from tempergat.training import (
     CLEAN,
+    SELECTION_RULES,
     Condition,
     FeatureNoise,
     MatmulPrecision,
@@ -97,17 +98,19 @@ def run_noise(
     if not missing:
         return list(runs.values())
     _refuse_other_devices(path, runs.values(), device, missing)
-    noise = feature_noise(dataset, plan.conditions, plan.matmul_precision, device)
+    noise = feature_noise(
+        dataset, plan.conditions, plan.matmul_precision, device, plan.epochs
+    )
     with Store(store or path.parent / NOISE_STORE) as stored:
         stored.put_group(list(runs.values()))
-        arguments = (dataset, configs, range(plan.seeds), stored, device)
+        arguments = (dataset, configs, plan.seed_numbers, stored, device)
         try:
             sweep(*arguments, on_progress, noise=noise)
         finally:
             for run in finished_runs(*arguments, noise=noise):
                 runs.setdefault(_key(run), run)
             if runs:
-                write_noise_csv(path, list(runs.values()))
+                write_noise_csv(path, list(runs.values()), plan.epochs)
     return list(runs.values())
 
 
@@ -121,11 +124,14 @@ def _with_settings(
 ) -> Run:
     """A run that was read from the CSV, with the settings that it was trained with."""
     scores = run.selected_scores
+    selected = {} if scores is None else {config.selection: scores}
+    known: Iterable[str] = SELECTION_RULES
+    by_rule = {rule: run.scores[rule] for rule in known if rule in run.scores}
     return replace(
         run,
         fingerprint=dataset.fingerprint,
         config=config.model_dump(mode="json"),
-        scores={} if scores is None else {config.selection: scores},
+        scores=by_rule | selected,
         matmul_precision=plan.matmul_precision,
     )
 
@@ -143,7 +149,7 @@ def _expected_keys(configs: Sequence[RunConfig], plan: NoisePlan) -> set[_Key]:
         )
         for config in configs
         for condition in plan.conditions
-        for seed in range(plan.seeds)
+        for seed in plan.seed_numbers
     }
 
 

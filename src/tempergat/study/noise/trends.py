@@ -23,7 +23,7 @@ from tempergat.stats import (
     rises,
     summarise,
 )
-from tempergat.study.noise.export import layer_values
+from tempergat.study.noise.moment_columns import layer_values
 from tempergat.study.noise.variants import variant_of
 from tempergat.training import CLEAN, Condition, Run
 

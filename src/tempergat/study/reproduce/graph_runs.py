@@ -41,7 +41,7 @@ class NoiseRuns(Job):
         found = Counter(
             variant_of(run)
             for run in read_noise_csv(workspace.results / self.file)
-            if run.seed < self.plan.seeds and (run.condition or CLEAN) in asked
+            if run.seed in self.plan.seed_numbers and (run.condition or CLEAN) in asked
         )
         missing = []
         for config in configs:
