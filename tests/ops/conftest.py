@@ -13,7 +13,7 @@ from tempergat.ops.cpu import library as cpu
 def kernels() -> cpu.Library:
     """The compiled kernels, built where they are missing or older than their source."""
     path = cpu.library_path()
-    sources = [*Path(cpu.__file__).parent.glob("csrc/*")]
+    sources = [*(Path(cpu.__file__).parent / "csrc").rglob("*")]
     newest = max(source.stat().st_mtime for source in sources)
     if not path.is_file() or path.stat().st_mtime < newest:
         try:

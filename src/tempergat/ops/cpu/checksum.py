@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tempergat.ops.cpu import library
 
-# As in csrc/checksum.h.
+# As in csrc/graphs/checksum.h.
 _WHOLE, _SAMPLED = 2048, 512
 
 

@@ -1,4 +1,4 @@
-"""Neighbour sampling by the C++ functions; `csrc/sampling.h` does the work.
+"""Neighbour sampling by the C++ functions; `csrc/sampling/hops.h` does the work.
 
 `tempergat.sampling` says what a batch is. The functions release Python's global lock,
 so that batches are made in the background.
@@ -27,7 +27,7 @@ _SAMPLE = _find(
 )
 _WRITE = _find("sampler_write", *[_POINTER] * 6, result=None)
 
-# The numbers of the failures in csrc/call.h and csrc/sampling.h.
+# The numbers of the failures in csrc/call.h and csrc/sampling/hops.h.
 _OUT_OF_MEMORY = 1
 _FAILURES = {
     3: "a seed does not exist or is given more than once; check the seeds",
@@ -167,7 +167,7 @@ class CpuSampler:
 
 
 def _described(relation: Relation) -> tuple[int, ...]:
-    """The words of a Relation in csrc/sampling.h."""
+    """The words of a Relation in csrc/sampling/hops.h."""
     pointer, source = relation.pointer, relation.source
     return (
         *(pointer.data_ptr(), pointer.element_size()),

@@ -15,7 +15,7 @@ _COUNT = _find("count_targets", *[_POINTER] * 2, *[_NUMBER] * 5, _POINTER)
 _PLACE = _find(
     "place_edges", *[_POINTER] * 2, *[_NUMBER] * 4, *[_POINTER] * 3, result=None
 )
-# As in csrc/topology.h.
+# As in csrc/graphs/topology.h.
 _SORTED, _NO_SUCH_NODE = 1, -1
 
 

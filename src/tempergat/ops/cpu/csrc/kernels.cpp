@@ -1,10 +1,10 @@
 // All kernels for one instruction set; compiled once for each, with TEMPERGAT_ISA its
 // name. Nothing here is shared with the other sets: everything but the five functions
 // at the end is local to this file.
-#include "aggregate.h"
-#include "forward.h"
-#include "gat_backward.h"
-#include "gatv2_backward.h"
+#include "attention/aggregate.h"
+#include "attention/forward.h"
+#include "attention/gat_backward.h"
+#include "attention/gatv2_backward.h"
 
 namespace tempergat {
 namespace TEMPERGAT_ISA {

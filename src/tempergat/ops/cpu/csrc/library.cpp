@@ -1,12 +1,12 @@
 // The functions Python calls; each picks the machine's best instruction set.
+#include "attention/dropout.h"
+#include "attention/scores.h"
 #include "call.h"
-#include "checksum.h"
-#include "dropout.h"
-#include "grouping.h"
-#include "layer_graphs.h"
-#include "sampling.h"
-#include "scores.h"
-#include "topology.h"
+#include "graphs/checksum.h"
+#include "graphs/grouping.h"
+#include "graphs/topology.h"
+#include "sampling/hops.h"
+#include "sampling/layer_graphs.h"
 
 #if defined(_WIN32)
 #define TEMPERGAT_EXPORT extern "C" __declspec(dllexport)
@@ -124,8 +124,8 @@ TEMPERGAT_EXPORT int64_t tempergat_group(const int32_t* key, const int32_t* othe
   return tempergat::group(key, other, edge_id, count, rows, out);
 }
 
-// A sampler with memory for graphs of some sizes, or null; see sampling.h. It serves one
-// call at a time.
+// A sampler with memory for graphs of some sizes, or null; see sampling/hops.h. It
+// serves one call at a time.
 TEMPERGAT_EXPORT tempergat::Sampler* tempergat_sampler_new(int64_t types,
                                                            const int64_t* num_nodes) {
   try {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <vector>
 
-#include "call.h"
-#include "sampling_draws.h"
-#include "sampling_nodes.h"
+#include "../call.h"
+#include "draws.h"
+#include "nodes.h"
 
 namespace tempergat {
 

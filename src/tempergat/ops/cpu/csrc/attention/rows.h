@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #endif
 
-#include "call.h"
+#include "../call.h"
 #include "simd.h"
 
 namespace tempergat {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "call.h"
+#include "../call.h"
 
 namespace tempergat {
 
