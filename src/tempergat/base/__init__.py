@@ -4,13 +4,20 @@
 it loads matplotlib.
 """
 
-from tempergat.base.csv_files import csv_text
 from tempergat.base.cutting import even_groups
 from tempergat.base.errors import UserError, first_line
-from tempergat.base.files import STANDARD_OUTPUT, file_stem, write_bytes, write_text
-from tempergat.base.json_values import replace_non_finite
+from tempergat.base.files import (
+    STANDARD_OUTPUT,
+    FileLock,
+    GroupLocks,
+    csv_text,
+    file_stem,
+    read_yaml,
+    replace_non_finite,
+    write_bytes,
+    write_text,
+)
 from tempergat.base.lazy_packages import lazy_names
-from tempergat.base.locks import FileLock, GroupLocks
 from tempergat.base.shown_text import one_line, printable, shown
 from tempergat.base.suggest import did_you_mean, suggest_one_of
 from tempergat.base.system_errors import (
@@ -22,7 +29,6 @@ from tempergat.base.system_errors import (
 )
 from tempergat.base.validation import first_validation_error, validated
 from tempergat.base.words import counted, duration, listed
-from tempergat.base.yaml_files import read_yaml
 
 __all__ = [
     "STANDARD_OUTPUT",

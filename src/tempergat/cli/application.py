@@ -18,20 +18,17 @@ from typer.core import TyperGroup
 from tempergat import __version__
 from tempergat.base import UserError, is_out_of_memory, one_line
 from tempergat.cli import (
-    calibrate,
     compare,
     data,
     diagnose,
     doctor,
     merge,
     methods,
-    noise,
     predict,
-    reproduce,
-    theory,
     train,
     tune,
 )
+from tempergat.cli.studies import calibrate, noise, reproduce, theory
 from tempergat.cli.ui.allocation import keep_freed_memory
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tempergat.base import files as atomic
 from tempergat.base.errors import UserError
+from tempergat.base.files import atomic
 from tempergat.study.engine import LayerRecord
 from tempergat.study.report import (
     Table,

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tempergat.base import UserError
-from tempergat.cli.reproduce import PAGE_HELP
-from tempergat.cli.theory_page import theory_page
+from tempergat.cli.studies.reproduce import PAGE_HELP
+from tempergat.cli.studies.theory_page import theory_page
 from tempergat.study.reproduce import PAGES, Workspace
 from tests.support.small_study import RESULTS
 

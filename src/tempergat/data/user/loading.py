@@ -41,7 +41,7 @@ from tempergat.base import (
 )
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.array_folder import is_array_folder, open_array_folder
+from tempergat.data.user.layouts.array_folder import is_array_folder, open_array_folder
 from tempergat.data.user.layouts.graphml import read_graphml
 from tempergat.data.user.layouts.npz import read_npz
 from tempergat.data.user.layouts.pt import read_pt

@@ -15,7 +15,7 @@ from tests.cli.conftest import Command
 from tests.support.made_up_runs import study
 from tests.support.small_study import make_small, tiny_cora
 
-FACTS = Path(__file__).parents[2] / "results"
+FACTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_options_that_contradict_each_other_end_in_one_line(command: Command) ->
 def test_calibrating_one_dataset_keeps_the_rows_of_the_others(
     command: Command, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tempergat.cli import calibrate
+    from tempergat.cli.studies import calibrate
     from tempergat.study import tuning
     from tests.study.tuning.test_calibrate import write_plan
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.reproduce import RESULTS
+from tempergat.cli.studies.reproduce import RESULTS
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (

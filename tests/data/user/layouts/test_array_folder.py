@@ -9,7 +9,7 @@ import torch
 from tempergat.base import UserError
 from tempergat.data import ReadOptions, check_graph, csbm, load
 from tempergat.data.dataset import MASKS
-from tempergat.data.user import array_folder
+from tempergat.data.user.layouts import array_folder
 from tempergat.training import train
 
 
@@ -42,7 +42,7 @@ def test_it_is_read_once_and_again_only_after_a_change(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = load(folder)
-    path = "tempergat.data.user.array_folder.check_arrays"
+    path = "tempergat.data.user.layouts.array_folder.check_arrays"
 
     def refuse(*_: object) -> None:
         raise AssertionError("was read again")

@@ -131,7 +131,7 @@ def export(
 def _page(name: str) -> "Page":
     if name == "theory":
         # `study` and `theory` do not import each other.
-        from tempergat.cli.theory_page import theory_page
+        from tempergat.cli.studies.theory_page import theory_page
 
         return theory_page()
     from tempergat.study.reproduce import PAGES

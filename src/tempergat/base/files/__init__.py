@@ -1,0 +1,24 @@
+"""Files: atomic writes, locks, and values of YAML, CSV and JSON."""
+
+from tempergat.base.files.atomic import (
+    STANDARD_OUTPUT,
+    file_stem,
+    write_bytes,
+    write_text,
+)
+from tempergat.base.files.csv_files import csv_text
+from tempergat.base.files.json_values import replace_non_finite
+from tempergat.base.files.locks import FileLock, GroupLocks
+from tempergat.base.files.yaml_files import read_yaml
+
+__all__ = [
+    "STANDARD_OUTPUT",
+    "FileLock",
+    "GroupLocks",
+    "csv_text",
+    "file_stem",
+    "read_yaml",
+    "replace_non_finite",
+    "write_bytes",
+    "write_text",
+]

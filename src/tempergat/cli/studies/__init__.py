@@ -1,0 +1,1 @@
+"""Commands that run the studies of the paper, and write their pages."""
