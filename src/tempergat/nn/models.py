@@ -46,6 +46,7 @@ def build_model(
     residual: bool = False,
     init_temp: float = 1.0,
     gate_bias_init: float = 0.0,
+    gate_last_layer: bool = True,
     **kwargs: Any,
 ) -> NodeClassifier:
     """Builds a node classifier of one of the methods, similar to PyG's ``BasicGNN``.
@@ -68,6 +69,8 @@ def build_model(
         residual: Whether layers add a linear map of their input.
         init_temp: Initial value of learnable temperatures.
         gate_bias_init: Initial value of the gates' biases.
+        gate_last_layer: Whether the layer that gives the class scores has a gate too,
+            in gated methods; with ``jk`` a linear map gives them, without a gate.
         **kwargs: Further arguments of the attention layers.
 
     Raises:
@@ -109,7 +112,7 @@ def build_model(
             residual=residual,
             temperature=facts.temperature,
             init_temp=init_temp,
-            gate=facts.gate,
+            gate=None if last and not gate_last_layer else facts.gate,
             gate_bias_init=gate_bias_init,
             **kwargs,
         )

@@ -1,6 +1,11 @@
-"""Statistics of scores: paired tests, Holm's correction, ranks, trends, bootstrap."""
+"""Statistics of scores: paired tests, equivalence, power, ranks, trends, bootstrap."""
 
 from tempergat.stats.bootstrap import Estimate, resampled_means
+from tempergat.stats.equivalence import (
+    deviation_distance,
+    equivalence_p,
+    paired_power,
+)
 from tempergat.stats.paired import (
     ALPHA,
     CONFIDENCE,
@@ -30,8 +35,11 @@ __all__ = [
     "compare_pairs",
     "compare_to_baseline",
     "critical_difference",
+    "deviation_distance",
+    "equivalence_p",
     "holm",
     "page_p",
+    "paired_power",
     "resampled_means",
     "rises",
     "summarise",

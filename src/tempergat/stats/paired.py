@@ -89,12 +89,22 @@ class Welch:
         in_standard_errors: The difference divided by its standard error, Welch's t;
             None where both standard deviations are 0.
         p: Two-sided p; None where `in_standard_errors` is None.
+        degrees: Welch's degrees of freedom; None where `in_standard_errors` is None.
     """
 
     difference: float
     standard_error: float
     in_standard_errors: float | None
     p: float | None
+    degrees: float | None
+
+    def interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
+        """The ends of the difference's t-interval."""
+        half = 0.0
+        if self.degrees is not None:
+            quantile = float(scipy_stats.t.ppf(0.5 + level / 2, self.degrees))
+            half = quantile * self.standard_error
+        return self.difference - half, self.difference + half
 
 
 def summarise(scores: Sequence[float], failed: int = 0) -> Summary:
@@ -194,7 +204,7 @@ def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> 
         raise ValueError("Welch's test needs two runs or more on both sides")
     standard_error = math.sqrt(std_1**2 / runs_1 + std_2**2 / runs_2)
     if standard_error == 0.0:
-        return Welch(difference, 0.0, None, None)
+        return Welch(difference, 0.0, None, None, None)
     result = scipy_stats.ttest_ind_from_stats(
         mean_1, std_1, runs_1, mean_2, std_2, runs_2, equal_var=False
     )
@@ -203,6 +213,11 @@ def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> 
         standard_error,
         difference / standard_error,
         float(result.pvalue),
+        standard_error**4
+        / (
+            (std_1**2 / runs_1) ** 2 / (runs_1 - 1)
+            + (std_2**2 / runs_2) ** 2 / (runs_2 - 1)
+        ),
     )
 
 

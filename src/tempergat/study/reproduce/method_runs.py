@@ -59,15 +59,9 @@ class MethodRuns(Job):
 
     def run(self, workspace: Workspace) -> str:
         """Train the missing runs and replace the rows of the dataset."""
-        here = _origin_here(workspace)
-        published = [
-            run
-            for run in self._published(workspace)
-            if _origin(run.device, run.numerics) == here
-        ]
         graph = workspace.load(self.dataset)
         with workspace.open_store() as store:
-            store.put_group(published)
+            store.put_group(self.published_here(workspace))
             watch = workspace.watch(self.dataset)
             runs = sweep(
                 graph, self.configs, self.seeds, store, workspace.device, watch
@@ -76,15 +70,22 @@ class MethodRuns(Job):
         workspace.forget(self.file)
         return merged.sentence
 
-    def _published(self, workspace: Workspace) -> list[Run]:
-        wanted = {_hash(config) for config in self.configs}
+    def published_here(self, workspace: Workspace) -> list[Run]:
+        """The runs in results/ that could have been trained here."""
+        here = _origin_here(workspace)
         return [
             run
-            for run in workspace.published_runs(self.file)
-            if run.dataset == self.dataset
-            and run.config_hash in wanted
-            and run.seed in self.seeds
+            for run in self._published(workspace)
+            if _origin(run.device, run.numerics) == here
         ]
+
+    def _published(self, workspace: Workspace) -> list[Run]:
+        return [r for r in workspace.published_runs(self.file) if self.asks_for(r)]
+
+    def asks_for(self, run: Run) -> bool:
+        """Whether a run is one of this job's."""
+        is_wanted = run.dataset == self.dataset and run.seed in self.seeds
+        return is_wanted and run.config_hash in {_hash(c) for c in self.configs}
 
 
 @dataclass(frozen=True)

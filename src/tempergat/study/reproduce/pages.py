@@ -31,6 +31,10 @@ from tempergat.study.reproduce.method_runs import (
     paper_runs,
     tuned_recipes,
 )
+from tempergat.study.reproduce.multiverse_runs import (
+    joint_baselines,
+    multiverse_variants,
+)
 from tempergat.study.reproduce.page import Page, Written
 from tempergat.study.tuning import (
     CALIBRATION_CSV,
@@ -52,6 +56,11 @@ _NOISE_FOLDER = "noise"
 
 
 def _homogeneous_jobs(workspace: Workspace) -> Iterator[Job]:
+    yield from _ranks_jobs(workspace)
+    yield from multiverse_variants(workspace)
+
+
+def _ranks_jobs(workspace: Workspace) -> Iterator[Job]:
     for dataset in HOMOGENEOUS:
         yield paper_runs(dataset, _HOMOGENEOUS_CSV, load_recipe(f"paper/{dataset}"))
 
@@ -65,6 +74,7 @@ def _calibration_jobs(workspace: Workspace) -> Iterator[Job]:
     plan = load_calibration()
     for dataset in plan.datasets:
         yield calibration_runs(dataset, CALIBRATION_CSV, plan)
+    yield from joint_baselines(workspace)
 
 
 def _tuned_jobs(workspace: Workspace) -> Iterator[Job]:
@@ -179,7 +189,7 @@ PAGES = {
             "ranks",
             reads=(_PAPER_CSV, _HOMOGENEOUS_CSV),
             writes=("ranks.md", "figures/ranks-*"),
-            jobs=_homogeneous_jobs,
+            jobs=_ranks_jobs,
             write=_write_ranks,
         ),
         Page(

@@ -66,6 +66,7 @@ _LATER_SETTINGS = {
     "optimizer": "adam",
     "schedule": None,
     "clip_norm": None,
+    "gate_last_layer": True,
 }
 
 
@@ -132,6 +133,8 @@ class RunConfig(MethodSettings):
         gate_penalty: Factor of the sum over layers of the mean gate, in the loss.
         init_temp: Initial value of the temperatures.
         gate_bias_init: Initial value of the gates' biases.
+        gate_last_layer: Whether the layer that gives the class scores has a gate too,
+            in gated methods; without effect where `jk` is set.
         normalize_features: Whether each node's features are divided by their sum.
         selection: The rule that chooses the epoch to report; `best_val_accuracy`
             takes the epoch of best validation score in the run's metric.
@@ -166,6 +169,7 @@ class RunConfig(MethodSettings):
     gate_penalty: NotNegative = 0.0
     init_temp: Temperature = 1.0
     gate_bias_init: GateBias = 0.0
+    gate_last_layer: bool = True
     metric: MetricName | None = None
     class_weights: Literal["balanced"] | None = None
 
@@ -228,6 +232,7 @@ class RunConfig(MethodSettings):
             "residual": self.residual,
             "init_temp": self.init_temp,
             "gate_bias_init": self.gate_bias_init,
+            "gate_last_layer": self.gate_last_layer,
         }
 
     @model_serializer(mode="wrap")

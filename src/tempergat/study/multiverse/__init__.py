@@ -1,0 +1,35 @@
+"""The settings that the paper leaves open, and the variants under each of them."""
+
+from tempergat.study.multiverse.cells import (
+    Cell,
+    RunIndex,
+    chosen_trainings,
+    is_near,
+    is_rejected,
+    judge_cells,
+)
+from tempergat.study.multiverse.plan import (
+    PLAN_FILE,
+    MultiversePlan,
+    Training,
+    load_multiverse,
+    runs_file,
+)
+from tempergat.study.multiverse.stages import Stage, baseline_stage, variant_stages
+
+__all__ = [
+    "PLAN_FILE",
+    "Cell",
+    "MultiversePlan",
+    "RunIndex",
+    "Stage",
+    "Training",
+    "baseline_stage",
+    "chosen_trainings",
+    "is_near",
+    "is_rejected",
+    "judge_cells",
+    "load_multiverse",
+    "runs_file",
+    "variant_stages",
+]

@@ -1,0 +1,87 @@
+"""Jobs of the joint calibration and of the multiverse."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tempergat.study.engine import finished_runs, sweep, write_runs
+from tempergat.study.multiverse import (
+    PLAN_FILE,
+    Cell,
+    MultiversePlan,
+    RunIndex,
+    Stage,
+    baseline_stage,
+    chosen_trainings,
+    judge_cells,
+    load_multiverse,
+    runs_file,
+    variant_stages,
+)
+from tempergat.study.paper import read_paper
+from tempergat.study.reproduce.jobs import Workspace
+from tempergat.study.reproduce.method_runs import MethodRuns
+
+
+@dataclass(frozen=True)
+class StageRuns(MethodRuns):
+    """The runs of one stage. Other runs of the file stay as they are."""
+
+    def run(self, workspace: Workspace) -> str:
+        """Train the missing runs and add them to the file.
+
+        If the training is stopped, the runs that are done are added.
+        """
+        graph = workspace.load(self.dataset)
+        others = [
+            run for run in workspace.published_runs(self.file) if not self.asks_for(run)
+        ]
+        with workspace.open_store() as store:
+            store.put_group(self.published_here(workspace))
+            watch = workspace.watch(self.dataset)
+            work = (graph, self.configs, self.seeds, store, workspace.device)
+            try:
+                sweep(*work, watch)
+            finally:
+                done = finished_runs(*work)
+                merged = write_runs([*others, *done], workspace.results / self.file)
+                workspace.forget(self.file)
+        return merged.sentence
+
+
+def joint_baselines(workspace: Workspace) -> Iterator[StageRuns]:
+    """The baselines of the joint calibration; none where results/ has no plan."""
+    if not (workspace.results / PLAN_FILE).is_file():
+        return
+    plan = load_multiverse(workspace.results)
+    for dataset in plan.datasets:
+        stage = baseline_stage(plan, dataset, _cells(plan, workspace))
+        if stage is not None:
+            yield _job(plan, stage)
+
+
+def multiverse_variants(workspace: Workspace) -> Iterator[StageRuns]:
+    """The variants in the trainings near the paper, once the baselines are complete."""
+    if not (workspace.results / PLAN_FILE).is_file():
+        return
+    plan = load_multiverse(workspace.results)
+    baselines = list(joint_baselines(workspace))
+    if not all(job.stock(workspace).is_complete for job in baselines):
+        return
+    trainings = chosen_trainings(plan, _cells(plan, workspace))
+    for stage in variant_stages(plan, trainings):
+        yield _job(plan, stage)
+
+
+def _job(plan: MultiversePlan, stage: Stage) -> StageRuns:
+    return StageRuns(
+        stage.dataset, runs_file(stage.dataset), stage.configs, plan.run_seeds
+    )
+
+
+def _cells(plan: MultiversePlan, workspace: Workspace) -> list[Cell]:
+    runs = [
+        run
+        for dataset in plan.datasets
+        for run in workspace.published_runs(runs_file(dataset))
+    ]
+    return judge_cells(plan, RunIndex(runs), read_paper(workspace.results))
