@@ -245,7 +245,8 @@ class SeedGroup:
 
         def gate_means(model: NodeClassifier) -> Tensor:
             convs: Any = model.convs
-            return torch.stack([conv.gate_means.take() for conv in convs])
+            gated = [conv for conv in convs if conv.gate is not None]
+            return torch.stack([conv.gate_means.take() for conv in gated])
 
         nothing = torch.empty(len(self.seeds), 0, device=self.task.device)
         return LayerValues(

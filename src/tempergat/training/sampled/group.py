@@ -185,18 +185,22 @@ class SampledGroup:
         return LayerValues(temperatures, means.unsqueeze(0))
 
     def _mean_gates(self) -> Tensor:
-        layers = len(self.model.convs)
+        convs: Any = self.model.convs
+        gated = [number for number, conv in enumerate(convs) if conv.gate is not None]
+        layers = len(convs)
         sums = torch.zeros(layers, dtype=torch.float64, device=self.task.device)
         counts = [0] * layers
 
         def add(number: int, conv: Any, h: Tensor) -> None:
+            if number not in gated:
+                return
             gate = conv.gate_values(h)
             sums[number] += gate.double().sum()
             counts[number] += gate.numel()
 
         def add_batch(inputs: BatchInputs) -> None:
-            for number, conv in enumerate(self.model.convs):
-                sums[number] += conv.gate_means.take() * inputs.num_seeds
+            for number in gated:
+                sums[number] += convs[number].gate_means.take() * inputs.num_seeds
                 counts[number] += inputs.num_seeds
 
         if self.config.eval_batch_size is None:
@@ -205,7 +209,7 @@ class SampledGroup:
             # Layers record their mean gates only where gradients are computed.
             with torch.enable_grad():
                 self._sampled_logits(add_batch)
-        return (sums / torch.tensor(counts, device=sums.device)).float()
+        return (sums / torch.tensor(counts, device=sums.device))[gated].float()
 
     def _logits_of_parts(self) -> Tensor:
         """Class scores of all nodes of the splits, ascending."""
