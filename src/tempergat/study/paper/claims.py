@@ -6,6 +6,7 @@ from typing import Literal
 
 from tempergat.stats import PairedComparison, Welch, holm, welch
 from tempergat.study.engine import Run
+from tempergat.study.paper.gains import GainTest, JointTest, gain_tests, joint_tests
 from tempergat.study.paper.numbers import BACKBONE_OF, PAPER_METHODS, PaperCell
 from tempergat.study.results import DatasetResult, MethodResult, dataset_result
 from tempergat.training import SELECTION_RULES
@@ -55,14 +56,18 @@ class DatasetReproduction:
     Attributes:
         rules: Our result under each selection rule, best validation accuracy first.
         cells: Our results beside the paper's, one per method.
-        claims: One per variant with a backbone.
+        claims_by_rule: One claim per variant with a backbone, for each rule.
+        gains: Our gains beside the paper's, at the best validation accuracy.
+        joint: All variants together beside the paper's.
         device: The devices of the runs.
         versions: The versions of the packages they were trained with.
     """
 
     rules: tuple[DatasetResult, ...]
     cells: tuple[Cell, ...]
-    claims: tuple[Claim, ...]
+    claims_by_rule: dict[str, tuple[Claim, ...]]
+    gains: dict[str, GainTest]
+    joint: tuple[JointTest, ...]
     device: str
     versions: str
 
@@ -70,6 +75,16 @@ class DatasetReproduction:
     def result(self) -> DatasetResult:
         """Our result at the best validation accuracy."""
         return self.rules[0]
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims at the best validation accuracy."""
+        return self.claims_by_rule[self.result.selection]
+
+    @property
+    def by_rule(self) -> dict[str, DatasetResult]:
+        """Our results by selection rule."""
+        return {result.selection: result for result in self.rules}
 
 
 def reproduce_dataset(
@@ -89,7 +104,9 @@ def reproduce_dataset(
     return DatasetReproduction(
         rules=rules,
         cells=_cells(rules[0], paper),
-        claims=_claims(rules[0], paper),
+        claims_by_rule={rule.selection: _claims(rule, paper) for rule in rules},
+        gains=gain_tests(rules[0], paper),
+        joint=joint_tests(rules[0], paper),
         device=", ".join(sorted({run.device for run in runs})),
         versions="; ".join(
             sorted(

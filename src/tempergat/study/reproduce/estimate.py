@@ -11,7 +11,15 @@ from tempergat.study.reproduce.jobs import Batch, Job, Workspace
 from tempergat.training import RunConfig, bytes_per_seed, group_size
 
 # The published tables whose runs have times.
-_TIMED = ("homogeneous.csv", "heterogeneous.csv", "tuned.csv", "calibration.csv")
+_TIMED = (
+    "homogeneous.csv",
+    "heterogeneous.csv",
+    "tuned.csv",
+    "calibration.csv",
+    "multiverse/cora.csv",
+    "multiverse/citeseer.csv",
+    "multiverse/pubmed.csv",
+)
 
 _FLOAT_BYTES = 4
 # How many tensors of a layer a step holds at its peak, and copies of its weights.

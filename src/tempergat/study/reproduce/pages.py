@@ -47,7 +47,7 @@ from tempergat.study.tuning import (
     reproduce_tuned,
     search_names,
 )
-from tempergat.training import load_recipe
+from tempergat.training import SELECTION_RULES, load_recipe
 
 _HOMOGENEOUS_CSV = "homogeneous.csv"
 _HETEROGENEOUS_CSV = "heterogeneous.csv"
@@ -108,13 +108,20 @@ def _write_heterogeneous(results: Path, docs: Path) -> Written:
 
 
 def _written(report: Reproduction) -> Written:
-    gains = [claim.outcome for claim in report.claims if claim.outcome is not None]
-    line = (
-        f"{len(gains)} gains in the paper's table: {gains.count('holds')} hold, "
-        f"{gains.count('within noise')} within noise, {gains.count('reversed')} "
-        "reversed"
-    )
-    return Written(report.page, (line,), reproduction_json(report))
+    lines = []
+    for rule in SELECTION_RULES:
+        outcomes = [
+            claim.outcome
+            for dataset in report.datasets
+            for claim in dataset.claims_by_rule[rule]
+            if claim.outcome is not None
+        ]
+        lines.append(
+            f"{len(outcomes)} gains in the paper's table, {rule}: "
+            f"{outcomes.count('holds')} hold, {outcomes.count('within noise')} within "
+            f"noise, {outcomes.count('reversed')} reversed"
+        )
+    return Written(report.page, tuple(lines), reproduction_json(report))
 
 
 def _write_ranks(results: Path, docs: Path) -> Written:
