@@ -43,9 +43,11 @@ class StageRuns(MethodRuns):
                 sweep(*work, watch)
             finally:
                 done = finished_runs(*work)
-                merged = write_runs([*others, *done], workspace.results / self.file)
-                workspace.forget(self.file)
-        return merged.sentence
+                path = workspace.results / self.file
+                if done:
+                    write_runs([*others, *done], path)
+                    workspace.forget(self.file)
+        return f"{path}: {len(done)} runs here, {len(others)} others kept"
 
 
 def joint_baselines(workspace: Workspace) -> Iterator[StageRuns]:
