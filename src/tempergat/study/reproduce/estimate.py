@@ -5,10 +5,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tempergat.base import UserError
-from tempergat.data import Entry, find_entry
+from tempergat.data import find_entry
 from tempergat.study.engine import Run
 from tempergat.study.reproduce.jobs import Batch, Job, Workspace
-from tempergat.training import RunConfig, bytes_per_seed, group_size
+from tempergat.study.reproduce.sampled_cost import (
+    FLOAT_BYTES,
+    sampled_bytes,
+    sampled_seconds,
+)
+from tempergat.training import bytes_per_seed, group_size
 
 # The published tables whose runs have times.
 _TIMED = (
@@ -20,12 +25,6 @@ _TIMED = (
     "multiverse/citeseer.csv",
     "multiverse/pubmed.csv",
 )
-
-_FLOAT_BYTES = 4
-# How many tensors of a layer a step holds at its peak, and copies of its weights.
-_NODE_TENSORS = 8
-_EDGE_TENSORS = 4
-_WEIGHT_COPIES = 5
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Speeds:
     """
 
     def __init__(self, workspace: Workspace) -> None:
-        self._kind = workspace.device.type
+        self._device, self._kind = workspace.device, workspace.device.type
         self._devices: set[str] = set()
         self._sums: dict[tuple[str, str], tuple[float, int]] = {}
         self._runs: dict[str, int] = {}
@@ -64,10 +63,13 @@ class Speeds:
         """The time that missing runs take; None where nothing was measured.
 
         Runs on the dataset itself are used where there are some. Otherwise the time
-        on the dataset nearest in size is scaled by the number of nodes and edges.
+        of sampled training is computed from its settings, and for full training the
+        time on the dataset nearest in size is scaled by the number of nodes and edges.
         """
         measured, factor, scaled = dataset, 1.0, ""
         if dataset not in self._runs:
+            if all(batch.config.training == "sampled" for batch in batches):
+                return self._computed(dataset, batches)
             size = _size(dataset)
             ratios = {
                 name: size / known
@@ -87,6 +89,13 @@ class Speeds:
             f"from {self._runs[measured]:,} runs on {measured} with "
             f"{', '.join(sorted(self._devices))}{scaled}",
         )
+
+    def _computed(self, dataset: str, batches: Sequence[Batch]) -> TimeEstimate:
+        entry, total, source = find_entry(dataset), 0.0, ""
+        for batch in batches:
+            seconds, source = sampled_seconds(entry, batch.config, self._device)
+            total += batch.runs * seconds
+        return TimeEstimate(total, source)
 
     def _speed(self, dataset: str, batch: Batch) -> float:
         """Seconds per epoch of a run; over all methods where this one was not run."""
@@ -114,7 +123,7 @@ def memory_bytes(
     """
     if all(batch.config.training == "sampled" for batch in batches):
         entry = find_entry(job.dataset)
-        return max(_sampled_bytes(entry, batch.config) for batch in batches)
+        return max(sampled_bytes(entry, batch.config) for batch in batches)
     if not is_local:
         return None
     graph = job.example_graph(workspace)
@@ -123,31 +132,6 @@ def memory_bytes(
         * bytes_per_seed(graph, batch.config)
         for batch in batches
     )
-
-
-def _sampled_bytes(entry: Entry, config: RunConfig) -> int:
-    """The graph with its features, and what a step on the largest batch holds."""
-    edges, hidden = entry.num_edges or 0, config.hidden_channels
-    nodes, drawn = [int(config.batch_size or 0)], [0]
-    for fanout in config.fanout or ():
-        # A node draws from every relation, but on average no more than it has edges.
-        each = min(fanout * max(entry.edge_types, 1), edges / entry.num_nodes)
-        new = (nodes[-1] - (nodes[-2] if len(nodes) > 1 else 0)) * each
-        drawn.append(drawn[-1] + int(new))
-        # Some are drawn several times.
-        share = 1.0 - math.exp(-(drawn[-1] + nodes[0]) / entry.num_nodes)
-        nodes.append(int(share * entry.num_nodes))
-    values, hops = 0, len(nodes) - 1
-    for after in range(config.num_layers):
-        rows = nodes[min(after, hops)] + nodes[min(after + 1, hops)]
-        values += rows * hidden * _NODE_TENSORS // 2
-        values += drawn[min(after + 1, hops)] * config.heads * _EDGE_TENSORS
-    values += entry.num_nodes * entry.num_features + 2 * edges
-    if entry.target is not None:
-        # At most all nodes have learned vectors, with two moments and the best epoch's.
-        values += 4 * entry.num_nodes * (config.shared_channels or hidden)
-    values += _WEIGHT_COPIES * hidden**2 * config.num_layers
-    return _FLOAT_BYTES * values
 
 
 def disk_bytes(dataset: str) -> int | None:
@@ -161,7 +145,7 @@ def disk_bytes(dataset: str) -> int | None:
     found = entry.download_bytes or 0
     if entry.keep_processed:
         numbers = entry.num_nodes * entry.num_features + 2 * (entry.num_edges or 0)
-        found += _FLOAT_BYTES * numbers
+        found += FLOAT_BYTES * numbers
     return found
 
 
