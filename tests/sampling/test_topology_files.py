@@ -14,6 +14,7 @@ from tempergat import NeighborSampler, UserError
 from tempergat.sampling import Topology
 from tests.sampling.graphs import random_data, random_edges
 from tests.sampling.sparse_files import write_sparse
+from tests.support.full_disk import full_above
 
 
 @pytest.fixture(name="folder")
@@ -50,6 +51,14 @@ def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
         Topology.of(random_edges(50, 50, 100), 50).save(tmp_path)
     assert (tmp_path / "thesis.tex").read_text() == "everything"
     assert not list(tmp_path.parent.glob(f".{tmp_path.name}*"))
+
+
+def test_a_full_disk_is_named_and_the_older_edges_stay(folder: Path) -> None:
+    larger = Topology.of(random_edges(200, 200, 5000), 200)
+    with full_above(4096), pytest.raises(UserError, match="is full; free some space"):
+        larger.save(folder)
+    assert Topology.open(folder).num_edges == 1500
+    assert [path.name for path in folder.parent.iterdir()] == ["edges"]
 
 
 def test_edges_larger_than_memory_open_in_under_a_second(folder: Path) -> None:

@@ -14,6 +14,7 @@ from tempergat.base.files import (
     file_stem,
     read_yaml,
     replace_non_finite,
+    write_array,
     write_bytes,
     write_text,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "shown",
     "suggest_one_of",
     "validated",
+    "write_array",
     "write_bytes",
     "write_text",
 ]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, write_array, write_text
 from tempergat.data.dataset import hash_array
 from tempergat.data.formats.raw_graph import Graph
 
@@ -52,10 +52,7 @@ def write_processed(folder: Path, graph: Graph) -> None:
         listed = {}
         for number, (name, array) in enumerate(graph.arrays.items()):
             file = f"{number:02d}.npy"
-            with open(staging / file, "wb") as stream:
-                np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
-                stream.flush()
-                os.fsync(stream.fileno())
+            write_array(staging / file, array)
             listed[name] = {"file": file, "sha256": hash_array(array)}
         index = {
             "version": _VERSION,

@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import resource
 import threading
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from tempergat.data.catalog.files import RemoteFile
 from tempergat.data.fetch import download as download_module
 from tempergat.data.fetch.download import DownloadError, download, require_safe_url
 from tests.data.conftest import Server
+from tests.support.full_disk import full_above
 
 CONTENT = bytes(range(256)) * 4096
 
@@ -168,14 +168,8 @@ def test_disk_that_fills_up_midway_is_an_error_and_leaves_no_file(
     server: Server, tmp_path: Path
 ) -> None:
     file = remote(server)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # A limit on the size of files fails a write just as a full disk does.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
-    try:
-        with pytest.raises(UserError, match=r"the disk under .* is full"):
-            download(file, tmp_path / "file.bin")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with full_above(100_000), pytest.raises(UserError, match=r"disk under .* is full"):
+        download(file, tmp_path / "file.bin")
     assert leftovers(tmp_path) == []
 
 

@@ -16,6 +16,7 @@ from tempergat.data.catalog.entries import find_entry
 from tempergat.data.catalog.files import RemoteFile
 from tempergat.data.dataset import hash_array
 from tempergat.data.loading import load_entry
+from tests.support.full_disk import full_above
 
 NODES = 6
 RING = [[(node + 1) % NODES, (node - 1) % NODES] for node in range(NODES)]
@@ -86,6 +87,26 @@ def test_wrong_raw_file_is_one_line(
 
 def cache(root: Path) -> Path:
     return root / ENTRY.name / "processed"
+
+
+def test_a_disk_that_fills_up_while_a_graph_is_prepared_leaves_no_part_of_it(
+    root: Path,
+) -> None:
+    before = load_entry(ENTRY, root).data
+    shutil.rmtree(cache(root))
+    with (
+        full_above(150),
+        pytest.raises(
+            UserError, match=r"the disk under .* is full; free some"
+        ) as found,
+    ):
+        load_entry(ENTRY, root)
+    assert "\n" not in str(found.value)
+    assert not cache(root).exists()
+    assert not list(cache(root).parent.glob(".processed/*"))
+    # With room again, the same graph is prepared.
+    assert load_entry(ENTRY, root).data.edge_index.equal(before.edge_index)
+    assert cache(root).is_dir()
 
 
 def change_index(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:

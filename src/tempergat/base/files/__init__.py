@@ -1,5 +1,6 @@
-"""Files: atomic writes, locks, and values of YAML, CSV and JSON."""
+"""Files: atomic writes, locks, arrays, and values of YAML, CSV and JSON."""
 
+from tempergat.base.files.arrays import write_array
 from tempergat.base.files.atomic import (
     STANDARD_OUTPUT,
     file_stem,
@@ -19,6 +20,7 @@ __all__ = [
     "file_stem",
     "read_yaml",
     "replace_non_finite",
+    "write_array",
     "write_bytes",
     "write_text",
 ]

@@ -12,11 +12,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.base import UserError, explain_full_disk
+from tempergat.base import UserError, explain_full_disk, write_array
 from tempergat.sampling.storage.array_files import open_array
 from tempergat.sampling.storage.topology import Topology
 
@@ -46,7 +45,7 @@ def save_topology(topology: Topology, folder: str | os.PathLike[str]) -> None:
         with explain_full_disk(target.parent):
             staging.mkdir(parents=True)
             for name, tensor in arrays.items():
-                _write_array(staging / f"{name}.npy", tensor)
+                write_array(staging / f"{name}.npy", tensor.cpu().numpy())
             _write(staging / _INDEX, json.dumps(facts, indent=1).encode())
             if target.is_dir():
                 _require_topology(target)
@@ -125,13 +124,6 @@ def _require_topology(folder: Path) -> None:
 
 def _damaged(path: Path, what: str) -> UserError:
     return UserError(f"{path} is damaged: it {what}; save the edges again")
-
-
-def _write_array(path: Path, tensor: Tensor) -> None:
-    with open(path, "wb") as stream:
-        np.save(stream, tensor.cpu().numpy(), allow_pickle=False)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _write(path: Path, content: bytes) -> None:
