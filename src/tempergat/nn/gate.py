@@ -157,6 +157,24 @@ class FeatureGate:
         gate, rows = Sides(logit.view_as(out), None), Sides(out, None)
         return self._gated(layer, gate, rows, in_use).src
 
+    def record_output(self, layer: Any, out: Tensor, total: Tensor | None) -> Tensor:
+        """Records the mean gate of an output that was gated elsewhere.
+
+        Args:
+            layer: The layer.
+            out: The gated features.
+            total: A tensor whose elements add up to the sum of the gate.
+
+        Returns:
+            The features, as the layer must pass them on.
+        """
+        means: GateMeans = layer.gate_means
+        if not means.are_recorded():
+            total = None
+        out = _behind(out, total)
+        means.record([total], out.numel(), layer.training, out)
+        return out
+
     def gate_features(
         self,
         layer: Any,

@@ -20,9 +20,12 @@ from tempergat.ops.features.vectors import divide_by_temperature, gat_from_vecto
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph, Rows
+from tempergat.ops.one_node.layer import layer_as_one_node
+from tempergat.ops.one_node.records import LayerTensors
 from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor
 from tempergat.ops.torch_internals import (
     as_constant,
+    has_global_hooks,
     in_backward,
     in_forward_mode,
     in_transform,
@@ -39,6 +42,7 @@ __all__ = [
     "CpuSampler",
     "Graph",
     "Input",
+    "LayerTensors",
     "Relation",
     "Rows",
     "SparseFeatures",
@@ -58,6 +62,7 @@ __all__ = [
     "gatv2",
     "gpu_sampling",
     "group_by_target",
+    "has_global_hooks",
     "in_backward",
     "in_forward_mode",
     "in_transform",
@@ -67,6 +72,7 @@ __all__ = [
     "is_tracing",
     "keep_factor",
     "launch_path",
+    "layer_as_one_node",
     "make_layer_graph",
     "ordinary_tensors",
     "register_attention",

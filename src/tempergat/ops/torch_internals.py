@@ -35,6 +35,7 @@ __all__ = [
     "below_autograd",
     "by_vmap_rule",
     "edit_count",
+    "has_global_hooks",
     "in_backward",
     "in_dispatch_mode",
     "in_forward_mode",
@@ -70,6 +71,8 @@ below_autograd: Callable[[], AbstractContextManager[None]] = (
     torch._C._AutoDispatchBelowAutograd
 )
 KEYS_BELOW_AUTOGRAD: Any = torch._C._after_autograd_keyset
+# Whether a hook is registered for all modules; there is no public function for it.
+has_global_hooks: Callable[[], bool] = nn.modules.module._has_any_global_hook
 # torch.jit.is_tracing returns the same, but is slow compared with a small graph.
 _tracing_state: Callable[[], Any] = torch._C._get_tracing_state
 

@@ -21,6 +21,7 @@ from tempergat.nn.conv._inputs import (
 )
 from tempergat.nn.conv._kernels import compile_kernels
 from tempergat.nn.conv._messages import why_messages
+from tempergat.nn.conv._one_node import run_as_one_node
 from tempergat.nn.gate import FeatureGate, GateKind
 from tempergat.nn.projection import (
     BatchedProjection,
@@ -229,6 +230,12 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
                 graph, edge_attr, self.fill_value, self.target_to_source
             )
 
+        seeds = self._head_seeds(dropout_seed, x.src.device)
+        if edge_attr is None and not (by_messages or return_attention_weights):
+            whole = run_as_one_node(self, x, graph, seeds)
+            if whole is not None:
+                return whole
+
         inputs = self._batched(x)
         targets = inputs.dst
         if inputs.is_shared and graph.num_dst < graph.num_src:
@@ -245,7 +252,6 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             z = self.feature_gate.gate_features(self, z, inputs, in_use)
         z = z.map(self._split_heads)
 
-        seeds = self._head_seeds(dropout_seed, z.src.device)
         if by_messages:
             out, alpha = self._attend_by_messages(graph, z, edge_attr, seeds)
         else:
@@ -298,6 +304,10 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             "without edge_dim",
             stacklevel=3,
         )
+
+    def _attention_vectors(self) -> tuple[Tensor, Tensor | None]:
+        """The attention vectors of sources and targets, or the only one and None."""
+        raise NotImplementedError
 
     def _batched(self, x: Sides[Features]) -> Sides[Projectable]:
         """The inputs, with all their linear maps as one product where that pays."""

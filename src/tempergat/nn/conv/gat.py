@@ -199,6 +199,9 @@ class TemperGATConv(AttentionLayer):
         sides = x if self.lin is not None else Sides(x.src, targets)
         return self._projections().map(project, sides)
 
+    def _attention_vectors(self) -> tuple[Tensor, Tensor | None]:
+        return self.att_src, self.att_dst
+
     def _scores(self, z: Sides[Tensor]) -> Sides[Tensor]:
         """The nodes' parts of the logits over T, [num_nodes, heads] on each side."""
         # Autocast would round the logits to half precision.

@@ -155,6 +155,9 @@ class TemperGATv2Conv(AttentionLayer):
             return Sides(z, z)
         return self._projections().map(project, Sides(x.src, targets))
 
+    def _attention_vectors(self) -> tuple[Tensor, Tensor | None]:
+        return self.att, None
+
     def _attend(
         self,
         graph: Graph,

@@ -1,0 +1,1 @@
+"""A layer on a small graph as one node of autograd."""
