@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
+import yaml
 
 from tests.cli.conftest import Command
 from tests.support.tiny_graph import write_graph, write_recipe
@@ -107,6 +108,25 @@ def test_several_graphs_and_recipes_have_a_table_each(
     missing = command("compare", "tow", "--table", "tempergat-out")
     assert missing.status == 2
     assert "has no runs on 'tow'; did you mean two?" in missing.err
+
+
+def test_runs_that_two_recipes_share_are_in_the_table_of_each(
+    command: Command, graph: Path, recipe: Path, tmp_path: Path
+) -> None:
+    settings = yaml.safe_load(recipe.read_text())
+    settings["attention"]["heads"] = 4
+    other = tmp_path / "other.yaml"
+    other.write_text(yaml.safe_dump(settings))
+    printed = []
+    for chosen in (recipe, other):
+        ended = command(
+            "compare", graph, "--recipe", chosen, "--methods", "gcn,gat", "--runs", 2,
+            "--json",
+        )  # fmt: skip
+        assert ended.status == 0, ended.err
+        printed.append(json.loads(ended.out)["results"])
+    found = json.loads(command("compare", "--table", "tempergat-out", "--json").out)
+    assert [table["results"] for table in found] == printed
 
 
 def test_a_store_of_0_1_0_is_shown_and_stays_as_it_was(

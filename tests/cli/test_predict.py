@@ -5,6 +5,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import Command
@@ -117,3 +118,29 @@ def test_a_checkpoint_of_version_0_1_0_is_used_by_position_and_that_is_said(
     assert "note: the model knows no feature names" in ended.err
     facts = json.loads(ended.out)
     assert facts["per_class"] == {"0": 11, "1": 49}
+
+
+def test_options_about_columns_are_refused_for_a_graph_of_arrays(
+    command: Command, trained: Path, tmp_path: Path
+) -> None:
+    ring = np.stack([np.arange(24), (np.arange(24) + 2) % 24])
+    np.savez(tmp_path / "new.npz", x=np.zeros((24, 2), "float32"), edge_index=ring)
+    assert command("predict", trained, "new.npz").status == 0
+    ended = command("predict", trained, "new.npz", "--features", "height,weight")
+    assert ended.status == 2
+    assert "--features is about the columns of tables, but new.npz holds" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("label", ["", ",label"])
+def test_a_typed_folder_is_refused_by_a_model_of_one_type(
+    command: Command, trained: Path, tmp_path: Path, label: str
+) -> None:
+    folder = tmp_path / "typed"
+    folder.mkdir()
+    (folder / "nodes_cat.csv").write_text(f"id,height{label}\na,1{label and ',cat'}\n")
+    (folder / "edges_cat__cat.csv").write_text("source,target\na,a\n")
+    ended = command("predict", trained, "typed")
+    assert ended.status == 2
+    assert "typed has tables of node types, but the model was trained on" in ended.err
+    assert "give a folder with nodes.csv and edges.csv" in ended.err

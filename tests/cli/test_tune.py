@@ -8,6 +8,7 @@ import pytest
 from tempergat.training import load_recipe
 from tests.cli.conftest import Command
 from tests.study.tuning.test_search import write_plan
+from tests.support.tiny_graph import write_graph
 
 
 def test_a_search_ends_in_a_recipe_that_compare_takes(
@@ -33,6 +34,27 @@ def test_a_search_ends_in_a_recipe_that_compare_takes(
         "--methods", "gat,temp_gated", "--quiet", "--device", "cpu",
     )  # fmt: skip
     assert compared.status == 0, compared.err
+
+
+def test_two_graphs_of_one_name_have_a_recipe_each(
+    command: Command, tmp_path: Path
+) -> None:
+    pytest.importorskip("optuna")
+    plan = write_plan(tmp_path, trials=1)
+    out = tmp_path / "tuned"
+    made = []
+    for nodes in (60, 50):
+        (tmp_path / str(nodes)).mkdir()
+        graph = write_graph(tmp_path / str(nodes) / "graph.npz", nodes)
+        words = ("tune", graph, "--search", plan, "--out", out, "--device", "cpu")
+        for _ in range(2):
+            made.append(command(*words, "--json", "--quiet"))
+    first, first_again, other, other_again = (json.loads(end.out) for end in made)
+    assert first["recipe"] == first_again["recipe"] == str(out / "graph.yaml")
+    assert other["recipe"] == other_again["recipe"] != first["recipe"]
+    assert other["trials"] != first["trials"]
+    assert [end.err for end in made[:2]] == ["", ""]
+    assert "another graph called graph, so this one is in graph-" in made[2].err
 
 
 def test_mistakes_end_in_one_line(command: Command, graph: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tempergat.base import file_stem
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
@@ -91,7 +92,15 @@ def tune(
             trials += search_backbone(
                 graph, plan, backbone, store, where, on_trial=on_trial
             )
-    recipe, table = write_tuned(graph.name, plan, trials, out, out)
+        identity = graph.graph_fingerprint or graph.fingerprint
+        file_name = store.table_name(graph.name, identity, [graph.fingerprint])
+    recipe, table = write_tuned(graph.name, plan, trials, out, out, file_name)
+    if file_name != file_stem(graph.name):
+        echo(
+            f"{out} has a recipe for another graph called {graph.name}, so this one is "
+            f"in {recipe.name}",
+            err=True,
+        )
     best = _best(trials)
     if as_json:
         print_json(

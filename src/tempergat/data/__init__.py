@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         Finding,
         ReadOptions,
         check_graph,
+        is_typed_folder,
         match_features,
         option_flag,
+        refuse_unused_options,
     )
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "gaussian",
     "h2_index",
     "homophily",
+    "is_typed_folder",
     "load",
     "load_splits",
     "make_split",
@@ -66,6 +69,7 @@ __all__ = [
     "node_counts",
     "normalize_rows",
     "option_flag",
+    "refuse_unused_options",
     "to_dense",
     "warn_of_notes",
     "with_labels",

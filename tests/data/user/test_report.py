@@ -125,6 +125,32 @@ def test_report_counts_what_is_there(tmp_path: Path) -> None:
         load(tmp_path / "g.pt")
 
 
+@pytest.mark.parametrize("splits", [1, 2])
+def test_report_names_a_class_that_is_in_no_split(tmp_path: Path, splits: int) -> None:
+    parts = torch.tensor([0, 0, 1, 1, 2, 2, -1])
+    masks = {
+        f"{name}_mask": (parts == number)[:, None].repeat(1, splits)
+        for number, name in enumerate(("train", "val", "test"))
+    }
+    data = Data(
+        x=torch.eye(7),
+        y=torch.tensor([0, 1, 0, 1, 0, 1, 2]),
+        edge_index=torch.tensor([[0, 1], [1, 0]]),
+        **{name: m[:, 0] if splits == 1 else m for name, m in masks.items()},
+    )
+    torch.save(data, tmp_path / "g.pt")
+    (found,) = (
+        finding
+        for finding in check_graph(tmp_path / "g.pt")
+        if finding.subject == "classes in no split"
+    )
+    assert found.value == "2"
+    assert "2 of 3 classes are used" in found.action
+    data.train_mask[6] = True
+    torch.save(data, tmp_path / "g.pt")
+    assert "classes in no split" not in findings_of(tmp_path / "g.pt")
+
+
 def test_report_on_types_has_the_h2_index(tmp_path: Path) -> None:
     torch.save(papers_and_authors(), tmp_path / "g.pt")
     found = findings_of(tmp_path / "g.pt")

@@ -41,7 +41,11 @@ from tempergat.base import (
 )
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.layouts.array_folder import is_array_folder, open_array_folder
+from tempergat.data.user.layouts.array_folder import (
+    is_array_folder,
+    open_array_folder,
+    refuse_options,
+)
 from tempergat.data.user.layouts.graphml import read_graphml
 from tempergat.data.user.layouts.npz import read_npz
 from tempergat.data.user.layouts.pt import read_pt
@@ -97,7 +101,9 @@ def open_user_graph(
         read = read_user_graph(graph, options, labelled=labelled)
     else:
         name, origin, licence = OBJECT_NAME, "a PyG object", "the user's"
-        _refuse_column_options(name, options, labelled)
+        # A model passes on the options of its training graph.
+        if labelled:
+            refuse_unused_options(graph, options)
         read = from_pyg(name, graph, options)
     data = read.data
     kind = target_type(name, data, options.target, labelled)
@@ -233,8 +239,8 @@ def read_user_graph(
         raise UserError(
             f"{path} is {kind}; give a folder of tables, a .npz, .pt or .graphml file"
         )
-    if path.suffix in USER_SUFFIXES:
-        _refuse_column_options(str(path), options, labelled)
+    if labelled:
+        refuse_unused_options(path, options)
     if path.suffix == ".npz":
         return read_npz(path, options, labelled)
     if path.suffix == ".pt":
@@ -247,14 +253,22 @@ def read_user_graph(
     )
 
 
-def _refuse_column_options(source: str, options: ReadOptions, labelled: bool) -> None:
-    """Refuses options about columns for a graph of arrays.
+def refuse_unused_options(
+    graph: Path | Data | HeteroData, options: ReadOptions
+) -> None:
+    """Refuses options about the columns of tables for a graph that has no tables.
 
-    A model passes on the options of its training graph, so that they are allowed for
-    prediction.
+    Raises:
+        UserError: Such an option is given.
     """
+    if isinstance(graph, Path):
+        if is_array_folder(graph):
+            refuse_options(graph, options)
+        if graph.is_dir() or graph.suffix not in USER_SUFFIXES:
+            return
+    source = str(graph) if isinstance(graph, Path) else OBJECT_NAME
     given = [name for name in options.given() if name in _COLUMN_OPTIONS]
-    if given and labelled:
+    if given:
         raise UserError(
             f"{option_flag(given[0])} is about the columns of tables, but {source} "
             "holds arrays; leave it out"

@@ -1,5 +1,6 @@
 """Reports what a user graph holds and what loading will do with it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
+from tempergat.base import listed
 from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
@@ -22,7 +24,12 @@ from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.tables.columns import edge_ends
 from tempergat.data.user.tables.files import find_table, iter_tables
 from tempergat.data.user.user_graph import UserGraph
-from tempergat.data.user.validate import check_features, check_labels, edge_stores
+from tempergat.data.user.validate import (
+    check_features,
+    check_labels,
+    classes_in_splits,
+    edge_stores,
+)
 
 _SHOWN_CLASSES = 20
 
@@ -81,7 +88,7 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
     )
     if is_labelled:
         findings += _labels(store.y.numpy(), read)
-        findings += _split(path, store)
+        findings += _split(path, store, read.class_names)
     for node_store in data.node_stores:
         names = read.feature_names if node_store is store or data is store else None
         findings += feature_findings(node_store, names)
@@ -164,7 +171,7 @@ def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
     ]
 
 
-def _split(path: Path, store: Any) -> list[Finding]:
+def _split(path: Path, store: Any, class_names: Sequence[str] | None) -> list[Finding]:
     masks = given_masks(str(path), store)
     if not masks:
         made = f"made: {DEFAULT_SPLIT} with seed {DEFAULT_SPLIT_SEED}, by class"
@@ -174,7 +181,8 @@ def _split(path: Path, store: Any) -> list[Finding]:
     if not splits:
         check_masks(str(path), store.y, masks)
         counts = {part: int(size) for part, size in sizes.items()}
-        return [Finding("split", counts, "used as given")]
+        found = Finding("split", counts, "used as given")
+        return [found, *_classes_in_no_split(store.y.numpy(), masks, class_names)]
     for number, split in enumerate(splits):
         check_masks(f"{path}, split {number}", store.y, split)
     action = "used as given: the first, or the one that a number or a seed chooses"
@@ -182,7 +190,23 @@ def _split(path: Path, store: Any) -> list[Finding]:
     for part, size in sizes.items():
         ends = {"fewest": int(size.min()), "most": int(size.max())}
         findings.append(Finding(f"{part} nodes per split", ends))
-    return findings
+    return findings + _classes_in_no_split(store.y.numpy(), masks, class_names)
+
+
+def _classes_in_no_split(
+    labels: np.ndarray, masks: dict[str, Tensor], class_names: Sequence[str] | None
+) -> list[Finding]:
+    """Says which classes are left out, because they are in no split."""
+    kept = classes_in_splits(labels, masks)
+    lost = np.setdiff1d(labels[labels != UNLABELLED], kept)
+    if not len(kept) or not len(lost):
+        return []
+    names = [str(at) if class_names is None else class_names[at] for at in lost]
+    action = (
+        f"left out, so that {len(kept)} of {len(kept) + len(lost)} classes are used; "
+        f"--split {DEFAULT_SPLIT} makes a split with all classes"
+    )
+    return [Finding("classes in no split", listed(names), action)]
 
 
 def _homophily_findings(

@@ -207,6 +207,14 @@ def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
     return replace(read, class_names=names, notes=(*read.notes, *notes))
 
 
+def classes_in_splits(labels: np.ndarray, masks: Mapping[str, Tensor]) -> np.ndarray:
+    """The classes that have a node in some split, in order."""
+    used = np.zeros(len(labels), dtype=bool)
+    for mask in masks.values():
+        used |= mask.reshape(len(labels), -1).any(dim=1).numpy()
+    return np.unique(labels[used & (labels != UNLABELLED)])
+
+
 def drop_unused_classes(
     source: str, read: UserGraph, target: str | None, masks: Mapping[str, Tensor]
 ) -> UserGraph:
@@ -222,10 +230,7 @@ def drop_unused_classes(
         return read
     store = read.data if target is None else read.data[target]
     labels = store.y.numpy()
-    used = np.zeros(len(labels), dtype=bool)
-    for mask in masks.values():
-        used |= mask.reshape(len(labels), -1).any(dim=1).numpy()
-    kept = np.unique(labels[used & (labels != UNLABELLED)])
+    kept = classes_in_splits(labels, masks)
     count = int(labels.max()) + 1
     if not len(kept) or len(kept) == count:
         return read

@@ -114,7 +114,11 @@ def _graphs(runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _recipes(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs whose settings differ by no more than the method."""
+    """Runs whose settings differ by no more than the method.
+
+    A run is trained once for all recipes that give its method the same settings, and
+    stands in the table of each.
+    """
     recipes: list[dict[str, Mapping[str, Any]]] = []
     place: dict[tuple[str, str], int] = {}
     for run in runs:
@@ -125,10 +129,33 @@ def _recipes(runs: Sequence[Run]) -> list[list[Run]]:
             recipes.append({})
         recipes[-1][run.method] = run.config
         place[key] = len(recipes) - 1
-    return [
-        [run for run in runs if place[run.method, run.config_hash] == number]
-        for number in range(len(recipes))
-    ]
+    first = {(run.method, run.config_hash): run for run in reversed(runs)}
+    tables = []
+    for number, recipe in enumerate(recipes):
+        keys = {key for key, at in place.items() if at == number}
+        keys |= _shared(recipe, [run for key, run in first.items() if key not in keys])
+        tables.append([run for run in runs if (run.method, run.config_hash) in keys])
+    return tables
+
+
+def _shared(
+    recipe: Mapping[str, Mapping[str, Any]], others: Sequence[Run]
+) -> set[tuple[str, str]]:
+    """Method and settings of other recipes' runs that are those of this recipe too.
+
+    The recipe must have no method of their backbone, whose settings they would share,
+    and there must be one choice of settings only.
+    """
+    families = {_family(method) for method in recipe}
+    found: dict[str, set[str]] = {}
+    for run in others:
+        if _family(run.method) not in families and _fits(run, recipe):
+            found.setdefault(run.method, set()).add(run.config_hash)
+    return {
+        (method, next(iter(hashes)))
+        for method, hashes in found.items()
+        if len(hashes) == 1
+    }
 
 
 def _fits(run: Run, table: Mapping[str, Mapping[str, Any]]) -> bool:

@@ -184,16 +184,23 @@ def trials_csv(dataset: str, trials: Sequence[Trial]) -> str:
 
 
 def write_tuned(
-    name: str, plan: SearchPlan, trials: Sequence[Trial], recipes: Path, tables: Path
+    name: str,
+    plan: SearchPlan,
+    trials: Sequence[Trial],
+    recipes: Path,
+    tables: Path,
+    file_name: str | None = None,
 ) -> tuple[Path, Path]:
     """Write the tuned recipe and the table of all trials.
 
     Args:
-        name: Name of the dataset, for the files.
+        name: Name of the dataset.
         plan: The search.
         trials: All of its trials.
         recipes: Folder of the recipe.
         tables: Folder of the table.
+        file_name: How the names of the files begin, where that is not the dataset's
+            name.
 
     Returns:
         Where they are.
@@ -201,7 +208,7 @@ def write_tuned(
     Raises:
         UserError: A backbone has no usable trial, or a file cannot be written.
     """
-    stem = file_stem(name)
+    stem = file_name or file_stem(name)
     recipe, table = recipes / f"{stem}.yaml", tables / f"{stem}_trials.csv"
     text = tuned_recipe(plan, trials)
     write_text(table, trials_csv(name, trials), follow_link=False)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.data import HeteroData
+from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
 from tempergat.data import (
@@ -16,9 +16,11 @@ from tempergat.data import (
     GraphInput,
     ReadOptions,
     as_dataset,
+    is_typed_folder,
     match_features,
     named_entry,
     option_flag,
+    refuse_unused_options,
 )
 from tempergat.training.single.facts import Facts
 from tempergat.training.task import refuse_other_training, refuse_typed, types_of
@@ -44,6 +46,7 @@ def read_for_prediction(
     Raises:
         UserError: It cannot be read, or lacks something that the model needs.
     """
+    _refuse_before_reading(graph, facts, options)
     used = _options(graph, facts, options)
     try:
         dataset = as_dataset(graph, labelled=False, options=used)
@@ -102,6 +105,26 @@ def typed_dataset(x: Any, edge_index: Any, facts: Facts) -> Dataset:
         data[edge_type].edge_index = ends
     target = types[0].name
     return Dataset("graph", data, target, facts.num_classes, "accuracy", "", "")
+
+
+def _refuse_before_reading(
+    graph: GraphInput, facts: Facts, given: ReadOptions | None
+) -> None:
+    """Refuses what the reader of a graph without labels does not object to."""
+    if isinstance(graph, str | os.PathLike):
+        if named_entry(graph) is not None:
+            return
+        path = Path(graph)
+        if facts.types is None and path.is_dir() and is_typed_folder(path):
+            raise UserError(
+                f"{path} has tables of node types, but the model was trained on a "
+                "graph with one type of nodes; give a folder with nodes.csv and "
+                "edges.csv, or train a model on a typed graph"
+            )
+        if given is not None:
+            refuse_unused_options(path, given)
+    elif isinstance(graph, Data | HeteroData) and given is not None:
+        refuse_unused_options(graph, given)
 
 
 def _options(

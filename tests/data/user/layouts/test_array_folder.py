@@ -75,10 +75,16 @@ def test_a_file_that_was_cut_short_or_is_missing_is_named_in_one_line(
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(UserError, match=f"{name}.npy was cut short"):
         load(folder)
-    if name != "edge_index":
-        path.unlink()
-        with pytest.raises(UserError, match=f"has no {name}.npy; add it"):
-            load(folder)
+    path.unlink()
+    with pytest.raises(UserError, match=f"has no {name}.npy; add it"):
+        load(folder)
+
+
+def test_an_array_beside_tables_does_not_make_them_arrays(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("label,size\n" + "0,1\n1,2\n" * 5)
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,0\n")
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    assert load(tmp_path).data.num_nodes == 10
 
 
 def test_impossible_values_are_refused(folder: Path) -> None:

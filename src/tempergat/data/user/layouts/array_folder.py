@@ -37,9 +37,16 @@ _REQUIRED = ("edge_index", "x", "y")
 
 
 def is_array_folder(folder: Path) -> bool:
-    """Whether a folder has this layout."""
+    """Whether a folder has this layout; `edge_index.npy` may be missing by mistake."""
     with explain_unreadable(folder):
-        return (folder / "edge_index.npy").is_file()
+        if (folder / "edge_index.npy").is_file():
+            return True
+        if not any((folder / f"{name}.npy").is_file() for name in _REQUIRED):
+            return False
+        # Tables may have arrays beside them.
+        return not any(
+            entry.name.startswith(("nodes", "edges")) for entry in folder.iterdir()
+        )
 
 
 def open_array_folder(
@@ -61,7 +68,9 @@ def open_array_folder(
     Raises:
         UserError: A file is missing, damaged or cut short, or contradicts another.
     """
-    _refuse_options(folder, options, labelled)
+    # A model passes on what it knows of its training graph.
+    if labelled:
+        refuse_options(folder, options)
     wanted = [*_REQUIRED, *MASKS] if labelled else ["edge_index", "x"]
     arrays = {}
     for name in wanted:
@@ -139,10 +148,14 @@ def check_array_folder(folder: Path) -> list[Finding]:
     return findings
 
 
-def _refuse_options(folder: Path, options: ReadOptions, labelled: bool) -> None:
+def refuse_options(folder: Path, options: ReadOptions) -> None:
+    """Refuses all options, because the arrays are used as they are.
+
+    Raises:
+        UserError: An option differs from its default.
+    """
     given = options.given()
-    # A model passes on what it knows of its training graph.
-    if given and labelled:
+    if given:
         raise UserError(
             f"{option_flag(given[0])} does not apply to {folder}, whose arrays are "
             "used as they are; leave it out"
