@@ -39,33 +39,26 @@ Edges = Graph | tuple[Graph, ...]
 _SPARSE_DENSITY = 0.2
 
 
-@dataclass(frozen=True)
-class Task:
-    """What every epoch reads.
+@dataclass(frozen=True, kw_only=True)
+class LearningTask:
+    """What full-batch and sampled training both read.
 
     Attributes:
-        x: Features of all nodes; dense for a user's own module, and by type for a
-            typed graph.
-        graph: The edges, sorted; for a typed graph those of each layer.
-        edge_index: The edges as a plain tensor; for a user's own module only.
-        nodes: The nodes of each split.
-        labels: The classes of the nodes of each split.
+        nodes: The nodes of each split; on the CPU for sampled training.
+        labels: The classes of the nodes of each split, on the device.
         in_channels: Features per node; those of the shared space of a typed graph.
         num_classes: Number of classes.
         metric: The metric of the scores.
         class_weights: The weight of each class in the loss; None for equal weights.
-        device: The device of all tensors.
+        device: Where models are trained.
         edge_inputs: Edge features and weights that the method takes, by the name of its
             argument; all there are for a user's own module.
         node_types: The node types of a typed graph, the one to classify first; its
             nodes are those that `nodes` and the class scores are about.
     """
 
-    x: Inputs
-    graph: Edges
-    edge_index: Tensor | None
-    nodes: dict[str, Tensor]
-    labels: dict[str, Tensor]
+    nodes: Mapping[str, Tensor]
+    labels: Mapping[str, Tensor]
     in_channels: int
     num_classes: int
     metric: str
@@ -79,6 +72,22 @@ class Task:
         """Features per edge; None where the method takes none."""
         edge_attr = self.edge_inputs.get("edge_attr")
         return None if edge_attr is None else edge_attr.size(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(LearningTask):
+    """What every epoch reads.
+
+    Attributes:
+        x: Features of all nodes; dense for a user's own module, and by type for a
+            typed graph.
+        graph: The edges, sorted; for a typed graph those of each layer.
+        edge_index: The edges as a plain tensor; for a user's own module only.
+    """
+
+    x: Inputs
+    graph: Edges
+    edge_index: Tensor | None
 
 
 class Targets(NamedTuple):

@@ -5,8 +5,8 @@ Nothing here reads the features of all nodes, so they may be mapped from a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,11 +14,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tempergat.data import Dataset, normalize_rows
-from tempergat.nn import NodeType
 from tempergat.ops import tensor_cache
 from tempergat.sampling import LayerGraphs, NeighborSampler, NodeFeatures, Topology
 from tempergat.training.settings import RunConfig
-from tempergat.training.task import edge_inputs_of, targets_of
+from tempergat.training.task import LearningTask, edge_inputs_of, targets_of
 
 # The draws of an evaluation have this in the place of an epoch, whatever epoch it
 # follows: equal weights always get equal scores.
@@ -52,43 +51,19 @@ class BatchInputs:
         return self.labels.size(0)
 
 
-@dataclass(frozen=True)
-class SampledTask:
+@dataclass(frozen=True, kw_only=True)
+class SampledTask(LearningTask):
     """What sampled training reads.
 
     Attributes:
         features: Features of all nodes.
         topology: The edges, grouped by target.
         edge_index: The edges as they were given.
-        nodes: The nodes of each split, on the CPU.
-        labels: The classes of the nodes of each split, on the device.
-        in_channels: Features per node.
-        num_classes: Number of classes.
-        metric: The metric of the scores.
-        class_weights: The weight of each class in the loss; None for equal weights.
-        device: Where models are trained.
-        edge_inputs: Edge features and weights that the method takes, of all edges.
-        node_types: The node types of a typed graph; None for a graph of one type.
     """
 
     features: NodeFeatures
     topology: Topology
     edge_index: Tensor
-    nodes: Mapping[str, Tensor]
-    labels: Mapping[str, Tensor]
-    in_channels: int
-    num_classes: int
-    metric: str
-    class_weights: Tensor | None
-    device: torch.device
-    edge_inputs: dict[str, Tensor] = field(default_factory=dict)
-    node_types: tuple[NodeType, ...] | None = None
-
-    @property
-    def edge_dim(self) -> int | None:
-        """Features per edge; None where the method takes none."""
-        edge_attr = self.edge_inputs.get("edge_attr")
-        return None if edge_attr is None else edge_attr.size(1)
 
     @property
     def num_nodes(self) -> int:

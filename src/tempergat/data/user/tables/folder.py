@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import MASKS
@@ -87,17 +88,42 @@ def join_tables(
     data = Data(num_nodes=len(nodes))
     if nodes.features is not None:
         data.x = torch.from_numpy(nodes.features)
+    graph = with_targets(data, data, nodes, split, options, labelled)
+    edge_index, columns = _read_edges(edge_path, edges, nodes, options)
+    data.edge_index = torch.from_numpy(edge_index)
+    return columns.added_to(graph)
+
+
+def with_targets(
+    data: Data | HeteroData,
+    store: BaseStorage | Data,
+    nodes: Nodes,
+    split: Path | None,
+    options: ReadOptions,
+    labelled: bool,
+) -> UserGraph:
+    """Adds labels and masks to a graph, and what is known of the nodes to classify.
+
+    Args:
+        data: The graph.
+        store: The part of it that holds the nodes to classify.
+        nodes: These nodes.
+        split: The table of the split, where there is one.
+        options: How the tables are read.
+        labelled: Whether the split is read.
+
+    Raises:
+        UserError: The labels or the split contradict themselves.
+    """
     class_names = None
     notes: tuple[str, ...] = ()
     if nodes.labels is not None:
         found = classes_of_texts(str(nodes.path), nodes.labels, nodes.at)
-        data.y, class_names, notes = torch.from_numpy(found[0]), found[1], found[2]
-    edge_index, columns = _read_edges(edge_path, edges, nodes, options)
-    data.edge_index = torch.from_numpy(edge_index)
+        store.y, class_names, notes = torch.from_numpy(found[0]), found[1], found[2]
     if labelled:
         for name, mask in masks_of(split, nodes, options).items():
-            data[name] = torch.from_numpy(mask)
-    graph = UserGraph(
+            store[name] = torch.from_numpy(mask)
+    return UserGraph(
         data,
         node_ids=None if nodes.columns.id is None else tuple(nodes.positions),
         class_names=class_names,
@@ -105,7 +131,6 @@ def join_tables(
         label_name=nodes.columns.label,
         notes=notes,
     )
-    return columns.added_to(graph)
 
 
 def _require_table(folder: Path, name: str) -> Path:

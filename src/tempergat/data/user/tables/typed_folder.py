@@ -9,6 +9,7 @@ that have such a column.
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,11 @@ from torch_geometric.data import HeteroData
 
 from tempergat.base import UserError, explain_unreadable, suggest_one_of
 from tempergat.data.dataset import TypeNames
-from tempergat.data.user.labels import NoLabels, classes_of_texts
+from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.tables.columns import edge_ends, node_columns
 from tempergat.data.user.tables.files import TABLE_SUFFIXES, find_table, iter_tables
-from tempergat.data.user.tables.folder import masks_of, node_rows
+from tempergat.data.user.tables.folder import node_rows, with_targets
 from tempergat.data.user.tables.nodes import Nodes, read_nodes
 from tempergat.data.user.user_graph import UserGraph
 
@@ -44,14 +45,7 @@ def read_typed_folder(
     require_finite: bool = True,
     labelled: bool = True,
 ) -> UserGraph:
-    """Reads the tables of all node types and edge types.
-
-    Args:
-        folder: Where the tables are.
-        options: How they are read.
-        require_finite: Whether NaN and infinity are refused as features.
-        labelled: Whether some node must have a label; otherwise labels and splits are
-            not read.
+    """Reads the tables of all node types and edge types; arguments as `read_folder`.
 
     Raises:
         UserError: A table is missing or contradicts another, or it is not clear which
@@ -81,23 +75,11 @@ def read_typed_folder(
             data[name].x = torch.from_numpy(found.features)
     notes = _add_edges(folder, data, nodes)
     notes += _add_reverses(folder, data, options)
-    own = nodes[target]
-    class_names = None
-    if own.labels is not None:
-        classes = classes_of_texts(str(own.path), own.labels, own.at)
-        data[target].y, class_names = torch.from_numpy(classes[0]), classes[1]
-        notes += classes[2]
-    if labelled:
-        split = find_table(folder, "split")
-        for name, mask in masks_of(split, own, options).items():
-            data[target][name] = torch.from_numpy(mask)
-    return UserGraph(
-        data,
-        node_ids=None if own.columns.id is None else tuple(own.positions),
-        class_names=class_names,
-        feature_names=own.feature_names if own.features is not None else None,
-        label_name=own.columns.label,
-        notes=notes,
+    split = find_table(folder, "split")
+    graph = with_targets(data, data[target], nodes[target], split, options, labelled)
+    return replace(
+        graph,
+        notes=(*notes, *graph.notes),
         type_names={name: _names_of(found) for name, found in nodes.items()},
     )
 
