@@ -1,4 +1,4 @@
-"""Statistics of scores: paired tests, equivalence, power, ranks, trends, bootstrap."""
+"""Statistics of scores: paired tests, equivalence, power, ranks, trends, regression."""
 
 from tempergat.stats.bootstrap import Estimate, resampled_means
 from tempergat.stats.equivalence import (
@@ -20,11 +20,13 @@ from tempergat.stats.paired import (
     welch,
 )
 from tempergat.stats.ranks import RankTable, average_ranks, critical_difference
+from tempergat.stats.regression import Coefficient, least_squares
 from tempergat.stats.trends import page_p, rises
 
 __all__ = [
     "ALPHA",
     "CONFIDENCE",
+    "Coefficient",
     "Estimate",
     "PairedComparison",
     "RankTable",
@@ -38,6 +40,7 @@ __all__ = [
     "deviation_distance",
     "equivalence_p",
     "holm",
+    "least_squares",
     "page_p",
     "paired_power",
     "resampled_means",

@@ -146,9 +146,12 @@ class _LiveTable(_Silence):
 
 def progress_lines(console: Console, name: str) -> OnProgress:
     """A callback that prints a line about a dataset after every group of runs."""
+    shown: int | None = None
 
     def show(progress: Progress) -> None:
-        if progress.new:
+        nonlocal shown
+        if progress.new or (shown is not None and progress.runs_done > shown):
             console.print(f"{name}: {runs_done(progress)}{time_left(progress)}")
+        shown = progress.runs_done
 
     return show

@@ -6,8 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
+from tempergat.nn.gate import FeatureGate
 from tempergat.nn.projection import Features, is_plain, project
 from tempergat.nn.sides import Sides
+from tempergat.nn.temperature import Temperature
 from tempergat.ops import (
     Graph,
     LayerTensors,
@@ -35,6 +37,10 @@ def run_as_one_node(
     if not isinstance(features, Tensor):
         return None
     if layer.gate == "first" or layer.softmax_temperature.is_fixed:
+        return None
+    parts = (type(layer.feature_gate), type(layer.softmax_temperature))
+    if parts != (FeatureGate, Temperature):
+        # A subclass may compute something else.
         return None
     projections = layer._projections()
     gate = layer.lin_gate if layer.gate is not None else None

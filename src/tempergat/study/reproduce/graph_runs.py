@@ -1,4 +1,4 @@
-"""Jobs of the noise study and of the test of the screening's pick."""
+"""Jobs of the noise study, the test of the screening's pick, and gate or residual."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from tempergat.study.diagnose import (
     validate,
     write_validation,
 )
+from tempergat.study.engine import Progress
 from tempergat.study.noise import (
     NOISE_STORE,
     NoisePlan,
@@ -22,6 +23,15 @@ from tempergat.study.noise import (
     variant_of_config,
 )
 from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
+from tempergat.study.when import TIME_NOTE as WHEN_TIME_NOTE
+from tempergat.study.when import (
+    RealGraph,
+    WhenPlan,
+    run_generated,
+    run_real,
+)
+from tempergat.study.when import counts as count_when_runs
+from tempergat.study.when import load_plan as load_when_plan
 from tempergat.training import CLEAN, recipe_for
 
 
@@ -125,3 +135,43 @@ class ValidationRuns(Job):
 
 def _graph(name: str, workspace: Workspace) -> Dataset:
     return generate(name) if is_generated(name) else workspace.load(name)
+
+
+@dataclass(frozen=True)
+class WhenRuns(Job):
+    """The runs of the study of gate and residual on some graphs.
+
+    Attributes:
+        dataset: "generated" for all generated graphs, or the name of a real one.
+        file: The file that holds the runs that are reported.
+    """
+
+    dataset: str
+    file: str
+
+    def stock(self, workspace: Workspace) -> Stock:
+        """What is there, and what is missing."""
+        plan = load_when_plan(workspace.results)
+        needed, present = count_when_runs(plan, workspace.results, self._real(plan))
+        return Stock(needed, present, time_note=WHEN_TIME_NOTE)
+
+    def run(self, workspace: Workspace) -> str:
+        """Train the missing runs; they are written while others are trained."""
+        plan, watch = load_when_plan(workspace.results), workspace.watch(self.dataset)
+
+        def show(done: int, runs: int) -> None:
+            if watch is not None:
+                watch(Progress(None, done, runs))
+
+        graph = self._real(plan)
+        options = (workspace.results, workspace.out, workspace.device, show)
+        done = (
+            run_generated(plan, *options)
+            if graph is None
+            else run_real(plan, graph, *options)
+        )
+        return f"{self.dataset}: {done} runs are in {workspace.results / 'when'}"
+
+    def _real(self, plan: WhenPlan) -> RealGraph | None:
+        found = [graph for graph in plan.real.graphs if graph.name == self.dataset]
+        return found[0] if found else None

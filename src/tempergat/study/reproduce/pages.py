@@ -23,7 +23,7 @@ from tempergat.study.paper import (
     reproduction_json,
 )
 from tempergat.study.report import as_json as result_json
-from tempergat.study.reproduce.graph_runs import NoiseRuns, ValidationRuns
+from tempergat.study.reproduce.graph_runs import NoiseRuns, ValidationRuns, WhenRuns
 from tempergat.study.reproduce.jobs import Job, Workspace
 from tempergat.study.reproduce.method_runs import (
     SearchTrials,
@@ -47,6 +47,14 @@ from tempergat.study.tuning import (
     reproduce_tuned,
     search_names,
 )
+from tempergat.study.when import (
+    CSV_OF_STAGE,
+    GENERATED,
+    PLAN_FILE,
+    reproduce_when,
+    when_json,
+)
+from tempergat.study.when import load_plan as load_when_plan
 from tempergat.training import SELECTION_RULES, load_recipe
 
 _HOMOGENEOUS_CSV = "homogeneous.csv"
@@ -91,6 +99,12 @@ def _diagnose_jobs(workspace: Workspace) -> Iterator[Job]:
     yield ValidationRuns("generated", tuple(generated_graphs()))
     for dataset in VALIDATION_DATASETS:
         yield ValidationRuns(dataset, (dataset,))
+
+
+def _when_jobs(workspace: Workspace) -> Iterator[Job]:
+    yield WhenRuns(GENERATED, CSV_OF_STAGE["generated"])
+    for graph in load_when_plan(workspace.results).real.graphs:
+        yield WhenRuns(graph.name, CSV_OF_STAGE["real"])
 
 
 def _noise_jobs(workspace: Workspace) -> Iterator[Job]:
@@ -175,6 +189,11 @@ def _write_diagnose(results: Path, docs: Path) -> Written:
     return Written(report.page, (report.verdict,), facts)
 
 
+def _write_when(results: Path, docs: Path) -> Written:
+    report = reproduce_when(results, docs)
+    return Written(report.page, report.sentences, when_json(report))
+
+
 PAGES = {
     page.name: page
     for page in (
@@ -226,6 +245,13 @@ PAGES = {
             writes=("diagnose.md",),
             jobs=_diagnose_jobs,
             write=_write_diagnose,
+        ),
+        Page(
+            "when",
+            reads=(PLAN_FILE, "when/*.csv"),
+            writes=("when.md", "figures/when-*"),
+            jobs=_when_jobs,
+            write=_write_when,
         ),
     )
 }

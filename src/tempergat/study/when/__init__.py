@@ -1,5 +1,28 @@
 """Gate or residual? A factorial study of what is added to plain attention."""
 
-from tempergat.study.when.arms import ARMS, STUDIED_BACKBONES, Arm, neighbours_of
+from tempergat.study.when.page import WhenReport, reproduce_when, when_json
+from tempergat.study.when.plan import PLAN_FILE, RealGraph, WhenPlan, load_plan
+from tempergat.study.when.rows import CSV_OF_STAGE
+from tempergat.study.when.running import (
+    GENERATED,
+    TIME_NOTE,
+    counts,
+    run_generated,
+    run_real,
+)
 
-__all__ = ["ARMS", "STUDIED_BACKBONES", "Arm", "neighbours_of"]
+__all__ = [
+    "CSV_OF_STAGE",
+    "GENERATED",
+    "PLAN_FILE",
+    "TIME_NOTE",
+    "RealGraph",
+    "WhenPlan",
+    "WhenReport",
+    "counts",
+    "load_plan",
+    "reproduce_when",
+    "run_generated",
+    "run_real",
+    "when_json",
+]

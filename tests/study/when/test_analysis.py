@@ -1,0 +1,201 @@
+"""The analysis of rows that are made up, with known answers."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from tempergat.study.when.analysis import (
+    Measured,
+    across,
+    measured,
+    ranks,
+    regression,
+    within,
+)
+from tempergat.study.when.answer import answer, use_table
+from tempergat.study.when.findings import (
+    ALL,
+    HETEROPHILIC,
+    HOMOPHILIC,
+    REAL,
+    find,
+    own_path_claim,
+    temperature_claim,
+)
+from tempergat.study.when.graphs import GeneratedGraph, grid
+from tempergat.study.when.page import page_text, reproduce_when
+from tempergat.study.when.plan import Contrast, WhenPlan, load_plan
+from tempergat.study.when.rows import CSV_OF_STAGE, Key, Row, write_rows
+
+ROOT = Path(__file__).resolve().parents[3]
+FULL = load_plan(ROOT / "results")
+
+
+def smaller_plan() -> WhenPlan:
+    """Ten heterophilic graphs and four others, because each test takes its time."""
+    values = FULL.model_dump()
+    low = [0.0, 0.02, 0.05, 0.08, 0.12, 0.15, 0.18, 0.2, 0.22]
+    values["generated"]["levels"] = {"homophily": [*low, 0.4, 0.6, 0.8]}
+    values["generated"]["seeds"] = range(2000, 2005)
+    values["contrasts"] = [
+        contrast
+        for contrast in values["contrasts"]
+        if contrast["arm"] not in ("gate_first", "temperature_post_gate", "fixed_norm")
+        and contrast["against"] != "neighbour_gate"
+    ]
+    return WhenPlan.model_validate(values)
+
+
+PLAN = smaller_plan()
+RESIDUAL = Contrast(arm="residual", against="plain", asks="")
+
+Gain = Callable[[str, GeneratedGraph], float]
+
+
+def rows_of(gain: Gain, plan: WhenPlan = PLAN) -> list[Row]:
+    """Rows where an arm's gain over plain depends on the graph, with a little noise."""
+    draw = np.random.default_rng(5)
+    found = []
+    for graph in grid(plan.generated).values():
+        for backbone in plan.backbones:
+            for seed in plan.generated.seeds:
+                start = 50.0 + draw.normal()
+                for arm in plan.arms:
+                    test = start + gain(arm, graph) + 0.2 * draw.normal()
+                    key = Key(graph.name, backbone, arm, -1, 0, seed)
+                    found.append(Row(key, test, test, 9, 7, (), (), "cpu", 0.1))
+    return found
+
+
+def own_path(arm: str, graph: GeneratedGraph) -> float:
+    """The gate has a third of the residual's gain, under heterophily alone."""
+    if graph.homophily > 0.25:
+        return 0.0
+    gains = {"residual": 9.0, "post_gate_residual": 9.0, "post_gate": 3.0}
+    gains["temperature_post_gate"] = 3.0
+    return gains.get(arm, 0.0)
+
+
+def independent_gate(arm: str, graph: GeneratedGraph) -> float:
+    """The gate adds to the residual, and a gate of the neighbours does as well."""
+    gains = {"residual": 2.0, "post_gate": 6.0, "neighbour_gate": 6.0}
+    gains |= {"post_gate_residual": 8.0, "temperature": 3.0}
+    return gains.get(arm, 0.0)
+
+
+def test_a_gate_that_is_a_path_is_found_to_be_one() -> None:
+    findings = find(PLAN, rows_of(own_path), [])
+    assert own_path_claim(findings).is_supported
+    test = findings.test(HETEROPHILIC, "gat", "residual")
+    assert test is not None
+    assert test.mean == pytest.approx(9.0, abs=0.1)
+    assert (test.graphs, test.better, test.worse) == (10, 10, 0)
+    homophilic = findings.test(HOMOPHILIC, "gat", "residual")
+    assert homophilic is not None
+    assert homophilic.verdict == "equivalent"
+    sentences = answer(findings)
+    assert len(sentences) == 3
+    assert sentences[0].startswith("The gate on the output helps as a path")
+    assert "+9.0 (gat) and +9.0 (gatv2)" in sentences[1]
+    assert "makes no difference" in sentences[1]
+    assert "is not shown to help" in sentences[2]
+
+
+def test_a_gate_with_a_gain_of_its_own_is_not_called_a_path() -> None:
+    findings = find(PLAN, rows_of(independent_gate), [])
+    claim = own_path_claim(findings)
+    assert not claim.is_supported
+    assert claim.conditions["gat: the gate gains over plain"]
+    assert not claim.conditions["gat: the gate adds nothing to the residual"]
+    assert temperature_claim(findings, "temperature", "plain").is_supported
+    assert not temperature_claim(
+        findings, "fixed_norm_temperature", "fixed_norm"
+    ).is_supported
+    assert "| yes |" in use_table(findings)
+
+
+def test_a_small_gain_is_better_but_below_the_bound() -> None:
+    findings = find(PLAN, rows_of(lambda arm, _: 0.4 * (arm == "residual")), [])
+    test = findings.test(ALL, "gat", "residual")
+    assert test is not None
+    assert test.is_better
+    assert test.verdict == "better, but below the bound"
+
+
+def test_a_failed_run_loses_its_pair_and_a_graph_without_all_rows_is_left_out() -> None:
+    rows = rows_of(own_path)
+    (lost,) = (
+        r for r in rows if r.key == Key("homophilic", "gat", "plain", -1, 0, 2000)
+    )
+    failed = Row(lost.key, None, None, None, 7, (), (), "cpu", 0.1)
+    findings = find(PLAN, [failed if row is lost else row for row in rows], [])
+    assert findings.failed == 1
+    (graph,) = (g for g in findings.generated["gat"] if g.graph == "homophilic")
+    assert within(graph, [RESIDUAL])[0].pairs == 4
+    fewer = find(PLAN, [row for row in rows if row is not lost], [])
+    assert len(fewer.generated["gat"]) == 13
+
+
+def test_graphs_of_one_family_count_once() -> None:
+    def graph(name: str, family: str, gain: float) -> Measured:
+        scores = {arm: {0: 50.0, 1: 51.0} for arm in PLAN.arms}
+        scores["residual"] = {0: 50.0 + gain, 1: 51.0 + gain}
+        return Measured(name, family, {a: dict(s) for a, s in scores.items()})
+
+    graphs = [graph("a", "f", 1.0), graph("b", "f", 3.0), graph("c", "g", 8.0)]
+    tests = {graph.graph: within(graph, PLAN.contrasts) for graph in graphs}
+    found = across(PLAN, graphs, tests)[0]
+    assert found.contrast.name == "residual - plain"
+    assert (found.graphs, found.tested) == (2, 3)
+    assert found.mean == pytest.approx(5.0)
+    table = ranks(PLAN, graphs)
+    assert table is not None
+    assert table.datasets == ("f", "g")
+    assert table.average["residual"] == 1.0
+
+
+def test_the_regression_finds_the_factor_that_a_gain_depends_on() -> None:
+    def gain(arm: str, graph: GeneratedGraph) -> float:
+        return 4.0 * np.log2(graph.degree / 8) * (arm == "residual")
+
+    graphs = measured(FULL, rows_of(gain, FULL), "gat", len(FULL.generated.seeds))
+    assert len(graphs) == 40
+    found = regression(FULL, graphs, grid(FULL.generated), RESIDUAL)
+    assert found["degree, doubled"][0].value == pytest.approx(4.0, abs=0.2)
+    assert found["degree, doubled"][1] < 1e-6
+    assert all(p > 0.01 for name, (_, p) in found.items() if "degree" not in name)
+
+
+def test_the_page_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "when").mkdir()
+    plan = yaml.safe_dump(PLAN.model_dump(mode="json"))
+    (tmp_path / "when" / "plan.yaml").write_text(plan)
+    report = reproduce_when(tmp_path, tmp_path / "docs")
+    text = report.page.read_text()
+    assert "No graph has all its runs yet" in text
+    assert "18 of 18 real graphs" in " ".join(text.split())
+    write_rows(tmp_path / CSV_OF_STAGE["generated"], rows_of(own_path))
+    text = reproduce_when(tmp_path, tmp_path / "docs").page.read_text()
+    assert "The gate on the output helps as a path" in text
+    assert "figures/when-gains.svg" in text
+    assert (tmp_path / "docs" / "figures" / "when-gains.png").exists()
+    assert "14 of 14 generated graphs" in " ".join(text.split())
+
+
+def test_real_graphs_have_their_own_section() -> None:
+    draw, rows = np.random.default_rng(6), []
+    for graph in PLAN.real.graphs:
+        for backbone in PLAN.backbones:
+            for arm in PLAN.arms:
+                for seed in PLAN.real.seeds:
+                    test = 60.0 + draw.normal() + 3.0 * (arm == "residual")
+                    key = Key(graph.name, backbone, arm, 0, 0, seed)
+                    rows.append(Row(key, test, test, 9, 7, (), (), "cpu", 0.1))
+    findings = find(PLAN, [], rows)
+    test = findings.test(REAL, "gatv2", "residual")
+    assert test is not None
+    assert (test.graphs, test.tested) == (14, 18)
+    assert "## Real graphs: gatv2" in page_text(findings)
