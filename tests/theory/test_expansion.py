@@ -5,9 +5,14 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
-from tempergat.theory.closed_forms import gated_distance, gaussian_distance, logit_gap
+from tempergat.theory.closed_forms import (
+    gated_distance,
+    gaussian_distance,
+    logit_gap,
+    ungated_distance,
+)
 from tempergat.theory.expansion import (
     expansion,
     gate_advantage,
@@ -178,3 +183,60 @@ def test_expansion_refuses_settings_it_was_not_derived_for():
     setting = standard_setting(self_loop=True)
     with pytest.raises(ValueError, match="no self-loop"):
         expansion(setting, gated_logits(setting, MissingNoise(0.5, 1.0)))
+
+
+def linearised_snr(setting, logits, temperature):
+    """SNR of the score cut off after the first order in 1/T, ``ybar + S1 / T``."""
+    count = setting.degree.counts[0]
+    same = np.arange(count + 1)
+    chance = binom.pmf(same, count, setting.same_class_probability)
+    label = 2 * same / count - 1
+    mixed, centred = 1 - label**2, label - setting.homophily
+    slope = logits.gap / 2 * (chance @ mixed)
+    among = (1 - label) * logits.same_variance + (1 + label) * logits.other_variance
+    slope_variance = chance @ (mixed * among) / (2 * count)
+    slope_variance += logits.squared_gap / 4 * (chance @ mixed**2) - slope**2
+    variance = chance @ centred**2 + slope_variance / temperature**2
+    variance += logits.gap * (chance @ (centred * mixed)) / temperature
+    mean = setting.homophily + slope / temperature
+    return math.sqrt(2 / variance) * mean
+
+
+def linearised_gain(setting, noise, temperature):
+    gated, ungated = gated_logits(setting, noise), ungated_logits(setting, noise)
+    with_gate = linearised_snr(setting, gated, temperature)
+    return with_gate - linearised_snr(setting, ungated, temperature)
+
+
+def test_the_gate_raises_the_snr_of_the_linearised_score_above_a_small_tau():
+    setting = standard_setting()
+    assert weak_logit_boundary(setting, 0.5) == pytest.approx(0.030, abs=5e-4)
+    for temperature in (4, 16, 64):
+        below, above = (
+            linearised_gain(setting, MissingNoise(0.5, tau), temperature)
+            for tau in (0.02, 0.04)
+        )
+        assert below < 0 < above
+    noise = MissingNoise(0.5, 4.0)
+    assert linearised_gain(setting, noise, 16) == pytest.approx(0.51, abs=0.005)
+    assert gate_advantage(setting, noise) / 16**2 == pytest.approx(0.45, abs=0.005)
+
+
+def test_where_logits_are_weak_the_gate_gains_next_to_nothing():
+    setting = standard_setting()
+    largest = {}
+    for rho in (0.1, 0.3, 0.5, 0.7, 0.9):
+        gains = []
+        for tau in np.geomspace(0.01, 100, 25):
+            noise = MissingNoise(rho, float(tau))
+            moments = ungated_distance(setting, noise)
+            same = setting.same_class_probability
+            size = same * moments.same_mean + (1 - same) * moments.other_mean
+            temperature = 10 * size
+            gains.append(linearised_gain(setting, noise, temperature))
+            gains.append(gate_advantage(setting, noise) / temperature**2)
+        largest[rho] = (
+            max(gains) / expansion(setting, gated_logits(setting, noise)).limit
+        )
+    assert largest[0.5] == pytest.approx(0.00034, abs=1e-5)
+    assert max(largest.values()) < 0.0012

@@ -180,7 +180,8 @@ def test_the_papers_ranks_are_drawn_with_their_critical_difference(
     results: Path, tmp_path: Path
 ) -> None:
     report = reproduce_ranks(results, tmp_path / "docs")
-    homogeneous, heterogeneous = report.figures
+    both, homogeneous, heterogeneous = report.figures
+    assert both.table.critical_difference == pytest.approx(4.55, abs=0.005)
     assert homogeneous.table.critical_difference == pytest.approx(6.16, abs=0.005)
     assert heterogeneous.table.critical_difference == pytest.approx(6.75, abs=0.005)
     # By hand from the table: temp_gated is 1, 2, 10, 7, 6 and 3.
@@ -194,6 +195,9 @@ def test_the_papers_ranks_are_drawn_with_their_critical_difference(
     page = report.page.read_text()
     assert "In 26 of them (30 %)" in page
     assert "consistently improve" in page
+    # Both tables together tell temp_gated_v2 from gat; five datasets do not.
+    section = " ".join(page.split("##")[1].split())
+    assert "temp_gated_v2 (3.68) than gat, gcn" in section
 
 
 def test_our_ranks_are_drawn_from_two_datasets_on(
@@ -202,10 +206,12 @@ def test_our_ranks_are_drawn_from_two_datasets_on(
     runs = study("cora", paper_means(results, "cora"), range(3))
     keep(results, runs)
     one = reproduce_ranks(results, tmp_path / "docs")
-    assert len(one.figures) == 2
+    assert len(one.figures) == 3
     assert "average ranks need two" in one.not_drawn[0]
     keep(results, study("pubmed", paper_means(results, "pubmed"), range(3)))
     two = reproduce_ranks(results, tmp_path / "docs")
     (ours,) = (figure for figure in two.figures if "Ours" in figure.title)
     assert ours.table.datasets == ("cora", "pubmed")
+    page = " ".join(two.page.read_text().split())
+    assert "with 2 datasets this comparison tells next to nothing" in page
     json.dumps(ranks_json(two), allow_nan=False)

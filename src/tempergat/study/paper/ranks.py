@@ -86,14 +86,11 @@ def rank_figures(
     Returns:
         The figures, and why others could not be drawn.
     """
-    figures: list[RankFigure] = []
     not_drawn: list[str] = []
+    every = _paper_means(paper, (*HOMOGENEOUS, *HETEROGENEOUS))
+    figures = [_draw("ranks-paper-all", "The paper, both tables", every, docs)]
     for kind, datasets in _TABLES.items():
-        means = {
-            dataset: {method: cell.mean for method, cell in paper[dataset].items()}
-            for dataset in datasets
-            if dataset in paper
-        }
+        means = _paper_means(paper, datasets)
         figures.append(_draw(f"ranks-paper-{kind}", f"The paper, {kind}", means, docs))
         ours, reason = _our_means(results / f"{kind}.csv", datasets)
         if reason:
@@ -101,6 +98,16 @@ def rank_figures(
         else:
             figures.append(_draw(f"ranks-ours-{kind}", f"Ours, {kind}", ours, docs))
     return figures, not_drawn
+
+
+def _paper_means(
+    paper: Mapping[str, Mapping[str, PaperCell]], datasets: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    return {
+        dataset: {method: cell.mean for method, cell in paper[dataset].items()}
+        for dataset in datasets
+        if dataset in paper
+    }
 
 
 def _moments(cell: PaperCell) -> tuple[float, float, int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import write_text
-from tempergat.stats import ALPHA
+from tempergat.stats import ALPHA, RankTable
 from tempergat.study.paper.numbers import (
     BACKBONE_OF,
     HETEROGENEOUS,
@@ -20,6 +20,8 @@ from tempergat.study.paper.ranks import (
 )
 from tempergat.study.report import filled, markdown_rows, p_value, percent, signed
 
+# A critical difference of more than this share of the widest one tells little.
+_BLUNT = 0.8
 _PAPER_SENTENCES = (
     (
         "Abstract",
@@ -94,7 +96,7 @@ def ranks_json(report: RanksReport) -> dict[str, Any]:
 
 def _page(report: RanksReport) -> str:
     parts = [
-        "# Average ranks\n\n"
+        f"# Average ranks\n\n{_answer(report)}\n"
         "This page is made by `tempergat reproduce ranks` from results/; do not edit "
         "it by hand. Rank 1 is best. Average ranks that are closer than the critical "
         "difference (Nemenyi, 5 %) do not show which of two methods is better.\n"
@@ -108,20 +110,40 @@ def _page(report: RanksReport) -> str:
     return filled("\n".join(parts))
 
 
+def _answer(report: RanksReport) -> str:
+    """The answer in three sentences."""
+    both, *others = (figure.table for figure in report.figures)
+    best = next(iter(both.average))
+    worse = _shown_worse(both, best)
+    first = (
+        f"Over the {len(both.datasets)} datasets of the paper's two tables, its own "
+        f"average ranks show {best} to be better than {' and '.join(worse) or 'none'}."
+    )
+    fewest = min(others, key=lambda table: len(table.datasets))
+    second = (
+        f"Fewer datasets show less: with {len(fewest.datasets)} the critical "
+        f"difference is {fewest.critical_difference:.2f}, with {len(both.datasets)} it "
+        f"is {both.critical_difference:.2f}."
+    )
+    third = (
+        f"In {len(report.below)} of {report.compared} cells of the paper's tables a "
+        "variant lies below its backbone."
+    )
+    return f"{first} {second} {third}\n"
+
+
+def _shown_worse(table: RankTable, better: str) -> list[str]:
+    """The methods whose average rank is a critical difference or more behind."""
+    return [
+        method
+        for method, rank in table.average.items()
+        if rank - table.average[better] > table.critical_difference
+    ]
+
+
 def _figure_section(figure: RankFigure) -> str:
     table = figure.table
     datasets = ", ".join(table.datasets)
-    best = next(iter(table.average))
-    worse = [
-        method
-        for method, rank in table.average.items()
-        if rank - table.average[best] > table.critical_difference
-    ]
-    verdict = (
-        f"Shown to be worse than the best method, {best}: {', '.join(worse)}."
-        if worse
-        else f"No method is shown to be worse than the best one, {best}."
-    )
     rows = [
         [
             method,
@@ -134,9 +156,34 @@ def _figure_section(figure: RankFigure) -> str:
         f"## {figure.title}\n\n"
         f"![{figure.title}](figures/{figure.paths[0].name})\n\n"
         f"Datasets: {datasets}. Friedman p {p_value(table.friedman_p)}; critical "
-        f"difference {table.critical_difference:.2f}. {verdict}\n\n"
+        f"difference {table.critical_difference:.2f}. {_shown(table)}\n\n"
         + markdown_rows(["method", "average", *table.datasets], rows)
     )
+
+
+def _shown(table: RankTable) -> str:
+    """Which methods the average ranks tell apart, in words."""
+    methods = list(table.average)
+    widest = len(methods) - 1
+    parts = []
+    for better in methods:
+        worse = _shown_worse(table, better)
+        if worse:
+            parts.append(
+                f"{better} ({table.average[better]:.2f}) than {', '.join(worse)}"
+            )
+    text = (
+        f"Shown to be better: {'; '.join(parts)}."
+        if parts
+        else "No method is shown to be better than another."
+    )
+    if table.critical_difference > _BLUNT * widest:
+        text += (
+            f" Average ranks of {len(methods)} methods differ by at most {widest}, so "
+            f"with {len(table.datasets)} datasets this comparison tells next to "
+            "nothing."
+        )
+    return text
 
 
 def _below_section(report: RanksReport) -> str:
