@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty, upgrade
     from tempergat.ops import Graph
     from tempergat.sampling import NeighborSampler
-    from tempergat.study import Comparison, compare, merge
+    from tempergat.study import Comparison, Comparisons, compare, merge
     from tempergat.training import TrainedModel, load_model, predict, train
     from tempergat.training.estimator import GraphClassifier
 
 __all__ = [
     "Comparison",
+    "Comparisons",
     "Graph",
     "GraphClassifier",
     "NeighborSampler",
@@ -39,6 +40,7 @@ __version__ = "0.2.0"
 # wait, before torch is loaded.
 _MODULES = {
     "Comparison": "study",
+    "Comparisons": "study",
     "Graph": "ops",
     "GraphClassifier": "training.estimator",
     "NeighborSampler": "sampling",

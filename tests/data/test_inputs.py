@@ -217,3 +217,13 @@ def test_csbm_is_the_same_graph_from_every_entry_point() -> None:
     assert load("csbm").fingerprint == expected
     assert as_dataset("csbm").fingerprint == expected
     assert load_splits("CSBM")[0].fingerprint == expected
+
+
+def test_a_dataset_called_like_a_folder_here_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert as_dataset("demo").notes == ()
+    (tmp_path / "demo").mkdir()
+    (note,) = as_dataset("demo").notes
+    assert note == "demo is the dataset of that name; write ./demo for the file or folder"

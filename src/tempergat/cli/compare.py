@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError
+from tempergat.cli.ui.comparing import (
+    GraphSweep,
+    show_shard,
+    show_stored,
+    show_together,
+)
 from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits, refuse_unknown_name
-from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
     DeviceName,
@@ -28,13 +33,9 @@ from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
-from tempergat.cli.ui.stopping import exit_status, resume_command, stoppable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from tempergat.study import Comparison
-    from tempergat.study.comparison import FinishedShard, Place, Plan
+    from tempergat.study.comparison import Place
 
 
 def register(app: typer.Typer) -> None:
@@ -43,15 +44,15 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    dataset: Annotated[
-        str,
+    datasets: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="DATASET|PATH",
-            help="A name (`tempergat data list`) or the path of your own graph; a "
-            "generated graph with both kinds of noise when left out.",
+            metavar="[DATASET|PATH]...",
+            help="A name (`tempergat data list`) or the path of your own graph, or "
+            "several; a generated graph with both kinds of noise when left out.",
             show_default=False,
         ),
-    ] = DEMONSTRATION,
+    ] = None,
     runs: Annotated[
         str, typer.Option(help="Seeds per method; paper for as many as the recipe.")
     ] = str(DEFAULT_RUNS),
@@ -75,7 +76,7 @@ def compare(
         int | None,
         typer.Option(
             help="Number of splits to make for a graph that comes with none; the runs "
-            "take turns over them.",
+            "take turns over them. Of several graphs, those with splits keep them.",
             show_default=False,
         ),
     ] = None,
@@ -83,7 +84,7 @@ def compare(
         Path | None,
         typer.Option(
             help="Print the tables of a store or of an output folder, and train "
-            "nothing; DATASET then names one of its graphs.",
+            "nothing; DATASET then names graphs of it.",
             show_default=False,
         ),
     ] = None,
@@ -116,31 +117,35 @@ def compare(
     """Which method wins on a graph, and is it real?
 
     Trains every method over many seeds and says which differences are larger than
-    noise. Where a graph has several splits, the seeds take turns over them. Finished
-    runs are kept in the --out folder: the same command continues where it was
-    stopped, and trains nothing twice. Exit status: 0 done, 1 some runs failed, 2 bad
-    usage or input.
+    noise. Where a graph has several splits, the seeds take turns over them. Several
+    graphs are compared on one after another, each with its own recipe and metric, and
+    summed up by average ranks, wins, ties and losses. Finished runs are kept in the
+    --out folder: the same command continues where it was stopped, and trains nothing
+    twice. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
+    names = datasets or [DEMONSTRATION]
     if table is not None:
-        _show_stored(table, dataset, baseline, as_json)
+        show_stored(table, [] if names == [DEMONSTRATION] else names, baseline, as_json)
         return
-    refuse_unknown_name(dataset)
+    for name in names:
+        refuse_unknown_name(name)
     chosen = None if methods is None else parse_methods(methods)
     with spinner("starting", quiet=quiet):
-        from tempergat.cli.ui.progress import make_display
         from tempergat.cli.ui.tables import error_console
         from tempergat.study import comparison as study
-        from tempergat.study.engine import Shard, Store
-        from tempergat.training import OutOfMemory
+        from tempergat.study.engine import Shard
 
-        plan = study.make_plan(
-            dataset,
-            chosen,
-            parse_runs(runs),
-            recipe,
-            baseline,
-            settings.overrides(),
-        )
+        plans = [
+            study.make_plan(
+                name,
+                chosen,
+                parse_runs(runs),
+                recipe,
+                baseline,
+                settings.overrides(),
+            )
+            for name in names
+        ]
         only = None if shard is None else Shard.parse(shard)
         if only is not None and ray is not None:
             raise UserError("a shard needs no Ray cluster; give --shard or --ray")
@@ -148,39 +153,35 @@ def compare(
     # Before a download, which would otherwise be wasted.
     require_writable(out)
     with _place(ray, device) as where:
-        graphs = load_splits(
-            dataset,
-            split,
-            split_seed,
-            len(plan.seeds),
-            None if quiet else stderr,
-            reading,
-            splits,
-        )
-        if not quiet:
-            for line in study.opening_lines(plan, graphs, where):
-                stderr.print(line)
-        with Store(out / study.STORE_NAME) as store:
-            if only is not None:
-                with stoppable(), make_display(stderr, plan, quiet=quiet) as display:
-                    done = study.run_shard(plan, graphs, store, where, only, display)
-                _show_shard(done, as_json)
-                return
-            try:
-                with make_display(stderr, plan, quiet=quiet) as display:
-                    comparison = study.run_plan(plan, graphs, store, where, display)
-            except KeyboardInterrupt as stop:
-                part = study.finished_part(plan, graphs, store, where)
-                _show_so_far(part, plan, stderr, as_json)
-                raise typer.Exit(exit_status(stop)) from stop
-            except OutOfMemory:
-                # The other methods have finished.
-                part = study.finished_part(plan, graphs, store, where)
-                if part is not None:
-                    _show(part.written_to(out), as_json)
-                raise
-    _show(comparison.written_to(out), as_json)
-    if any(method.summary.failed for method in comparison.result.results):
+        prepared = [
+            study.Prepared(
+                plan,
+                load_splits(
+                    name,
+                    split,
+                    split_seed,
+                    len(plan.seeds),
+                    None if quiet else stderr,
+                    reading,
+                    splits,
+                    keep_given_splits=len(names) > 1,
+                ),
+            )
+            for name, plan in zip(names, plans, strict=True)
+        ]
+        if len(prepared) > 1:
+            study.check_prepared(prepared)
+        sweep = GraphSweep(prepared, where, out, stderr, quiet, as_json)
+        if only is not None:
+            show_shard(sweep.run_shards(only), as_json)
+            return
+        comparisons = sweep.run()
+    if len(comparisons) > 1:
+        together = study.Comparisons(tuple(comparisons)).written_to(out)
+        show_together(together, as_json)
+    elif as_json:
+        echo(comparisons[0].to_json())
+    if any(r.summary.failed for found in comparisons for r in found.result.results):
         raise typer.Exit(1)
 
 
@@ -194,60 +195,3 @@ def _place(ray: str | None, device: str) -> "Iterator[Place]":
 
     with RayWorkers(ray, device) as workers:
         yield workers
-
-
-def _show(comparison: "Comparison", as_json: bool) -> None:
-    from tempergat.cli.ui.tables import output_console, print_table
-
-    if as_json:
-        echo(comparison.to_json())
-        return
-    print_table(output_console(), comparison.text_table)
-    if comparison.files:
-        echo(comparison.verdict)
-        *tables, _, picture = comparison.files
-        echo(f"picture  {picture}")
-        echo(f"tables   {', '.join(str(path) for path in tables)}")
-        echo(f"runs     {comparison.store}")
-
-
-def _show_shard(shard: "FinishedShard", as_json: bool) -> None:
-    if as_json:
-        print_json(shard.facts)
-    else:
-        echo(str(shard))
-    if shard.failed:
-        raise typer.Exit(1)
-
-
-def _show_stored(
-    table: Path, dataset: str, baseline: str | None, as_json: bool
-) -> None:
-    """Print the comparisons of a store; the list of them as JSON."""
-    from tempergat.study.comparison import stored_comparisons
-
-    name = None if dataset == DEMONSTRATION else dataset
-    found = stored_comparisons(table, name, baseline)
-    if as_json:
-        print_json([comparison.facts for comparison in found])
-        return
-    for number, comparison in enumerate(found):
-        if number:
-            echo("")
-        _show(comparison, as_json)
-        echo(comparison.verdict)
-        echo(f"settings {comparison.recipe}, on {comparison.device}")
-
-
-def _show_so_far(
-    part: "Comparison | None", plan: "Plan", stderr: "Console", as_json: bool
-) -> None:
-    if part is None:
-        stderr.print("Stopped before the first runs finished. To continue:")
-    else:
-        _show(part, as_json)
-        stderr.print(
-            f"Stopped with {len(part.runs)} of {plan.total_runs} runs done; they are "
-            "kept. Differences and verdicts may change with the rest. To continue:"
-        )
-    stderr.print(f"  {resume_command()}", soft_wrap=True)

@@ -65,6 +65,7 @@ def load_splits(
     split_seed: int | None = None,
     max_splits: int | None = None,
     made_splits: int | None = None,
+    keep_given_splits: bool = False,
     progress: Progress | None = None,
     options: ReadOptions | None = None,
 ) -> dict[int, Dataset]:
@@ -79,6 +80,8 @@ def load_splits(
         max_splits: How many splits are wanted at most; all when left out.
         made_splits: How many splits to make, with seeds from 0, for a graph that comes
             with none; `split` may give their percentages.
+        keep_given_splits: Whether a graph that comes with splits keeps them where
+            `made_splits` is given; otherwise it is refused.
         progress: Called with file name, bytes done and bytes in all while downloading.
         options: As for `as_dataset`.
 
@@ -92,10 +95,12 @@ def load_splits(
     if isinstance(graph, Dataset):
         _refuse_split(split, split_seed)
         _refuse_options(options)
-        if made_splits is not None:
+        if made_splits is not None and not keep_given_splits:
             raise _not_both(made_splits, "a Dataset has its split already")
         return {graph.split_number: graph}
     opened = _open(graph, split, options, progress=progress)
+    if keep_given_splits and opened.splits and split is None:
+        made_splits = None
     if made_splits is not None:
         if split_seed is not None:
             raise _not_both(made_splits, f"split_seed is {split_seed}, a single seed")

@@ -130,7 +130,12 @@ def open_graph(
             )
         parameters = {option: options.directed, **parameters}
     _refuse_unknown(entry.name, parameters, entry.options)
-    return open_entry(entry, data_root(root), sparse, progress, parameters)
+    opened = open_entry(entry, data_root(root), sparse, progress, parameters)
+    if not os.path.exists(name):
+        return opened
+    note = f"{name} is the dataset of that name; write ./{name} for the file or folder"
+    notes = (*opened.unsplit.notes, note)
+    return replace(opened, unsplit=replace(opened.unsplit, notes=notes))
 
 
 def named_entry(name: str | os.PathLike[str]) -> Entry | None:

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
-    from tempergat.study.comparison import Comparison, compare
+    from tempergat.study.comparison import Comparison, Comparisons, compare
     from tempergat.study.machines import merge
     from tempergat.study.results import METRIC_NAMES
 
-__all__ = ["METRIC_NAMES", "Comparison", "compare", "merge"]
+__all__ = ["METRIC_NAMES", "Comparison", "Comparisons", "compare", "merge"]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -64,6 +64,7 @@ def load_splits(
     console: "Console | None",
     reading: Reading,
     made_splits: int | None = None,
+    keep_given_splits: bool = False,
 ) -> dict[int, "Dataset"]:
     """Load the graph a command names with each of its splits.
 
@@ -75,6 +76,8 @@ def load_splits(
         console: Where to show downloads; None to show none.
         reading: How a user graph is read.
         made_splits: How many splits to make for a graph that comes with none.
+        keep_given_splits: Whether a graph that comes with splits keeps them then;
+            otherwise it is refused.
 
     Raises:
         UserError: There is no such graph, or it cannot be used.
@@ -88,6 +91,7 @@ def load_splits(
             split_seed=split_seed,
             max_splits=max_splits,
             made_splits=made_splits,
+            keep_given_splits=keep_given_splits,
             progress=progress,
             options=reading.options(),
         )

@@ -28,8 +28,8 @@ def find_entry(name: str) -> Entry:
     if entry is not None:
         return entry
     raise UserError(
-        f"there is no dataset {name!r}; {did_you_mean(name, CATALOG)}choose "
-        f"{', '.join(CATALOG)}, or give the path of your own graph"
+        f"there is no dataset {name!r}; {did_you_mean(name, CATALOG)}choose one of "
+        "`tempergat data list`, or give the path of your own graph"
     )
 
 

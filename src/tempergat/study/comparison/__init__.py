@@ -17,17 +17,31 @@ from tempergat.study.comparison.run import (
     run_plan,
     run_shard,
 )
+from tempergat.study.comparison.several import (
+    AcrossGraphs,
+    Comparisons,
+    Prepared,
+    Record,
+    across_graphs,
+    check_prepared,
+)
 from tempergat.study.comparison.shards import FinishedShard
 from tempergat.study.comparison.stored import stored_comparisons
 
 __all__ = [
     "STORE_NAME",
+    "AcrossGraphs",
     "Comparison",
+    "Comparisons",
     "FinishedShard",
     "Place",
     "Plan",
+    "Prepared",
     "ProgressLines",
+    "Record",
     "Tally",
+    "across_graphs",
+    "check_prepared",
     "compare",
     "finished_part",
     "make_plan",

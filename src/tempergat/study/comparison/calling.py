@@ -2,11 +2,11 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import torch
 
@@ -23,10 +23,35 @@ from tempergat.study.comparison.descriptions import opening_lines
 from tempergat.study.comparison.plan import MethodsArgument, make_plan
 from tempergat.study.comparison.progress_lines import ProgressLines, Tally
 from tempergat.study.comparison.run import STORE_NAME, Place, run_plan, run_shard
+from tempergat.study.comparison.several import Comparisons, Prepared, check_prepared
 from tempergat.study.comparison.shards import FinishedShard
 from tempergat.study.engine import Shard, Store
 from tempergat.study.machines import RayWorkers
 from tempergat.training import Recipe, choose_device, make_overrides
+
+# Not any sequence: a text is a sequence of texts, and stands for one graph.
+SeveralGraphs: TypeAlias = list[Any] | tuple[GraphInput, ...]
+
+
+@overload
+def compare(
+    graph: SeveralGraphs,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    recipe: str | Path | Recipe | None = ...,
+    baseline: str | None = ...,
+    device: str | torch.device = ...,
+    out: str | Path | None = ...,
+    progress: bool = ...,
+    split: int | str | None = ...,
+    split_seed: int | None = ...,
+    splits: int | None = ...,
+    read_options: ReadOptions | None = ...,
+    metric: str | None = ...,
+    class_weights: str | None = ...,
+    settings: Mapping[str, Any] | None = ...,
+    shard: None = ...,
+) -> Comparisons: ...
 
 
 @overload
@@ -52,7 +77,7 @@ def compare(
 
 @overload
 def compare(
-    graph: GraphInput = ...,
+    graph: GraphInput | SeveralGraphs = ...,
     methods: MethodsArgument = ...,
     runs: int | Literal["paper"] = ...,
     recipe: str | Path | Recipe | None = ...,
@@ -74,7 +99,7 @@ def compare(
 
 
 def compare(
-    graph: GraphInput = "demo",
+    graph: GraphInput | SeveralGraphs = "demo",
     methods: MethodsArgument = None,
     runs: int | Literal["paper"] = 10,
     recipe: str | Path | Recipe | None = None,
@@ -91,7 +116,7 @@ def compare(
     settings: Mapping[str, Any] | None = None,
     shard: tuple[int, int] | None = None,
     ray: str | None = None,
-) -> Comparison | FinishedShard:
+) -> Comparison | Comparisons | FinishedShard:
     """Which method wins on a graph, and is it real?
 
     Trains every method over many seeds and tests which differences are larger than
@@ -99,7 +124,9 @@ def compare(
 
     Args:
         graph: A name (`tempergat data list`), the path of a graph, a PyG `Data` or a
-            `Dataset`; a generated graph with noisy features when left out.
+            `Dataset`; a generated graph with noisy features when left out. A list of
+            them is compared on one after another, each with its own recipe and metric.
+            All of them are read before the first is trained on.
         methods: Names of methods (`tempergat methods`), callables
             `(in_channels, out_channels) -> Module` whose module is called as
             `module(x, edge_index)`, or a mapping from names to such callables; the
@@ -117,7 +144,8 @@ def compare(
         split: The number of an official split, or percentages like `60/20/20`.
         split_seed: Seed of a split made here.
         splits: How many splits to make for a graph that comes with none. The seeds
-            take turns over them, and tests are paired over splits.
+            take turns over them, and tests are paired over splits. In a list of graphs,
+            those that come with splits keep them.
         read_options: How a user graph is read; the defaults when left out.
         metric: `accuracy`, `macro_f1`, `roc_auc` or `average_precision`: what is
             reported, and what selects the epoch where the recipe selects by
@@ -139,14 +167,21 @@ def compare(
             'tempergat[ray]'` on every machine. Only this process writes to `out`.
 
     Returns:
-        The comparison; of a shard, which runs it has trained.
+        The comparison; of a list of graphs, the comparison of each and a summary; of a
+        shard, which runs it has trained.
 
     Raises:
         UserError: An argument or the graph cannot be used.
         OutOfMemory: A single run does not fit in memory.
     """
     overrides = make_overrides(settings, metric, class_weights)
-    plan = make_plan(graph, methods, runs, recipe, baseline, overrides)
+    several = isinstance(graph, list | tuple)
+    inputs = list(graph) if isinstance(graph, list | tuple) else [graph]
+    if not inputs:
+        raise UserError("there are no graphs; name some, like cora and citeseer")
+    plans = [
+        make_plan(one, methods, runs, recipe, baseline, overrides) for one in inputs
+    ]
     part = None if shard is None else Shard(*shard)
     if part is not None and (out is None or ray is not None):
         raise UserError(
@@ -161,26 +196,57 @@ def compare(
         else:
             where = stack.enter_context(RayWorkers(ray, str(device)))
         say = _print_line if progress else _ignore
-        graphs = load_splits(
-            graph,
-            split=split,
-            split_seed=split_seed,
-            max_splits=len(plan.seeds),
-            made_splits=splits,
-            options=read_options,
-        )
-        if not isinstance(graph, Dataset):
-            warn_of_notes(next(iter(graphs.values())))
-        for line in opening_lines(plan, graphs, where):
-            say(line)
-        lines = ProgressLines(say, Tally(plan.methods, len(plan.seeds), plan.selection))
+        prepared = [
+            Prepared(
+                plan,
+                load_splits(
+                    one,
+                    split=split,
+                    split_seed=split_seed,
+                    max_splits=len(plan.seeds),
+                    made_splits=splits,
+                    keep_given_splits=several,
+                    options=read_options,
+                ),
+            )
+            for one, plan in zip(inputs, plans, strict=True)
+        ]
+        for one, found in zip(inputs, prepared, strict=True):
+            if not isinstance(one, Dataset):
+                warn_of_notes(found.first)
+        if several:
+            check_prepared(prepared)
         with _opened_store(out) as store:
             if part is not None:
-                return run_shard(plan, graphs, store, where, part, lines)
-            comparison = run_plan(plan, graphs, store, where, lines)
-        if out is None:
-            return replace(comparison, store=None)
-        return comparison.written_to(Path(out))
+                shards = [
+                    run_shard(one.plan, one.graphs, store, where, part, lines)
+                    for one, lines in _opened(prepared, where, say)
+                ]
+                return FinishedShard.together(shards)
+            finished = []
+            for one, lines in _opened(prepared, where, say):
+                comparison = run_plan(one.plan, one.graphs, store, where, lines)
+                finished.append(
+                    replace(comparison, store=None)
+                    if out is None
+                    else comparison.written_to(Path(out))
+                )
+        if not several:
+            return finished[0]
+        comparisons = Comparisons(tuple(finished))
+        return comparisons if out is None else comparisons.written_to(Path(out))
+
+
+def _opened(
+    prepared: Sequence[Prepared], where: Place, say: Callable[[str], None]
+) -> Iterator[tuple[Prepared, ProgressLines]]:
+    """Every graph when its turn has come, with what shows the progress of its runs."""
+    for one in prepared:
+        for line in opening_lines(one.plan, one.graphs, where):
+            say(line)
+        plan = one.plan
+        tally = Tally(plan.methods, len(plan.seeds), plan.selection)
+        yield one, ProgressLines(say, tally)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The result of one shard of a comparison."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,15 @@ class FinishedShard:
     runs: list[Run]
     total_runs: int
     store: Path
+
+    @classmethod
+    def together(cls, parts: Sequence["FinishedShard"]) -> "FinishedShard":
+        """One shard of the comparisons on several graphs, from that of each graph."""
+        return replace(
+            parts[0],
+            runs=[run for part in parts for run in part.runs],
+            total_runs=sum(part.total_runs for part in parts),
+        )
 
     @property
     def failed(self) -> int:

@@ -1,0 +1,222 @@
+"""The results of several graphs, in the forms people use."""
+
+import html
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tempergat.base import UserError, counted, csv_text, suggest_one_of, write_text
+from tempergat.base import figures as base_figures
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.several.across import AcrossGraphs, across_graphs
+from tempergat.study.comparison.several.tables import (
+    scores_table,
+    summary_table,
+    summary_verdict,
+)
+from tempergat.study.report import (
+    Table,
+    as_html,
+    as_latex,
+    as_markdown,
+    as_text,
+    ranks_figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SUMMARY = "summary"
+
+
+@dataclass(frozen=True, repr=False)
+class Comparisons:
+    """Methods compared on several graphs: an overview, and one comparison each.
+
+    `comparisons["cora"]` is the comparison on one graph; iterating gives all of them.
+
+    Attributes:
+        comparisons: One for each graph, in the order given.
+        files: The files of the summary that were written: CSV, Markdown, LaTeX, and
+            SVG and PNG of the ranks where there are some. Each comparison has its own.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    files: tuple[Path, ...] = ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The graphs; a further one of the same name is called like its files."""
+        names: list[str] = []
+        for number, comparison in enumerate(self.comparisons, start=1):
+            name = comparison.result.dataset
+            if name in names:
+                name = comparison.file_name or f"{name}-{number}"
+            names.append(name)
+        return tuple(names)
+
+    @cached_property
+    def across(self) -> AcrossGraphs:
+        """Average ranks with their critical difference, wins, ties and losses."""
+        found = (comparison.result for comparison in self.comparisons)
+        return across_graphs(dict(zip(self.names, found, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __getitem__(self, name: str) -> Comparison:
+        if name not in self.names:
+            raise UserError(f"no graph {name!r}; {suggest_one_of(name, self.names)}")
+        return self.comparisons[self.names.index(name)]
+
+    @property
+    def best(self) -> str | None:
+        """The method with the best average rank; None without ranks."""
+        ranks = self.across.ranks
+        return None if ranks is None else next(iter(ranks.average))
+
+    @property
+    def verdict(self) -> str:
+        """What the graphs show together, in one sentence."""
+        return summary_verdict(self.across)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all runs that were asked for are there, on every graph."""
+        return all(comparison.complete for comparison in self.comparisons)
+
+    @property
+    def failed(self) -> int:
+        """How many runs failed, on all graphs together."""
+        return sum(
+            method.summary.failed
+            for comparison in self.comparisons
+            for method in comparison.result.results
+        )
+
+    @property
+    def summary(self) -> Table:
+        """Average ranks, wins, ties and losses, as people read them."""
+        return summary_table(self.across)
+
+    @property
+    def scores(self) -> Table:
+        """Every method's mean score on every graph, as people read them."""
+        return scores_table(self.across)
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One row of plain values per graph and method, numbers in full."""
+        ranks = self.across.ranks
+        rows = []
+        for name, comparison in zip(self.names, self.comparisons, strict=True):
+            of_graph = {} if ranks is None else ranks.ranks.get(name, {})
+            for row in comparison.table:
+                rank = of_graph.get(row["method"])
+                rows.append({"graph": name, **row, "rank": rank})
+        return rows
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        found = zip(self.names, self.comparisons, strict=True)
+        return {
+            "graphs": {name: comparison.facts for name, comparison in found},
+            "summary": self.across.facts,
+            "complete": self.complete,
+            "best": self.best,
+            "verdict": self.verdict,
+            "files": [str(path) for path in self.files],
+        }
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """One line per graph and method, numbers in full.
+
+        Args:
+            path: Also write it to this file.
+        """
+        return _written(csv_text(self.table), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """The summary and the scores as Markdown; `path` as for `to_csv`."""
+        return _written(_joined(map(as_markdown, self._overview)), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """The summary and the scores as LaTeX; `path` as for `to_csv`."""
+        return _written(_joined(map(as_latex, self._overview)), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything as JSON; `path` as for `to_csv`."""
+        return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
+
+    def plot(self) -> "Figure":
+        """A figure of the average ranks with their critical difference.
+
+        Raises:
+            UserError: There are no ranks.
+        """
+        ranks = self.across.ranks
+        if ranks is None:
+            raise UserError(
+                "there are no average ranks to draw: they need two methods or more, "
+                "with finished runs on two graphs or more"
+            )
+        count = counted(len(ranks.datasets), "graph")
+        return ranks_figure(f"Average rank on {count}", ranks)
+
+    def written_to(self, folder: Path) -> "Comparisons":
+        """Write the files of the summary; returns the comparisons with their paths.
+
+        The files of each graph are written by `Comparison.written_to`.
+        """
+        stem = folder / _free_name([c.file_name for c in self.comparisons])
+        paths = []
+        for suffix, text in (
+            (".csv", self.to_csv()),
+            (".md", self.to_markdown()),
+            (".tex", self.to_latex()),
+        ):
+            path = Path(f"{stem}{suffix}")
+            write_text(path, text, follow_link=False)
+            paths.append(path)
+        if self.across.ranks is not None:
+            paths += base_figures.save_figure(self.plot(), stem)
+        return replace(self, files=tuple(paths))
+
+    def __repr__(self) -> str:
+        overview = f"{as_text(self.summary)}\n{self.verdict}"
+        return "\n\n".join([overview, *(repr(found) for found in self.comparisons)])
+
+    def _repr_html_(self) -> str:
+        parts = [*map(as_html, self._overview), f"<p>{html.escape(self.verdict)}</p>\n"]
+        for name, comparison in zip(self.names, self.comparisons, strict=True):
+            parts.append(f"<h3>{html.escape(name)}</h3>\n{comparison._repr_html_()}")
+        return "".join(parts)
+
+    @property
+    def _overview(self) -> tuple[Table, Table]:
+        return self.summary, self.scores
+
+
+def _free_name(taken: Sequence[str | None]) -> str:
+    """The name of the summary's files, which no graph has."""
+    name = _SUMMARY
+    while name in taken:
+        name += "-of-graphs"
+    return name
+
+
+def _joined(texts: Iterator[str]) -> str:
+    return "\n".join(texts)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_text(Path(path), text)
+    return text

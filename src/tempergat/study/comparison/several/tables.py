@@ -1,0 +1,118 @@
+"""The tables and the verdict of several graphs as people read them."""
+
+from tempergat.base import counted, listed
+from tempergat.study.comparison.several.across import AcrossGraphs
+from tempergat.study.report import Table, mean_and_std, p_value
+from tempergat.study.results import METRIC_NAMES
+
+_SIGNS = {"better": " +", "worse": " -"}
+
+
+def summary_table(across: AcrossGraphs) -> Table:
+    """Average ranks, wins, ties and losses of every method, best rank first."""
+    ranks = across.ranks
+    methods = list(across.methods if ranks is None else ranks.average)
+    rows: list[tuple[str, ...]] = []
+    for method in methods:
+        record = across.record_of(method)
+        rank = "-" if ranks is None else f"{ranks.average[method]:.2f}"
+        if record is None:
+            rows.append((method, rank, "-", "-", "-", "-"))
+            continue
+        counts = (len(part) for part in (record.wins, record.ties, record.losses))
+        rows.append((method, rank, record.baseline, *map(str, counts)))
+    return Table(
+        f"Summary of {counted(len(across.results), 'graph')}",
+        ("method", "average rank", "against", "wins", "ties", "losses"),
+        tuple(rows),
+        (*_notes_on_ranks(across), *_notes_on_records(across)),
+    )
+
+
+def scores_table(across: AcrossGraphs) -> Table:
+    """Every method's mean on every graph."""
+    headings, columns = [], []
+    for name, result in across.results.items():
+        metric = METRIC_NAMES[result.metric]
+        headings.append(name if metric == "accuracy" else f"{name} ({metric})")
+        column = {}
+        for found in result.results:
+            verdict = "" if found.comparison is None else found.comparison.verdict
+            score = mean_and_std(found.summary.mean, found.summary.std)
+            column[found.method] = score + _SIGNS.get(verdict, "")
+        columns.append(column)
+    return Table(
+        "Test scores in percent",
+        ("method", *headings),
+        tuple(
+            (method, *(column.get(method, "-") for column in columns))
+            for method in across.methods
+        ),
+        (
+            "Means ± standard deviation over runs; accuracy where no metric is named. "
+            "+ and -: better and worse than the method's baseline on that graph, as in "
+            "the graph's own table.",
+        ),
+    )
+
+
+def summary_verdict(across: AcrossGraphs) -> str:
+    """What the graphs show together. A claim is made only where a test supports it."""
+    ranks = across.ranks
+    graphs = counted(len(across.results), "graph")
+    if ranks is None:
+        return f"the methods are not ranked over {graphs}"
+    best, rank = next(iter(ranks.average.items()))
+    leading = (
+        f"{best} has the best average rank on {counted(len(ranks.datasets), 'graph')}, "
+        f"{rank:.2f} of {len(across.methods)}"
+    )
+    apart = across.told_apart
+    if not apart:
+        return (
+            f"{leading}, but ranks do not tell any method apart from it (critical "
+            f"difference {ranks.critical_difference:.2f})"
+        )
+    return (
+        f"{leading}, and is told apart from {listed(apart, len(apart))} (critical "
+        f"difference {ranks.critical_difference:.2f})"
+    )
+
+
+def _notes_on_ranks(across: AcrossGraphs) -> list[str]:
+    notes = []
+    ranks = across.ranks
+    if ranks is None:
+        notes.append(
+            "No average ranks: they need two methods or more, with finished runs on "
+            "two graphs or more."
+        )
+    else:
+        p = p_value(ranks.friedman_p)
+        sign = "" if p.startswith("<") else "= "
+        friedman = "" if ranks.friedman_p is None else f"; Friedman's test: p {sign}{p}"
+        notes.append(
+            f"Rank 1 is the highest mean on a graph. Average ranks over "
+            f"{counted(len(ranks.datasets), 'graph')} that differ by less than "
+            f"{ranks.critical_difference:.2f} are not told apart (Nemenyi, 5 %)"
+            f"{friedman}."
+        )
+        notes += [
+            f"{name} is not in the ranks: no finished run of {', '.join(missing)}."
+            for name, missing in across.not_ranked.items()
+        ]
+    metrics = {name: found.metric for name, found in across.results.items()}
+    if len(set(metrics.values())) > 1:
+        words = ", ".join(f"{METRIC_NAMES[m]} on {name}" for name, m in metrics.items())
+        notes.append(f"Graphs have different metrics: {words}.")
+    return notes
+
+
+def _notes_on_records(across: AcrossGraphs) -> list[str]:
+    if not across.records:
+        return []
+    return [
+        "Wins and losses are graphs where the method is better or worse than the one "
+        "it is compared with, p below 0.05: paired t-test, Holm-corrected within the "
+        "graph."
+    ]

@@ -1,0 +1,192 @@
+"""`tempergat compare a b c`: several graphs, one store, one summary."""
+
+import csv
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tempergat
+from tempergat.data import csbm, load_splits
+from tempergat.study.engine import Run, Store
+from tests.cli.conftest import Command
+from tests.cli.test_compare_table import without_split
+from tests.support.processes import ProcessStarter
+from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
+
+METHODS = ("--methods", "gcn,gat,temp_gated")
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> list[Path]:
+    return [
+        write_graph(tmp_path / f"{name}.npz", n) for name, n in (("a", 60), ("b", 70))
+    ]
+
+
+@pytest.fixture(scope="module")
+def starter() -> Iterator[ProcessStarter]:
+    with ProcessStarter() as started:
+        yield started
+
+
+def runs_of(out: Path) -> list[Run]:
+    with Store(out / "store.sqlite", read_only=True) as store:
+        runs = [replace(run, time_s=0.0, group_id=None) for run in store.runs()]
+    return sorted(runs, key=lambda run: (run.dataset, run.method, run.seed))
+
+
+def tables(out: Path, *names: str) -> list[object]:
+    found: list[object] = []
+    for name in names:
+        rows = list(csv.DictReader((out / f"{name}.csv").read_text().splitlines()))
+        found.append([{k: v for k, v in row.items() if k != "time_s"} for row in rows])
+        found += [(out / f"{name}.{end}").read_text() for end in ("md", "tex")]
+    return found
+
+
+def test_each_graph_has_the_tables_of_a_command_of_its_own(
+    command: Command, graphs: list[Path], recipe: Path
+) -> None:
+    common = ("--recipe", recipe, "--runs", 2, *METHODS)
+    ended = command("compare", *graphs, *common, "--out", "both")
+    assert ended.status == 0, ended.err
+    alone = command("compare", graphs[1], *common, "--out", "alone")
+    assert alone.out.replace("alone/", "both/") in ended.out
+    assert tables(Path("both"), "b") == tables(Path("alone"), "b")
+    of_b = [run for run in runs_of(Path("both")) if run.dataset == "b"]
+    assert of_b == runs_of(Path("alone"))
+    assert not list(Path("alone").glob("summary*"))
+    summary = ended.out[ended.out.index("Summary of 2 graphs") :]
+    assert "has the best average rank on 2 graphs" in summary
+    assert "both/summary.csv" in summary
+
+
+def test_the_same_command_trains_nothing_twice_and_json_holds_every_graph(
+    command: Command, graphs: list[Path], recipe: Path
+) -> None:
+    common = ("--recipe", recipe, "--runs", 2, "--methods", "gat,gated", "--json")
+    first, again = (command("compare", *graphs, *common) for _ in range(2))
+    assert first.status == again.status == 0
+    assert again.err.count("4 of 4 runs are there already") == 2
+    assert again.out == first.out
+    found = json.loads(first.out)
+    assert list(found["graphs"]) == ["a", "b"]
+    assert found["graphs"]["b"]["dataset"] == "b"
+    assert set(found["summary"]["average_ranks"]) == {"gat", "gated"}
+    assert found["complete"]
+    stored = command("compare", "b", "a", "--table", "tempergat-out")
+    assert stored.out.index("b: test") < stored.out.index("a: test")
+    assert "Summary of 2 graphs" in stored.out
+
+
+def test_a_missing_graph_is_reported_before_any_training(
+    command: Command, graphs: list[Path], recipe: Path
+) -> None:
+    for missing in ("none.npz", "citeseeer"):
+        ended = command("compare", graphs[0], missing, "--recipe", recipe)
+        assert ended.status == 2
+        assert missing in ended.err
+        assert not Path("tempergat-out/store.sqlite").exists()
+
+
+def test_a_graph_that_cannot_be_trained_on_is_reported_before_any_training(
+    command: Command, graphs: list[Path], recipe: Path, tmp_path: Path
+) -> None:
+    untrainable = write_graph(tmp_path / "c.npz", train_mask=np.zeros(60, bool))
+    ended = command("compare", graphs[0], untrainable, "--recipe", recipe)
+    assert ended.status == 2
+    assert "c" in ended.err
+    assert not Path("tempergat-out/store.sqlite").exists()
+
+
+def test_the_same_graph_twice_is_refused_in_one_line(
+    command: Command, graphs: list[Path], recipe: Path
+) -> None:
+    ended = command("compare", graphs[0], graphs[1], graphs[0], "--recipe", recipe)
+    assert ended.status == 2
+    assert "a and a are the same graph; give each graph once" in ended.err
+    assert not Path("tempergat-out/store.sqlite").exists()
+
+
+def test_made_splits_are_for_the_graphs_that_come_with_none(tmp_path: Path) -> None:
+    given = write_graph_of_splits(tmp_path / "given.npz", 3)
+    made = without_split(tmp_path / "made.npz", 70)
+    keep = {"made_splits": 2, "keep_given_splits": True}
+    assert [len(load_splits(path, **keep)) for path in (given, made)] == [3, 2]
+
+
+@pytest.mark.slow
+def test_shards_of_several_graphs_are_merged_into_their_tables(
+    command: Command, graphs: list[Path], recipe: Path
+) -> None:
+    common = ("compare", *graphs, "--recipe", recipe, "--runs", 3, *METHODS)
+    for number in (1, 2):
+        out = ("--out", f"s{number}")
+        ended = command(*common, "--shard", f"{number}/2", *out, "--json")
+        assert json.loads(ended.out)["total_runs"] == 18
+    assert command("merge", "s1", "s2", "--out", "merged").status == 0
+    merged = command(*common, "--out", "merged")
+    assert merged.err.count("9 of 9 runs are there already") == 2
+    assert command(*common, "--out", "whole").status == 0
+    assert runs_of(Path("merged")) == runs_of(Path("whole"))
+    names = ("a", "b", "summary")
+    assert tables(Path("merged"), *names) == tables(Path("whole"), *names)
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_continued_as_one(
+    starter: ProcessStarter, graphs: list[Path], tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.yaml", epochs=40)
+
+    def arguments(out: Path) -> list[str]:
+        study = ["compare", *map(str, graphs), "--recipe", str(recipe), "--runs", "4"]
+        return [*study, *METHODS, "--device", "cpu", "--out", str(out)]
+
+    printed = tmp_path / "output.txt"
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    starter.start(arguments(whole), printed)
+    assert starter.wait() == 0, printed.read_text()
+    # Once while the first graph trains, once while the second does.
+    for line in ("gcn: ", "b: 70 nodes"):
+        printed.write_text("")
+        process = starter.start(arguments(killed), printed)
+        deadline = time.monotonic() + 60
+        while line not in printed.read_text() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        assert starter.wait() in (-signal.SIGKILL, 0), printed.read_text()
+    assert 0 < len(runs_of(killed)) <= 24
+    starter.start(arguments(killed), printed)
+    assert starter.wait() == 0, printed.read_text()
+    assert "runs are there already" in printed.read_text()
+    assert runs_of(killed) == runs_of(whole)
+    names = ("a", "b", "summary")
+    assert tables(killed, *names) == tables(whole, *names)
+
+
+def test_a_list_of_graphs_in_python_gives_the_comparison_of_each(
+    recipe: Path,
+) -> None:
+    first, second = (csbm(n=n, a=10.0, b=4.0, d=8, mu=2.0).data for n in (60, 70))
+    found = tempergat.compare(
+        [first, second],
+        methods=["gat", "gated"],
+        runs=2,
+        recipe=recipe,
+        progress=False,
+    )
+    assert isinstance(found, tempergat.Comparisons)
+    assert len(set(found.names)) == 2
+    assert [len(one.runs) for one in found] == [4, 4]
+    with pytest.raises(tempergat.UserError, match="there are no graphs"):
+        tempergat.compare([])
