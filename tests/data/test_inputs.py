@@ -226,4 +226,6 @@ def test_a_dataset_called_like_a_folder_here_is_said(
     assert as_dataset("demo").notes == ()
     (tmp_path / "demo").mkdir()
     (note,) = as_dataset("demo").notes
-    assert note == "demo is the dataset of that name; write ./demo for the file or folder"
+    assert (
+        note == "demo is the dataset of that name; write ./demo for the file or folder"
+    )
