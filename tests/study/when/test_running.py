@@ -59,14 +59,10 @@ def test_a_stopped_part_continues_and_ends_with_the_same_rows(
     assert (tmp_path / "whole" / file).read_bytes() == before
 
 
-def test_beside_a_gpu_small_graphs_use_the_cores_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_cores_train_beside_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 16)
-    assert processes_on(CPU, small=True) == {"cpu": 16}
-    cuda = torch.device("cuda")
-    assert processes_on(cuda, small=True) == {"cuda": 2, "cpu": 14}
-    assert processes_on(cuda, small=False) == {"cuda": 2}
+    assert processes_on(CPU) == {"cpu": 16}
+    assert processes_on(torch.device("cuda")) == {"cuda": 2, "cpu": 14}
 
 
 @pytest.mark.slow

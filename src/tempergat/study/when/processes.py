@@ -18,12 +18,14 @@ from tempergat.study.when.runs import Group, train
 GPU_PROCESSES = 2
 
 
-def processes_on(device: torch.device, small: bool) -> dict[str, int]:
+def processes_on(device: torch.device) -> dict[str, int]:
     """How many processes train on each device.
+
+    Most groups are a single run on a small graph, which many cores train about as fast
+    as a GPU does. So the other cores train beside a GPU.
 
     Args:
         device: The device that was asked for.
-        small: Whether CPU cores help where there is a GPU.
 
     Returns:
         Processes by device. A CPU has as many as torch has threads, which
@@ -33,7 +35,7 @@ def processes_on(device: torch.device, small: bool) -> dict[str, int]:
     if device.type == "cpu":
         return {"cpu": cores}
     found = {str(device): GPU_PROCESSES}
-    if small and cores > GPU_PROCESSES:
+    if cores > GPU_PROCESSES:
         found["cpu"] = cores - GPU_PROCESSES
     return found
 

@@ -9,14 +9,13 @@ from pathlib import Path
 import torch
 
 from tempergat.base import FileLock
-from tempergat.study.when.graphs import generate, grid, real_graph
+from tempergat.study.when.graphs import grid, real_graph
 from tempergat.study.when.plan import RealGraph, WhenPlan
 from tempergat.study.when.processes import processes_on, train_groups
 from tempergat.study.when.rows import CSV_OF_STAGE, Row, Stage, read_rows, write_rows
 from tempergat.study.when.runs import (
     Group,
     generated_groups,
-    is_small,
     missing_groups,
     real_groups,
     search_groups,
@@ -49,11 +48,9 @@ def run_generated(
     Returns:
         How many runs the file holds.
     """
-    first = next(iter(grid(plan.generated).values()))
-    small = is_small(generate(plan.generated, first))
     with FileLock(out / "when-generated.lock", "give another folder with --out"):
         groups = generated_groups(plan)
-        return _complete(plan, "generated", groups, results, device, small, on_runs)
+        return _complete(plan, "generated", groups, results, device, on_runs)
 
 
 def run_real(
@@ -71,7 +68,7 @@ def run_real(
         graph: The graph.
         results: The folder of results.
         out: A folder for a lock.
-        device: Where to train; beside a GPU, CPU cores train too on small graphs.
+        device: Where to train; beside a GPU, CPU cores train too.
         on_runs: Called with how many runs are done, and of how many.
 
     Returns:
@@ -81,13 +78,12 @@ def run_real(
         UserError: The graph cannot be loaded.
     """
     splits = real_graph(plan.real, graph.name)
-    small = is_small(splits[0])
     with FileLock(out / "when-real.lock", "give another folder with --out"):
         groups = search_groups(plan, graph, len(splits))
-        done = _complete(plan, "search", groups, results, device, small, on_runs)
+        done = _complete(plan, "search", groups, results, device, on_runs)
         chosen = chosen_settings(plan, read_rows(results / CSV_OF_STAGE["search"]))
         groups = real_groups(plan, graph, len(splits), chosen)
-        return done + _complete(plan, "real", groups, results, device, small, on_runs)
+        return done + _complete(plan, "real", groups, results, device, on_runs)
 
 
 def counts(plan: WhenPlan, results: Path, graph: RealGraph | None) -> tuple[int, int]:
@@ -115,7 +111,6 @@ def _complete(
     groups: Sequence[Group],
     results: Path,
     device: torch.device,
-    small: bool,
     on_runs: OnRuns,
 ) -> int:
     """Trains the groups of a stage that have no rows; returns how many runs it has."""
@@ -134,7 +129,7 @@ def _complete(
             saved = time.monotonic()
 
     try:
-        train_groups(plan, missing, processes_on(device, small), add)
+        train_groups(plan, missing, processes_on(device), add)
     finally:
         if missing:
             write_rows(path, rows.values())

@@ -16,8 +16,6 @@ from tempergat.study.when.rows import Key, Row, Stage
 from tempergat.training import Run, RunConfig, train_group
 
 NOT_SEARCHED = -1
-# A graph with more edges and non-zero features is left to the GPU, where there is one.
-LARGEST_ON_CPU = 400_000
 
 
 @dataclass(frozen=True)
@@ -138,13 +136,6 @@ def config_of(plan: WhenPlan, group: Group) -> RunConfig:
         return arm.config(plan.generated.config(), backbone)
     changes = plan.real.search.changes()[group.setting]
     return arm.config(plan.real.config().with_changes(**changes), backbone)
-
-
-def is_small(dataset: Dataset) -> bool:
-    """Whether one CPU core trains on a graph about as fast as a GPU does."""
-    x = dataset.data.x
-    values = int((x != 0).sum()) if x.layout == torch.strided else x.values().numel()
-    return values + int(dataset.data.num_edges) <= LARGEST_ON_CPU
 
 
 def _dataset(plan: WhenPlan, group: Group) -> Dataset:
