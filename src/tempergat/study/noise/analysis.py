@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tempergat.nn import BACKBONES, METHODS
+from tempergat.study.noise.moment_columns import SELECTED, Moment
 from tempergat.study.noise.plan import NoisePlan
 from tempergat.study.noise.trends import Series, Trend, series_of, trends_of
 from tempergat.study.noise.variants import decays_temperature
@@ -18,8 +19,13 @@ class DatasetNoise:
     Attributes:
         runs: Its runs, in the order of the plan's methods.
         expected_runs: How many runs the plan asks for.
-        temperature: Trends of T with sigma, by layer and tempered variant.
-        gate: Trends of the mean gate with rho, by tau, layer and gated variant.
+        temperature: Trends of T with sigma, by layer and tempered variant, at the
+            selected epoch.
+        gate: Trends of the mean gate with rho, by tau, layer and gated variant,
+            likewise.
+        last_temperature: Trends of T at the last epoch; none in runs without records
+            of it.
+        last_gate: Trends of the mean gate at the last epoch, likewise.
         entropy: Trends of the relative attention entropy with sigma, by layer and
             variant, plain ones included.
         spread: Trends of the spread of e/T, likewise.
@@ -30,6 +36,8 @@ class DatasetNoise:
     expected_runs: int
     temperature: list[Trend]
     gate: list[Trend]
+    last_temperature: list[Trend]
+    last_gate: list[Trend]
     entropy: list[Trend]
     spread: list[Trend]
 
@@ -41,22 +49,35 @@ class DatasetNoise:
     @property
     def sentence(self) -> str:
         """The main findings in one line."""
-        rising = sum(trend.direction == "rises" for trend in self.temperature)
-        falling = sum(trend.direction == "falls" for trend in self.gate)
+        if self.last_temperature or self.last_gate:
+            trends = self.last_temperature, self.last_gate
+            moment = "last"
+        else:
+            trends = self.temperature, self.gate
+            moment = "selected"
+        rising = sum(trend.direction == "rises" for trend in trends[0])
+        falling = sum(trend.direction == "falls" for trend in trends[1])
         return (
-            f"{self.dataset}: {len(self.runs)} of {self.expected_runs} runs; T rises "
-            f"with sigma in {rising} of {len(self.temperature)} layers and variants, "
-            f"the gate falls with rho in {falling} of {len(self.gate)}"
+            f"{self.dataset}: {len(self.runs)} of {self.expected_runs} runs; at the "
+            f"{moment} epoch T rises with sigma in {rising} of {len(trends[0])} layers "
+            f"and variants, the gate falls with rho in {falling} of {len(trends[1])}"
         )
+
+    def last_beside(self, trend: Trend) -> Trend | None:
+        """The trend of T at the last epoch, in the same variant and layer."""
+        for other in self.last_temperature:
+            if _same_place(other, trend):
+                return other
+        return None
 
     def entropy_beside(self, trend: Trend) -> Trend:
         """The entropy's trend in the variant and layer of a temperature's trend."""
-        return next(
-            other
-            for other in self.entropy
-            if (other.series.variant, other.series.layer)
-            == (trend.series.variant, trend.series.layer)
-        )
+        return next(other for other in self.entropy if _same_place(other, trend))
+
+
+def _same_place(one: Trend, other: Trend) -> bool:
+    places = [(trend.series.variant, trend.series.layer) for trend in (one, other)]
+    return places[0] == places[1]
 
 
 def analyse(runs: Sequence[Run], plan: NoisePlan) -> DatasetNoise:
@@ -67,10 +88,15 @@ def analyse(runs: Sequence[Run], plan: NoisePlan) -> DatasetNoise:
         key=lambda run: (decays_temperature(run) is False, places[run.method]),
     )
 
-    def family(quantity: str, noise: str, taus: Sequence[float | None]) -> list[Trend]:
+    def family(
+        quantity: str,
+        noise: str,
+        taus: Sequence[float | None],
+        moment: Moment = SELECTED,
+    ) -> list[Trend]:
         found: list[Series] = []
         for tau in taus:
-            found += series_of(runs, noise, tau, quantity, _has(quantity))
+            found += series_of(runs, noise, tau, quantity, _has(quantity), moment)
         return trends_of(found)
 
     tempered = [m for m in plan.methods if METHODS[m].temperature is not None]
@@ -81,6 +107,8 @@ def analyse(runs: Sequence[Run], plan: NoisePlan) -> DatasetNoise:
         expected_runs=variants * len(plan.conditions) * plan.seeds,
         temperature=family("temperature", "gaussian", [None]),
         gate=family("gate", "missing", plan.tau),
+        last_temperature=family("temperature", "gaussian", [None], "last_epoch"),
+        last_gate=family("gate", "missing", plan.tau, "last_epoch"),
         entropy=family("entropy", "gaussian", [None]),
         spread=family("spread", "gaussian", [None]),
     )
@@ -123,6 +151,7 @@ def as_json(found: Sequence[DatasetNoise]) -> list[dict[str, Any]]:
                     "quantity": trend.series.quantity,
                     "variant": trend.series.variant,
                     "layer": trend.series.layer,
+                    "moment": trend.series.moment,
                     "noise": trend.series.noise,
                     "tau": trend.series.tau,
                     "first": trend.first,
@@ -137,6 +166,8 @@ def as_json(found: Sequence[DatasetNoise]) -> list[dict[str, Any]]:
                 for trend in (
                     *dataset.temperature,
                     *dataset.gate,
+                    *dataset.last_temperature,
+                    *dataset.last_gate,
                     *dataset.spread,
                     *dataset.entropy,
                 )

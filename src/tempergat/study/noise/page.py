@@ -8,6 +8,7 @@ from tempergat.stats import PairedComparison
 from tempergat.study.noise import figures
 from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
 from tempergat.study.noise.export import read_noise_csv
+from tempergat.study.noise.moment_columns import SELECTED
 from tempergat.study.noise.plan import NoisePlan
 from tempergat.study.noise.trends import (
     ACCURACY,
@@ -34,7 +35,7 @@ _ATTENTION_WORDS = {
 
 
 def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]:
-    """Write docs/noise.md and its figures from the runs of the study.
+    """Write noise.md and its figures from the runs of the study.
 
     Args:
         plan: The methods, noise levels and seeds of the study.
@@ -62,12 +63,7 @@ def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]
 def page_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
     """The page as Markdown."""
     sections = [_section(dataset, plan) for dataset in found]
-    return "\n".join([summary_text(plan, found), *sections])
-
-
-def summary_text(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
-    """The first part of the page, before the sections on single datasets."""
-    return "\n".join([_opening(plan, found), _verdicts(found)])
+    return "\n".join([_opening(plan, found), _verdicts(found), *sections])
 
 
 def _draw(dataset: DatasetNoise, plan: NoisePlan, folder: Path) -> None:
@@ -115,8 +111,8 @@ def _opening(plan: NoisePlan, found: Sequence[DatasetNoise]) -> str:
         absent = f"- Not run: {names}; `tempergat noise --datasets NAME` adds one.\n"
     text = f"""# Controlled noise
 
-This page is made by `tempergat noise` from `results/noise/`, one row per run. It asks
-what the paper's figure of controlled noise asks: does the learned temperature T rise
+This page is made by `tempergat noise` from its CSV files, one row per run. It asks what
+the paper's figure of controlled noise asks: does the learned temperature T rise
 with Gaussian noise on the features, and does the mean gate fall with the share of
 missing coordinates?
 
@@ -125,8 +121,10 @@ missing coordinates?
   recipe's normalisation. sigma ({levels}) and tau ({taus}) are in units of the feature
   matrix's root mean square; rho is {shares}. The levels were fixed before the first
   run.
-- T and the mean gate are measured at the selected epoch, in evaluation mode, over all
-  nodes.
+- T and the mean gate are measured in evaluation mode, over all nodes, at the selected
+  epoch and, where the runs have records of it, at the last one. They move throughout
+  training, and the selected epoch may move with the noise. So a trend at the selected
+  epoch may only say when that epoch was: rely on the last epoch, which is fixed.
 - Methods with temperature are trained with and without weight decay on theta. Decay
   pulls theta to 0, which is T = 0.69, whatever the data say.
 - Only the ratio of the attention vector and T matters to a layer, so T alone does not
@@ -148,50 +146,50 @@ missing coordinates?
 def _verdicts(found: Sequence[DatasetNoise]) -> str:
     rows = []
     for dataset in found:
-        for layer in _layers(dataset.temperature):
-            trends = [t for t in dataset.temperature if t.series.layer == layer]
-            rising = [t for t in trends if t.direction == "rises"]
-            rows.append(
-                (
-                    dataset.dataset,
-                    str(layer),
-                    "T rises with sigma",
-                    _holds(len(rising), len(trends)),
-                    _tally(trends),
-                    _ends(trends),
-                    _attention_of(dataset, rising),
-                )
-            )
+        for trends in (dataset.last_temperature, dataset.temperature):
+            rows += _verdict_rows(dataset, trends, "T rises with sigma", "rises")
         taus = list(dict.fromkeys(t.series.tau for t in dataset.gate))
-        for layer in _layers(dataset.gate):
-            for tau in taus:
-                trends = [
-                    t
-                    for t in dataset.gate
-                    if t.series.layer == layer and t.series.tau == tau
-                ]
-                falling = [t for t in trends if t.direction == "falls"]
-                rows.append(
-                    (
-                        dataset.dataset,
-                        str(layer),
-                        f"gate falls with rho, tau = {tau:g}",
-                        _holds(len(falling), len(trends)),
-                        _tally(trends),
-                        _ends(trends),
-                        "",
-                    )
-                )
+        for tau in taus:
+            for trends in (dataset.last_gate, dataset.gate):
+                statement = f"gate falls with rho, tau = {tau:g}"
+                of_tau = [trend for trend in trends if trend.series.tau == tau]
+                rows += _verdict_rows(dataset, of_tau, statement, "falls")
     columns = (
         "dataset",
         "layer",
         "the paper's statement",
+        "epoch",
         "result",
         "over all levels: rises / falls / no trend",
         "at the highest level: higher / lower / neither",
         "where T rises, attention gets",
     )
     return "## Does the paper's statement hold?\n\n" + markdown_rows(columns, rows)
+
+
+def _verdict_rows(
+    dataset: DatasetNoise, trends: Sequence[Trend], statement: str, direction: str
+) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for layer in _layers(trends):
+        here = [trend for trend in trends if trend.series.layer == layer]
+        found = [trend for trend in here if trend.direction == direction]
+        at_selected = here[0].series.moment == SELECTED
+        # The entropy was measured at the selected epoch.
+        attention = direction == "rises" and at_selected
+        rows.append(
+            (
+                dataset.dataset,
+                str(layer),
+                statement,
+                "selected" if at_selected else "last",
+                _holds(len(found), len(here)),
+                _tally(here),
+                _ends(here),
+                _attention_of(dataset, found) if attention else "",
+            )
+        )
+    return rows
 
 
 def _layers(trends: Sequence[Trend]) -> list[int]:
@@ -274,9 +272,18 @@ def _temperature_table(dataset: DatasetNoise) -> str:
                 *_trend_cells(trend),
                 signed(entropy.change.mean, 3),
                 _ATTENTION_WORDS[entropy.direction],
+                *_last_cells(dataset.last_beside(trend)),
             )
         )
-    return markdown_rows((*_TREND_COLUMNS, "entropy changes", "attention"), rows)
+    columns = ("entropy changes", "attention", "at the last epoch", "trend there")
+    return markdown_rows((*_TREND_COLUMNS, *columns), rows)
+
+
+def _last_cells(trend: Trend | None) -> tuple[str, str]:
+    if trend is None:
+        return "-", "-"
+    ends = f"{_three_digits(trend.first)} to {_three_digits(trend.last)}"
+    return ends, trend.direction
 
 
 _TREND_COLUMNS = (

@@ -23,14 +23,16 @@ from tempergat.stats import (
     rises,
     summarise,
 )
-from tempergat.study.noise.moment_columns import layer_values
+from tempergat.study.noise.moment_columns import SELECTED, Moment, layer_values
 from tempergat.study.noise.variants import variant_of
 from tempergat.training import CLEAN, Condition, Run
 
 Direction = Literal["rises", "falls", "no trend", "too few runs"]
 
-# The test accuracy of a run in percent; all other quantities are those of a layer.
+# The test accuracy of a run in percent, and the selected epoch; all other quantities
+# are those of a layer.
 ACCURACY = "accuracy"
+EPOCH = "epoch"
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,12 @@ class Series:
         variant: The method, and whether its theta was not decayed.
         noise: `gaussian` or `missing`.
         tau: tau of the missing coordinates; None for Gaussian noise.
-        quantity: `accuracy`, `temperature`, `gate`, `spread` or `entropy`.
-        layer: Number of the layer, from 1; None for the accuracy.
+        quantity: `accuracy`, `epoch`, `temperature`, `gate`, `spread` or `entropy`.
+        layer: Number of the layer, from 1; None for the accuracy and the epoch.
         levels: The noise levels, rising from 0.
         values: [seeds, levels], for the seeds with a finished run at every level.
         lost_seeds: How many seeds lack a finished run at some level.
+        moment: When the values of layers were recorded.
     """
 
     dataset: str
@@ -58,6 +61,7 @@ class Series:
     levels: tuple[float, ...]
     values: NDArray[np.float64]
     lost_seeds: int
+    moment: Moment = SELECTED
 
     @property
     def summaries(self) -> list[Summary]:
@@ -94,6 +98,7 @@ def series_of(
     tau: float | None,
     quantity: str,
     wanted: Callable[[str], bool] = lambda method: True,
+    moment: Moment = SELECTED,
 ) -> list[Series]:
     """The series of one quantity, by layer and variant.
 
@@ -101,8 +106,9 @@ def series_of(
         runs: Runs on one dataset.
         noise: `gaussian` or `missing`.
         tau: tau of the missing coordinates; None for Gaussian noise.
-        quantity: `accuracy`, or one of a layer's.
+        quantity: `accuracy`, `epoch`, or one of a layer's.
         wanted: Which methods to take.
+        moment: When the values of layers were recorded.
     """
     chosen = [
         run
@@ -116,11 +122,11 @@ def series_of(
     found = []
     for variant, of_variant in _by_variant(chosen).items():
         layers: Iterable[int | None] = [None]
-        if quantity != ACCURACY:
-            depth = max(len(layer_values(run, quantity)) for run in of_variant)
+        if quantity not in (ACCURACY, EPOCH):
+            depth = max(len(layer_values(run, quantity, moment)) for run in of_variant)
             layers = range(1, depth + 1)
         found += [
-            _series(variant, of_variant, noise, tau, quantity, layer)
+            _series(variant, of_variant, noise, tau, quantity, layer, moment)
             for layer in layers
         ]
     return sorted(found, key=lambda series: series.layer or 0)
@@ -140,9 +146,11 @@ def _series(
     tau: float | None,
     quantity: str,
     layer: int | None,
+    moment: Moment,
 ) -> Series:
     values = {
-        (run.seed, _condition(run).level): _value(run, quantity, layer) for run in runs
+        (run.seed, _condition(run).level): _value(run, quantity, layer, moment)
+        for run in runs
     }
     levels = sorted({_condition(run).level for run in runs})
     seeds = sorted({run.seed for run in runs})
@@ -159,6 +167,7 @@ def _series(
         levels=tuple(levels),
         values=np.array(whole, dtype=np.float64).reshape(len(whole), len(levels)),
         lost_seeds=len(seeds) - len(whole),
+        moment=moment,
     )
 
 
@@ -166,10 +175,12 @@ def _condition(run: Run) -> Condition:
     return run.condition or CLEAN
 
 
-def _value(run: Run, quantity: str, layer: int | None) -> float | None:
+def _value(run: Run, quantity: str, layer: int | None, moment: Moment) -> float | None:
     if quantity == ACCURACY:
         return accuracy(run)
-    values = layer_values(run, quantity)
+    if quantity == EPOCH:
+        return run.selected_epoch
+    values = layer_values(run, quantity, moment)
     return values[layer - 1] if layer is not None and layer <= len(values) else None
 
 

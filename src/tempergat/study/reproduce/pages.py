@@ -10,8 +10,13 @@ from tempergat.study.diagnose import (
     generated_graphs,
     reproduce_diagnose,
 )
-from tempergat.study.noise import as_json as noise_json
-from tempergat.study.noise import load_plan, write_page
+from tempergat.study.noise import load_plan
+from tempergat.study.noise_findings import (
+    FIRST_STUDY,
+    SECOND_STUDY,
+    findings_json,
+    reproduce_noise,
+)
 from tempergat.study.paper import (
     HETEROGENEOUS,
     HOMOGENEOUS,
@@ -60,7 +65,6 @@ from tempergat.training import SELECTION_RULES, load_recipe
 _HOMOGENEOUS_CSV = "homogeneous.csv"
 _HETEROGENEOUS_CSV = "heterogeneous.csv"
 _PAPER_CSV = "paper/results.csv"
-_NOISE_FOLDER = "noise"
 
 
 def _homogeneous_jobs(workspace: Workspace) -> Iterator[Job]:
@@ -108,9 +112,13 @@ def _when_jobs(workspace: Workspace) -> Iterator[Job]:
 
 
 def _noise_jobs(workspace: Workspace) -> Iterator[Job]:
-    plan = load_plan()
-    for dataset in plan.datasets:
-        yield NoiseRuns(dataset, f"{_NOISE_FOLDER}/{dataset}.csv", plan)
+    plans = {FIRST_STUDY: load_plan()}
+    second = workspace.results / SECOND_STUDY / "plan.yaml"
+    if second.exists():
+        plans[SECOND_STUDY] = load_plan(second)
+    for folder, plan in plans.items():
+        for dataset in plan.datasets:
+            yield NoiseRuns(dataset, f"{folder}/{dataset}.csv", plan)
 
 
 def _write_homogeneous(results: Path, docs: Path) -> Written:
@@ -176,10 +184,8 @@ def _write_tuned(results: Path, docs: Path) -> Written:
 
 
 def _write_noise(results: Path, docs: Path) -> Written:
-    found = write_page(load_plan(), results / _NOISE_FOLDER, docs)
-    page = docs / "noise.md"
-    facts = {"datasets": noise_json(found), "page": str(page)}
-    return Written(page, tuple(dataset.sentence for dataset in found), facts)
+    found = reproduce_noise(results, docs, load_plan())
+    return Written(found.page, found.sentences, findings_json(found))
 
 
 def _write_diagnose(results: Path, docs: Path) -> Written:
@@ -234,7 +240,7 @@ PAGES = {
         ),
         Page(
             "noise",
-            reads=(f"{_NOISE_FOLDER}/*.csv",),
+            reads=(f"{FIRST_STUDY}/*.csv", f"{SECOND_STUDY}/*"),
             writes=("noise.md", "figures/noise-*"),
             jobs=_noise_jobs,
             write=_write_noise,

@@ -1,0 +1,206 @@
+"""The tables of docs/noise.md."""
+
+from collections.abc import Mapping, Sequence
+
+from tempergat.nn import METHODS
+from tempergat.stats import Summary
+from tempergat.study.noise import SELECTED, NoisePlan
+from tempergat.study.noise_findings.claims import Cell, Claims, Gain, TrendClaim
+from tempergat.study.noise_findings.first_study import EpochEffect
+from tempergat.study.noise_findings.sentences import generally_rises, rises_on
+from tempergat.study.noise_findings.tables import seeds_of
+from tempergat.study.report import filled, markdown_rows, p_value, signed
+from tempergat.training import Run
+
+_SIGNS = {"rises": "↑", "falls": "↓", "no trend": "·"}
+_NOISE_WORDS = {"missing": "missing coordinates", "gaussian": "Gaussian"}
+
+
+def temperature_section(claims: Claims, plan: NoisePlan) -> str:
+    """T over sigma."""
+    claim = claims.temperature
+    text = f"""## T under Gaussian noise
+
+T at the last epoch, mean over `temp_only`, `temp_gated`, `gated_temp` and the same for
+gatv2. ↑, ↓ and · say whether it rises, falls or shows no trend over all levels (Page's
+test, seeds as blocks, Holm over the column). "Generally increases"
+{_yes(generally_rises(claim))}; "especially on Cora, Citeseer"
+{_yes(rises_on(claim, ("cora", "citeseer")))}.
+"""
+    return filled(text) + "\n" + _trend_table(claim, "sigma", 3)
+
+
+def flatness_section(claims: Claims) -> str:
+    """The entropy of attention with temperature less that without."""
+    cells = claims.flatness.cells
+    sharper = sum(cell.means[0] < 0 for cell in cells)
+    still = sum(cell.means[-1] < 0 for cell in cells)
+    flatter = claims.flatness.count("rises")
+    text = f"""## Does a rising T flatten attention?
+
+T alone does not say: only its ratio to the attention vector matters. So this is the
+entropy of the attention weights over the logarithm of the degree (1 is uniform) of a
+method with temperature, less that of the same method without, at the last epoch; the
+mean over six such pairs. Without noise, attention with temperature is sharper in
+{sharper} of {len(cells)} datasets and layers, at the highest sigma in {still}; relative
+to the method without temperature it gets flatter with sigma in {flatter} and sharper in
+{claims.flatness.count("falls")}.
+"""
+    return "\n" + filled(text) + "\n" + _trend_table(claims.flatness, "sigma", 3)
+
+
+def gate_section(claims: Claims) -> str:
+    """The mean gate over rho."""
+    text = """## The gate under missing coordinates
+
+The mean gate at the last epoch, over the paper's six gated methods and all tau.
+"""
+    return "\n" + filled(text) + "\n" + _trend_table(claims.gate, "rho", 3)
+
+
+def accuracy_section(claims: Claims, datasets: Sequence[str]) -> str:
+    """Gains over the backbone."""
+    text = """## Accuracy under noise
+
+Points of test accuracy over the backbone at the epoch of best validation accuracy: for
+each seed one number, the mean over the methods, all noise levels and all datasets; 95 %
+intervals, t-tests, Holm over the four rows. "No gain": shown to be within half a point
+of zero (TOST). The last column selects by validation loss.
+"""
+    rows = [
+        (
+            f"{gain.name}, {_NOISE_WORDS[gain.noise]}",
+            _interval(gain.summary),
+            p_value(gain.p_holm),
+            gain.verdict,
+            *(signed(gain.by_dataset[dataset].mean) for dataset in datasets),
+            f"{signed(by_loss.summary.mean)}, {by_loss.verdict}",
+        )
+        for gain, by_loss in zip(claims.gains, claims.gains_by_loss, strict=True)
+    ]
+    columns = ("methods and noise", "gain", "p", "verdict", *datasets, "by loss")
+    singles = """\
+Single methods, for description; p is Holm-corrected over the ten methods of a column.
+"""
+    return "\n".join(
+        [
+            "\n" + filled(text),
+            markdown_rows(columns, rows),
+            filled(singles),
+            _single_methods(claims.single_methods),
+        ]
+    )
+
+
+def first_study_section(effects: Sequence[EpochEffect]) -> str:
+    """The first study, adjusted for the epoch."""
+    text = """## The first study, read again
+
+The first study (`results/noise/`, 13 methods, seeds 0 to 9, sigma up to 4) has T and
+gate at the selected epoch alone. T moves throughout training, so there it mostly says
+when that epoch was: "r" is the correlation of the value with the logarithm of the
+epoch, within levels, smallest and largest over variants. "Adjusted" takes the
+within-level slope over the logarithm of the epoch out of the values and repeats the
+tests. Variants are methods with theta decayed or not; for the gate, times two values of
+tau.
+"""
+    rows = [
+        (
+            f"{e.dataset}, layer {e.layer}",
+            f"{'T' if e.quantity == 'temperature' else 'gate'} {e.expected}",
+            f"{e.as_measured} of {e.variants}",
+            f"{e.adjusted} of {e.variants}",
+            f"{e.correlation[0]:.2f} to {e.correlation[1]:.2f}",
+        )
+        for e in sorted(effects, key=lambda e: e.quantity != "temperature")
+    ]
+    columns = ("dataset", "trend", "at the selected epoch", "adjusted", "r")
+    return "\n" + filled(text) + "\n" + markdown_rows(columns, rows)
+
+
+def method_section(plan: NoisePlan, runs: Mapping[str, Sequence[Run]]) -> str:
+    """How the second study was done."""
+    seeds = ", ".join(
+        f"{dataset} {len(seeds_of(found))}" for dataset, found in runs.items()
+    )
+    devices = sorted({run.device for found in runs.values() for run in found})
+    absent = [name for name in plan.datasets if name not in runs]
+    lacking = f" No complete seeds yet: {', '.join(absent)}." if absent else ""
+    epochs = ", ".join(str(epoch) for epoch in plan.epochs)
+    text = f"""## How it was done
+
+- {len(plan.methods)} methods with the settings of `recipes/paper`,
+  {len(plan.conditions)} conditions; seeds from {plan.first_seed} on, none of them in
+  the first study: {seeds}. Trained on {", ".join(devices)}.{lacking} The plan says what
+  was affordable.
+- Each seed has its own noise, added to every node's features after the recipe's
+  normalisation; its levels share the drawn numbers. sigma and tau are in units of the
+  features' root mean square.
+- T, gate, spread of e/T and entropy were recorded at epochs {epochs}, at the last one
+  and at both selected ones, in evaluation, over all nodes.
+- ogbn-arxiv, the paper's fourth dataset, was not run.
+"""
+    return "\n" + filled(text)
+
+
+def _trend_table(claim: TrendClaim, level: str, digits: int) -> str:
+    fixed = [moment for moment in claim.at if isinstance(moment, int)]
+    rows = []
+    for place, cell in enumerate(claim.cells):
+        rows.append(
+            (
+                f"{cell.dataset}, layer {cell.layer}",
+                *(f"{mean:.{digits}f}" for mean in cell.means),
+                _interval(cell.change, digits),
+                p_value(cell.p_holm),
+                _SIGNS[cell.direction],
+                " ".join(_SIGNS[claim.at[m][place].direction] for m in fixed),
+                _SIGNS[claim.at[SELECTED][place].direction],
+                _SIGNS[claim.at["best_val_loss"][place].direction],
+            )
+        )
+    columns = (
+        "dataset",
+        *_level_names(claim.cells, level),
+        "change",
+        "p",
+        "last epoch",
+        "epochs " + ", ".join(str(m) for m in fixed),
+        "best accuracy",
+        "best loss",
+    )
+    return markdown_rows(columns, rows)
+
+
+def _level_names(cells: Sequence[Cell], level: str) -> list[str]:
+    first, *others = (f"{value:g}" for value in cells[0].levels)
+    return [f"{level} = {first}", *others]
+
+
+def _single_methods(gains: Sequence[Gain]) -> str:
+    by_method: dict[str, dict[str, Gain]] = {}
+    for gain in gains:
+        by_method.setdefault(gain.name, {})[gain.noise] = gain
+    rows = []
+    for method, found in by_method.items():
+        cells = [f"`{method}`", "yes" if METHODS[method].in_paper else "no"]
+        for noise in _NOISE_WORDS:
+            cells += [_interval(found[noise].summary), p_value(found[noise].p_holm)]
+        rows.append(tuple(cells))
+    columns = (
+        "method",
+        "in the paper",
+        *(text for words in _NOISE_WORDS.values() for text in (words, "p")),
+    )
+    return markdown_rows(columns, rows)
+
+
+def _interval(summary: Summary, digits: int = 2) -> str:
+    return (
+        f"{signed(summary.mean, digits)} [{signed(summary.low, digits)}, "
+        f"{signed(summary.high, digits)}]"
+    )
+
+
+def _yes(is_so: bool) -> str:
+    return "holds" if is_so else "does not hold"

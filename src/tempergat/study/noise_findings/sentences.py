@@ -1,0 +1,123 @@
+"""The answer at the top of docs/noise.md, in three sentences."""
+
+from collections.abc import Sequence
+
+from tempergat.study.noise import SELECTED
+from tempergat.study.noise_findings.claims import Cell, Claims, Gain, TrendClaim
+from tempergat.study.noise_findings.first_study import EpochEffect
+from tempergat.study.report import p_value, signed
+
+
+def answers(claims: Claims) -> tuple[str, str, str]:
+    """What the second study says about T, the gate and accuracy."""
+    return (
+        temperature_answer(claims.temperature),
+        gate_answer(claims.gate),
+        accuracy_answer(claims.gains),
+    )
+
+
+def generally_rises(claim: TrendClaim) -> bool:
+    """The plan's rule for the paper's "generally increases"."""
+    return 2 * claim.count("rises") > len(claim.cells) and not claim.count("falls")
+
+
+def rises_on(claim: TrendClaim, datasets: Sequence[str]) -> bool:
+    """Whether T rises in every layer of some datasets."""
+    return all(
+        cell.direction == "rises" for cell in claim.cells if cell.dataset in datasets
+    )
+
+
+def falls_in_several(claim: TrendClaim) -> bool:
+    """The plan's rule for the paper's "tends to decrease in several ... layers"."""
+    falls = claim.count("falls")
+    return 2 * falls >= len(claim.cells) and claim.count("rises") < falls
+
+
+def falls_mostly_in_shallow_layers(claim: TrendClaim) -> bool:
+    """The plan's rule for the paper's "particularly in shallow layers"."""
+    falling = [cell.layer for cell in claim.cells if cell.direction == "falls"]
+    return falling.count(1) > falling.count(2)
+
+
+def temperature_answer(claim: TrendClaim) -> str:
+    """The sentence on T."""
+    return (
+        "Once T is read at a fixed epoch, it rises with Gaussian noise in "
+        f"{_where(claim.cells, 'rises')}"
+        f'{_and_falls(claim)}, so the paper\'s "generally increases" '
+        f"{_holds(generally_rises(claim))}; read at the epoch of best validation "
+        f"accuracy, the same runs show {claim.count('rises', SELECTED)} rises and "
+        f"{claim.count('falls', SELECTED)} falls."
+    )
+
+
+def gate_answer(claim: TrendClaim) -> str:
+    """The sentence on the gate."""
+    shallow = _holds(falls_mostly_in_shallow_layers(claim))
+    return (
+        "The mean gate falls with missing coordinates in "
+        f"{_where(claim.cells, 'falls')}"
+        f'{f" and rises in {n}" if (n := claim.count("rises")) else ""}: "tends to '
+        f'decrease in several datasets and layers" {_holds(falls_in_several(claim))}, '
+        f'"particularly in shallow layers" {shallow}.'
+    )
+
+
+def accuracy_answer(gains: Sequence[Gain]) -> str:
+    """The sentence on accuracy."""
+    first, post, alone, gaussian = gains
+    return (
+        f"Under missing coordinates a gate before the attention {_gain(first)}, a gate "
+        f"after it {_gain(post)} and a temperature alone {_gain(alone)}; under "
+        f"Gaussian noise a temperature alone {_gain(gaussian)}; two of the four "
+        "gate-first methods, `gated_first` and `gated_first_v2`, are not the paper's."
+    )
+
+
+def first_study_answer(effects: Sequence[EpochEffect]) -> str:
+    """What the first study says about T, with and without the adjustment."""
+    counts = "; ".join(
+        f"{e.dataset}, layer {e.layer}: {e.as_measured} and {e.adjusted} of "
+        f"{e.variants}"
+        for e in effects
+        if e.quantity == "temperature"
+    )
+    return (
+        "T at the selected epoch mostly says when that epoch was; how often it rises "
+        f"with Gaussian noise, as measured and adjusted for the epoch: {counts}."
+    )
+
+
+def _where(cells: Sequence[Cell], direction: str) -> str:
+    found = [cell for cell in cells if cell.direction == direction]
+    if not found:
+        return f"none of {len(cells)} datasets and layers"
+    if len(found) == len(cells):
+        return f"all {len(cells)} datasets and layers"
+    names = [f"{cell.dataset} {cell.layer}" for cell in found]
+    return f"{len(found)} of {len(cells)} datasets and layers ({', '.join(names)})"
+
+
+def _and_falls(claim: TrendClaim) -> str:
+    falls = claim.count("falls")
+    return f" and falls in {_where(claim.cells, 'falls')}" if falls else ""
+
+
+def _holds(is_so: bool) -> str:
+    return "holds" if is_so else "does not hold"
+
+
+def _gain(gain: Gain) -> str:
+    numbers = (
+        f"{signed(gain.summary.mean)} points, {signed(gain.summary.low)} to "
+        f"{signed(gain.summary.high)}, p {p_value(gain.p_holm)}"
+    )
+    words = {
+        "gains": "gains",
+        "loses": "loses",
+        "no gain": "gains nothing",
+        "not shown": "shows no clear gain",
+    }[gain.verdict]
+    return f"{words} ({numbers})"
