@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import yaml
 
 from tempergat.base import UserError
 from tempergat.training import CHECKPOINT_NAME
-from tempergat.training.ranks import joined_ranks
+from tempergat.training.ranks import Ranks, joined_ranks
+from tempergat.training.ranks.full import RankedFullTraining
+from tempergat.training.ranks.ranked import RankedGroup
+from tempergat.training.sampled import sampled_task_of
 from tests.support.interpreted import environment_of_programs
-from tests.support.run_settings import config
+from tests.support.run_settings import config, small_graph
 from tests.support.tiny_graph import write_graph, write_recipe
 
 SCRIPT = Path(__file__).parents[2] / "support" / "ranked_run.py"
@@ -50,12 +54,33 @@ def sampled_recipe(path: Path, **changes: Any) -> Path:
     return path
 
 
+def full_recipe(path: Path, **changes: Any) -> Path:
+    """As `sampled_recipe`, on all nodes at once and with the penalty."""
+    write_recipe(path, epochs=3, feature_dropout=0.0)
+    recipe = yaml.safe_load(path.read_text())
+    recipe["attention"] |= {"attention_dropout": 0.0, "gate_penalty": 0.1}
+    path.write_text(yaml.safe_dump(recipe))
+    return path
+
+
 @pytest.mark.slow
-def test_two_processes_follow_the_losses_of_one(tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph.npz", n=72)
-    recipe = sampled_recipe(tmp_path / "recipe.yaml")
+@pytest.mark.parametrize(
+    ("write", "method"),
+    # 43 training nodes: the last batch has one, and a process has none of it.
+    [
+        (sampled_recipe, "temp_gated"),
+        (full_recipe, "temp_gated"),
+        (full_recipe, "gated_temp_v2"),
+    ],
+    ids=["on batches", "all nodes", "all nodes, gates before the attention"],
+)
+def test_two_processes_follow_the_losses_of_one(
+    tmp_path: Path, write: Callable[[Path], Path], method: str
+) -> None:
+    graph = write_graph(tmp_path / "graph.npz", n=71)
+    recipe = write(tmp_path / "recipe.yaml")
     command = ["-m", "tempergat", "train", str(graph), "--recipe", str(recipe)]
-    command += ["--device", "cpu", "--method", "temp_gated", "--out"]
+    command += ["--device", "cpu", "--method", method, "--out"]
     alone = subprocess.run(
         [sys.executable, *command, str(tmp_path / "one")],
         capture_output=True,
@@ -63,7 +88,6 @@ def test_two_processes_follow_the_losses_of_one(tmp_path: Path) -> None:
         check=False,
     )
     assert alone.returncode == 0, alone.stderr
-    # 43 training nodes: the last batch has one, and a process has none of it.
     assert "train/validation/test 43/" in alone.stderr
     together = torchrun(*command, str(tmp_path / "two"))
     assert together.returncode == 0, together.stderr
@@ -74,9 +98,11 @@ def test_two_processes_follow_the_losses_of_one(tmp_path: Path) -> None:
         for folder in ("one", "two")
     )
     assert torch.isfinite(one["history"]).all()
-    assert torch.equal(one["seeds_seen"], two["seeds_seen"])
+    assert one.keys() == two.keys()
     for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=1e-4, atol=1e-6, msg=name)
+        # Full training keeps the moments of a stack of runs.
+        found = two[name].view_as(value)
+        torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-6, msg=name)
 
 
 @pytest.mark.slow
@@ -91,17 +117,6 @@ def test_a_killed_process_is_restarted_and_the_weights_are_the_same_bytes(
     assert first == second
 
 
-def test_full_batch_training_under_torchrun_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _under_torchrun(monkeypatch, processes=2)
-    with (
-        pytest.raises(UserError, match="give --training sampled"),
-        joined_ranks(config(), torch.device("cpu")),
-    ):
-        pass
-
-
 def test_a_batch_that_cannot_be_divided_evenly_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -112,6 +127,23 @@ def test_a_batch_that_cannot_be_divided_evenly_is_refused(
         joined_ranks(settings, torch.device("cpu")),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("method", "processes", "message"),
+    [
+        ("gcn", 2, "gcn over several processes is trained on batches; give --training"),
+        ("gat", 1000, "1000 processes have no part each of .* nodes; start fewer"),
+    ],
+)
+def test_full_batches_that_cannot_be_divided_are_refused(
+    method: str, processes: int, message: str
+) -> None:
+    cpu, settings = torch.device("cpu"), config(method)
+    ranks = Ranks(0, processes, 0, processes, cpu)
+    task = sampled_task_of(small_graph(), settings, cpu)
+    with pytest.raises(UserError, match=message):
+        RankedFullTraining(RankedGroup(task, settings, 0, ranks), settings)
 
 
 def test_outside_of_torchrun_there_is_one_process() -> None:

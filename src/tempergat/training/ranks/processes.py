@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -53,6 +53,36 @@ class Ranks:
         """Puts the sum over all processes in the place of the values."""
         with _explain_lost_process():
             dist.all_reduce(values)
+
+    def gather_rows(self, rows: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        """The rows of all processes, by rank.
+
+        Args:
+            rows: Those of this one.
+            sizes: How many each process has.
+        """
+        # Parts of different sizes are sent in tensors of the largest.
+        sent = rows.new_zeros(max(sizes), *rows.shape[1:])
+        sent[: rows.size(0)] = rows
+        found = [torch.empty_like(sent) for _ in sizes]
+        with _explain_lost_process():
+            dist.all_gather(found, sent)
+        return [part[:size] for part, size in zip(found, sizes, strict=True)]
+
+    def add_rows(self, parts: Sequence[Tensor]) -> Tensor:
+        """The sum over all processes of what each has for this one.
+
+        Args:
+            parts: Rows for each process, by rank.
+        """
+        most = max(part.size(0) for part in parts)
+        sent = parts[0].new_zeros(len(parts), most, *parts[0].shape[1:])
+        for place, part in zip(sent, parts, strict=True):
+            place[: part.size(0)] = part
+        own = torch.empty_like(sent[0])
+        with _explain_lost_process():
+            dist.reduce_scatter(own, list(sent))
+        return own[: parts[self.rank].size(0)]
 
     def from_first(self, compute: Callable[[], Value]) -> Value:
         """What a function returns in the first process, which alone calls it."""
@@ -144,13 +174,8 @@ def _join(ranks: Ranks) -> None:
 
 
 def _refuse_settings(config: RunConfig, world_size: int) -> None:
-    if config.training != "sampled":
-        raise UserError(
-            "torchrun trains on sampled batches, and the recipe says training: "
-            f"{config.training}; give --training sampled, or start without torchrun"
-        )
     size = config.batch_size or 0
-    if size % world_size:
+    if config.training == "sampled" and size % world_size:
         raise UserError(
             f"the batch size {size} cannot be divided evenly over {world_size} "
             f"processes; give {size // world_size * world_size or world_size} or "

@@ -1,10 +1,7 @@
 """One run on sampled batches, trained by several processes with equal models.
 
 Each process computes the gradient of its part of a batch. The gradient of the batch is
-their mean, weighted by the numbers of seeds, as one process would have computed it. It
-is exchanged in one vector that always has the same layout: torch's own wrapper for
-models (DistributedDataParallel) arranges gradients differently after its first step,
-and a run that continues from a checkpoint would then end with other last bits.
+their mean, weighted by the numbers of seeds, as one process would have computed it.
 """
 
 from __future__ import annotations
@@ -15,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tempergat.training.evaluate import Evaluation
+from tempergat.training.ranks.exchange import STEPS_OF_A_RANK, add_gradients
 from tempergat.training.ranks.processes import Ranks
 from tempergat.training.sampled import (
     BatchInputs,
@@ -26,8 +24,6 @@ from tempergat.training.seeds import LayerValues, State
 from tempergat.training.settings import RunConfig
 from tempergat.training.user_methods import BuildModule
 
-# Dropout masks depend on the number of the step; other processes count from here.
-_STEPS_OF_A_RANK = 2**40
 _CONFUSION = "confusion"
 
 
@@ -114,41 +110,26 @@ class RankedTraining(SampledTraining):
         weight = loss
         # The last batch of an epoch may have no seed for some processes.
         if inputs.num_seeds:
-            loss = super().backward(inputs, step + ranks.rank * _STEPS_OF_A_RANK)
+            loss = super().backward(inputs, step + ranks.rank * STEPS_OF_A_RANK)
             labels = inputs.labels
             weight = (
                 torch.tensor(float(inputs.num_seeds), device=ranks.device)
                 if weights is None
                 else weights[labels].sum()
             )
-        numbers = [loss * weight, weight, torch.tensor(float(inputs.num_seeds))]
-        has_gradient = [float(p.grad is not None) for p in parameters]
-        vector = torch.cat(
-            [
-                *(_gradient(parameter).flatten() * weight for parameter in parameters),
-                torch.stack([number.to(ranks.device) for number in numbers]),
-                torch.tensor(has_gradient, device=ranks.device),
-            ]
-        )
-        ranks.add_up(vector)
-        sizes = [*(parameter.numel() for parameter in parameters), 3, len(parameters)]
-        *gradients, totals, counts = torch.split(vector, sizes)
-        loss_sum, weight_sum, seeds = totals
-        for parameter, gradient, count in zip(
-            parameters, gradients, counts.tolist(), strict=True
-        ):
-            # The optimizer leaves parameters without a gradient as they are.
-            parameter.grad = None
-            if count:
-                parameter.grad = (gradient / weight_sum).view_as(parameter)
-        self._seeds_of_batch = int(seeds)
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad *= weight
+        seeds = torch.tensor(float(inputs.num_seeds), device=ranks.device)
+        numbers = torch.stack([loss * weight, weight, seeds])
+        loss_sum, weight_sum, count = add_gradients(ranks, parameters, numbers)
+        for parameter in parameters:
+            if parameter.grad is not None:
+                parameter.grad /= weight_sum
+        self._seeds_of_batch = int(count)
         whole: Tensor = loss_sum / weight_sum
         return whole
 
     def add_loss(self, loss: Tensor, num_seeds: int | Tensor) -> None:
         """Counts the whole batch in the loss of the epoch."""
         super().add_loss(loss, self._seeds_of_batch)
-
-
-def _gradient(parameter: Tensor) -> Tensor:
-    return torch.zeros_like(parameter) if parameter.grad is None else parameter.grad

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.sampling import Topology
+from tempergat.training.ranks.full import RankedFullTraining
 from tempergat.training.ranks.processes import Ranks
 from tempergat.training.ranks.ranked import RankedGroup, RankedTraining
 from tempergat.training.sampled import once_per_graph, sampled_task_of
@@ -24,7 +25,7 @@ def start_ranked_training(
     seed: int,
     ranks: Ranks,
     build: BuildModule | None = None,
-) -> RankedTraining:
+) -> RankedTraining | RankedFullTraining:
     """The training of one run by several processes, before its first epoch.
 
     Args:
@@ -52,7 +53,10 @@ def start_ranked_training(
         )
     _share_edges(dataset.data, ranks)
     task = sampled_task_of(dataset, config, ranks.device)
-    return RankedTraining(RankedGroup(task, config, seed, ranks, build), config)
+    group = RankedGroup(task, config, seed, ranks, build)
+    if config.training == "full":
+        return RankedFullTraining(group, config)
+    return RankedTraining(group, config)
 
 
 def _share_edges(data: Data, ranks: Ranks) -> None:
@@ -75,13 +79,17 @@ def _share_edges(data: Data, ranks: Ranks) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def require_same_progress(ranks: Ranks, training: RankedTraining) -> None:
+def require_same_progress(ranks: Ranks, steps: int) -> None:
     """Refuse processes that continue from different checkpoints.
+
+    Args:
+        ranks: The processes.
+        steps: How many steps this one has done.
 
     Raises:
         UserError: They do.
     """
-    done = ranks.from_all(training.global_step)
+    done = ranks.from_all(steps)
     if len(set(done)) > 1:
         raise UserError(
             f"the processes continue from different checkpoints, after {min(done)} and "

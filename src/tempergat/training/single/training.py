@@ -26,7 +26,6 @@ from tempergat.training.hardware import (
 )
 from tempergat.training.loop import COLUMNS, EpochLoop
 from tempergat.training.ranks import (
-    RankedTraining,
     joined_ranks,
     require_same_progress,
     start_ranked_training,
@@ -217,8 +216,11 @@ def train_model(
             file = Path(checkpoint_dir) / checkpoint.CHECKPOINT_NAME
         if file is not None and resume and file.exists():
             start -= _continue_from(file, facts, training)
-        if ranks is not None and isinstance(training, RankedTraining):
-            require_same_progress(ranks, training)
+        if ranks is not None:
+            done = training.epochs_done
+            if isinstance(training, SampledTraining):
+                done = training.global_step
+            require_same_progress(ranks, done)
 
         last_write = start
 
