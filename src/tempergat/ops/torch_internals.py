@@ -34,6 +34,8 @@ __all__ = [
     "as_constant",
     "below_autograd",
     "by_vmap_rule",
+    "current_device",
+    "current_stream",
     "edit_count",
     "has_global_hooks",
     "in_backward",
@@ -73,6 +75,11 @@ below_autograd: Callable[[], AbstractContextManager[None]] = (
 KEYS_BELOW_AUTOGRAD: Any = torch._C._after_autograd_keyset
 # Whether a hook is registered for all modules; there is no public function for it.
 has_global_hooks: Callable[[], bool] = nn.modules.module._has_any_global_hook
+# The number of the current CUDA device, and the address of its current stream. What is
+# public makes an object or checks the state of CUDA in every call. Builds without CUDA
+# do not have them.
+current_device: Any = getattr(torch._C, "_cuda_getDevice", None)
+current_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 # torch.jit.is_tracing returns the same, but is slow compared with a small graph.
 _tracing_state: Callable[[], Any] = torch._C._get_tracing_state
 

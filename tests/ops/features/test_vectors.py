@@ -54,7 +54,11 @@ for rows, channels, vectors in ((1, 1, 1), (90, 5, 2), (60, 16, 1)):
     found = kernels.forward(z, given)
     start = torch.randn_like(z)
     dz = start.clone()
-    gradients = kernels.backward(z, given, tuple(dscores), dz, add=True)
+    columns = torch.randn(7, 2, 3, channels)
+    gradients, sums = kernels.backward(
+        z, given, tuple(dscores), dz, add=True, columns=columns
+    )
+    torch.testing.assert_close(sums, columns.sum(0))
     other = torch.empty_like(z)
     kernels.backward(z, given, tuple(dscores), other, add=False)
     got = [*found, dz, other, *[g for g in gradients[:3] if g is not None]]
@@ -65,7 +69,7 @@ for rows, channels, vectors in ((1, 1, 1), (90, 5, 2), (60, 16, 1)):
         wide = leaves[1] / (softplus + NUMBER).view(-1, 1)
         want += [wide, *torch.autograd.grad(wide, leaves[1:], dout.double())]
         got += [kernels.divide(att[0], theta, NUMBER)]
-        got += kernels.divide_backward(dout, att[0], theta, NUMBER)
+        got += kernels.divide_backward(dout, att[0], theta, NUMBER)[:2]
     for one, exact in zip(got, want, strict=True):
         error = (one.double() - exact).abs().max() / exact.abs().max()
         assert one.shape == exact.shape

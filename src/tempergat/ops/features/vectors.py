@@ -172,7 +172,7 @@ class _DivideByTemperature(torch.autograd.Function):
                 return dout / temperature, -product.sum() * slope, None, None
             dtheta = -product.view(-1, theta.size(0)).sum(0) * slope
             return dout / temperature, dtheta, None, None
-        datt, dtheta = ctx.kernels.divide_backward(dout, att, theta, ctx.number)
+        datt, dtheta, _ = ctx.kernels.divide_backward(dout, att, theta, ctx.number)
         return datt, dtheta, None, None
 
 
@@ -233,13 +233,13 @@ class _GatFromVectors(torch.autograd.Function):
         second = att_dst if options.is_shared else None
         vectors = Vectors(att_src, second, theta, number)
         dscores = (dscore_src, dscore_dst)[: 1 if second is None else 2]
-        datt_src, datt_dst, dtheta, _ = scores.backward(
+        (datt_src, datt_dst, dtheta, _), _ = scores.backward(
             z, vectors, dscores, dz, add=True
         )
         if z_dst is not None:
             z = z_dst.contiguous()
             dz_dst, vectors = torch.empty_like(z), Vectors(att_dst, None, theta, number)
-            datt_dst, _, more, _ = scores.backward(
+            (datt_dst, _, more, _), _ = scores.backward(
                 z, vectors, (dscore_dst,), dz_dst, add=False
             )
             dtheta = None if more is None else dtheta + more

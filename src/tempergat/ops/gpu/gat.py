@@ -208,8 +208,15 @@ def _backward_kernel(
         tl.store(dscore_ptr + row * H + heads, dscore, mask=in_heads)
 
 
-def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of z, score_src, score_dst and edge_score (no rows: absent)."""
+def backward(
+    call: Backward, table: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of z, score_src, score_dst and edge_score (no rows: absent).
+
+    Args:
+        call: The call.
+        table: What `statistics` would return, where it is known already.
+    """
     saved, (negative_slope,) = call.saved, call.settings
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
@@ -235,7 +242,8 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         weight_term = segment_sum(
             target_plan, out.size(0), by_target.position, weights, dweights
         )
-    table = statistics(dout, out, saved.lse, weight_term, score_dst, apart=True)
+    if table is None:
+        table = statistics(dout, out, saved.lse, weight_term, score_dst, apart=True)
     part = plan.room(dscore_src, heads * channels)
     part_score = plan.room(dscore_src, heads)
     launch(
@@ -253,14 +261,12 @@ def backward(call: Backward) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         ),
         tile.warps,
     )  # fmt: skip
-    merge_sum(plan, part, dz)
-    merge_sum(plan, part_score, dscore_src)
+    merge_sum(plan, part, dz, (part_score, dscore_src))
     absent = score_src.new_empty(0, heads)
     dscore_dst = absent
     if score_dst is not None:
+        index, via = by_target.position, None
         if edge_score is None:
-            index = slots_by_source(by_target, by_source)
-        else:
-            index = by_target.position
-        dscore_dst = segment_sum(target_plan, out.size(0), index, du)
+            index, via = slots_by_source(by_target, by_source)
+        dscore_dst = segment_sum(target_plan, out.size(0), index, du, via=via)
     return dz, dscore_src, dscore_dst, absent if edge_score is None else du

@@ -2,19 +2,43 @@
 # mypy: disable-error-code="no-untyped-def, assignment"
 """The feature gate in Triton: one pass forward, one backward."""
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from tempergat.ops.gpu.common import tile_of_row
 from tempergat.ops.gpu.launch import divide_up, launch
+from tempergat.ops.gpu.sums import rows_tile, store_statistics
 
 BLOCK = 2048
+# The most programs of the backward pass that adds up columns.
+_PROGRAMS = 128
 
 
-@triton.jit(do_not_specialize=["count"])
+class RowGradients(NamedTuple):
+    """The gradients of gated features that attention has computed.
+
+    Attributes:
+        logit: Of the gate before its sigmoid.
+        x: Of the features.
+        statistics: What attention's backward pass needs of each row.
+        columns: Partial sums over rows, of the gradient of the result and of that of
+            the logit, [programs, 2, H, C].
+    """
+
+    logit: Tensor
+    x: Tensor
+    statistics: Tensor
+    columns: Tensor
+
+
+@triton.jit(do_not_specialize=["count", "width"])
 def _forward_kernel(
-    logit_ptr, x_ptr, out_ptr, part_ptr, count, BLOCK: tl.constexpr
+    logit_ptr, x_ptr, bias_ptr, out_ptr, part_ptr, count, width,
+    BLOCK: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
     program = tl.program_id(0).to(tl.int64)
     offset = program * BLOCK + tl.arange(0, BLOCK)
@@ -23,8 +47,10 @@ def _forward_kernel(
     logit = tl.load(logit_ptr + offset, mask=inside, other=-float("inf"))
     x = tl.load(x_ptr + offset, mask=inside, other=0.0)
     gate = tl.sigmoid(logit.to(tl.float32))
-    out = (x.to(tl.float32) * gate).to(out_ptr.dtype.element_ty)
-    tl.store(out_ptr + offset, out, mask=inside)
+    out = x.to(tl.float32) * gate
+    if BIAS:
+        out += tl.load(bias_ptr + offset % width, mask=inside, other=0.0)
+    tl.store(out_ptr + offset, out.to(out_ptr.dtype.element_ty), mask=inside)
     tl.store(part_ptr + program, tl.sum(gate, axis=0))
 
 
@@ -48,6 +74,48 @@ def _backward_kernel(
     tl.store(dx_ptr + offset, (dout * gate).to(dx_ptr.dtype.element_ty), mask=inside)
 
 
+@triton.jit(do_not_specialize=["num_rows", "num_heads"])
+def _backward_rows_kernel(
+    dout_ptr, dsums_ptr, logit_ptr, x_ptr, lse_ptr, score_ptr,
+    dlogit_ptr, dx_ptr, statistics_ptr, part_ptr, num_rows, num_heads,
+    KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
+    BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
+    SCORE: tl.constexpr, APART: tl.constexpr, DSUMS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    H, heads, in_heads, cell, in_row = tile_of_row(
+        num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
+    )
+    program = tl.program_id(0).to(tl.int64)
+    dout_sum = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
+    dlogit_sum = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
+    for start in range(program * BLOCK_R, num_rows, tl.num_programs(0) * BLOCK_R):
+        rows = start + tl.arange(0, BLOCK_R)
+        inside = (rows < num_rows)[:, None, None] & in_row[None]
+        offset = rows[:, None, None] * (H * C) + cell[None]  # [R, H, C]
+        dout = tl.load(dout_ptr + offset, mask=inside, other=0.0)
+        logit = tl.load(logit_ptr + offset, mask=inside, other=0.0)
+        x = tl.load(x_ptr + offset, mask=inside, other=0.0)
+        gate = tl.sigmoid(logit)
+        dgate = dout * x
+        if DSUMS:
+            dgate += tl.load(dsums_ptr + offset // BLOCK, mask=inside, other=0.0)
+        dlogit = dgate * gate * (1.0 - gate)
+        dx = dout * gate
+        tl.store(dlogit_ptr + offset, dlogit, mask=inside)
+        tl.store(dx_ptr + offset, dx, mask=inside)
+        dout_sum += tl.sum(dout, axis=0)
+        dlogit_sum += tl.sum(dlogit, axis=0)
+        delta = tl.sum(dx * x, axis=2)  # [R, H]
+        here = (rows < num_rows)[:, None] & in_heads[None, :]
+        store_statistics(
+            delta, rows, here, heads, lse_ptr, score_ptr, statistics_ptr, H,
+            SCORE, APART,
+        )  # fmt: skip
+    target = part_ptr + program * (2 * H * C) + cell
+    tl.store(target, dout_sum, mask=in_row)
+    tl.store(target + H * C, dlogit_sum, mask=in_row)
+
+
 @triton.jit(do_not_specialize=["width", "count"])
 def _close_kernel(logit_ptr, in_use_ptr, width, count, BLOCK: tl.constexpr):
     first = tl.program_id(0).to(tl.int64) * BLOCK
@@ -68,14 +136,23 @@ def close(logit: Tensor, in_use: Tensor) -> None:
     launch(_close_kernel, grid, (logit, in_use), numbers, (block,), 4)
 
 
-def forward(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The gated features and partial sums of the gate, float32, one per BLOCK."""
+def forward(
+    logit: Tensor, x: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The gated features and partial sums of the gate, float32, one per BLOCK.
+
+    Args:
+        logit: The gate before its sigmoid.
+        x: The features.
+        bias: What is added to every row of the result, [columns], if anything.
+    """
     logit, x = logit.contiguous(), x.contiguous()
-    out = torch.empty_like(x)
-    programs = divide_up(x.numel(), BLOCK)
+    out, count = torch.empty_like(x), x.numel()
+    programs = divide_up(count, BLOCK)
     part = x.new_empty(programs, dtype=torch.float32)
-    tensors = (logit, x, out, part)
-    launch(_forward_kernel, (programs, 1), tensors, (x.numel(),), (BLOCK,), 4)
+    tensors = (logit, x, bias, out, part)
+    numbers, constants = (count, x.size(-1)), (BLOCK, bias is not None)
+    launch(_forward_kernel, (programs, 1), tensors, numbers, constants, 4)
     return out, part
 
 
@@ -91,3 +168,43 @@ def backward(
     tensors = (dout, dsums, logit, x, dlogit, dx)
     launch(_backward_kernel, grid, tensors, (x.numel(),), constants, 4)
     return dlogit, dx
+
+
+def backward_of_rows(
+    dout: Tensor,
+    dsums: Tensor | None,
+    logit: Tensor,
+    x: Tensor,
+    lse: Tensor,
+    score: Tensor | None,
+    *,
+    apart: bool,
+) -> RowGradients:
+    """`backward` and `sums.statistics` in one pass, with sums over all rows.
+
+    Args:
+        dout: The gradient of the features, float32, as all tensors; [rows, H, C].
+        dsums: That of the partial sums, if any.
+        logit: The gate before its sigmoid.
+        x: Attention's output, [rows, H, C].
+        lse: Its log-sum-exp.
+        score: As in `sums.statistics`.
+        apart: As there.
+    """
+    dout, (rows, heads, channels) = dout.contiguous(), x.shape
+    dsums = None if dsums is None else dsums.contiguous()
+    dlogit, dx = torch.empty_like(logit), torch.empty_like(x)
+    columns = 2 + apart + (score is not None)
+    table = lse.new_empty(rows, columns, heads)
+    block, tiles, constants = rows_tile(x)
+    programs = min(divide_up(rows, block), _PROGRAMS)
+    part = lse.new_empty(programs, 2, heads, channels)
+    launch(
+        _backward_rows_kernel,
+        (programs, tiles),
+        (dout, dsums, logit, x, lse, score, dlogit, dx, table, part),
+        (rows, heads),
+        (*constants, score is not None, apart, dsums is not None, BLOCK),
+        warps=4,
+    )
+    return RowGradients(dlogit, dx, table, part)

@@ -91,11 +91,18 @@ def count_below(sorted_ptr, count, wanted):
 
 
 @triton.jit
+def _extra_items(degree, longest):
+    """How many more items a row is cut into; in the upper half whether it is cut."""
+    more = tl.where(degree > longest, (degree - 1) // longest, 0)
+    return more.to(tl.int64) + ((more > 0).to(tl.int64) << 32)
+
+
+@triton.jit
 def _group_rows(
-    sorted_ptr, facts_ptr, pointer_ptr, items_ptr, extra_ptr, rows, total, num_rows,
+    sorted_ptr, facts_ptr, pointer_ptr, items_ptr, sum_ptr, rows, total, num_rows,
     first_key, longest, SIDE: tl.constexpr,
 ):  # fmt: skip
-    """Row pointers, an item for each row, and into how many more it must be cut."""
+    """Row pointers, an item for each row, and how many more items these rows need."""
     start = count_below(sorted_ptr, total, rows + first_key)
     end = count_below(sorted_ptr, total, rows + (first_key + 1))
     tl.store(pointer_ptr + rows, start, mask=rows <= num_rows)
@@ -106,13 +113,10 @@ def _group_rows(
     tl.store(item + 2, end, mask=inside)
     tl.store(item + 3, tl.full(rows.shape, -1, tl.int32), mask=inside)
     degree = tl.where(inside, end - start, 0)
-    more = tl.where(degree > longest, (degree - 1) // longest, 0)
-    # Items in the lower half, rows that are cut in the upper half.
-    extra = more.to(tl.int64) + ((more > 0).to(tl.int64) << 32)
-    tl.store(extra_ptr + rows, extra, mask=inside)
     largest = tl.max(degree, axis=0).to(tl.int64)
     tl.atomic_max(facts_ptr + 5 + SIDE, largest, sem="relaxed")
-    cut = tl.sum(extra, axis=0)
+    cut = tl.sum(_extra_items(degree, longest), axis=0)
+    tl.store(sum_ptr, cut)
     if cut > 0:
         tl.atomic_add(facts_ptr + 7 + SIDE, cut, sem="relaxed")
 
@@ -125,7 +129,7 @@ def _group_rows(
 )  # fmt: skip
 def _group_kernel(
     keys_ptr, sorted_ptr, order_ptr, facts_ptr,
-    edges_ptr, items_ptr, pointer_ptr, extra_ptr,
+    edges_ptr, items_ptr, pointer_ptr, sums_ptr,
     total, room, num_src, num_dst, longest, longest_of_small, items_of_small,
     edge_programs, target_programs,
     BOTH: tl.constexpr, BLOCK: tl.constexpr,
@@ -166,34 +170,57 @@ def _group_kernel(
     elif program < edge_programs + target_programs:
         rows = (program - edge_programs) * BLOCK + lanes
         _group_rows(
-            sorted_ptr, facts_ptr, pointer_ptr, items_ptr, extra_ptr,
+            sorted_ptr, facts_ptr, pointer_ptr, items_ptr,
+            sums_ptr + (program - edge_programs),
             rows, total, num_dst, 0, longest, 0,
         )  # fmt: skip
     else:
         rows = (program - edge_programs - target_programs) * BLOCK + lanes
         _group_rows(
             sorted_ptr + total, facts_ptr, pointer_ptr + (num_dst + 4) // 4 * 4,
-            items_ptr + num_dst * 4, extra_ptr + (num_dst + 3) // 4 * 4,
+            items_ptr + num_dst * 4, sums_ptr + (program - edge_programs),
             rows, total, num_src, num_dst + 1, longest, 1,
         )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["num_rows"])
+@triton.jit(
+    do_not_specialize=[
+        "num_dst",
+        "num_src",
+        "longest",
+        "target_programs",
+        "more",
+        "cut",
+    ]
+)
 def _cut_kernel(
-    pointer_ptr, extra_ptr, sums_ptr, items_ptr, merges_ptr, num_rows,
-    BLOCK: tl.constexpr,
+    pointer_ptr, sums_ptr, items_ptr, merges_ptr, num_dst, num_src, longest,
+    target_programs, more, cut, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    program = tl.program_id(0)
+    lanes = tl.arange(0, BLOCK)
+    # The second half of each table is that of the sources.
+    side = (program >= target_programs).to(tl.int32)
+    first_program = side * target_programs
+    num_rows = tl.where(side == 1, num_src, num_dst)
+    pointer_ptr += side * ((num_dst + 4) // 4 * 4)
+    items_ptr += side * ((num_dst + more) * 4)
+    merges_ptr += side * ((cut * 3 + 3) // 4 * 4)
+    rows = (program - first_program) * BLOCK + lanes
     inside = rows < num_rows
     start = tl.load(pointer_ptr + rows, mask=inside, other=0)
     degree = tl.load(pointer_ptr + rows + 1, mask=inside, other=0) - start
-    extra = tl.load(extra_ptr + rows, mask=inside, other=0)
-    before = tl.load(sums_ptr + rows, mask=inside, other=0) - extra
+    extra = _extra_items(degree, longest)
+    # Of the rows before: those of earlier programs, then those of this one.
+    sums = tl.zeros([BLOCK], tl.int64)
+    for k in range(first_program, program, BLOCK):
+        sums += tl.load(sums_ptr + k + lanes, mask=k + lanes < program, other=0)
+    before = tl.sum(sums, axis=0) + tl.cumsum(extra, axis=0) - extra
     chunks = (extra & 0xFFFFFFFF).to(tl.int32) + 1
     items_before = (before & 0xFFFFFFFF).to(tl.int32)
     cut_before = (before >> 32).to(tl.int32)
     first = items_before + cut_before
-    cut = inside & (chunks > 1)
+    is_cut = inside & (chunks > 1)
     for k in range(tl.max(chunks, axis=0)):
         here = inside & (k < chunks)
         low = (degree.to(tl.int64) * k // chunks).to(tl.int32)
@@ -202,11 +229,11 @@ def _cut_kernel(
         tl.store(item, rows, mask=here)
         tl.store(item + 1, start + low, mask=here)
         tl.store(item + 2, start + high, mask=here)
-        tl.store(item + 3, tl.where(cut, first + k, -1), mask=here)
+        tl.store(item + 3, tl.where(is_cut, first + k, -1), mask=here)
     merge = merges_ptr + cut_before * 3
-    tl.store(merge, rows, mask=cut)
-    tl.store(merge + 1, first, mask=cut)
-    tl.store(merge + 2, chunks, mask=cut)
+    tl.store(merge, rows, mask=is_cut)
+    tl.store(merge + 1, first, mask=is_cut)
+    tl.store(merge + 2, chunks, mask=is_cut)
 
 
 def group_edges(
@@ -242,13 +269,13 @@ def group_edges(
     spaces = [num_dst + 1, 0, num_src + 1]
     spaces[1] = _aligned(spaces[0]) - spaces[0]
     pointers = keys.new_empty(sum(spaces))
-    extra = facts.new_empty(_aligned(num_dst) + num_src)
     target_programs = divide_up(num_dst + 1, _BLOCK)
     source_programs = divide_up(num_src + 1, _BLOCK) if both else 0
+    sums = facts.new_empty(target_programs + source_programs)
     launch(
         _group_kernel,
         (edge_programs + target_programs + source_programs, 1),
-        (keys, ordered, order, facts, edges, items, pointers, extra),
+        (keys, ordered, order, facts, edges, items, pointers, sums),
         (
             total, room, num_src, num_dst, schedules.LONGEST,
             schedules.LONGEST_OF_SMALL, schedules.ITEMS_OF_SMALL,
@@ -261,17 +288,15 @@ def group_edges(
     # The only time that the host waits for the device.
     found = _RECORDED_FACTS if is_recording() else facts.tolist()
     kept = total - found[4]
+    cuts = [(cut >> 32, cut & 0xFFFFFFFF) for cut in found[7:9]]
     longest = schedules.longest_item(kept)
+    plans = _schedules(items, pointers, sums, sizes, cuts, longest)
+    _keep(target_pointer, plans[0], longest, found[5])
     parts = edges[:, :kept].unbind()
-    by_target = (target_pointer, *parts[3:6])
-    rows = _Rows(target_pointer, items[:num_dst], extra[:num_dst], longest)
-    _keep_schedule(rows, found[5], found[7])
-    by_source = None
+    by_target, by_source = (target_pointer, *parts[3:6]), None
     if both:
+        _keep(source_pointer, plans[1], longest, found[6])
         by_source = (source_pointer, *parts[6:9])
-        extra = extra[_aligned(num_dst) :]
-        rows = _Rows(source_pointer, items[num_dst:], extra, longest)
-        _keep_schedule(rows, found[6], found[8])
         schedules.keep_slots_of_edges(parts[7], parts[9])
     return Grouped(
         parts[:3], by_target, by_source, (-found[2], -found[3]), (found[0], found[1])
@@ -282,31 +307,48 @@ def _aligned(number: int) -> int:
     return divide_up(number, 4) * 4
 
 
-class _Rows(NamedTuple):
-    """One side of the graph: pointer, one item per row, and how rows must be cut."""
+def _keep(
+    pointer: Tensor, plan: schedules.Schedule, longest: int, largest_degree: int
+) -> None:
+    if largest_degree >= schedules.BUCKET:
+        plan = plan._replace(items=schedules.longest_first(plan.items, longest))
+    schedules.keep_schedule(pointer, plan)
 
-    pointer: Tensor
-    items: Tensor
-    extra: Tensor
-    longest: int
 
+def _schedules(
+    items: Tensor,
+    pointers: Tensor,
+    sums: Tensor,
+    sizes: tuple[int, int],
+    cuts: list[tuple[int, int]],
+    longest: int,
+) -> list[schedules.Schedule]:
+    """The schedules that `schedule.py` would make, by target and by source.
 
-def _keep_schedule(rows: _Rows, largest_degree: int, cut: int) -> None:
-    """Makes the schedule that `schedule.py` would make, from what the kernels found."""
-    items, num_rows = rows.items, rows.items.size(0)
-    num_cut, more = cut >> 32, cut & 0xFFFFFFFF
-    merges = items.new_empty(num_cut, 3)
-    if num_cut:
-        items = items.new_empty(num_rows + more, 4)
+    Args:
+        items: An item for each target, then one for each source.
+        pointers: Their rows' pointers.
+        sums: How many more items each program's rows need.
+        sizes: The number of sources and of targets.
+        cuts: Of each side, how many rows are cut and how many more items there are.
+        longest: The most edges of an item.
+    """
+    num_src, num_dst = sizes
+    (cut, more), (source_cut, source_more) = cuts
+    merges = items.new_empty(_aligned(cut * 3) + source_cut * 3)
+    if cut or source_cut:
+        items = items.new_empty(num_dst + more + num_src + source_more, 4)
         launch(
             _cut_kernel,
-            (divide_up(num_rows, _BLOCK), 1),
-            (rows.pointer, rows.extra, rows.extra.cumsum(0), items, merges),
-            (num_rows,),
+            (sums.size(0), 1),
+            (pointers, sums, items, merges),
+            (num_dst, num_src, longest, divide_up(num_dst + 1, _BLOCK), more, cut),
             (_BLOCK,),
             warps=4,
         )
-    if largest_degree >= schedules.BUCKET:
-        items = schedules.longest_first(items, rows.longest)
-    plan = schedules.Schedule(items, merges, more + num_cut)
-    schedules.keep_schedule(rows.pointer, plan)
+    first = num_dst + more
+    source_merges = merges[_aligned(cut * 3) :].view(-1, 3)
+    return [
+        schedules.Schedule(items[:first], merges[: cut * 3].view(-1, 3), more + cut),
+        schedules.Schedule(items[first:], source_merges, source_more + source_cut),
+    ]

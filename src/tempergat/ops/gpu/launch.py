@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime import driver
 
 from tempergat.ops.gpu.ahead.workers import Workers
+from tempergat.ops.torch_internals import current_device, current_stream
 
 # What a compiled kernel is called with before its own arguments. The second form is
 # that of Triton 3.7, read in its source and never run here.
@@ -32,9 +33,24 @@ _PLACE = ("self", "gridX", "gridY", "gridZ", "stream", "function")
 _METADATA = ("kernel_metadata", "launch_metadata")
 _HOOKS = ("launch_enter_hook", "launch_exit_hook")
 _RUN_FORM = (*_PLACE, "args")
+_SCRATCH = ("global", "profile")
 _UNRUN_FORM = (*_PLACE, *_METADATA, *_HOOKS, "args")
 
-_compiled: dict[Any, CompiledKernel] = {}
+
+class _Start(NamedTuple):
+    """How a compiled kernel is started.
+
+    Attributes:
+        function: Called with the grid, the stream, ``before``, then the kernel's own
+            arguments.
+        before: What stands between.
+    """
+
+    function: Any
+    before: tuple[Any, ...]
+
+
+_compiled: dict[Any, _Start] = {}
 # Kernels that background threads compile, by the same keys.
 _coming: dict[Any, Future[Any]] = {}
 _MOST_THREADS = 8
@@ -81,11 +97,14 @@ def launch(
     addresses = [0 if t is None else t.data_ptr() for t in tensors]
     types = [None if t is None else t.dtype for t in tensors]
     # `backend.refusal` has seen to it that all are on one device.
-    device = next(t.get_device() for t in tensors if t is not None)
+    first = tensors[0]
+    if first is None:
+        first = next(t for t in tensors if t is not None)
+    device = first.get_device()
     if device < 0 and is_recording():
         _compile_in_background(kernel, types, numbers, constants, warps)
         return
-    if device >= 0 and device != torch.cuda.current_device():
+    if device >= 0 and device != current_device():
         # Triton starts kernels on the current device.
         with torch.cuda.device(device):
             launch(kernel, grid, tensors, numbers, constants, warps)
@@ -94,18 +113,30 @@ def launch(
     aligned = not any(map((15).__and__, addresses))
     usual = aligned and max(numbers, default=0) < _WIDEST
     key = (kernel.fn, warps, constants, *types, device) if usual else None
-    compiled = _compiled.get(key)
-    if compiled is None and key in _coming:
-        compiled = _finished(key)
-    if compiled is not None:
-        stream = driver.active.get_current_stream(device)
-        place = (*grid, 1, stream, compiled.function, compiled.packed_metadata)
-        hooks = (None, None, None)
-        compiled.run(*place, *hooks, *addresses, *numbers, *constants)
+    start = _compiled.get(key)
+    if start is None and key in _coming:
+        start = _finished(key)
+    if start is not None:
+        stream = current_stream(device)
+        place = (grid[0], grid[1], 1, stream, *start.before)
+        start.function(*place, *addresses, *numbers, *constants)
         return
     compiled = kernel[grid](*tensors, *numbers, *constants, num_warps=warps)
     if usual and isinstance(compiled, CompiledKernel) and launcher_form() is not None:
-        _compiled[key] = compiled
+        _compiled[key] = _start_of(compiled)
+
+
+def _start_of(compiled: CompiledKernel) -> _Start:
+    """How a kernel is started; loads it if it was not loaded."""
+    # Asked for first: loading the kernel makes its function known.
+    launcher = compiled.run
+    function, rest = compiled.function, (compiled.packed_metadata, None, None, None)
+    sizes = [getattr(launcher, f"{kind}_scratch_size", -1) for kind in _SCRATCH]
+    if launcher_form() == "run" and sizes == [0, 0]:
+        # What the launcher itself calls for a kernel that needs no memory of its own.
+        flags = (launcher.launch_cooperative_grid, launcher.launch_pdl, None, None)
+        return _Start(launcher.launch, (function, *flags, *rest))
+    return _Start(launcher, (function, *rest))
 
 
 @contextmanager
@@ -162,7 +193,7 @@ def _compile_in_background(
         _coming[key] = _threads().submit(build)
 
 
-def _finished(key: Any) -> CompiledKernel | None:
+def _finished(key: Any) -> _Start | None:
     """A kernel that was compiled in the background; None if that failed."""
     future = _coming.get(key)
     try:
@@ -172,9 +203,7 @@ def _finished(key: Any) -> CompiledKernel | None:
         compiled = None
     with _loading:
         if compiled is not None and key not in _compiled:
-            # Loads the kernel, so that its function is known.
-            compiled.run  # noqa: B018
-            _compiled[key] = compiled
+            _compiled[key] = _start_of(compiled)
         _coming.pop(key, None)
         return _compiled.get(key)
 

@@ -23,6 +23,8 @@ LONGEST_OF_SMALL = 64
 ITEMS_OF_SMALL = 4096
 # Lengths that differ by less count as equal.
 BUCKET = 64
+# The edges of a graph on which the operations of the host take longer than the work.
+_SMALL = 1 << 18
 
 
 class Schedule(NamedTuple):
@@ -139,19 +141,27 @@ def keep_slots_by_source(by_target: Rows, by_source: Rows, slots: Tensor) -> Non
     _made.keep(by_target.position, "slots_by_source", known)
 
 
-def slots_by_source(by_target: Rows, by_source: Rows) -> Tensor:
-    """For each slot by target, the slot by source of the same edge; made once."""
+def slots_by_source(by_target: Rows, by_source: Rows) -> tuple[Tensor, Tensor | None]:
+    """For each slot by target, the slot by source of the same edge.
+
+    It is made once and kept, but for a small graph that was grouped on the GPU: there,
+    looking up two tables in the kernel is quicker than one more operation of the host.
+
+    Returns:
+        The slots, and None; or for each slot the edge, and the slot of every edge.
+    """
     target, source = by_target.position, by_source.position
     version = edit_count(source)
     found = _made.find(target, "slots_by_source")
     if found is not None and found[0]() is source and found[1] == version:
-        made: Tensor = found[2]
-        return made
+        return found[2], None
     slot_of_edge = _made.find(source, "slots")
+    if slot_of_edge is not None and source.numel() <= _SMALL:
+        return target, slot_of_edge
     if slot_of_edge is None:
         slots = torch.arange(source.numel(), device=source.device, dtype=source.dtype)
         slot_of_edge = torch.empty_like(source).index_copy_(0, source.long(), slots)
     made = slot_of_edge.index_select(0, target)
     if not _capturing(target):
         keep_slots_by_source(by_target, by_source, made)
-    return made
+    return made, None

@@ -13,7 +13,7 @@ from torch import Tensor
 from tempergat.ops.calls import Vectors
 from tempergat.ops.gpu.common import tile_of_row
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
-from tempergat.ops.gpu.tiles import choose_tile
+from tempergat.ops.gpu.sums import rows_tile
 
 # The most programs of the backward pass, each of which keeps its own sum.
 _PROGRAMS = 1024
@@ -112,12 +112,29 @@ def _backward_kernel(
     tl.store(target, dfirst, mask=in_row)
 
 
-@triton.jit(do_not_specialize=["num_parts", "num_heads"])
+@triton.jit
+def _sum_parts(
+    part_ptr, cell, inside, which, num_parts, width,
+    COUNT: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
+):  # fmt: skip
+    """The sum of one of COUNT rows over all partial results, [C]."""
+    total = tl.zeros([BLOCK_P, BLOCK_C], tl.float32)
+    for start in range(0, num_parts, BLOCK_P):
+        parts = start + tl.arange(0, BLOCK_P)
+        row = (parts.to(tl.int64) * COUNT + which) * width
+        mask = (parts < num_parts)[:, None] & inside[None, :]
+        total += tl.load(part_ptr + row[:, None] + cell[None, :], mask, 0.0)
+    return tl.sum(total, axis=0)
+
+
+@triton.jit(do_not_specialize=["num_parts", "column_parts", "num_heads"])
 def _finish_kernel(
     part_ptr, first_att_ptr, second_att_ptr, theta_ptr,
-    dfirst_att_ptr, dsecond_att_ptr, dtheta_ptr, num_parts, num_heads, number,
+    dfirst_att_ptr, dsecond_att_ptr, dtheta_ptr, column_part_ptr, columns_ptr,
+    num_parts, column_parts, num_heads, number,
     C: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
     VECTORS: tl.constexpr, LEARNT: tl.constexpr, ALONE: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):  # fmt: skip
     # One program for all heads can add up the gradient of their one theta.
     head = tl.program_id(0)
@@ -133,13 +150,10 @@ def _finish_kernel(
         cell = head * C + channels
         product = tl.zeros([BLOCK_C], tl.float32)
         for vector in tl.static_range(VECTORS):
-            total = tl.zeros([BLOCK_P, BLOCK_C], tl.float32)
-            for start in range(0, num_parts, BLOCK_P):
-                parts = start + tl.arange(0, BLOCK_P)
-                row = (parts.to(tl.int64) * VECTORS + vector) * num_heads * C
-                mask = (parts < num_parts)[:, None] & inside[None, :]
-                total += tl.load(part_ptr + row[:, None] + cell[None, :], mask, 0.0)
-            gradient = tl.sum(total, axis=0)
+            gradient = _sum_parts(
+                part_ptr, cell, inside, vector, num_parts, num_heads * C,
+                VECTORS, BLOCK_P, BLOCK_C,
+            )  # fmt: skip
             if vector == 0:
                 att = tl.load(first_att_ptr + cell, mask=inside, other=0.0)
                 tl.store(dfirst_att_ptr + cell, gradient / temperature, mask=inside)
@@ -151,6 +165,12 @@ def _finish_kernel(
             theta = tl.load(theta_ptr + one * (LEARNT - 1))
             dtemperature = -tl.sum(product, axis=0) / (temperature * temperature)
             dtheta += dtemperature * tl.sigmoid(theta)
+        for column in tl.static_range(COLUMNS):
+            total = _sum_parts(
+                column_part_ptr, cell, inside, column, column_parts, num_heads * C,
+                COLUMNS, BLOCK_P, BLOCK_C,
+            )  # fmt: skip
+            tl.store(columns_ptr + column * num_heads * C + cell, total, mask=inside)
         head += 1
     if LEARNT:
         tl.store(dtheta_ptr + tl.program_id(0) + tl.arange(0, 1), dtheta)
@@ -168,16 +188,6 @@ def _divide_kernel(
     tl.store(out_ptr + cell, att / temperature, mask=inside)
 
 
-def _tile(z: Tensor) -> tuple[int, int, tuple[int, ...]]:
-    """How many rows a program has, how many tiles a row, and the kernels' constants."""
-    _, heads, channels = z.shape
-    tile = choose_tile(heads, channels, z.element_size(), 256, 256)
-    block = max(1, 1024 // (tile.heads * tile.channels))
-    known, _, _, *blocks, _, exact = tile.constants(heads, channels)
-    constants = (known, channels, block, *blocks, exact)
-    return block, divide_up(heads, tile.heads), constants
-
-
 def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
     """``<z, a> / T`` for each attention vector a, float32, [N, H] each."""
     rows, heads, _ = z.shape
@@ -185,7 +195,7 @@ def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
     scores = [first.new_empty(rows, heads)]
     if second is not None:
         scores.append(first.new_empty(rows, heads))
-    block, tiles, constants = _tile(z)
+    block, tiles, constants = rows_tile(z)
     launch(
         _forward_kernel,
         (divide_up(rows, block), tiles),
@@ -198,8 +208,14 @@ def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
 
 
 def backward(
-    z: Tensor, vectors: Vectors, dscores: tuple[Tensor, ...], dz: Tensor, *, add: bool
-) -> Vectors:
+    z: Tensor,
+    vectors: Vectors,
+    dscores: tuple[Tensor, ...],
+    dz: Tensor,
+    *,
+    add: bool,
+    columns: Tensor | None = None,
+) -> tuple[Vectors, Tensor | None]:
     """Writes the gradient of z and returns those of the vectors and of theta.
 
     Args:
@@ -208,10 +224,14 @@ def backward(
         dscores: The gradients of the scores. The second may have fewer rows than z.
         dz: Where the gradient of z goes.
         add: Whether it is added to what is there.
+        columns: Partial sums of something else, [programs, sums, H, C], if any.
+
+    Returns:
+        The gradients, and the sums of ``columns`` over its programs.
     """
     rows, heads, channels = z.shape
     first, second, theta, number = vectors
-    block, tiles, constants = _tile(z)
+    block, tiles, constants = rows_tile(z)
     most = _PROGRAMS_OF_FEW if rows <= _FEW else _PROGRAMS
     programs = min(divide_up(rows, block), most)
     count = 1 if second is None else 2
@@ -224,11 +244,16 @@ def backward(
         (*constants, second is not None, vectors.kind, add),
         warps=4,
     )
-    return _finish(part, vectors)
+    return _finish(part, vectors, columns)
 
 
-def _finish(part_PAHC: Tensor, vectors: Vectors) -> Vectors:
-    """The gradients of the vectors and of theta, from those of vectors over T."""
+def _finish(
+    part_PAHC: Tensor, vectors: Vectors, columns: Tensor | None
+) -> tuple[Vectors, Tensor | None]:
+    """The gradients of the vectors and of theta, from those of vectors over T.
+
+    Also the sums of ``columns``, as in `backward`.
+    """
     programs, count, heads, channels = part_PAHC.shape
     first, second, theta, number = vectors
     dfirst = first.new_empty(first.shape)
@@ -238,18 +263,23 @@ def _finish(part_PAHC: Tensor, vectors: Vectors) -> Vectors:
     dtheta = None
     if theta is not None:
         dtheta = first.new_empty(theta.shape if alone else heads)
+    sums = None if columns is None else columns.new_empty(columns.shape[1:])
+    column_parts, num_columns = (0, 0) if columns is None else columns.shape[:2]
     width = power_of_two(channels)
     launch(
         _finish_kernel,
         (1 if alone else heads, 1),
-        (part_PAHC, first, second, theta, dfirst, dsecond, dtheta),
-        (programs, heads, number),
-        (channels, max(1, 2048 // width), width, count, vectors.kind, alone),
+        (part_PAHC, first, second, theta, dfirst, dsecond, dtheta, columns, sums),
+        (programs, column_parts, heads, number),
+        (
+            channels, max(1, 2048 // width), width, count, vectors.kind, alone,
+            num_columns,
+        ),
         warps=4,
-    )
+    )  # fmt: skip
     if dtheta is not None and vectors.kind == 1 and not alone:
         dtheta = dtheta.sum()
-    return Vectors(dfirst, dsecond, dtheta, number)
+    return Vectors(dfirst, dsecond, dtheta, number), sums
 
 
 def divide(att_HC: Tensor, theta: Tensor, number: float) -> Tensor:
@@ -269,9 +299,14 @@ def divide(att_HC: Tensor, theta: Tensor, number: float) -> Tensor:
 
 
 def divide_backward(
-    dout: Tensor, att_HC: Tensor, theta: Tensor, number: float
-) -> tuple[Tensor, Tensor | None]:
-    """The gradients of the vectors and of theta."""
+    dout: Tensor,
+    att_HC: Tensor,
+    theta: Tensor,
+    number: float,
+    columns: Tensor | None = None,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The gradients of the vectors and of theta, and the sums of ``columns``."""
     part = dout.contiguous().view(1, 1, *att_HC.shape[-2:])
-    datt, _, dtheta, _ = _finish(part, Vectors(att_HC, None, theta, number))
-    return datt, dtheta
+    vectors = Vectors(att_HC, None, theta, number)
+    (datt, _, dtheta, _), sums = _finish(part, vectors, columns)
+    return datt, dtheta, sums

@@ -15,16 +15,15 @@ from tempergat.ops.gpu.schedule import Schedule
 from tempergat.ops.gpu.tiles import choose_tile
 
 
-@triton.jit(do_not_specialize=["width"])
-def _merge_sum_kernel(
-    merges_ptr, part_ptr, out_ptr, width,
+@triton.jit
+def _merge_columns(
+    merge, part_ptr, out_ptr, columns, width,
     BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    merge = merges_ptr + tl.program_id(0).to(tl.int64) * 3
+    """Adds up some columns of a row's partial results."""
     row = tl.load(merge).to(tl.int64)
     first = tl.load(merge + 1).to(tl.int64)
     count = tl.load(merge + 2)
-    columns = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     total = tl.zeros([BLOCK_D], part_ptr.dtype.element_ty)
     for k in range(0, count, BLOCK_K):
         ks = k + tl.arange(0, BLOCK_K)
@@ -35,21 +34,56 @@ def _merge_sum_kernel(
     tl.store(target, total.to(out_ptr.dtype.element_ty), mask=columns < width)
 
 
-def merge_sum(plan: Schedule, part: Tensor, out: Tensor) -> None:
-    """Writes the rows that were cut as the sum of their partial results."""
+@triton.jit(do_not_specialize=["width", "second_width"])
+def _merge_sum_kernel(
+    merges_ptr, part_ptr, out_ptr, second_part_ptr, second_ptr, width, second_width,
+    BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, SECOND: tl.constexpr,
+):  # fmt: skip
+    merge = merges_ptr + tl.program_id(0).to(tl.int64) * 3
+    block = tl.program_id(1)
+    lanes = tl.arange(0, BLOCK_D)
+    first_blocks = tl.cdiv(width, BLOCK_D)
+    if block < first_blocks:
+        columns = block * BLOCK_D + lanes
+        _merge_columns(merge, part_ptr, out_ptr, columns, width, BLOCK_K, BLOCK_D)
+    elif SECOND:
+        columns = (block - first_blocks) * BLOCK_D + lanes
+        _merge_columns(
+            merge, second_part_ptr, second_ptr, columns, second_width, BLOCK_K, BLOCK_D
+        )
+
+
+def merge_sum(
+    plan: Schedule,
+    part: Tensor,
+    out: Tensor,
+    second: tuple[Tensor, Tensor] | None = None,
+) -> None:
+    """Writes the rows that were cut as the sum of their partial results.
+
+    Args:
+        plan: Says which rows were cut.
+        part: The partial results, [partials, columns].
+        out: Where their sums go.
+        second: Other partial results of the same rows, and where their sums go.
+    """
     if plan.num_partials == 0:
         return
-    width = part.size(1)
-    block = min(128, power_of_two(width))
-    grid = (plan.merges.size(0), divide_up(width, block))
-    tensors, constants = (plan.merges, part, out), (2048 // block, block)
-    launch(_merge_sum_kernel, grid, tensors, (width,), constants, warps=4)
+    more = (None, None) if second is None else second
+    widths = (part.size(1), 0 if second is None else second[0].size(1))
+    block = min(128, power_of_two(widths[0]))
+    blocks = sum(divide_up(width, block) for width in widths)
+    tensors = (plan.merges, part, out, *more)
+    constants = (2048 // block, block, second is not None)
+    grid = (plan.merges.size(0), blocks)
+    launch(_merge_sum_kernel, grid, tensors, widths, constants, warps=4)
 
 
 @triton.jit(do_not_specialize=["num_heads"])
 def _segment_sum_kernel(
-    items_ptr, index_ptr, value_ptr, factor_ptr, part_ptr, out_ptr, num_heads,
+    items_ptr, index_ptr, via_ptr, value_ptr, factor_ptr, part_ptr, out_ptr, num_heads,
     BLOCK_E: tl.constexpr, BLOCK_H: tl.constexpr, FACTOR: tl.constexpr,
+    VIA: tl.constexpr,
 ):  # fmt: skip
     H = num_heads
     row, start, end, partial = load_item(items_ptr, tl.program_id(0).to(tl.int64))
@@ -58,6 +92,9 @@ def _segment_sum_kernel(
     for s in range(start, end, BLOCK_E):
         slots = s + tl.arange(0, BLOCK_E)
         position = tl.load(index_ptr + slots, mask=slots < end, other=0).to(tl.int64)
+        if VIA:
+            position = tl.load(via_ptr + position, mask=slots < end, other=0)
+            position = position.to(tl.int64)
         inside = (slots < end)[:, None] & (heads < H)[None, :]
         offset = position[:, None] * H + heads[None, :]
         value = tl.load(value_ptr + offset, mask=inside, other=0.0)
@@ -77,21 +114,47 @@ def segment_sum(
     index: Tensor,
     value: Tensor,
     factor: Tensor | None = None,
+    via: Tensor | None = None,
 ) -> Tensor:
     """The sum over each row's slots of ``value[index]`` (times ``factor``), [rows, H].
 
-    ``index`` says for every slot where its edge is in ``value`` and ``factor``.
+    ``index`` says for every slot where its edge is in ``value`` and ``factor``; with
+    ``via`` it is ``via[index]`` that says it.
     """
     heads = value.size(1)
     out = value.new_empty(num_rows, heads)
     part = plan.room(out, heads)
     block = min(32, power_of_two(heads))
     grid = (plan.items.size(0), divide_up(heads, block))
-    constants = (max(1, 128 // block), block, factor is not None)
-    tensors = (plan.items, index, value, factor, part, out)
+    flags = (factor is not None, via is not None)
+    constants = (max(1, 128 // block), block, *flags)
+    tensors = (plan.items, index, via, value, factor, part, out)
     launch(_segment_sum_kernel, grid, tensors, (heads,), constants, warps=1)
     merge_sum(plan, part, out)
     return out
+
+
+@triton.jit
+def store_statistics(
+    delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H,
+    SCORE: tl.constexpr, APART: tl.constexpr,
+):  # fmt: skip
+    """Writes rows of the table that `statistics` returns; delta is [R, H]."""
+    offset = rows[:, None] * H + heads[None, :]
+    max_logit = tl.load(lse_ptr + offset * 2, mask=inside, other=0.0)
+    log_sum = tl.load(lse_ptr + offset * 2 + 1, mask=inside, other=0.0)
+    LSE: tl.constexpr = 2 if APART else 1
+    COLUMNS: tl.constexpr = LSE + 2 if SCORE else LSE + 1
+    target = statistics_ptr + rows[:, None] * (COLUMNS * H) + heads[None, :]
+    if APART:
+        tl.store(target, max_logit, mask=inside)
+        tl.store(target + H, log_sum, mask=inside)
+    else:
+        tl.store(target, max_logit + log_sum, mask=inside)
+    tl.store(target + LSE * H, delta, mask=inside)
+    if SCORE:
+        score = tl.load(score_ptr + offset, mask=inside, other=0.0)
+        tl.store(target + (LSE + 1) * H, score, mask=inside)
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_heads"])
@@ -112,23 +175,12 @@ def _statistics_kernel(
     out = tl.load(out_ptr + offset, mask=inside, other=0.0).to(tl.float32)
     delta = tl.sum(dout * out, axis=2)
     inside = (rows < num_rows)[:, None] & in_heads[None, :]
-    offset = rows[:, None] * H + heads[None, :]
     if WEIGHT_TERM:
+        offset = rows[:, None] * H + heads[None, :]
         delta += tl.load(weight_term_ptr + offset, mask=inside, other=0.0)
-    max_logit = tl.load(lse_ptr + offset * 2, mask=inside, other=0.0)
-    log_sum = tl.load(lse_ptr + offset * 2 + 1, mask=inside, other=0.0)
-    LSE: tl.constexpr = 2 if APART else 1
-    COLUMNS: tl.constexpr = LSE + 2 if SCORE else LSE + 1
-    target = statistics_ptr + rows[:, None] * (COLUMNS * H) + heads[None, :]
-    if APART:
-        tl.store(target, max_logit, mask=inside)
-        tl.store(target + H, log_sum, mask=inside)
-    else:
-        tl.store(target, max_logit + log_sum, mask=inside)
-    tl.store(target + LSE * H, delta, mask=inside)
-    if SCORE:
-        score = tl.load(score_ptr + offset, mask=inside, other=0.0)
-        tl.store(target + (LSE + 1) * H, score, mask=inside)
+    store_statistics(
+        delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H, SCORE, APART
+    )
 
 
 def statistics(
@@ -146,17 +198,24 @@ def statistics(
     ``<dout, out>`` per head, plus ``weight_term``, the sum over a row's edges of
     ``weight * dweight``.
     """
-    rows, heads, channels = dout.shape
+    rows, heads, _ = dout.shape
     columns = 2 + apart + (score is not None)
     table = lse.new_empty(rows, columns, heads)
     if table.numel() == 0:
         return table
-    tile = choose_tile(heads, channels, dout.element_size(), 256, 256)
-    block = max(1, 1024 // (tile.heads * tile.channels))
-    grid = (divide_up(rows, block), divide_up(heads, tile.heads))
-    known, _, _, *blocks, _, exact = tile.constants(heads, channels)
-    flags = (exact, weight_term is not None, score is not None, apart)
-    constants = (known, channels, block, *blocks, *flags)
+    block, tiles, constants = rows_tile(dout)
+    grid = (divide_up(rows, block), tiles)
+    constants += (weight_term is not None, score is not None, apart)
     tensors = (dout, out, lse, weight_term, score, table)
     launch(_statistics_kernel, grid, tensors, (rows, heads), constants, warps=4)
     return table
+
+
+def rows_tile(z: Tensor) -> tuple[int, int, tuple[int, ...]]:
+    """How many rows a program has, how many tiles a row, and the kernels' constants."""
+    _, heads, channels = z.shape
+    tile = choose_tile(heads, channels, z.element_size(), 256, 256)
+    block = max(1, 1024 // (tile.heads * tile.channels))
+    known, _, _, *blocks, _, exact = tile.constants(heads, channels)
+    constants = (known, channels, block, *blocks, exact)
+    return block, divide_up(heads, tile.heads), constants

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward, Saved, Vectors
+from tempergat.ops.one_node.gate import GateGradients
 from tempergat.ops.one_node.records import (
     Attended,
     AttentionGradients,
@@ -37,23 +38,22 @@ def forward(
 
 
 def backward(
-    given: LayerTensors, options: LayerOptions, attended: Attended, dout: Tensor
+    given: LayerTensors, options: LayerOptions, attended: Attended, gated: GateGradients
 ) -> AttentionGradients:
     """The gradients from that of the output."""
     z, graph = attended.z, options.graph
     inputs = (z, attended.first, attended.second, None)
     rows = graph.by_target, graph.by_source
     saved = Saved(inputs, options.seed, attended.out, attended.lse, *rows)
-    slope = (options.negative_slope,)
-    dz, dscore_src, dscore_dst, _ = options.kernels("gat").backward(
-        Backward(dout, None, saved, slope, options.dropout)
-    )
-    scores, dscores = options.kernels("scores"), (dscore_src, dscore_dst)
+    call = Backward(gated.out, None, saved, (options.negative_slope,), options.dropout)
+    kernels, scores = options.kernels("gat"), options.kernels("scores")
     if options.on_gpu:
-        datt, datt_dst, dtheta, _ = scores.backward(
-            z, _vectors(given, options), dscores, dz, add=True
+        dz, *dscores, _ = kernels.backward(call, gated.statistics)
+        (datt, datt_dst, dtheta, _), sums = scores.backward(
+            z, _vectors(given, options), dscores, dz, add=True, columns=gated.columns
         )
-        return AttentionGradients(dz, None, datt, datt_dst, dtheta)
+        return AttentionGradients(dz, None, datt, datt_dst, dtheta, sums)
+    dz, *dscores, _ = kernels.backward(call)
     vectors = (given.att, given.att_dst, given.theta)
     more, datt, datt_dst, dtheta = scores.backward(dscores, z, *vectors, options.number)
     return AttentionGradients(dz.add_(more), None, datt, datt_dst, dtheta)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward, Saved
+from tempergat.ops.one_node.gate import GateGradients
 from tempergat.ops.one_node.records import (
     Attended,
     AttentionGradients,
@@ -41,7 +42,7 @@ def forward(
 
 
 def backward(
-    given: LayerTensors, options: LayerOptions, attended: Attended, dout: Tensor
+    given: LayerTensors, options: LayerOptions, attended: Attended, gated: GateGradients
 ) -> AttentionGradients:
     """The gradients from that of the output."""
     divided, graph = attended.first, options.graph
@@ -49,19 +50,19 @@ def backward(
     rows = graph.by_target, graph.by_source
     results = attended.out, attended.lse
     saved = Saved((*inputs, None, None, None), options.seed, *results, *rows)
-    slope = (options.negative_slope,)
-    dz, dz_dst, datt, *_ = options.kernels("gatv2").backward(
-        Backward(dout, None, saved, slope, options.dropout)
-    )
-    datt, dtheta = datt.view(given.att.shape), None
-    if given.theta is not None:
-        if attended.second is None:
-            scores = options.kernels("scores")
-            arguments = datt, given.att, given.theta, options.number
-            datt, dtheta = scores.divide_backward(*arguments)
-        else:
-            datt, dtheta = _divide_backward(datt, divided, given.theta, attended.second)
-    return AttentionGradients(dz, dz_dst, datt, None, dtheta)
+    call = Backward(gated.out, None, saved, (options.negative_slope,), options.dropout)
+    more = (gated.statistics,) if options.on_gpu else ()
+    dz, dz_dst, datt, *_ = options.kernels("gatv2").backward(call, *more)
+    datt, theta, dtheta, sums = datt.view(given.att.shape), given.theta, None, None
+    if theta is not None and options.on_gpu:
+        datt, dtheta, sums = options.kernels("scores").divide_backward(
+            datt, given.att, theta, options.number, gated.columns
+        )
+    elif theta is not None and attended.second is not None:
+        datt, dtheta = _divide_backward(datt, divided, theta, attended.second)
+    elif gated.columns is not None:
+        sums = gated.columns.sum(0)
+    return AttentionGradients(dz, dz_dst, datt, None, dtheta, sums)
 
 
 def _divide_backward(

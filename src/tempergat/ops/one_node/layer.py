@@ -18,8 +18,7 @@ from tempergat.ops.attention_checks import check_dropout
 from tempergat.ops.backend import find
 from tempergat.ops.calls import Call
 from tempergat.ops.graph import Graph
-from tempergat.ops.one_node import gat, gatv2, plain
-from tempergat.ops.one_node.gate import close, open_gate
+from tempergat.ops.one_node import gat, gate, gatv2, plain
 from tempergat.ops.one_node.records import Attended, LayerOptions, LayerTensors
 from tempergat.ops.torch_internals import (
     SingleLevelFunction,
@@ -37,6 +36,11 @@ _PLAIN_TYPES = frozenset((Tensor, Parameter, type(None)))
 _SMALL = {"cpu": 1 << 15, "cuda": 1 << 23}
 _DTYPES = {"cpu": (torch.float32, torch.float64), "cuda": (torch.float32,)}
 _COUNT = len(LayerTensors._fields)
+# Where the gradients of some tensors stand; the options come first.
+_X, _WEIGHT, _WEIGHT_DST, _GATE_WEIGHT, _GATE_BIAS, _BIAS = (
+    1 + LayerTensors._fields.index(name)
+    for name in ("x", "weight", "weight_dst", "gate_weight", "gate_bias", "bias")
+)
 
 
 def layer_as_one_node(
@@ -90,30 +94,27 @@ def _find_kernels(attention: str, graph: Graph, tensors: LayerTensors) -> Any:
     if is_tracing() or in_transform() or in_dispatch_mode() or in_forward_mode():
         return None
     x, att, theta = tensors.x, tensors.att, tensors.theta
-    rows, width, device = x.size(0), att.size(1) * att.size(2), x.device
-    place = device.type
+    rows, heads, width = x.size(0), att.size(1), att.size(1) * att.size(2)
+    place, dtype, device = x.device.type, x.dtype, x.get_device()
     if not 0 < rows * width <= _SMALL.get(place, 0) or graph.in_use is not None:
         return None
     if graph.num_src != rows or graph.num_dst != rows:
         return None
+    if dtype not in _DTYPES[place] or torch.is_autocast_enabled(place):
+        return None
     if not _PLAIN_TYPES.issuperset(map(type, tensors)):
         return None
-    if x.dtype not in _DTYPES[place] or torch.is_autocast_enabled(place):
-        return None
     for t in tensors:
-        if t is not None and (t.dtype != x.dtype or t.device != device):
+        if t is not None and (t.dtype != dtype or t.get_device() != device):
             return None
     # Kernels trust the shapes. Those of the maps' biases are checked by torch.
     for t in (tensors.weight, tensors.weight_dst, tensors.gate_weight, tensors.bias):
         if t is not None and t.size(0) != width:
             return None
-    att_dst = tensors.att_dst
-    if not att.is_contiguous() or (
-        att_dst is not None
-        and not (att_dst.shape == att.shape and att_dst.is_contiguous())
-    ):
-        return None
-    if theta is not None and theta.shape not in ((), (att.size(1),)):
+    for t in (att, tensors.att_dst):
+        if t is not None and not (t.shape == att.shape and t.is_contiguous()):
+            return None
+    if theta is not None and theta.shape not in ((), (heads,)):
         return None
     chosen = find(Call(attention, ("cpu", "gpu"), (att,), graph))
     return None if chosen is None else chosen.kernels
@@ -132,12 +133,10 @@ def _forward(
         z_dst = z
     attended = _ATTENTIONS[options.attention].forward(given, options, z, z_dst)
     out = attended.out.view(x.size(0), -1)
-    total = kept = None
-    if given.gate_weight is not None:
-        logit = F.linear(x, given.gate_weight, given.gate_bias)
-        out, total, kept = open_gate(options, logit, out)
-    if given.bias is not None:
-        out = out + given.bias
+    if given.gate_weight is None:
+        return out if given.bias is None else out + given.bias, None, attended, None
+    logit = F.linear(x, given.gate_weight, given.gate_bias)
+    out, total, kept = gate.forward(given, options, logit, out)
     return out, total, attended, kept
 
 
@@ -160,35 +159,49 @@ class _Layer(SingleLevelFunction):  # type: ignore[misc]
         if torch.is_grad_enabled():
             found = plain.gradients(given, options, dout, dtotal, wanted[1:])
             return None, *found
-        dbias = dout.sum(0) if given.bias is not None and wanted[-1] else None
-        dlogit = None
-        if kept is not None:
-            flat = attended.out.view(dout.shape)
-            dlogit, dout = close(options, dout, dtotal, kept, flat)
-        found = _ATTENTIONS[options.attention].backward(
-            given, options, attended, dout.reshape(attended.out.shape)
-        )
+        if kept is None:
+            gated = gate.GateGradients(dout, dout.reshape(attended.out.shape))
+        else:
+            gated = gate.backward(options, attended, kept, dout, dtotal)
+        found = _ATTENTIONS[options.attention].backward(given, options, attended, gated)
+        if found.columns is not None:
+            dbias, dgate_bias = found.columns.flatten(1)
+            dbias = dbias if wanted[_BIAS] else None
+        else:
+            dbias = dout.sum(0) if wanted[_BIAS] else None
+            dgate_bias = gated.logit.sum(0) if wanted[_GATE_BIAS] else None
         dz, dz_dst = found.z.flatten(1), found.z_dst
         if dz_dst is not None:
             dz_dst = dz_dst.flatten(1)
             if given.weight_dst is None:
                 dz, dz_dst = dz.add_(dz_dst), None
-        products = (
-            (dlogit, given.gate_weight, given.gate_bias),
-            (dz_dst, given.weight_dst, given.weight_dst_bias),
-            (dz, given.weight, given.weight_bias),
-        )
+        dweights: list[Tensor | None] = []
         x, dx = given.x, None
-        dmaps: list[Tensor | None] = []
-        for (d, weight, bias), place in zip(products, (9, 4, 2), strict=True):
-            if d is None or weight is None:
-                dmaps += [None, None]
+        for d, weight, place in (
+            (gated.logit, given.gate_weight, _GATE_WEIGHT),
+            (dz_dst, given.weight_dst, _WEIGHT_DST),
+            (dz, given.weight, _WEIGHT),
+        ):
+            if weight is None:
+                dweights.append(None)
                 continue
-            dmaps.append(torch.mm(d.t(), x) if wanted[place] else None)
-            dmaps.append(d.sum(0) if bias is not None and wanted[place + 1] else None)
-            if wanted[1]:
+            dweights.append(torch.mm(d.t(), x) if wanted[place] else None)
+            if wanted[_X]:
                 # In the order in which autograd would add them up.
                 part = torch.mm(d, weight)
                 dx = part if dx is None else dx.add_(part)
-        vectors = (found.att, found.att_dst, found.theta)
-        return None, dx, *dmaps[4:], *dmaps[2:4], *vectors, *dmaps[:2], dbias
+        dgate_weight, dweight_dst, dweight = dweights
+        return (
+            None,
+            dx,
+            dweight,
+            dz.sum(0) if wanted[_WEIGHT + 1] else None,
+            dweight_dst,
+            dz_dst.sum(0) if wanted[_WEIGHT_DST + 1] else None,
+            found.att,
+            found.att_dst,
+            found.theta,
+            dgate_weight,
+            dgate_bias,
+            dbias,
+        )

@@ -85,10 +85,14 @@ class Attended(NamedTuple):
 
 
 class AttentionGradients(NamedTuple):
-    """The gradients of what `Attended` was computed from."""
+    """The gradients of what `Attended` was computed from.
+
+    ``columns`` is the sum of the partial sums that the gate's backward pass leaves.
+    """
 
     z: Tensor
     z_dst: Tensor | None
     att: Tensor
     att_dst: Tensor | None
     theta: Tensor | None
+    columns: Tensor | None = None

@@ -61,19 +61,31 @@ def _attend(coming: Coming) -> None:
     weights = coming.weights
     call = Forward(inputs, seed, by_target, by_source, _SETTINGS, rate, weights)
     out, lse, _ = attention.forward(call)
+    bias = _empty(heads * channels)
     if gate:
-        gpu.kernels("gate").forward(out, out)
+        gpu.kernels("gate").forward(out, out, bias)
     if not coming.training:
         return
-    if gate:
+    columns = None
+    if gate and out.dtype == torch.float32:
+        is_gat = coming.op == "gat"
+        score = inputs[1] if is_gat else None
+        found = gpu.kernels("gate").backward_of_rows(
+            out, None, out, out, lse, score, apart=is_gat
+        )
+        columns = found.columns
+    elif gate:
         gpu.kernels("gate").backward(out, None, out, out)
     saved = Saved(inputs, seed, out, lse, by_target, by_source)
     attention.backward(Backward(out, None, saved, _SETTINGS, rate))
     if scores:
         dscores = (inputs[1], inputs[2])
-        gpu.kernels("scores").backward(z, vectors, dscores, z, add=True)
+        gpu.kernels("scores").backward(
+            z, vectors, dscores, z, add=True, columns=columns
+        )
     elif coming.learnt and coming.models == 1:
-        gpu.kernels("scores").divide_backward(att, att, vectors.theta, 1.0)
+        theta = vectors.theta
+        gpu.kernels("scores").divide_backward(att, att, theta, 1.0, columns)
 
 
 def _rows() -> Rows:

@@ -257,8 +257,13 @@ def _source_kernel(
         tl.store(dz_src_ptr + row_cell, dz.to(dz_src_ptr.dtype.element_ty), mask=in_row)
 
 
-def backward(call: Backward) -> tuple[Tensor, ...]:
-    """The gradients of all inputs; without rows where they are absent."""
+def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
+    """The gradients of all inputs; without rows where they are absent.
+
+    Args:
+        call: The call.
+        table: What `statistics` would return, where it is known already.
+    """
     saved, (negative_slope,) = call.saved, call.settings
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
@@ -292,7 +297,8 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
         weight_term = segment_sum(
             target_plan, out.size(0), by_target.position, weights, dweights
         )
-    table = statistics(dout, out, saved.lse, weight_term, None, apart=False)
+    if table is None:
+        table = statistics(dout, out, saved.lse, weight_term, None, apart=False)
     maps = (edge_x, map_by_feature(edge_map))
     tensors = (dout, dweights, z_src, z_dst, att, edge, *maps, table)
 
