@@ -37,9 +37,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     class SmallRecipe:
         @staticmethod
         def config_for(method: str) -> object:
-            return config(method, epochs=3)
+            return config(method, epochs=1)
 
-    module = "tempergat.study.multiverse.plan.load_recipe"
+    module = "tempergat.study.multiverse.plan.paper_recipe"
     monkeypatch.setattr(module, lambda name: SmallRecipe())
     for name in ("calibration_runs", "paper_runs"):
         monkeypatch.setattr(f"tempergat.study.reproduce.pages.{name}", finished_job)

@@ -8,6 +8,7 @@ from tempergat.study.multiverse.cells import (
     is_rejected,
     judge_cells,
 )
+from tempergat.study.multiverse.page_parts import calibration_part, multiverse_part
 from tempergat.study.multiverse.plan import (
     PLAN_FILE,
     MultiversePlan,
@@ -25,11 +26,13 @@ __all__ = [
     "Stage",
     "Training",
     "baseline_stage",
+    "calibration_part",
     "chosen_trainings",
     "is_near",
     "is_rejected",
     "judge_cells",
     "load_multiverse",
+    "multiverse_part",
     "runs_file",
     "variant_stages",
 ]

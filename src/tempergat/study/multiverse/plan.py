@@ -3,13 +3,14 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tempergat.base import UserError, first_validation_error, read_yaml
 from tempergat.nn import METHODS
-from tempergat.training import RunConfig, load_recipe
+from tempergat.training import Recipe, RunConfig, load_recipe
 
 FOLDER = "multiverse"
 PLAN_FILE = f"{FOLDER}/plan.yaml"
@@ -100,7 +101,7 @@ class MultiversePlan(BaseModel):
         """
         changes = {} if variation is None else self.variations[variation]
         return (
-            load_recipe(f"paper/{dataset}")
+            paper_recipe(dataset)
             .config_for(method)
             .with_changes(
                 normalize_features=training.normalize_features,
@@ -118,6 +119,12 @@ class MultiversePlan(BaseModel):
             for name in self.variants
             if (METHODS[name].temperature if needs_temperature else METHODS[name].gate)
         ]
+
+
+@cache
+def paper_recipe(dataset: str) -> Recipe:
+    """The paper's settings for a dataset; read once, for hundreds of configurations."""
+    return load_recipe(f"paper/{dataset}")
 
 
 def load_multiverse(results: Path) -> MultiversePlan:

@@ -18,6 +18,7 @@ from tempergat.study.paper.page import (
 )
 from tempergat.study.paper.ranks import below_backbone
 from tempergat.study.paper.ranks_page import RanksReport, ranks_json, reproduce_ranks
+from tempergat.study.paper.summary import RULE_WORDS
 
 __all__ = [
     "BACKBONE_OF",
@@ -25,6 +26,7 @@ __all__ = [
     "HOMOGENEOUS",
     "PAPER_METHODS",
     "PLAIN_METHODS",
+    "RULE_WORDS",
     "Claim",
     "DatasetReproduction",
     "PaperCell",

@@ -10,6 +10,7 @@ from tempergat.study.diagnose import (
     generated_graphs,
     reproduce_diagnose,
 )
+from tempergat.study.multiverse import multiverse_part
 from tempergat.study.noise import load_plan
 from tempergat.study.noise_findings import (
     FIRST_STUDY,
@@ -65,6 +66,7 @@ from tempergat.training import SELECTION_RULES, load_recipe
 _HOMOGENEOUS_CSV = "homogeneous.csv"
 _HETEROGENEOUS_CSV = "heterogeneous.csv"
 _PAPER_CSV = "paper/results.csv"
+_MULTIVERSE_FILES = ("multiverse/plan.yaml", "multiverse/*.csv")
 
 
 def _homogeneous_jobs(workspace: Workspace) -> Iterator[Job]:
@@ -122,7 +124,8 @@ def _noise_jobs(workspace: Workspace) -> Iterator[Job]:
 
 
 def _write_homogeneous(results: Path, docs: Path) -> Written:
-    return _written(reproduce_homogeneous(results, docs))
+    further = multiverse_part(results, docs)
+    return _written(reproduce_homogeneous(results, docs, further))
 
 
 def _write_heterogeneous(results: Path, docs: Path) -> Written:
@@ -205,8 +208,8 @@ PAGES = {
     for page in (
         Page(
             "homogeneous",
-            reads=(_PAPER_CSV, _HOMOGENEOUS_CSV),
-            writes=("reproduction.md", "figures/scores-*"),
+            reads=(_PAPER_CSV, _HOMOGENEOUS_CSV, *_MULTIVERSE_FILES),
+            writes=("reproduction.md", "figures/scores-*", "figures/multiverse.*"),
             jobs=_homogeneous_jobs,
             write=_write_homogeneous,
         ),
@@ -226,7 +229,7 @@ PAGES = {
         ),
         Page(
             "calibration",
-            reads=(_PAPER_CSV, CALIBRATION_CSV),
+            reads=(_PAPER_CSV, CALIBRATION_CSV, *_MULTIVERSE_FILES),
             writes=("calibration.md",),
             jobs=_calibration_jobs,
             write=_write_calibration,

@@ -1,0 +1,91 @@
+"""The parts of pages about the multiverse, made from results/."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tempergat.study.engine import Run, read_runs
+from tempergat.study.multiverse import figures
+from tempergat.study.multiverse.calibration_section import (
+    calibration_answer,
+    calibration_section,
+)
+from tempergat.study.multiverse.cells import RunIndex, judge_cells
+from tempergat.study.multiverse.gains import cell_gains, variation_effects
+from tempergat.study.multiverse.plan import PLAN_FILE, load_multiverse, runs_file
+from tempergat.study.multiverse.reproduction_section import (
+    FIGURE,
+    multiverse_section,
+    nearest_cells,
+)
+from tempergat.study.paper import BACKBONE_OF, read_paper
+
+
+@dataclass(frozen=True)
+class CalibrationPart:
+    """The joint calibration as text; empty where nothing was run."""
+
+    answer: str = ""
+    section: str = ""
+
+
+def calibration_part(results: Path) -> CalibrationPart:
+    """The joint calibration for docs/calibration.md.
+
+    Raises:
+        UserError: A file cannot be read.
+    """
+    runs = _runs(results)
+    if not runs:
+        return CalibrationPart()
+    plan, paper = load_multiverse(results), read_paper(results)
+    cells = judge_cells(plan, RunIndex(runs), paper)
+    if not cells:
+        return CalibrationPart()
+    return CalibrationPart(
+        calibration_answer(plan, cells),
+        calibration_section(plan, cells, paper, _devices(runs)),
+    )
+
+
+def multiverse_part(results: Path, docs: Path) -> str:
+    """The gains in every cell for docs/reproduction.md, and their picture.
+
+    Returns:
+        The section; empty where no variant was run.
+
+    Raises:
+        UserError: A file cannot be read.
+    """
+    runs = _runs(results)
+    if not runs:
+        return ""
+    plan, paper = load_multiverse(results), read_paper(results)
+    index = RunIndex(runs)
+    cells = judge_cells(plan, index, paper)
+    found = cell_gains(plan, cells, index)
+    if not found:
+        return ""
+    paper_gains = {
+        dataset: {
+            method: paper[dataset][method].mean - paper[dataset][backbone].mean
+            for method, backbone in BACKBONE_OF.items()
+        }
+        for dataset in plan.datasets
+    }
+    figures.multiverse_figure(
+        found, plan.variants, paper_gains, docs / "figures" / FIGURE
+    )
+    effects = variation_effects(plan, nearest_cells(cells), index)
+    return multiverse_section(plan, found, effects, paper_gains, _devices(runs))
+
+
+def _runs(results: Path) -> list[Run]:
+    if not (results / PLAN_FILE).is_file():
+        return []
+    paths = [results / runs_file(name) for name in load_multiverse(results).datasets]
+    return [run for path in paths if path.is_file() for run in read_runs(path)]
+
+
+def _devices(runs: Sequence[Run]) -> str:
+    return " and ".join(sorted({run.device for run in runs}))

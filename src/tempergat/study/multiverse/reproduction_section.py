@@ -1,0 +1,160 @@
+"""The part of docs/reproduction.md about the multiverse."""
+
+from collections.abc import Mapping, Sequence
+
+from tempergat.stats import PairedComparison
+from tempergat.study.multiverse.cells import Cell, is_near
+from tempergat.study.multiverse.gains import CellGains, VariationEffect
+from tempergat.study.multiverse.plan import PLAN_FILE, MultiversePlan
+from tempergat.study.paper import RULE_WORDS
+from tempergat.study.report import markdown_rows, signed
+
+PaperGains = Mapping[str, Mapping[str, float]]
+FIGURE = "multiverse"
+
+
+def multiverse_section(
+    plan: MultiversePlan,
+    found: Sequence[CellGains],
+    effects: Sequence[VariationEffect],
+    paper: PaperGains,
+    devices: str,
+) -> str:
+    """The gains in every cell, their range, and the effects of the variations.
+
+    Args:
+        plan: The plan.
+        found: The gains, nearest cells first.
+        effects: The effects of the variations in the nearest training.
+        paper: The paper's gains by dataset and variant.
+        devices: Where the runs were made.
+    """
+    trainings = list(dict.fromkeys(gains.cell.training for gains in found))
+    seeds = plan.run_seeds
+    parts = [
+        "## The gains at other settings that fit as well\n\n"
+        "The paper leaves several settings open, and its baselines do not decide them "
+        "(docs/calibration.md). So the variants were run, with seeds "
+        f"{seeds.start} to {seeds.stop - 1} on {devices}, at the settings nearest to "
+        f"the paper's baselines, by rules fixed in results/{PLAN_FILE}: "
+        + "; ".join(f"({_letter(n)}) {t.words}" for n, t in enumerate(trainings))
+        + ". Each training is judged under all three selection rules. Intervals are 95 "
+        "%.\n",
+        "![Gains of all variants in every cell](figures/multiverse.svg)\n",
+        "The nearest cell is at the top of each variant's band; the black bar is the "
+        "paper's gain.\n",
+        _ranges(plan, found, paper),
+        *(
+            _cells_table(plan, [g for g in found if g.dataset == dataset], trainings)
+            for dataset in plan.datasets
+        ),
+        _variations(effects, trainings),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _ranges(plan: MultiversePlan, found: Sequence[CellGains], paper: PaperGains) -> str:
+    """For each variant, the range of its gains over the near cells."""
+    near = [gains for gains in found if is_near(gains.cell, plan)]
+    which = f"cells within {plan.near_standard_errors:g} standard errors"
+    if not near:
+        near, which = list(found), "cells shown, none of which is near"
+    rows = []
+    for method in plan.variants:
+        row = [method]
+        for dataset in plan.datasets:
+            gains = [g.gains[method] for g in near if g.dataset == dataset]
+            theirs = paper[dataset].get(method)
+            row.append("-" if theirs is None else signed(theirs))
+            row.append(_range(gains))
+        rows.append(row)
+    columns = [
+        text
+        for dataset in plan.datasets
+        for text in (f"{dataset}, paper", "ours: range; above 0, below 0")
+    ]
+    return (
+        f"### The range over the {which}\n\n"
+        "The least and the largest gain, and in how many cells its interval is above "
+        "or below 0. gated_first and gated_first_v2 are not in the paper.\n\n"
+        + markdown_rows(["variant", *columns], rows)
+    )
+
+
+def _range(gains: Sequence[PairedComparison]) -> str:
+    values = [gain.difference for gain in gains if gain.difference is not None]
+    if not values:
+        return "-"
+    above = sum(gain.low is not None and gain.low > 0 for gain in gains)
+    below = sum(gain.high is not None and gain.high < 0 for gain in gains)
+    return (
+        f"{signed(min(values))} to {signed(max(values))}; {above}, {below} of "
+        f"{len(gains)}"
+    )
+
+
+def _cells_table(
+    plan: MultiversePlan, found: Sequence[CellGains], trainings: Sequence[object]
+) -> str:
+    if not found:
+        return ""
+    rows = [
+        [method, *(_gain(gains.gains[method]) for gains in found)]
+        for method in plan.variants
+    ]
+    columns = [
+        f"({_letter(trainings.index(gains.cell.training))}) "
+        + RULE_WORDS[gains.cell.selection]
+        + (", near" if is_near(gains.cell, plan) else "")
+        for gains in found
+    ]
+    return (
+        f"### Every cell, {found[0].dataset}\n\n"
+        "With a star where the gain or loss is significant after Holm's correction "
+        "over the dataset's variants.\n\n" + markdown_rows(["variant", *columns], rows)
+    )
+
+
+def _gain(gain: PairedComparison) -> str:
+    mark = "*" if gain.verdict in ("better", "worse") else ""
+    if gain.low is None:
+        return signed(gain.difference)
+    interval = f"{signed(gain.low)} to {signed(gain.high)}"
+    return f"{signed(gain.difference)}{mark} ({interval})"
+
+
+def _variations(effects: Sequence[VariationEffect], trainings: Sequence[object]) -> str:
+    if not effects:
+        return ""
+    keys = list(dict.fromkeys((e.variation, e.dataset) for e in effects))
+    rows = []
+    for variation, dataset in keys:
+        of_one = {
+            e.selection: e
+            for e in effects
+            if (e.variation, e.dataset) == (variation, dataset)
+        }
+        methods = next(iter(of_one.values())).methods
+        changes = []
+        for rule in RULE_WORDS:
+            change = of_one[rule].change
+            interval = f"({signed(change.low)} to {signed(change.high)})"
+            changes.append(f"{signed(change.mean)} {interval}")
+        rows.append([variation, dataset, str(methods), *changes])
+    columns = ["variation", "dataset", "methods", *RULE_WORDS.values()]
+    return (
+        "### What baselines cannot calibrate\n\n"
+        "Baselines have neither temperature nor gate, so they say nothing about the "
+        "weight decay of theta and of gates, or about a gate on the output layer. Each "
+        f"was changed in training ({_letter(0)}): the average change of the test score "
+        "over the methods it concerns.\n\n" + markdown_rows(columns, rows)
+    )
+
+
+def _letter(number: int) -> str:
+    return "abcdefghijkl"[number]
+
+
+def nearest_cells(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of the nearest training, one for each selection rule."""
+    return [cell for cell in cells if cell.training == cells[0].training]
