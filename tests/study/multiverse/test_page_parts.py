@@ -83,6 +83,8 @@ def test_the_calibration_names_the_cell_that_fits(results: Path) -> None:
     assert "Of 36 combinations" in part.answer
     assert "1 cannot be told from the paper's" in part.answer
     assert "epoch by best validation accuracy" in part.answer
+    assert "the variants have not been run there yet" in part.answer
+    assert "These runs are missing" in multiverse_part(results, results.parent / "docs")
     assert "0, near" in part.section
     # Eleven trainings are far on cora already, under three rules each.
     assert part.section.count("| at least") == 2 * 33
@@ -94,6 +96,7 @@ def test_gains_and_variations_are_shown_cell_by_cell(
 ) -> None:
     write_study(results, 2.0)
     text = multiverse_part(results, tmp_path / "docs")
+    assert "docs/reproduction.md shows" in calibration_part(results).answer
     assert (tmp_path / "docs" / "figures" / "multiverse.svg").is_file()
     (row,) = (
         line

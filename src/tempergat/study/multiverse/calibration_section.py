@@ -11,8 +11,16 @@ from tempergat.study.report import markdown_rows, mean_and_std, p_value, signed
 _LARGE = 1000
 
 
-def calibration_answer(plan: MultiversePlan, cells: Sequence[Cell]) -> str:
-    """The answer in three sentences; empty before anything was run."""
+def calibration_answer(
+    plan: MultiversePlan, cells: Sequence[Cell], *, has_variants: bool
+) -> str:
+    """The answer in three sentences; empty before anything was run.
+
+    Args:
+        plan: The plan.
+        cells: The cells that were run, nearest first.
+        has_variants: Whether the variants were run in some of them.
+    """
     if not cells:
         return ""
     total = sum(1 for _ in plan.trainings()) * len(RULE_WORDS)
@@ -33,13 +41,17 @@ def calibration_answer(plan: MultiversePlan, cells: Sequence[Cell]) -> str:
         f"The nearest is {_words(nearest)}, on average {nearest.distance:.1f} standard "
         f"errors away (p {p_value(nearest.p)})."
     )
+    trainings = len({cell.training for cell in near})
     third = (
-        f"{len(near)} are within {plan.near_standard_errors:g} standard errors: the "
-        "variants were run there too, and docs/reproduction.md shows how their gains "
-        "depend on the choice."
+        f"{len(near)} combinations of {trainings} trainings are within "
+        f"{plan.near_standard_errors:g} standard errors; "
+        + (
+            "docs/reproduction.md shows how the variants' gains depend on the choice."
+            if has_variants
+            else "the variants have not been run there yet."
+        )
         if near
-        else f"None is within {plan.near_standard_errors:g} standard errors, so "
-        "docs/reproduction.md shows the variants in the nearest ones."
+        else f"None is within {plan.near_standard_errors:g} standard errors."
     )
     return f"{first} {second} {third}\n"
 

@@ -10,13 +10,14 @@ from tempergat.study.multiverse.calibration_section import (
     calibration_answer,
     calibration_section,
 )
-from tempergat.study.multiverse.cells import RunIndex, judge_cells
+from tempergat.study.multiverse.cells import RunIndex, chosen_trainings, judge_cells
 from tempergat.study.multiverse.gains import cell_gains, variation_effects
 from tempergat.study.multiverse.plan import PLAN_FILE, load_multiverse, runs_file
 from tempergat.study.multiverse.reproduction_section import (
     FIGURE,
     multiverse_section,
     nearest_cells,
+    not_run_section,
 )
 from tempergat.study.paper import BACKBONE_OF, read_paper
 
@@ -39,11 +40,13 @@ def calibration_part(results: Path) -> CalibrationPart:
     if not runs:
         return CalibrationPart()
     plan, paper = load_multiverse(results), read_paper(results)
-    cells = judge_cells(plan, RunIndex(runs), paper)
+    index = RunIndex(runs)
+    cells = judge_cells(plan, index, paper)
     if not cells:
         return CalibrationPart()
+    has_variants = bool(cell_gains(plan, cells[:1], index))
     return CalibrationPart(
-        calibration_answer(plan, cells),
+        calibration_answer(plan, cells, has_variants=has_variants),
         calibration_section(plan, cells, paper, _devices(runs)),
     )
 
@@ -52,7 +55,8 @@ def multiverse_part(results: Path, docs: Path) -> str:
     """The gains in every cell for docs/reproduction.md, and their picture.
 
     Returns:
-        The section; empty where no variant was run.
+        The section; where no variant was run, a section that says so; empty where
+        nothing was run.
 
     Raises:
         UserError: A file cannot be read.
@@ -65,7 +69,7 @@ def multiverse_part(results: Path, docs: Path) -> str:
     cells = judge_cells(plan, index, paper)
     found = cell_gains(plan, cells, index)
     if not found:
-        return ""
+        return not_run_section(plan, chosen_trainings(plan, cells))
     paper_gains = {
         dataset: {
             method: paper[dataset][method].mean - paper[dataset][backbone].mean

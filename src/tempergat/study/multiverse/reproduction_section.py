@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tempergat.stats import PairedComparison
 from tempergat.study.multiverse.cells import Cell, is_near
 from tempergat.study.multiverse.gains import CellGains, VariationEffect
-from tempergat.study.multiverse.plan import PLAN_FILE, MultiversePlan
+from tempergat.study.multiverse.plan import PLAN_FILE, MultiversePlan, Training
 from tempergat.study.paper import RULE_WORDS
 from tempergat.study.report import markdown_rows, signed
 
@@ -53,6 +53,22 @@ def multiverse_section(
     return "\n".join(part for part in parts if part)
 
 
+def not_run_section(plan: MultiversePlan, trainings: Sequence[Training]) -> str:
+    """What the variants' runs will be, before there are any."""
+    if not trainings:
+        return ""
+    return (
+        "## The gains at other settings\n\n"
+        "The paper leaves several settings open, and its baselines do not decide them "
+        "(docs/calibration.md). How the gains depend on them is planned in "
+        f"results/{PLAN_FILE}: all variants, {plan.seeds} seeds, at "
+        + "; ".join(training.words for training in trainings)
+        + ". These runs are missing. `tempergat reproduce homogeneous --run --datasets "
+        f"{','.join(plan.datasets)}` trains them. Until then the numbers on this page "
+        "hold for the settings of recipes/paper alone.\n"
+    )
+
+
 def _ranges(plan: MultiversePlan, found: Sequence[CellGains], paper: PaperGains) -> str:
     """For each variant, the range of its gains over the near cells."""
     near = [gains for gains in found if is_near(gains.cell, plan)]
@@ -94,7 +110,7 @@ def _range(gains: Sequence[PairedComparison]) -> str:
 
 
 def _cells_table(
-    plan: MultiversePlan, found: Sequence[CellGains], trainings: Sequence[object]
+    plan: MultiversePlan, found: Sequence[CellGains], trainings: Sequence[Training]
 ) -> str:
     if not found:
         return ""
@@ -123,7 +139,9 @@ def _gain(gain: PairedComparison) -> str:
     return f"{signed(gain.difference)}{mark} ({interval})"
 
 
-def _variations(effects: Sequence[VariationEffect], trainings: Sequence[object]) -> str:
+def _variations(
+    effects: Sequence[VariationEffect], trainings: Sequence[Training]
+) -> str:
     if not effects:
         return ""
     keys = list(dict.fromkeys((e.variation, e.dataset) for e in effects))

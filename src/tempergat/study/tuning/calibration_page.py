@@ -118,7 +118,8 @@ def _introduction(plan: CalibrationPlan, devices: Sequence[str]) -> str:
     seeds = plan.run_seeds
     return (
         "## The first calibration, one dataset at a time\n\n"
-        "The settings of recipes/paper come from here. They were tried on gcn, gat and "
+        "The settings of recipes/paper, with which the published runs were made, come "
+        "from here. They were tried on gcn, gat and "
         f"gatv2 only, with seeds {seeds.start} to {seeds.stop - 1}, none of which is "
         f"reported elsewhere, on {', '.join(devices)}. The grid and the criterion were "
         "fixed beforehand in src/tempergat/searches/calibration.yaml. The grid was "
