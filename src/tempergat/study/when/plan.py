@@ -172,6 +172,20 @@ class Bounds(_Part):
     shared_gain: Share
 
 
+class Rule(_Part):
+    """Which arm of gatv2 to take, by a measurement that needs no test labels.
+
+    Attributes:
+        threshold: A value of adjusted homophily.
+        below: The arm for graphs below it.
+        otherwise: The arm for all others.
+    """
+
+    threshold: float
+    below: str
+    otherwise: str
+
+
 class WhenPlan(_Part):
     """The study: arms, graphs, searches, seeds, comparisons and what counts.
 
@@ -181,6 +195,7 @@ class WhenPlan(_Part):
         arms: Keys of `ARMS`.
         contrasts: The arms that are compared, fixed beforehand.
         bounds: What counts as support.
+        rule: The rule that is judged on the real graphs.
         generated: The generated graphs.
         real: The real graphs.
     """
@@ -190,6 +205,7 @@ class WhenPlan(_Part):
     arms: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
     bounds: Bounds
+    rule: Rule
     generated: GeneratedPlan
     real: RealPlan
 
