@@ -62,7 +62,7 @@ def test_a_stopped_part_continues_and_ends_with_the_same_rows(
 def test_the_cores_train_beside_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 16)
     assert processes_on(CPU) == {"cpu": 16}
-    assert processes_on(torch.device("cuda")) == {"cuda": 2, "cpu": 14}
+    assert processes_on(torch.device("cuda")) == {"cuda": 4, "cpu": 12}
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from tempergat.study.when.plan import WhenPlan
 from tempergat.study.when.rows import Row
 from tempergat.study.when.runs import Group, train
 
-# Two processes keep a GPU busy: one prepares while the other trains.
-GPU_PROCESSES = 2
+# Several keep a GPU busy: a group of small runs is prepared longer than it is trained.
+GPU_PROCESSES = 4
 
 
 def processes_on(device: torch.device) -> dict[str, int]:
