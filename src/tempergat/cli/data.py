@@ -65,6 +65,7 @@ def show_info(
         print_json(facts)
         return
     files = facts.pop("files")
+    facts["on disk"] = facts.pop("at_hand")
     _print_pairs({key.replace("_", " "): value for key, value in facts.items()})
     for file in files:
         size = "" if file["bytes"] is None else f", {_size(file['bytes'])}"

@@ -80,6 +80,16 @@ def test_a_claim_needs_the_critical_difference() -> None:
         )
     )
     assert many.across.told_apart == ("gat", "temp_only")
+    close = Comparisons(
+        tuple(
+            comparison(f"g{n}", {"gat": 74.0 + n % 3, "gated": 75.0, "temp_only": 60.0})
+            for n in range(12)
+        )
+    )
+    assert close.across.told_apart == ("temp_only",)
+    assert many.across.ranks is not None
+    by_chance = replace(many.across.ranks, friedman_p=0.2)
+    assert replace(many.across, ranks=by_chance).told_apart == ()
     assert many.verdict.startswith(
         "gated has the best average rank on 12 graphs, 1.00 of 3, and is told apart "
         "from gat, temp_only"
