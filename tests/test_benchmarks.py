@@ -1,12 +1,20 @@
 """The benchmarks name no speed for a kernel that is wrong."""
 
+import csv
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from benchmarks import attention_cpu, small_graphs
+from benchmarks import (
+    attention_cpu,
+    graphs,
+    sampling,
+    small_graphs,
+    time_to_accuracy,
+)
 from tempergat import ops
 from tempergat.ops import Graph
 
@@ -87,3 +95,21 @@ def test_the_page_on_speed_shows_the_table_of_small_graphs(device: str) -> None:
     lines = small_graphs.table(small_graphs.RESULTS / f"small_graphs_{device}.csv")
     assert len(lines) > 3
     assert [line for line in lines if line not in page] == []
+
+
+def test_both_ways_of_training_have_a_curve_of_accuracies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = sampling.Setting([3, 2, 2], 4, 64, 1500, 8, 3, 0.0)
+    monkeypatch.setitem(sampling.SETTINGS, "arxiv", setting)
+    monkeypatch.setitem(graphs.SIZES, "arxiv", graphs.Size(2000, 6000, 8))
+    monkeypatch.setattr(time_to_accuracy, "SCORED", 400)
+    words = ["--graph", "arxiv", "--device", "cpu", "--full-s", "0.01"]
+    words += ["--sampled-s", "0.01", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["time_to_accuracy", *words])
+    time_to_accuracy.main()
+    with (tmp_path / "time_to_accuracy.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["way"] for row in rows} == {"sampled", "full batch"}
+    assert all(0.0 < float(row["accuracy"]) <= 1.0 for row in rows)
+    assert all(float(row["train_s"]) > 0.0 for row in rows)
