@@ -36,8 +36,8 @@ class Backend(Protocol):
     def kernels(self, op: str) -> Any:
         """The module with an op's kernels, imported when first needed.
 
-        For an attention and for "gate": ``forward`` and ``backward``; for "dropout"
-        and "aggregate": ``run``.
+        For an attention and for "gate": ``forward`` and ``backward``; for "dropout",
+        "aggregate" and "outer": ``run``.
         """
 
 

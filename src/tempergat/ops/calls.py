@@ -20,7 +20,8 @@ class Call(NamedTuple):
     """What a backend knows of a call before it runs it.
 
     Attributes:
-        op: The name of the op: an attention's, or "gate", "dropout", "aggregate".
+        op: The name of the op: an attention's, or "gate", "dropout", "aggregate",
+            "outer".
         backends: The names of the backends that have kernels for the op.
         tensors: All tensors of the call, the features first.
         graph: The graph of an attention; None for the other ops.

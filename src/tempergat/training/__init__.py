@@ -12,6 +12,7 @@ from tempergat.training.hardware import (
     free_memory,
     group_size,
     groups_at_once,
+    keep_freed_memory,
 )
 from tempergat.training.initial_weights import seeded_weights
 from tempergat.training.record import (
@@ -112,6 +113,7 @@ __all__ = [
     "group_size",
     "groups_at_once",
     "infer_layerwise",
+    "keep_freed_memory",
     "load_model",
     "load_recipe",
     "make_overrides",

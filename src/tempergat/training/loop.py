@@ -81,7 +81,7 @@ class BestEpoch:
         self.merit.copy_(torch.where(better, merit, self.merit))
         for name, value in current.items():
             mask = better.view(-1, *[1] * (value.dim() - 1))
-            self.state[name].copy_(torch.where(mask, value, self.state[name]))
+            torch.where(mask, value, self.state[name], out=self.state[name])
 
 
 class EpochLoop(ABC):

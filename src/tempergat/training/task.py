@@ -237,13 +237,18 @@ def prepared_features(x: Tensor, config: RunConfig, device: torch.device) -> Fea
         return to_dense(x).float().to(device)
     if x.layout == torch.strided:
         x = x.float()
-        if density(x) >= _SPARSE_DENSITY:
+        if not are_sparse(x):
             return x.to(device)
         features = SparseFeatures.from_torch(x)
     else:
         elements = (x.crow_indices(), x.col_indices(), x.values().float())
         features = SparseFeatures(*elements, x.size(1))
     return features.to(device)
+
+
+def are_sparse(x: Tensor) -> bool:
+    """Whether built-in methods are trained on these features as sparse ones."""
+    return x.layout != torch.strided or density(x) < _SPARSE_DENSITY
 
 
 def graph_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Edges:

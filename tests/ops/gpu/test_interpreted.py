@@ -56,3 +56,53 @@ for n, exact in truth.items():
 @pytest.mark.parametrize("kind", ["gat", "gatv2"])
 def test_interpreted_kernels_agree_with_float64(kind: str, graph: str) -> None:
     run_interpreted(PROGRAM, kind, graph)
+
+
+SPARSE = """
+import torch
+from tempergat.ops import gpu, random
+from tempergat.ops.features.sparse import SparseFeatures, aggregate_plainly
+from tempergat.ops.gpu import schedule as gpu_schedule
+
+gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
+torch.manual_seed(0)
+dense = torch.randn(19, 23) * (torch.rand(19, 23) < 0.4)
+features = SparseFeatures.from_torch(dense)
+stored, run = features.values.numel(), gpu.kernels("aggregate").run
+for models, channels in ((1, 70), (3, 8), (2, 5)):
+    seeds = torch.arange(models) + 2**40
+    values = gpu.kernels("dropout").run(features.values.view(1, 1, -1), seeds, 0.5)
+    for model, seed in enumerate(seeds):
+        expected = random.dropout(features.values, 0.5, seed)
+        assert torch.equal(values[0, model], expected)
+    values = values[0].t()
+    weight, gradient = (torch.randn(n, models, channels) for n in (23, 19))
+    gradient[3:15] = 0.0
+    gradient[4, -1, -1] = 1.0
+    for rows, x, known in (
+        (features.by_node, weight, {"in_order": True}),
+        (features.by_feature, gradient, {"skip_zeros": True}),
+    ):
+        exact = aggregate_plainly(rows, values.double(), x.double())
+        for found in (run(rows, values, x, **known), run(rows, values, x)):
+            assert (found - exact).abs().max() < 2e-6 * exact.abs().max()
+        broken = torch.where(x == 0.0, float("nan"), x)
+        assert run(rows, values, broken, **known).isnan().any() == (x == 0.0).any()
+"""
+
+OUTER = """
+import torch
+from tempergat.ops import gpu
+
+torch.manual_seed(0)
+for nodes, models, outs, features in ((1100, 2, 7, 64), (40, 3, 16, 8), (300, 2, 2, 7)):
+    dout, x = torch.randn(nodes, models, outs), torch.randn(nodes, models, features)
+    found = gpu.kernels("outer").run(dout, x)
+    exact = torch.einsum("nbo,nbf->bof", dout.double(), x.double())
+    assert (found - exact).abs().max() < 2e-6 * exact.abs().max()
+"""
+
+
+@pytest.mark.parametrize("program", [SPARSE, OUTER], ids=["sparse", "outer"])
+def test_interpreted_products_of_many_models_agree_with_float64(program: str) -> None:
+    run_interpreted(program)

@@ -118,11 +118,14 @@ def parse_split(text: str | None) -> int | str | None:
 def parse_device(name: str) -> "torch.device":
     """The device of a name, as `tempergat.training.choose_device` does.
 
+    From then on the process keeps the memory it frees.
+
     Raises:
         UserError: torch does not see the device, or the name is not one.
     """
-    from tempergat.training import choose_device
+    from tempergat.training import choose_device, keep_freed_memory
 
+    keep_freed_memory()
     return choose_device(name, "--device")
 
 

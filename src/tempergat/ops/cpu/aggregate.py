@@ -7,13 +7,22 @@ from tempergat.ops.cpu.call import KernelCall
 from tempergat.ops.graph import Rows
 
 
-def run(rows: Rows, values: Tensor, x: Tensor) -> Tensor:
+def run(
+    rows: Rows,
+    values: Tensor,
+    x: Tensor,
+    *,
+    in_order: bool = False,
+    skip_zeros: bool = False,
+) -> Tensor:
     """For each row, the sum over its slots of ``values[position] * x[other]``.
 
     Args:
         rows: The elements of a sparse matrix by row; ``edge_id`` is not read.
         values: One value per element and head, [elements, H].
         x: The feature rows, [others, H, C].
+        in_order: Makes no difference here, nor does ``skip_zeros``.
+        skip_zeros: See there.
     """
     kernel = KernelCall(x)
     kernel.add_edges("by_target", rows)

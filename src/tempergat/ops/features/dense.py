@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tempergat.ops.backend import find
+from tempergat.ops.calls import Call
 from tempergat.ops.registration import ELSEWHERE, call, fold, needs_plain, register
 
 
@@ -46,6 +48,10 @@ def _linear(x_NXF: Tensor, weight_BOF: Tensor) -> Tensor:
 
 def _outer(dout_NBO: Tensor, x_NXF: Tensor) -> Tensor:
     """The weights' gradient, [B, O, F]."""
+    backend = find(Call("outer", ("gpu",), (dout_NBO, x_NXF)))
+    if backend is not None:
+        found: Tensor = backend.kernels("outer").run(dout_NBO, x_NXF)
+        return found
     dweight_BOF = _outer_shape(dout_NBO, x_NXF)
     if x_NXF.size(1) == 1:
         dout_CN = dout_NBO.flatten(1).t()

@@ -22,7 +22,10 @@ def dropout(x: Tensor, rate: float, seed: Tensor) -> Tensor:
         return x
     if needs_plain():
         return random.dropout(x, rate, seed)
-    rows = x.size(0) if x.dim() > 1 else x.numel()
+    rows = x.size(0) if x.dim() else 1
+    if x.dim() == 1 and x.is_cuda:
+        # The values of sparse features: there a model's values are read together.
+        rows = 1
     matrix = x.reshape(rows, 1, -1)
     dropped: Tensor = call("dropout", matrix, seed.view(1).to(x.device), rate)
     return dropped.reshape(x.shape)

@@ -183,8 +183,16 @@ def linear(
     return out if bias is None else out + bias
 
 
-def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
-    """Sums of rows of x, weighted per model: [rows, B, O], row after row."""
+def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor, **known: bool) -> Tensor:
+    """Sums of rows of x, weighted per model: [rows, B, O], row after row.
+
+    Args:
+        rows: The elements by row.
+        values_KV: Their values.
+        x_RBO: The feature rows.
+        known: What the kernels may use: ``in_order``, the elements are numbered in the
+            order of the rows; ``skip_zeros``, many rows of x may be zero.
+    """
     sets, (others, models, channels) = values_KV.size(1), x_RBO.shape
     # Models that share their values are treated as one model with all their channels.
     shape = (models, channels) if sets == models else (1, models * channels)
@@ -193,7 +201,7 @@ def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor) -> Tensor:
     if backend is None:
         out = aggregate_plainly(rows, values_KV, x)
     else:
-        out = backend.kernels("aggregate").run(rows, values_KV, x)
+        out = backend.kernels("aggregate").run(rows, values_KV, x, **known)
     return out.view(-1, models, channels)
 
 
@@ -217,13 +225,15 @@ def _forward(
     # Transposed as one matrix, which torch does in blocks.
     x_FBO = weight_BOF.flatten(0, 1).t().contiguous()
     x_FBO = x_FBO.view(weight_BOF.size(2), *weight_BOF.shape[:2])
-    return _product(rows, values_KV, x_FBO)
+    return _product(rows, values_KV, x_FBO, in_order=True)
 
 
 def _backward(
     dout_NBO: Tensor, values_KV: Tensor, ccol: Tensor, row: Tensor, element: Tensor
 ) -> Tensor:
-    dx_FBO = _product(Rows(ccol, row, element, element), values_KV, dout_NBO)
+    rows = Rows(ccol, row, element, element)
+    # Nodes that are far from all training nodes have no gradient.
+    dx_FBO = _product(rows, values_KV, dout_NBO, skip_zeros=True)
     dweight = dx_FBO.flatten(1).t().contiguous()
     return dweight.view(*dx_FBO.shape[1:], dx_FBO.size(0))
 

@@ -10,6 +10,7 @@ import functools
 import importlib
 import importlib.metadata
 import importlib.util
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,10 +28,16 @@ DEVICE_TYPE = "cuda"
 DISPATCH_KEY = "CUDA"
 
 _SINGLE_OR_HALF = (torch.float32, torch.bfloat16, torch.float16)
-_DTYPES = {"aggregate": (*_SINGLE_OR_HALF, torch.float64)}
+_DTYPES = {
+    "aggregate": (*_SINGLE_OR_HALF, torch.float64),
+    "outer": (torch.float32,),
+}
 _MOST_CHANNELS = 8192
 # The most elements of one head's linear map of edge features, which programs hold.
 _LARGEST_MAP = 2048
+# Of fewer nodes, or more columns, torch's own batched products are as fast as "outer".
+_FEWEST_NODES = 1024
+_MOST_COLUMNS = 64
 _MOST_EDGE_FEATURES = 16
 # Larger graphs are grouped with less memory, one side after the other.
 _MOST_GROUPED = 2**25
@@ -71,6 +78,8 @@ def refusal(call: Call) -> str | None:
         return f"{x.dtype} is not among float32, bfloat16 and float16"
     if call.op == "gate":
         return _gate_refusal(call)
+    if call.op == "outer":
+        return _outer_refusal(call)
     return None if call.graph is None else _attention_refusal(call)
 
 
@@ -133,6 +142,22 @@ def _gate_refusal(call: Call) -> str | None:
     return None
 
 
+def _outer_refusal(call: Call) -> str | None:
+    dout, x = call.tensors
+    assert dout is not None
+    assert x is not None
+    if x.dtype == dout.dtype and is_faster_outer(dout.shape, x.shape):
+        return None
+    return "torch's own product is as fast for few nodes, one model or many columns"
+
+
+def is_faster_outer(dout: Sequence[int], x: Sequence[int]) -> bool:
+    """Whether "outer" is faster than torch for dout and x of these shapes."""
+    nodes, models, outs = dout
+    is_narrow = max(outs, x[2]) <= _MOST_COLUMNS
+    return nodes >= _FEWEST_NODES and models > 1 and x[1] == models and is_narrow
+
+
 def can_group(edge_index: Tensor, largest: int) -> bool:
     """Whether the module "grouping" takes these edges.
 
@@ -179,10 +204,12 @@ def compile_ahead(
     stays in Triton's cache on disk.
 
     Args:
-        op: "gat" or "gatv2", with all that a step of such a layer needs, or "dropout"
-            of whole tensors.
-        heads: Heads of a model.
-        channels: Channels per head; for "dropout" the columns of the tensor.
+        op: "gat" or "gatv2", with all that a step of such a layer needs; "dropout" of
+            whole tensors; "aggregate", sparse features times weights; or "outer", the
+            gradient of the weights of many models.
+        heads: Heads of a model; for "outer" the rows of a weight.
+        channels: Channels per head; for "dropout" the columns of the tensor, for
+            "aggregate" the rows and for "outer" the columns of a weight.
         models: How many models are trained at once.
         nodes: Number of nodes.
         dtype: The type of the features.

@@ -30,8 +30,11 @@ def _dropout_kernel(  # type: ignore[no-untyped-def]
     if BY_FOUR:
         # So that four numbers are stored at once.
         width = width // 4 * 4
-    row = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]
-    place = tl.program_id(1) * BLOCK_W + tl.arange(0, BLOCK_W)[None, :]
+    # One axis for both, because the second axis of a grid is short.
+    across = (width + BLOCK_W - 1) // BLOCK_W
+    row = (tl.program_id(0) // across).to(tl.int64) * BLOCK_R
+    row += tl.arange(0, BLOCK_R)[:, None]
+    place = tl.program_id(0) % across * BLOCK_W + tl.arange(0, BLOCK_W)[None, :]
     inside = (row < rows) & (place < width)
     which = place // columns
     column = place % columns
@@ -54,7 +57,7 @@ def run(x_RXC: Tensor, seeds_B: Tensor, rate: float) -> Tensor:
     threshold, scale = drop_threshold(rate), keep_scale(rate, x_RXC.dtype)
     launch(
         _dropout_kernel,
-        (divide_up(rows, _TILE // block), divide_up(width, block)),
+        (divide_up(rows, _TILE // block) * divide_up(width, block), 1),
         (x_RXC.contiguous(), seeds_B.contiguous(), out),
         (rows, width, columns, threshold, scale),
         (sets < seeds, width % 4 == 0, _TILE // block, block),

@@ -16,6 +16,7 @@ from tempergat.training.hardware.memory import (
     OutOfMemory,
     explain_out_of_memory,
     free_memory,
+    keep_freed_memory,
 )
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "free_memory",
     "group_size",
     "groups_at_once",
+    "keep_freed_memory",
     "replayed",
 ]

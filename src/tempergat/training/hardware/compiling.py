@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from tempergat.data import Dataset
 from tempergat.nn import AttentionLayer
 from tempergat.ops import compile_ahead
+from tempergat.training.hardware.grouping import stored_elements
 from tempergat.training.initial_weights import single_model
 from tempergat.training.settings import RunConfig
+from tempergat.training.task import are_sparse
 
 
 def compile_kernels(
     dataset: Dataset, config: RunConfig, runs: int, device: torch.device
 ) -> None:
-    """Starts to compile the attention kernels of runs that are trained at once.
+    """Starts to compile the kernels of runs of an attention method, trained at once.
 
     Returns at once, and does nothing on a CPU. Training waits for the kernels that it
     needs first and compiles what is missing.
@@ -31,12 +35,17 @@ def compile_kernels(
     nodes = int(dataset.data.num_nodes)
     # The kernels do not depend on the number of features.
     model = single_model(config, 1, dataset.num_classes, seed=0)
+    layers = [
+        (layer.attention, layer)
+        for layer in model.convs
+        if isinstance(layer, AttentionLayer) and layer.attention is not None
+    ]
+    if runs > 1 and layers:
+        _compile_products(dataset, config, runs, device)
     for training in (True, False):
-        for layer in model.convs:
-            if not isinstance(layer, AttentionLayer) or layer.attention is None:
-                continue
+        for op, layer in layers:
             compile_ahead(
-                layer.attention,
+                op,
                 layer.heads,
                 layer.out_channels,
                 models=runs,
@@ -46,3 +55,19 @@ def compile_kernels(
                 training=training,
                 device=device,
             )
+
+
+def _compile_products(
+    dataset: Dataset, config: RunConfig, runs: int, device: torch.device
+) -> None:
+    """Products with weights, and dropout of features, as far as they are kernels."""
+    x, hidden = dataset.data.x, config.hidden_channels
+    facts: dict[str, Any] = {"models": runs, "device": device}
+    if are_sparse(x):
+        compile_ahead("aggregate", 1, hidden, **facts)
+    if config.feature_dropout > 0.0:
+        first = stored_elements(x) if are_sparse(x) else int(x.size(1))
+        for columns in (first, hidden):
+            compile_ahead("dropout", 1, columns, **facts)
+    nodes = int(dataset.data.num_nodes)
+    compile_ahead("outer", dataset.num_classes, hidden, nodes=nodes, **facts)

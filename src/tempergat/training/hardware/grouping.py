@@ -19,6 +19,8 @@ _CPU_TENSOR_BYTES = 16 * 2**20
 
 # Further groups would wait for each other: Python runs one thread at a time.
 _MOST_AT_ONCE = 3
+# On a GPU one group begins or ends, which is work of the CPU, while another one trains.
+_AT_ONCE_ON_GPU = 2
 
 _FLOAT_BYTES = 4
 # How many tensors of each kind a training step holds at its peak, with room to spare.
@@ -72,8 +74,9 @@ def groups_at_once(
     """How many groups like this one are trained side by side, at least 1.
 
     More than one for small graphs on a CPU, where one group leaves cores idle. On a GPU
-    the seeds of one group keep the device busy: Cora's 50 for 97 % of the time,
-    Pubmed's for all of it.
+    the epochs of one group keep the device busy (Cora's 50 seeds for 97 % of the time,
+    Pubmed's for all of it), but not its beginning and its end; there two groups are
+    trained if they fit half of the memory.
 
     Args:
         dataset: The graph.
@@ -84,6 +87,10 @@ def groups_at_once(
     is_typed = dataset.is_heterogeneous
     if config.source_hash is not None or config.training != "full" or is_typed:
         return 1
+    if device.type == "cuda":
+        needed = _AT_ONCE_ON_GPU * runs * bytes_per_seed(dataset, config)
+        fits = needed <= torch.cuda.get_device_properties(device).total_memory // 2
+        return _AT_ONCE_ON_GPU if fits else 1
     if device.type != "cpu":
         return 1
     tensor = int(dataset.data.x.size(0)) * config.hidden_channels * _FLOAT_BYTES
@@ -100,7 +107,7 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
     if dataset.target is None:
         inputs = int(dataset.data.x.size(1))
         if config.feature_dropout > 0.0:
-            feature_values = _stored(dataset.data.x) * _FEATURE_TENSORS
+            feature_values = stored_elements(dataset.data.x) * _FEATURE_TENSORS
     else:
         inputs = config.shared_channels or hidden
         # All nodes in the shared space, and its maps and tables.
@@ -121,6 +128,6 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
     return values * _FLOAT_BYTES
 
 
-def _stored(x: Tensor) -> int:
+def stored_elements(x: Tensor) -> int:
     """The elements of features that are stored."""
     return int(x.values().numel() if x.layout == torch.sparse_csr else x.numel())

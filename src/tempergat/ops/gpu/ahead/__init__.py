@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import torch
 
-OPS = ("gat", "gatv2", "dropout")
+OPS = ("gat", "gatv2", "dropout", "aggregate", "outer")
 # How long the end of a process waits for threads that still look for kernels: to stop
 # them inside an import or an operation of torch could crash.
 _LAST_SECONDS = 10.0
@@ -29,10 +29,12 @@ class Coming(NamedTuple):
     """Coming calls of an op, as far as the choice of kernels depends on them.
 
     Attributes:
-        op: "gat" or "gatv2", with all that a layer of it needs for a step; or
-            "dropout", of whole tensors.
-        heads: Heads of a model.
-        channels: Channels per head; columns for "dropout".
+        op: "gat" or "gatv2", with all that a layer of it needs for a step; "dropout",
+            of whole tensors; "aggregate", sparse features times weights; or "outer",
+            the gradient of weights.
+        heads: Heads of a model; for "outer" the rows of a weight.
+        channels: Channels per head; columns of the tensor for "dropout"; of a weight
+            the rows for "aggregate" and the columns for "outer".
         models: How many models are trained at once (`vmap`).
         nodes: Number of nodes; GATv2 reads tables in slices if they are large.
         dtype: The type of the features.

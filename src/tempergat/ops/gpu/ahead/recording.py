@@ -31,11 +31,39 @@ def compile_kernels(coming: Coming, device: int) -> None:
         # Made once, before several threads ask for it.
         driver.active.get_current_device()
     with recording(device):
-        if coming.op == "dropout":
-            x = _empty(1, 1, coming.channels, dtype=coming.dtype)
-            gpu.kernels("dropout").run(x, _seeds(coming), _RATE)
-        else:
+        if coming.op in ("gat", "gatv2"):
             _attend(coming)
+        else:
+            _multiply_or_drop(coming)
+
+
+def _multiply_or_drop(coming: Coming) -> None:
+    """What many models at once need outside attention."""
+    models, channels, dtype = coming.models, coming.channels, coming.dtype
+    if coming.op == "outer":
+        _take_outer(coming.nodes, models, coming.heads, channels)
+        return
+    if coming.op == "dropout":
+        for sets in {1, models}:
+            x = _empty(1, sets, channels, dtype=dtype)
+            gpu.kernels("dropout").run(x, _seeds(coming), _RATE)
+        return
+    run = gpu.kernels("aggregate").run
+    x = _empty(1, models, channels, dtype=dtype)
+    run(_rows(), _empty(1, models, dtype=dtype), x, in_order=True)
+    # In evaluation all models share the values.
+    x = x.view(1, 1, models * channels)
+    run(_rows(), _empty(1, 1, dtype=dtype), x, in_order=True)
+    if coming.training:
+        x = x.view(1, models, channels)
+        run(_rows(), _empty(1, models, dtype=dtype), x, skip_zeros=True)
+
+
+def _take_outer(nodes: int, models: int, outs: int, features: int) -> None:
+    """The gradient of weights, if not torch computes it."""
+    dout, x = _empty(nodes, models, outs), _empty(nodes, models, features)
+    if gpu.is_faster_outer(dout.shape, x.shape):
+        gpu.kernels("outer").run(dout, x)
 
 
 def _attend(coming: Coming) -> None:
@@ -66,6 +94,9 @@ def _attend(coming: Coming) -> None:
         gpu.kernels("gate").forward(out, out, bias)
     if not coming.training:
         return
+    if coming.op == "gat" and coming.models > 1:
+        of_scores = (2 * coming.heads, coming.heads * channels)
+        _take_outer(coming.nodes, coming.models, *of_scores)
     columns = None
     if gate and out.dtype == torch.float32:
         is_gat = coming.op == "gat"

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -21,6 +22,7 @@ from tempergat.training import (
     OutOfMemory,
     Run,
     RunConfig,
+    bytes_per_seed,
     compile_kernels,
     free_memory,
     groups_at_once,
@@ -176,7 +178,8 @@ class Sweep:
         beside others. After the first of those, no further group is started.
         """
         agenda = self._agenda
-        queue, left = deque(groups), []
+        # Long ones first, so that none is left when the others have finished.
+        queue, left = deque(sorted(groups, key=self._effort, reverse=True)), []
 
         def show(group: Group, epoch: int) -> None:
             self._on_progress(agenda.progress_at(group, epoch))
@@ -207,6 +210,12 @@ class Sweep:
                 if runs is not None:
                     self._report(group)
         return left
+
+    def _effort(self, group: Group) -> int:
+        """The work of a group in comparison with others on its graph."""
+        config = self._agenda.config_of(group)
+        per_epoch = bytes_per_seed(self._graph_of(group), config)
+        return self._agenda.work(group) * per_epoch
 
     def _graph_of(self, group: Group) -> Dataset:
         return self._agenda.parts[group.fingerprint].dataset
@@ -302,7 +311,11 @@ class Sweep:
             agenda.noise_of(group),
         )
         agenda.clock.add(agenda.work(group), (time.monotonic() - started) / at_once)
-        return [replace(run, split=part.split, group_id=group.id) for run in runs]
+        known: dict[str, Any] = {"split": part.split, "group_id": group.id}
+        if at_once > 1:
+            # The peak is that of all groups that were trained at that time.
+            known["memory_bytes"] = None
+        return [replace(run, **known) for run in runs]
 
     def _report(self, group: Group | None, *, waiting: bool = False) -> None:
         """Look for new runs in the store and show where the sweep stands."""

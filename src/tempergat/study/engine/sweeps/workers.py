@@ -44,6 +44,11 @@ class Workers:
         self._events: SimpleQueue[tuple[Group, int | Outcome]] = SimpleQueue()
         self._running: dict[Group, threading.Thread] = {}
         self._stopped = threading.Event()
+        # Torch keeps memory that was freed for the stream that had it.
+        self._streams: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
+        if device.type == "cuda":
+            for _ in range(count):
+                self._streams.put(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
 
     def __enter__(self) -> Self:
         return self
@@ -105,10 +110,12 @@ class Workers:
 
         try:
             if self._device.type == "cuda":
-                with torch.cuda.device(self._device):
-                    stream: torch.cuda.Stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-                    with torch.cuda.stream(stream):
+                stream = self._streams.get()
+                try:
+                    with torch.cuda.device(self._device), torch.cuda.stream(stream):
                         outcome = Outcome(runs=train(note))
+                finally:
+                    self._streams.put(stream)
             else:
                 torch.set_num_threads(max(1, self._torch_threads // self._count))
                 outcome = Outcome(runs=train(note))
