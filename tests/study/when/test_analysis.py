@@ -9,7 +9,9 @@ import yaml
 
 from tempergat.study.when.analysis import (
     Measured,
+    Scores,
     across,
+    gains_together,
     measured,
     ranks,
     regression,
@@ -29,6 +31,7 @@ from tempergat.study.when.graphs import GeneratedGraph, grid
 from tempergat.study.when.page import page_text, reproduce_when
 from tempergat.study.when.plan import Contrast, WhenPlan, load_plan
 from tempergat.study.when.rows import CSV_OF_STAGE, Key, Row, write_rows
+from tempergat.study.when.rule import rule_test
 
 ROOT = Path(__file__).resolve().parents[3]
 FULL = load_plan(ROOT / "results")
@@ -137,6 +140,35 @@ def test_a_failed_run_loses_its_pair_and_a_graph_without_all_rows_is_left_out() 
     assert within(graph, [RESIDUAL])[0].pairs == 4
     fewer = find(PLAN, [row for row in rows if row is not lost], [])
     assert len(fewer.generated["gat"]) == 13
+
+
+def test_the_rule_is_judged_on_the_graphs_where_it_differs() -> None:
+    def graph(name: str, plain: float, residual: float) -> Measured:
+        scores: dict[str, Scores] = {"plain": {0: plain}, "residual": {0: residual}}
+        return Measured(name, name, scores)
+
+    # cora is homophilic, so the rule takes plain; on actor it takes the residual.
+    graphs = [graph("cora", 82.0, 80.0), graph("actor", 30.0, 36.0)]
+    found = rule_test(PLAN, graphs)
+    assert found is not None
+    assert found.mean == pytest.approx(1.0)
+    assert not found.is_supported
+    homophilic = [g.name for g in PLAN.real.graphs if g.adjusted_homophily > 0.33]
+    better = rule_test(PLAN, [graph(name, 82.0, 80.0) for name in homophilic])
+    assert better is not None
+    assert better.is_supported
+    assert rule_test(PLAN, []) is None
+
+
+def test_gains_that_rise_together_have_a_correlation_of_one() -> None:
+    graphs = [
+        Measured(
+            "g", "g", {"plain": {0: 50.0}, "residual": {0: r}, "post_gate": {0: p}}
+        )
+        for r, p in ((60.0, 52.0), (50.0, 50.0), (40.0, 48.0))
+    ]
+    assert gains_together(graphs) == pytest.approx(1.0)
+    assert gains_together(graphs[:2]) is None
 
 
 def test_graphs_of_one_family_count_once() -> None:

@@ -167,7 +167,7 @@ def across(
         ]
         for contrast in plan.contrasts
     ]
-    ps = [_wilcoxon_p(values) for values in differences]
+    ps = [wilcoxon_p(values) for values in differences]
     found = []
     for number, (contrast, values, p, p_holm) in enumerate(
         zip(plan.contrasts, differences, ps, holm(ps), strict=True)
@@ -192,7 +192,8 @@ def across(
     return found
 
 
-def _wilcoxon_p(values: Sequence[float]) -> float | None:
+def wilcoxon_p(values: Sequence[float]) -> float | None:
+    """The p of Wilcoxon's test that values are symmetric about 0; None for one."""
     rounded = np.round(values, 9)
     if len(rounded) < 2:
         return None
@@ -261,6 +262,16 @@ def regression(
         name: (coefficient, p)
         for (name, coefficient), p in zip(found.items(), corrected, strict=True)
     }
+
+
+def gains_together(graphs: Sequence[Measured]) -> float | None:
+    """The correlation over graphs of the gate's gain and the residual's."""
+    plain = [graph.mean("plain") for graph in graphs]
+    gate = np.subtract([graph.mean("post_gate") for graph in graphs], plain)
+    residual = np.subtract([graph.mean("residual") for graph in graphs], plain)
+    if len(graphs) < 3 or np.ptp(gate) == 0.0 or np.ptp(residual) == 0.0:
+        return None
+    return float(np.corrcoef(gate, residual)[0, 1])
 
 
 def is_heterophilic(plan: WhenPlan, graph: GeneratedGraph) -> bool:

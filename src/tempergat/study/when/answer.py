@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tempergat.base import listed
 from tempergat.nn import BackboneName
 from tempergat.study.report import markdown_rows, signed
 from tempergat.study.when.analysis import Across
@@ -106,11 +107,11 @@ def _gate_sentence(findings: Findings) -> str:
             "The gate on the output helps as a path for the target's own features: "
             f"{numbers}."
         )
-    failed = sum(not holds for holds in claim.conditions.values())
+    failed = [words for words, holds in claim.conditions.items() if not holds]
     return (
-        "That the gate on the output is only a path for the target's own features is "
-        f"not shown ({failed} of {len(claim.conditions)} conditions of the plan "
-        f"fail): {numbers}."
+        "That the gate on the output helps as a path for the target's own features "
+        f"meets {len(claim.conditions) - len(failed)} of the plan's "
+        f"{len(claim.conditions)} conditions (not met: {listed(failed)}): {numbers}."
     )
 
 
@@ -128,8 +129,24 @@ def _use_sentence(findings: Findings) -> str:
     elif _every(findings, HOMOPHILIC, lambda t: t.is_equivalent):
         end = f"where neighbours are alike it makes no difference ({homo})"
     else:
-        end = f"where neighbours are alike no difference is shown ({homo})"
+        end = (
+            f"where neighbours are alike it depends on the features ({homo} points; "
+            f"{_on_graphs(findings, HOMOPHILIC)})"
+        )
     return f"{start}; {end}."
+
+
+def _on_graphs(findings: Findings, kind: str) -> str:
+    """On how many graphs the residual is better and worse, with each backbone."""
+    found = []
+    for backbone in findings.plan.backbones:
+        test = findings.test(kind, backbone, "residual")
+        if test is not None:
+            found.append(
+                f"{backbone} is better on {test.better} and worse on {test.worse} of "
+                f"{test.tested} graphs"
+            )
+    return ", ".join(found)
 
 
 def _t_sentence(findings: Findings) -> str:

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tempergat.base import write_text
-from tempergat.nn import BackboneName
-from tempergat.stats import RankTable
-from tempergat.study.report import filled, markdown_rows, p_value, signed
-from tempergat.study.when.analysis import Across, ranks, regression
+from tempergat.study.report import filled
 from tempergat.study.when.answer import answer, use_table
-from tempergat.study.when.arms import ARMS
 from tempergat.study.when.figures import gains_figure
-from tempergat.study.when.findings import (
-    ALL,
-    HETEROPHILIC,
-    HOMOPHILIC,
-    REAL,
-    Findings,
-    find,
-    own_path_claim,
-)
+from tempergat.study.when.findings import Findings, find
 from tempergat.study.when.graphs import grid
 from tempergat.study.when.plan import load_plan
 from tempergat.study.when.rows import CSV_OF_STAGE, read_rows
+from tempergat.study.when.sections import (
+    arms_section,
+    claim_section,
+    contrast_sections,
+    rank_sections,
+    regression_section,
+    rule_section,
+)
 
 PAGE = "when.md"
 FIGURE = "figures/when-gains"
-_KINDS = {
-    HETEROPHILIC: "Generated, homophily at or below chance",
-    HOMOPHILIC: "Generated, homophily above chance",
-    ALL: "All generated graphs",
-    REAL: "Real graphs",
-}
-_REGRESSED = (
-    ("residual", "plain"),
-    ("post_gate", "plain"),
-    ("post_gate", "residual"),
-    ("post_gate_residual", "residual"),
-    ("temperature", "plain"),
-)
 
 
 @dataclass(frozen=True)
@@ -111,17 +93,21 @@ def page_text(findings: Findings) -> str:
         parts.append(f"![Gains over the plain backbone]({FIGURE}.svg)\n")
         parts.append(
             "Test accuracy minus that of the plain backbone on the generated graphs "
-            "that differ in homophily alone; bars are 95 % intervals over seeds.\n"
+            "that differ in homophily alone; bars are 95 % intervals over seeds. All "
+            "arms have one setting there: a search for each arm is made on real graphs "
+            "only, and may change how much a residual costs where neighbours are "
+            "alike.\n"
         )
     if findings.tests:
         parts.append("## Use this when\n\n" + use_table(findings) + _USE_NOTE)
     parts.append(_what_was_run(findings))
-    parts.append(_arms_section(findings))
+    parts.append(arms_section(findings))
     if findings.tests:
-        parts.append(_claim_section(findings))
-        parts += _contrast_sections(findings)
-        parts += _rank_sections(findings)
-        parts.append(_regression_section(findings))
+        parts.append(claim_section(findings))
+        parts.append(rule_section(findings))
+        parts += contrast_sections(findings)
+        parts += rank_sections(findings)
+        parts.append(regression_section(findings))
     return filled("\n".join(parts))
 
 
@@ -167,115 +153,4 @@ def _what_was_run(findings: Findings) -> str:
         f"{len(plan.real.search.seeds)} seeds for every arm, then "
         f"{len(plan.real.seeds)} fresh seeds or splits). "
         f"Reported runs: {devices or 'none'}; {findings.failed} failed.\n{missing}"
-    )
-
-
-def _arms_section(findings: Findings) -> str:
-    rows = []
-    for name in findings.plan.arms:
-        counts = [
-            str(findings.parameters.get((backbone, name), "-"))
-            for backbone in findings.plan.backbones
-        ]
-        rows.append([name, ARMS[name].words, *counts])
-    backbones = [f"parameters, {backbone}" for backbone in findings.plan.backbones]
-    return (
-        "## Arms\n\n"
-        "The two control gates and the fixed norm exist in this study alone. "
-        "Parameters are those of the model on a generated graph.\n\n"
-        + markdown_rows(["arm", "what it adds", *backbones], rows)
-    )
-
-
-def _claim_section(findings: Findings) -> str:
-    claim = own_path_claim(findings)
-    lines = [
-        f"- {words}: {'yes' if holds else 'no'}\n"
-        for words, holds in claim.conditions.items()
-    ]
-    verdict = "supported" if claim.is_supported else "not supported"
-    return (
-        "## Is the gate a path for the target's own features?\n\n"
-        "The plan's conditions, on generated graphs with homophily at or below "
-        f"chance; the claim is {verdict}:\n\n" + "".join(lines)
-    )
-
-
-def _contrast_sections(findings: Findings) -> Iterator[str]:
-    for kind, title in _KINDS.items():
-        for backbone in findings.plan.backbones:
-            tests = findings.tests.get((kind, backbone))
-            if tests is None:
-                continue
-            yield (
-                f"## {title}: {backbone}\n\n"
-                f"{tests[0].graphs} graphs or families; p is Wilcoxon's over them, "
-                'Holm-corrected. "On graphs" counts where the arm is better and '
-                "worse by paired tests within a graph, Holm-corrected.\n\n"
-                + markdown_rows(
-                    ["contrast", "points", "95 % interval", "p", "on graphs", "shown"],
-                    [_contrast_row(test) for test in tests],
-                )
-            )
-
-
-def _contrast_row(test: Across) -> list[str]:
-    return [
-        test.contrast.name,
-        signed(test.mean),
-        f"{signed(test.low)} to {signed(test.high)}",
-        p_value(test.p_holm),
-        f"{test.better} better, {test.worse} worse of {test.tested}",
-        test.verdict,
-    ]
-
-
-def _rank_sections(findings: Findings) -> Iterator[str]:
-    stages = {"generated": findings.generated, "real": findings.real}
-    for stage, of_backbones in stages.items():
-        tables: dict[BackboneName, RankTable] = {}
-        for backbone, graphs in of_backbones.items():
-            table = ranks(findings.plan, graphs)
-            if table is not None:
-                tables[backbone] = table
-        if not tables:
-            continue
-        rows = [
-            [arm, *(f"{table.average[arm]:.2f}" for table in tables.values())]
-            for arm in findings.plan.arms
-        ]
-        tests = "; ".join(
-            f"{backbone}: Friedman p {p_value(table.friedman_p)}, critical difference "
-            f"{table.critical_difference:.2f} over {len(table.datasets)}"
-            for backbone, table in tables.items()
-        )
-        yield (
-            f"## Average ranks on {stage} graphs\n\n{tests}. Arms whose ranks are "
-            "closer than the critical difference (Nemenyi, 5 %) are not told apart.\n\n"
-            + markdown_rows(["arm", *tables], rows)
-        )
-
-
-def _regression_section(findings: Findings) -> str:
-    points = grid(findings.plan.generated)
-    wanted = [c for c in findings.plan.contrasts if (c.arm, c.against) in _REGRESSED]
-    rows, names = [], []
-    for contrast in wanted:
-        for backbone, graphs in findings.generated.items():
-            found = regression(findings.plan, graphs, points, contrast)
-            if not found:
-                continue
-            names = list(found)
-            cells = [
-                f"{signed(coefficient.value, 1)}{'*' if p < 0.05 else ''}"
-                for coefficient, p in found.values()
-            ]
-            rows.append([contrast.name, backbone, *cells])
-    if not rows:
-        return ""
-    return (
-        "## What the differences depend on\n\n"
-        "Least squares over generated graphs: points by which a contrast changes when "
-        "a value grows by 1, or is doubled; a star marks a Holm-corrected p below "
-        "0.05.\n\n" + markdown_rows(["contrast", "backbone", *names], rows)
     )

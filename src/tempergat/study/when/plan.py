@@ -67,6 +67,7 @@ class RealGraph(_Part):
         family: Graphs of one family count as one in tests across graphs.
         splits: Whether its own splits are used, or ten made ones.
         part: The part of the study it is trained in; part 1 is the generated graphs.
+        adjusted_homophily: As `diagnose` measures it, without test labels.
         file: Where a mirror has it, for a graph without a name in the catalogue.
     """
 
@@ -74,6 +75,7 @@ class RealGraph(_Part):
     family: str
     splits: Literal["own", "made"]
     part: int
+    adjusted_homophily: float
     file: str | None = None
 
 
