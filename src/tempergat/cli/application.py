@@ -25,6 +25,7 @@ from tempergat.cli import (
     merge,
     methods,
     predict,
+    report,
     train,
     tune,
 )
@@ -81,6 +82,7 @@ def _options(
 
 for _family in (
     compare,
+    report,
     merge,
     train,
     predict,

@@ -33,6 +33,7 @@ from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
+from tempergat.cli.ui.stopping import resume_command
 
 if TYPE_CHECKING:
     from tempergat.study.comparison import Place
@@ -177,7 +178,8 @@ def compare(
             return
         comparisons = sweep.run()
     if len(comparisons) > 1:
-        together = study.Comparisons(tuple(comparisons)).written_to(out)
+        together = study.Comparisons(tuple(comparisons))
+        together = together.written_to(out, resume_command())
         show_together(together, as_json)
     elif as_json:
         echo(comparisons[0].to_json())

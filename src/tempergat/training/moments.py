@@ -24,14 +24,19 @@ class Moments:
 
     Args:
         training: A training that has done no epoch yet.
-        measure: Further values of every layer.
+        measure: Further values of every layer; None for none.
         epochs: The fixed epochs, from 1; those that the training does not reach are
             left out. Without any, nothing is recorded at the selected epochs of rules
             other than the configured one.
+        rules: Selection rules at whose epochs values are recorded as well.
     """
 
     def __init__(
-        self, training: EpochLoop, measure: Measure, epochs: Iterable[int]
+        self,
+        training: EpochLoop,
+        measure: Measure | None,
+        epochs: Iterable[int],
+        rules: Sequence[str] = ("best_val_accuracy", "best_val_loss"),
     ) -> None:
         if not isinstance(training.group, SeedGroup):
             raise TypeError("values at chosen epochs are for built-in methods")
@@ -41,8 +46,9 @@ class Moments:
         self._epochs = sorted(e for e in epochs if e < training.config.epochs)
         self._fixed: dict[int, list[LayerRecord]] = {}
         if self._epochs:
-            training.keep_best("best_val_accuracy")
-            training.keep_best("best_val_loss")
+            for rule in rules:
+                training.keep_best(rule)
+        self._rules = (*rules, "last_epoch")
 
     def train(self, on_epoch: Callable[[int], None] | None = None) -> None:
         """Trains to the end, as `EpochLoop.run` does."""
@@ -60,8 +66,7 @@ class Moments:
                 for run, record in zip(runs, selected, strict=True)
             ]
         by_rule = {
-            rule: self._records(self._training.best_by(rule))
-            for rule in ("best_val_accuracy", "best_val_loss", "last_epoch")
+            rule: self._records(self._training.best_by(rule)) for rule in self._rules
         }
         found = []
         for slot, run in enumerate(runs):
@@ -83,6 +88,8 @@ class Moments:
 
     def _records(self, state: State) -> list[LayerRecord]:
         records = layer_records(self._group.layer_values(state))
+        if self._measure is None:
+            return records
         measured = self._measure(self._group, state)
         return [
             replace(record, **values)

@@ -88,7 +88,7 @@ class LayerRecord:
 class Run:
     """A finished run.
 
-    The last five attributes are None where nothing was recorded, as in every run of
+    The last six attributes are None where nothing was recorded, as in every run of
     version 0.1.0.
 
     Attributes:
@@ -109,13 +109,16 @@ class Run:
         numerics: `numerics_of` its device, of the code that trained it.
         group_id: The group it was trained in.
         parameter_count: Number of trained parameters.
-        curves: Values after every epoch, by name: `loss`, `val_loss` and the splits.
+        curves: Values at some epochs, by name: `epoch`, `loss`, `val_loss` and the
+            splits.
         layers_at_epochs: Learned values at fixed epochs, at the epoch of each selection
             rule and at the last one.
         metrics: Scores by further metric, then by selection rule: the configured one
             alone.
         confusion: Counts of test nodes at the selected epoch: one row per true class,
             one column per predicted class.
+        gate_counts: For each layer, how many gates lie in each of equal parts from 0 to
+            1 at the selected epoch.
     """
 
     dataset: str
@@ -143,6 +146,7 @@ class Run:
     layers_at_epochs: Mapping[int, LayerRecord] | None = None
     metrics: Mapping[str, Mapping[str, Scores]] | None = None
     confusion: Sequence[Sequence[int]] | None = None
+    gate_counts: Sequence[Sequence[int]] | None = None
 
     def __post_init__(self) -> None:
         if self.condition == CLEAN:

@@ -18,7 +18,9 @@ from torch import Tensor
 
 import tempergat
 from tempergat.data import Dataset
+from tempergat.training.curves import thinned_curves
 from tempergat.training.evaluate import Evaluation
+from tempergat.training.gate_counts import count_gates
 from tempergat.training.hardware import (
     EPOCHS_TO_CAPTURE,
     device_name,
@@ -34,12 +36,14 @@ from tempergat.training.record import (
     Scores,
     numerics_of,
 )
-from tempergat.training.seeds import ChangeModel
+from tempergat.training.seeds import ChangeModel, SeedGroup
 from tempergat.training.settings import RunConfig
 from tempergat.training.starting import start_training
 from tempergat.training.task import SPLITS
 from tempergat.training.user_methods import BuildModule
 
+# Where the temperatures and mean gates of a run are recorded, besides its last epoch.
+_EPOCHS_RECORDED = (10, 25, 50, 100, 200, 300, 400, 600, 800)
 # Groups may be trained in several threads, but only one is prepared at a time.
 _preparing = threading.Lock()
 
@@ -125,19 +129,27 @@ def train_group(
                 features=features,
                 change_model=change_model,
             )
-            moments = None
-            if noise is not None:
-                moments = Moments(training, noise.measure, noise.epochs)
+            moments = _moments(training, noise)
             if device.type == "cuda" and config.training == "full":
                 # A moment before the capture is measured in its place.
                 first = (EPOCHS_TO_CAPTURE, *(() if noise is None else noise.epochs))
                 training.run(until=min(first), on_epoch=on_epoch)
-        if noise is None or moments is None:
+        if moments is None:
             training.run(on_epoch=on_epoch)
             return finished_runs(training, dataset, start)
         moments.train(on_epoch)
         runs = moments.add_to(finished_runs(training, dataset, start))
-        return _with_conditions(runs, noise)
+        return runs if noise is None else _with_conditions(runs, noise)
+
+
+def _moments(training: EpochLoop, noise: FeatureNoise | None) -> Moments | None:
+    """What is recorded on the way; None for methods that learn no such values."""
+    if noise is not None:
+        return Moments(training, noise.measure, noise.epochs)
+    group = training.group
+    if not isinstance(group, SeedGroup) or not group.has_learned_values:
+        return None
+    return Moments(training, None, _EPOCHS_RECORDED, rules=())
 
 
 def _with_conditions(runs: Sequence[Run], noise: FeatureNoise) -> list[Run]:
@@ -193,6 +205,7 @@ def finished_runs(training: EpochLoop, dataset: Dataset, start: float) -> list[R
     selected = layer_records(group.layer_values(training.best))
     last = layer_records(group.layer_values(training.current))
     evaluation = group.evaluation(training.best)
+    gate_counts = count_gates(group, training.best)
     history = training.history.cpu().numpy()
     runs = []
     for slot, (seed, failed_epoch) in enumerate(
@@ -210,6 +223,8 @@ def finished_runs(training: EpochLoop, dataset: Dataset, start: float) -> list[R
                 "scores": scores_by_rule(history[:, slot]),
                 "selected": selected[slot],
                 "last": last[slot],
+                "curves": thinned_curves(history[:, slot]),
+                "gate_counts": gate_counts[slot],
                 **_further_scores(evaluation, slot, config, history[:, slot]),
             }
         runs.append(Run(seed=seed, **outcome, **shared))

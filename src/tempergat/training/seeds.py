@@ -240,6 +240,11 @@ class SeedGroup:
         self.model.eval()
         return self._over_runs(evaluate, state)
 
+    @property
+    def has_learned_values(self) -> bool:
+        """Whether the method has temperatures or gates."""
+        return self._gated or METHODS[self.config.method].temperature is not None
+
     def layer_values(self, state: State) -> LayerValues:
         """Temperatures and mean gates of all seeds at given parameters and buffers."""
 

@@ -92,7 +92,7 @@ def test_a_folder_keeps_the_runs_and_the_files(
         graph, METHODS, runs=2, recipe=recipe, device="cpu", out=out
     )
     assert [path.name for path in first.files] == [
-        f"graph.{kind}" for kind in ("csv", "md", "tex", "svg", "png")
+        f"graph.{kind}" for kind in ("csv", "md", "tex", "svg", "png", "html")
     ]
     assert (out / "graph.csv").read_text() == first.to_csv()
     with Store(out / "store.sqlite") as store:

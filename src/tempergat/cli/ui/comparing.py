@@ -102,9 +102,9 @@ class GraphSweep:
             # The other methods have finished.
             part = finished_part(*what)
             if part is not None:
-                _show(part.written_to(self.out), self.as_json)
+                _show(part.written_to(self.out, resume_command()), self.as_json)
             raise
-        return comparison.written_to(self.out)
+        return comparison.written_to(self.out, resume_command())
 
     def _show_so_far(
         self, part: "Comparison | None", finished: "Sequence[Comparison]"
@@ -140,7 +140,8 @@ def _show(comparison: "Comparison", as_json: bool) -> None:
     print_table(output_console(), comparison.text_table)
     if comparison.files:
         echo(comparison.verdict)
-        *tables, _, picture = comparison.files
+        *tables, _, picture, report = comparison.files
+        echo(f"report   {report}")
         echo(f"picture  {picture}")
         echo(f"tables   {', '.join(str(path) for path in tables)}")
         echo(f"runs     {comparison.store}")
@@ -166,7 +167,9 @@ def show_together(comparisons: "Comparisons", as_json: bool) -> None:
     print_table(output_console(), comparisons.summary)
     echo(comparisons.verdict)
     if comparisons.files:
-        echo(f"summary  {', '.join(str(path) for path in comparisons.files)}")
+        *others, report = comparisons.files
+        echo(f"report   {report}")
+        echo(f"summary  {', '.join(str(path) for path in others)}")
 
 
 def show_stored(

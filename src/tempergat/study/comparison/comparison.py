@@ -11,6 +11,7 @@ import numpy as np
 from tempergat.base import UserError, suggest_one_of, write_text
 from tempergat.study.comparison.verdict import best_method, verdict
 from tempergat.study.engine import Run
+from tempergat.study.html_report import Section, write_report
 from tempergat.study.report import (
     Table,
     as_csv,
@@ -48,7 +49,7 @@ class Comparison:
         store: The file that keeps the runs; None where they were not kept.
         file_name: Name of the files that `written_to` writes, without suffix; the
             dataset's when it is None.
-        files: The files that were written: CSV, Markdown, LaTeX, SVG, PNG.
+        files: The files that were written: CSV, Markdown, LaTeX, SVG, PNG, HTML.
     """
 
     result: DatasetResult
@@ -146,16 +147,54 @@ class Comparison:
         """Everything as JSON; `path` as for `to_csv`."""
         return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
 
+    def to_report(self, path: str | Path) -> Path:
+        """Write one HTML file that shows everything and needs no network.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The file.
+        """
+        return write_report([self.section()], Path(path))
+
+    def section(self, command: str | None = None) -> Section:
+        """What a report shows of the comparison.
+
+        Args:
+            command: What was typed to make it, for those who repeat it.
+        """
+        return Section(
+            result=self.result,
+            runs=self.runs,
+            answer=self.verdict,
+            table=self.text_table,
+            recipe=self.recipe,
+            baseline=self.baseline,
+            class_names=self.class_names,
+            settings=self.settings,
+            command=command,
+        )
+
     def plot(self) -> "Figure":
         """A figure of every run, with means and intervals."""
         return result_figure(self.result, self.baseline)
 
-    def written_to(self, folder: Path) -> "Comparison":
-        """Write the tables and the figure; returns the comparison with their paths."""
+    def written_to(self, folder: Path, command: str | None = None) -> "Comparison":
+        """Write the tables, the figure and the report.
+
+        Args:
+            folder: Where to write; made when missing.
+            command: What was typed to make the comparison, for the report.
+
+        Returns:
+            The comparison with the paths of the files.
+        """
         paths = write_result(
             self.result, folder, self.baseline, self.notes, self.file_name
         )
-        return replace(self, files=tuple(paths))
+        report = write_report([self.section(command)], paths[0].with_suffix(".html"))
+        return replace(self, files=(*paths, report))
 
     def __repr__(self) -> str:
         return f"{as_text(self.text_table)}\n{self.verdict}"

@@ -17,7 +17,6 @@ def multiverse_section(
     plan: MultiversePlan,
     found: Sequence[CellGains],
     effects: Sequence[VariationEffect],
-    chosen: Sequence[Training],
     paper: PaperGains,
     devices: str,
 ) -> str:
@@ -27,7 +26,6 @@ def multiverse_section(
         plan: The plan.
         found: The gains, nearest cells first.
         effects: The effects of the variations in the nearest training.
-        chosen: The trainings in which the plan wants variants.
         paper: The paper's gains by dataset and variant.
         devices: Where the runs were made.
     """
@@ -50,8 +48,7 @@ def multiverse_section(
             _cells_table(plan, [g for g in found if g.dataset == dataset], trainings)
             for dataset in plan.datasets
         ),
-        _variations(effects),
-        _missing(plan, found, effects, chosen),
+        _variations(effects, trainings),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -66,8 +63,9 @@ def not_run_section(plan: MultiversePlan, trainings: Sequence[Training]) -> str:
         "(docs/calibration.md). How the gains depend on them is planned in "
         f"results/{PLAN_FILE}: all variants, {plan.seeds} seeds, at "
         + "; ".join(training.words for training in trainings)
-        + f". These runs are missing. {_command(plan)} trains them. Until then the "
-        "numbers on this page hold for the settings of recipes/paper alone.\n"
+        + ". These runs are missing. `tempergat reproduce homogeneous --run --datasets "
+        f"{','.join(plan.datasets)}` trains them. Until then the numbers on this page "
+        "hold for the settings of recipes/paper alone.\n"
     )
 
 
@@ -141,7 +139,9 @@ def _gain(gain: PairedComparison) -> str:
     return f"{signed(gain.difference)}{mark} ({interval})"
 
 
-def _variations(effects: Sequence[VariationEffect]) -> str:
+def _variations(
+    effects: Sequence[VariationEffect], trainings: Sequence[Training]
+) -> str:
     if not effects:
         return ""
     keys = list(dict.fromkeys((e.variation, e.dataset) for e in effects))
@@ -167,41 +167,6 @@ def _variations(effects: Sequence[VariationEffect]) -> str:
         f"was changed in training ({_letter(0)}): the average change of the test score "
         "over the methods it concerns.\n\n" + markdown_rows(columns, rows)
     )
-
-
-def _missing(
-    plan: MultiversePlan,
-    found: Sequence[CellGains],
-    effects: Sequence[VariationEffect],
-    chosen: Sequence[Training],
-) -> str:
-    """What the plan asks for and was not run."""
-    run = {(gains.cell.training, gains.dataset) for gains in found}
-    varied = {(effect.variation, effect.dataset) for effect in effects}
-    parts = [
-        f"{training.words}, on {dataset}"
-        for training in chosen
-        for dataset in plan.datasets
-        if (training, dataset) not in run
-    ]
-    parts += [
-        f"{variation}, on {dataset}"
-        for variation in plan.variations
-        for dataset in plan.datasets
-        if (variation, dataset) not in varied
-    ]
-    if not parts:
-        return ""
-    return (
-        "### Not run yet\n\n"
-        f"{_command(plan)} trains what the plan asks for beyond this:\n\n"
-        + "".join(f"- {part}\n" for part in parts)
-    )
-
-
-def _command(plan: MultiversePlan) -> str:
-    names = ",".join(plan.datasets)
-    return f"`tempergat reproduce homogeneous --run --datasets {names}`"
 
 
 def _letter(number: int) -> str:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from tempergat.study.report.markdown import filled
     from tempergat.study.report.one_class import one_class_clause
     from tempergat.study.report.records import as_csv, as_json, as_rows
-    from tempergat.study.report.tables import interval_text, result_table
+    from tempergat.study.report.tables import (
+        interval_text,
+        result_table,
+        shown_interval,
+    )
     from tempergat.study.report.words import (
         mean_and_std,
         p_value,
@@ -47,6 +51,7 @@ __all__ = [
     "ranks_figure",
     "result_figure",
     "result_table",
+    "shown_interval",
     "signed",
     "write_figure",
     "write_result",

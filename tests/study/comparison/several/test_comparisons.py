@@ -129,7 +129,8 @@ def test_each_comparison_is_found_by_name_also_where_names_repeat() -> None:
 def test_the_files_have_the_numbers_of_every_graph(tmp_path: Path) -> None:
     written = three().written_to(tmp_path)
     names = [path.name for path in written.files]
-    assert names == [f"summary.{end}" for end in ("csv", "md", "tex", "svg", "png")]
+    ends = ("csv", "md", "tex", "svg", "png", "html")
+    assert names == [f"summary.{end}" for end in ends]
     rows = list(csv.DictReader((tmp_path / "summary.csv").read_text().splitlines()))
     assert len(rows) == 9
     best = next(r for r in rows if (r["graph"], r["method"]) == ("tolokers", "gated"))

@@ -43,7 +43,11 @@ def test_every_attribute_that_0_1_0_lacked_comes_back(tmp_path: Path) -> None:
     with Store(fill(tmp_path / "s", runs)) as store:
         assert sorted(store.runs(), key=lambda r: r.seed) == runs
         export_runs(store, tmp_path / "runs.csv")
-    assert sorted(read_runs(tmp_path / "runs.csv"), key=lambda r: r.seed) == runs
+    # What a run records over its epochs is too long for a table.
+    in_table = [
+        replace(r, curves=None, layers_at_epochs=None, gate_counts=None) for r in runs
+    ]
+    assert sorted(read_runs(tmp_path / "runs.csv"), key=lambda r: r.seed) == in_table
 
 
 def test_one_row_per_run_with_the_stated_columns(tmp_path: Path) -> None:

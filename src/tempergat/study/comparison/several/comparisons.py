@@ -17,6 +17,7 @@ from tempergat.study.comparison.several.tables import (
     summary_table,
     summary_verdict,
 )
+from tempergat.study.html_report import Overview, write_report
 from tempergat.study.report import (
     Table,
     as_html,
@@ -40,8 +41,9 @@ class Comparisons:
 
     Attributes:
         comparisons: One for each graph, in the order given.
-        files: The files of the summary that were written: CSV, Markdown, LaTeX, and
-            SVG and PNG of the ranks where there are some. Each comparison has its own.
+        files: The files of the summary that were written: CSV, Markdown, LaTeX, SVG and
+            PNG of the ranks where there are some, and HTML. Each comparison has its
+            own.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -170,10 +172,33 @@ class Comparisons:
         count = counted(len(ranks.datasets), "graph")
         return ranks_figure(f"Average rank on {count}", ranks)
 
-    def written_to(self, folder: Path) -> "Comparisons":
+    def to_report(self, path: str | Path, command: str | None = None) -> Path:
+        """Write one HTML file: an overview, then everything on each graph.
+
+        Args:
+            path: The file.
+            command: What was typed to make the comparisons, for those who repeat it.
+
+        Returns:
+            The file.
+        """
+        overview = Overview(
+            self.verdict, self.across.ranks, (self.summary, self.scores)
+        )
+        sections = [
+            replace(comparison.section(command), name=name)
+            for name, comparison in zip(self.names, self.comparisons, strict=True)
+        ]
+        return write_report(sections, Path(path), overview)
+
+    def written_to(self, folder: Path, command: str | None = None) -> "Comparisons":
         """Write the files of the summary; returns the comparisons with their paths.
 
         The files of each graph are written by `Comparison.written_to`.
+
+        Args:
+            folder: Where to write; made when missing.
+            command: What was typed to make the comparisons, for the report.
         """
         stem = folder / _free_name([c.file_name for c in self.comparisons])
         paths = []
@@ -187,6 +212,7 @@ class Comparisons:
             paths.append(path)
         if self.across.ranks is not None:
             paths += base_figures.save_figure(self.plot(), stem)
+        paths.append(self.to_report(Path(f"{stem}.html"), command))
         return replace(self, files=tuple(paths))
 
     def __repr__(self) -> str:

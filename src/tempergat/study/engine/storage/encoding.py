@@ -261,4 +261,9 @@ EXTRAS = {
         lambda record: by_name(record, _decode_scores),
     ),
     "confusion": _Extra(None, encode_confusion, decode_confusion),
+    "gate_counts": _Extra(
+        None,
+        lambda counts: [list(layer) for layer in counts],
+        lambda record: listed(record, lambda layer: listed(layer, whole)),
+    ),
 }

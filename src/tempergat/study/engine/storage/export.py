@@ -46,7 +46,10 @@ _SHARPNESS_COLUMNS = {
     for moment in ("selected", "last")
     for name in ("spread", "entropy")
 }
-OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *EXTRAS)
+# Too long for a table; only stores have them.
+_ONLY_IN_STORES = ("curves", "layers_at_epochs", "gate_counts")
+_EXTRA_COLUMNS = tuple(name for name in EXTRAS if name not in _ONLY_IN_STORES)
+OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *_EXTRA_COLUMNS)
 
 
 def export_runs(
@@ -202,7 +205,8 @@ def _to_row(run: Run) -> dict[str, Any]:
         if values := getattr(getattr(run, moment), attribute):
             row[name] = _join(values)
     for name, value in encode_extras(run).items():
-        row[name] = canonical_json(value)
+        if name in _EXTRA_COLUMNS:
+            row[name] = canonical_json(value)
     return row
 
 
@@ -235,7 +239,7 @@ def _from_row(row: dict[str, str], config: dict[str, Any]) -> Run:
         versions=json.loads(row["versions"]),
         device=row["device"],
         **decode_extras(
-            {name: json.loads(row[name]) for name in EXTRAS if row.get(name)}
+            {name: json.loads(row[name]) for name in _EXTRA_COLUMNS if row.get(name)}
         ),
     )
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tempergat.nn import BackboneName
-from tempergat.study.when.graphs import grid
-from tempergat.study.when.plan import WhenPlan
-from tempergat.study.when.report.analysis import (
+from tempergat.study.when.analysis import (
     Across,
     Measured,
     across,
@@ -16,7 +14,9 @@ from tempergat.study.when.report.analysis import (
     measured,
     within,
 )
-from tempergat.study.when.runs.rows import Row
+from tempergat.study.when.graphs import grid
+from tempergat.study.when.plan import WhenPlan
+from tempergat.study.when.rows import Row
 
 HETEROPHILIC = "heterophilic"
 HOMOPHILIC = "homophilic"

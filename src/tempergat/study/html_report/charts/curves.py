@@ -1,0 +1,43 @@
+"""Learning curves: the validation score over epochs."""
+
+from collections.abc import Mapping, Sequence
+
+from tempergat.nn import METHODS
+from tempergat.study.engine import Run
+from tempergat.study.html_report.charts.panels import Line, Panel, panels_chart
+from tempergat.study.html_report.charts.series import lines_of
+
+_OWN = "other methods"
+
+
+def curves_chart(
+    runs: Sequence[Run], methods: tuple[str, ...], metric: str
+) -> str | None:
+    """A panel for each backbone; None where no run recorded its curve.
+
+    Args:
+        runs: All runs.
+        methods: The methods of the report, in order.
+        metric: The metric's name.
+    """
+    panels: dict[str, list[Line]] = {}
+    for line in lines_of(runs, methods, _validation):
+        known = METHODS.get(line.name)
+        panels.setdefault(known.backbone if known else _OWN, []).append(line)
+    if not panels:
+        return None
+    return panels_chart(
+        [Panel(backbone, found) for backbone, found in panels.items()],
+        f"Validation {metric} over epochs by method",
+        f"validation {metric} (%)",
+    )
+
+
+def _validation(run: Run) -> Mapping[int, float]:
+    curves = run.curves or {}
+    if "epoch" not in curves or "val" not in curves:
+        return {}
+    return {
+        int(epoch): 100.0 * value
+        for epoch, value in zip(curves["epoch"], curves["val"], strict=True)
+    }

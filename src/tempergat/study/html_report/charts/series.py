@@ -1,0 +1,42 @@
+"""Recorded values of runs, averaged over the runs of a method."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from tempergat.study.engine import Run
+from tempergat.study.html_report import marks
+from tempergat.study.html_report.charts.panels import DASHES, Line
+
+# A run's values by epoch; empty where it recorded none.
+ByEpoch = Callable[[Run], Mapping[int, float]]
+
+
+def lines_of(
+    runs: Sequence[Run], methods: tuple[str, ...], by_epoch: ByEpoch
+) -> list[Line]:
+    """One line per method: the mean of its runs and a band of one deviation.
+
+    Only epochs at which every run of the method has a value are in its line.
+
+    Args:
+        runs: Runs of any methods; failed ones are left out.
+        methods: All methods of the report, in order.
+        by_epoch: Gives a run's values.
+    """
+    lines = []
+    used: dict[str, int] = {}
+    for method in methods:
+        of_method = [r for r in runs if r.method == method and r.status == "done"]
+        values = [found for run in of_method if (found := by_epoch(run))]
+        epochs = sorted(set.intersection(*map(set, values))) if values else []
+        if not epochs:
+            continue
+        colour = marks.colour_of(method, methods)
+        dash = DASHES[used.setdefault(colour, 0) % len(DASHES)]
+        used[colour] += 1
+        table = np.array([[found[epoch] for epoch in epochs] for found in values])
+        mean, std = table.mean(0), table.std(0)
+        low, high = (mean - std).tolist(), (mean + std).tolist()
+        lines.append(Line(method, colour, dash, epochs, mean.tolist(), low, high))
+    return lines

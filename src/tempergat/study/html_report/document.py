@@ -1,0 +1,85 @@
+"""The report: one HTML file that needs nothing else."""
+
+import html
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from tempergat import __version__
+from tempergat.base import UserError, write_text
+from tempergat.study.html_report.overview import Overview, overview_html
+from tempergat.study.html_report.section import Section, section_html
+
+# Nothing may be loaded from anywhere; what the page shows is inside it.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data: blob:"
+)
+
+
+def report_html(sections: Sequence[Section], overview: Overview | None = None) -> str:
+    """The page as text.
+
+    Args:
+        sections: One for each graph.
+        overview: What comes before them; None for one graph.
+
+    Raises:
+        UserError: There is nothing to report.
+    """
+    if not sections:
+        raise UserError("there are no runs to report; compare methods first")
+    names = [section.shown_name for section in sections]
+    title = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+    heading = "h1" if overview is None else "h2"
+    body = [section_html(section, heading) for section in sections]
+    if overview is not None:
+        body.insert(0, overview_html(overview, sections))
+    return page_html(f"Graph attention on {title}", "\n".join(body))
+
+
+def page_html(title: str, body: str, scripts: Sequence[str] = ()) -> str:
+    """A whole page around its body.
+
+    Args:
+        title: Heading of the page and title of its window.
+        body: HTML.
+        scripts: Names of further scripts among the package's assets.
+    """
+    style = _asset("report.css")
+    script = "\n".join(_asset(name) for name in ("report.js", *scripts))
+    name = html.escape(title)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{name}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<header><h1>{name}</h1><button type="button" id="theme" '
+        'aria-label="Change between light and dark">◐</button></header>\n'
+        f"<main>\n{body}\n</main>\n"
+        f"<footer><p>Made by tempergat {html.escape(__version__)}. This file needs no "
+        "network.</p></footer>\n"
+        f"<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def write_report(
+    sections: Sequence[Section], path: Path, overview: Overview | None = None
+) -> Path:
+    """Write the page.
+
+    Args:
+        sections: One for each graph.
+        path: The file.
+        overview: What comes before them; None for one graph.
+
+    Returns:
+        The file.
+    """
+    write_text(path, report_html(sections, overview), follow_link=False)
+    return path
+
+
+def _asset(name: str) -> str:
+    folder = resources.files("tempergat.study.html_report") / "assets"
+    return (folder / name).read_text(encoding="utf-8")

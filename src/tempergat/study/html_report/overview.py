@@ -1,0 +1,80 @@
+"""What several graphs show together: ranks, and differences on each of them."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tempergat.stats import RankTable
+from tempergat.study.html_report import charts
+from tempergat.study.html_report.parts import as_sentence, copy_buttons, figure
+from tempergat.study.html_report.section import Section
+from tempergat.study.report import Table, as_html, as_latex, as_markdown
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The comparisons of several graphs together.
+
+    Attributes:
+        answer: What they show, in one sentence.
+        ranks: The methods' average ranks; None where they cannot be ranked.
+        tables: The summary and the scores, as people read them.
+    """
+
+    answer: str
+    ranks: RankTable | None
+    tables: Sequence[Table]
+
+
+def overview_html(overview: Overview, sections: Sequence[Section]) -> str:
+    """The part of the page before the sections.
+
+    Args:
+        overview: What the graphs show together.
+        sections: One for each graph.
+    """
+    links = "".join(
+        f'<li><a href="#{html.escape(section.anchor)}">'
+        f"{html.escape(section.shown_name)}</a>: {html.escape(section.answer)}</li>"
+        for section in sections
+    )
+    parts = [
+        f'<p class="answer">{html.escape(as_sentence(overview.answer))}</p>',
+        f'<ul class="answers">{links}</ul>',
+        *_figures(overview, sections),
+        *map(_table, overview.tables),
+    ]
+    return '<section aria-label="All graphs">' + "\n".join(parts) + "</section>"
+
+
+def _figures(overview: Overview, sections: Sequence[Section]) -> list[str]:
+    parts = []
+    drawn = charts.heat_map({s.shown_name: s.result for s in sections})
+    if drawn is not None:
+        parts.append(
+            figure(
+                "Difference to the baseline on each graph",
+                drawn,
+                "In points; a star marks a Holm-corrected p below 0.05 within a graph.",
+            )
+        )
+    ranks = overview.ranks
+    if ranks is not None:
+        p = ranks.friedman_p
+        tested = "" if p is None else f" Friedman's test over all methods: p = {p:.3g}."
+        parts.append(
+            figure(
+                f"Average ranks over {len(ranks.datasets)} graphs",
+                charts.ranks_chart(ranks),
+                "A bar joins methods whose average ranks differ by less than the "
+                f"critical difference (Nemenyi, 5 %).{tested}",
+            )
+        )
+    return parts
+
+
+def _table(table: Table) -> str:
+    copies = {"LaTeX": as_latex(table), "Markdown": as_markdown(table)}
+    return f'<div class="scroll">{as_html(table)}</div>' + copy_buttons(
+        table.title, copies
+    )

@@ -1,0 +1,68 @@
+"""Pieces of the page that several sections use: figures, choices, copy buttons."""
+
+import html
+import json
+from collections.abc import Mapping
+
+# With these, and not with a name, verdicts may begin.
+_FIRST_WORDS = ("no", "nothing", "on", "over", "too")
+
+
+def figure(title: str, content: str, caption: str) -> str:
+    """A figure with its title, caption and buttons that save it."""
+    name = html.escape(title)
+    return (
+        f'<figure class="figure" data-name="{name}"><h3>{name}</h3>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">'
+        f"{content}</div>"
+        f"<figcaption>{html.escape(caption)}</figcaption>"
+        '<p class="buttons"><button type="button" data-save="svg">Save SVG</button> '
+        '<button type="button" data-save="png">Save PNG</button></p></figure>'
+    )
+
+
+def choice(name: str, drawn: Mapping[str, str], first: str) -> str:
+    """Several drawings of which one is shown, chosen from a list."""
+    options = "".join(
+        f'<option value="{number}"{" selected" if key == first else ""}>'
+        f"{html.escape(key)}</option>"
+        for number, key in enumerate(drawn)
+    )
+    panels = "".join(
+        f'<div data-option="{number}"{"" if key == first else " hidden"}>{svg}</div>'
+        for number, (key, svg) in enumerate(drawn.items())
+    )
+    return (
+        f'<div class="choice"><label>{html.escape(name)} <select>{options}</select>'
+        f"</label>{panels}</div>"
+    )
+
+
+def copy_buttons(what: str, texts: Mapping[str, str]) -> str:
+    """Buttons that copy the same thing in several formats."""
+    buttons = " ".join(
+        f'<button type="button" data-copy="{html.escape(name)}" '
+        f'aria-label="Copy the {html.escape(what)} as {html.escape(name)}">'
+        f"Copy {html.escape(name)}</button>"
+        for name in texts
+    )
+    return (
+        f'<p class="buttons copies">{buttons}{json_block(dict(texts))}'
+        '<span class="said" role="status"></span></p>'
+    )
+
+
+def json_block(value: object) -> str:
+    """Values for the page's script; no text in them can end the block."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return f'<script type="application/json">{text}</script>'
+
+
+def as_sentence(words: str) -> str:
+    """The words as a sentence; a name at their start is left as it is."""
+    first, _, rest = words.partition(" ")
+    if first in _FIRST_WORDS:
+        words = f"{first.capitalize()} {rest}"
+    return words if words.endswith(".") else words + "."

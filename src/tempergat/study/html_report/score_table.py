@@ -1,0 +1,214 @@
+"""The sortable table of scores."""
+
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tempergat.study.report import (
+    interval_text,
+    mean_and_std,
+    p_value,
+    signed,
+)
+from tempergat.study.results import METRIC_NAMES, MethodResult
+
+if TYPE_CHECKING:
+    from tempergat.study.html_report.section import Section
+
+_NONE = "-"
+
+
+class _Column(NamedTuple):
+    """A column: its heading, and each row's text and sort key.
+
+    `view` names the one of the two views that has it; None for both.
+    """
+
+    heading: str
+    texts: Sequence[str]
+    keys: Sequence[float | str | None]
+    view: str | None = None
+    explained: str = ""
+
+
+def score_table(section: "Section") -> str:
+    """The table, with buttons that change between scores and differences.
+
+    Args:
+        section: One graph's comparison.
+    """
+    rows = section.result.results
+    best = max(
+        (r.summary.mean for r in rows if r.summary.mean is not None), default=None
+    )
+    columns = _columns(section)
+    head = "".join(_heading(number, column) for number, column in enumerate(columns))
+    body = "".join(
+        _row(row, number, columns, is_best=row.summary.mean == best is not None)
+        for number, row in enumerate(rows)
+    )
+    compared = any(row.comparison is not None for row in rows)
+    return (
+        (_view_buttons() if compared else "")
+        + '<div class="scroll"><table class="scores" data-view="scores">'
+        f'<caption class="hidden">{html.escape(section.table.title)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<p class="note">{html.escape(section.table.title)}.</p>'
+        + "".join(
+            f'<p class="note">{html.escape(note)}</p>' for note in section.table.notes
+        )
+    )
+
+
+def _columns(section: "Section") -> list[_Column]:
+    rows = section.result.results
+    metric = METRIC_NAMES[section.result.metric]
+    summaries = [row.summary for row in rows]
+    compared = [row.comparison for row in rows]
+    columns = [
+        _Column("method", [row.method for row in rows], [row.method for row in rows]),
+        _Column(
+            metric,
+            [mean_and_std(s.mean, s.std) for s in summaries],
+            [s.mean for s in summaries],
+            "scores",
+            "mean ± standard deviation over runs",
+        ),
+        _Column(
+            "95 % interval",
+            [interval_text(s, section.result.splits) for s in summaries],
+            [s.low for s in summaries],
+            "scores",
+        ),
+        _Column(
+            "difference",
+            [_NONE if c is None else signed(c.difference) for c in compared],
+            [None if c is None else c.difference for c in compared],
+            "differences",
+            "mean of paired differences, in points",
+        ),
+        _Column(
+            "its 95 % interval",
+            [_NONE if c is None else _interval(c.low, c.high) for c in compared],
+            [None if c is None else c.low for c in compared],
+            "differences",
+        ),
+        _Column(
+            "against",
+            [_NONE if c is None else c.baseline for c in compared],
+            ["" if c is None else c.baseline for c in compared],
+            "differences",
+        ),
+        _Column(
+            "p",
+            [_NONE if c is None else p_value(c.t_p_holm) for c in compared],
+            [None if c is None else c.t_p_holm for c in compared],
+            None,
+            "paired t-test, Holm-corrected",
+        ),
+        _Column(
+            "verdict",
+            [_verdict(row) for row in rows],
+            [_verdict(row) for row in rows],
+        ),
+        _Column("runs", [str(s.runs) for s in summaries], [s.runs for s in summaries]),
+    ]
+    if any(s.failed for s in summaries):
+        columns.append(
+            _Column(
+                "failed",
+                [str(s.failed) for s in summaries],
+                [s.failed for s in summaries],
+            )
+        )
+    if section.published:
+        columns += _published_columns(section)
+    return columns
+
+
+def _published_columns(section: "Section") -> list[_Column]:
+    rows = section.result.results
+    theirs = [section.published.get(row.method) for row in rows]
+    differences = [
+        None
+        if cell is None or row.summary.mean is None
+        else row.summary.mean - cell.mean
+        for row, cell in zip(rows, theirs, strict=True)
+    ]
+    return [
+        _Column(
+            "paper",
+            [_NONE if c is None else mean_and_std(c.mean, c.std) for c in theirs],
+            [None if c is None else c.mean for c in theirs],
+            None,
+            "the paper's mean ± standard deviation",
+        ),
+        _Column(
+            "to the paper",
+            [_NONE if d is None else signed(d) for d in differences],
+            differences,
+            None,
+            "this mean minus the paper's",
+        ),
+    ]
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return _NONE
+    return f"{signed(low)} to {signed(high)}"
+
+
+def _verdict(row: MethodResult) -> str:
+    return _NONE if row.comparison is None else row.comparison.verdict
+
+
+def _heading(number: int, column: _Column) -> str:
+    about = f' title="{html.escape(column.explained)}"' if column.explained else ""
+    return (
+        f'<th scope="col" aria-sort="none"{_view(column)}>'
+        f'<button type="button" data-sort="{number}"{about}>'
+        f"{html.escape(column.heading)}</button></th>"
+    )
+
+
+def _row(
+    row: MethodResult, number: int, columns: Sequence[_Column], *, is_best: bool
+) -> str:
+    cells = []
+    for place, column in enumerate(columns):
+        key = column.keys[number]
+        written = html.escape(column.texts[number])
+        data = f' data-key="{html.escape(_key(key))}"'
+        if place == 0:
+            mark = ' <span class="chip">best</span>' if is_best else ""
+            star = (
+                ' <span class="star" title="predicts one class">*</span>'
+                if row.only_class
+                else ""
+            )
+            cells.append(f'<th scope="row"{data}>{written}{star}{mark}</th>')
+            continue
+        kind = ' class="number"' if not isinstance(key, str) else ""
+        if column.heading == "verdict":
+            kind = f' class="verdict {written.replace(" ", "-")}"'
+        cells.append(f"<td{kind}{data}{_view(column)}>{written}</td>")
+    return f"<tr{' class=best' if is_best else ''}>{''.join(cells)}</tr>"
+
+
+def _key(key: float | str | None) -> str:
+    return "" if key is None else key if isinstance(key, str) else repr(float(key))
+
+
+def _view(column: _Column) -> str:
+    return "" if column.view is None else f' data-in="{column.view}"'
+
+
+def _view_buttons() -> str:
+    return (
+        '<p class="buttons views" role="group" aria-label="What the table shows">'
+        '<button type="button" data-view="scores" aria-pressed="true">'
+        "mean ± std</button> "
+        '<button type="button" data-view="differences" aria-pressed="false">'
+        "difference to the baseline</button></p>"
+    )

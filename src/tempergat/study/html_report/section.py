@@ -1,0 +1,191 @@
+"""What the report says about one graph."""
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tempergat.base import file_stem
+from tempergat.study.engine import Run
+from tempergat.study.html_report import charts
+from tempergat.study.html_report.parts import as_sentence, choice, copy_buttons, figure
+from tempergat.study.html_report.repeating import repeating_part
+from tempergat.study.html_report.score_table import score_table
+from tempergat.study.report import Table, as_csv, as_latex, as_markdown
+from tempergat.study.results import METRIC_NAMES, DatasetResult
+
+
+class Published(NamedTuple):
+    """The score that the paper reports for a method, in percent."""
+
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Section:
+    """One graph's comparison, with all that the report shows of it.
+
+    Attributes:
+        result: The scores.
+        runs: The runs they are from, failed ones included.
+        answer: What the comparison shows, in one sentence.
+        table: The table as people read it; its notes say how to read it.
+        baseline: The method all others are compared with; None where each variant is
+            compared with its backbone.
+        class_names: Names of the classes; None where classes are numbers.
+        recipe: Name of the recipe.
+        settings: What was given in place of the recipe's settings.
+        command: What was typed; None where it is not known.
+        published: The paper's scores by method, where it has the dataset.
+        name: The graph's name in the page; the dataset's when it is None.
+    """
+
+    result: DatasetResult
+    runs: Sequence[Run]
+    answer: str
+    table: Table
+    recipe: str
+    baseline: str | None = None
+    class_names: Sequence[str] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    command: str | None = None
+    published: Mapping[str, Published] = field(default_factory=dict)
+    name: str | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """The graph's name in the page."""
+        return self.name or self.result.dataset
+
+    @property
+    def anchor(self) -> str:
+        """The section's id in the page."""
+        return "graph-" + file_stem(self.shown_name)
+
+
+def section_html(section: Section, heading: str = "h1") -> str:
+    """The section as HTML.
+
+    Args:
+        section: One graph's comparison.
+        heading: The tag of its heading.
+    """
+    result = section.result
+    name = html.escape(section.shown_name)
+    title = "" if heading == "h1" else f"<{heading}>{name}</{heading}>"
+    parts = [
+        title,
+        f'<p class="answer">{html.escape(as_sentence(section.answer))}</p>',
+        _limits(section),
+        _warnings(result),
+        "<h3>Scores</h3>",
+        score_table(section),
+        copy_buttons(
+            f"table of {result.dataset}",
+            {
+                "LaTeX": as_latex(section.table),
+                "Markdown": as_markdown(section.table),
+                "CSV": as_csv(result),
+            },
+        ),
+        *_figures(section),
+        "<h3>How to repeat this</h3>",
+        repeating_part(section),
+    ]
+    body = "\n".join(part for part in parts if part)
+    anchor = html.escape(section.anchor)
+    return f'<section id="{anchor}" aria-label="{name}">\n{body}\n</section>'
+
+
+def _limits(section: Section) -> str:
+    """What the answer does not cover."""
+    result = section.result
+    words = [
+        f"One recipe ({html.escape(section.recipe)}): with other settings the order "
+        "of methods can change."
+    ]
+    if result.splits == 1:
+        words.append(
+            "One test set: more seeds do not reduce the chance in the choice of its "
+            "nodes."
+        )
+    items = "".join(f"<li>{word}</li>" for word in words)
+    return f'<div class="limits"><p>What this does not cover:</p><ul>{items}</ul></div>'
+
+
+def _warnings(result: DatasetResult) -> str:
+    found = [row for row in result.results if row.only_class]
+    if not found:
+        return ""
+    named = ", ".join(
+        f"{html.escape(row.method)} in {len(row.only_class)} of {row.summary.runs} runs"
+        for row in found
+    )
+    return (
+        '<p class="warning" role="note"><strong>Only one class is predicted</strong> '
+        f"for every test node by {named}. Class weights (<code>--class-weights "
+        "balanced</code>) or another recipe can help.</p>"
+    )
+
+
+def _figures(section: Section) -> list[str]:
+    result, runs = section.result, section.runs
+    metric = METRIC_NAMES[result.metric]
+    if not any(row.scores for row in result.results):
+        return []
+    band = "Means over runs; bands are one standard deviation to each side."
+    drawn = [
+        (
+            "Every run",
+            charts.strips_chart(result, section.baseline),
+            "Each dot is a run, each shape a mean with its 95 % interval. Circles have "
+            "neither temperature nor gate, triangles a temperature, squares a gate, "
+            "diamonds both.",
+        ),
+        ("Learning curves", charts.curves_chart(runs, result.methods, metric), band),
+        *(
+            (title, charts.learned_chart(runs, result.methods, what), band)
+            for what, (title, _) in charts.LEARNED.items()
+        ),
+        (
+            "Gates at the selected epoch",
+            charts.gates_chart(runs, result.methods),
+            "All gates of all nodes and channels, from closed (0) to open (1).",
+        ),
+    ]
+    parts = [figure(title, svg, words) for title, svg, words in drawn if svg]
+    return [*parts, _confusions(section), _costs(section)]
+
+
+def _confusions(section: Section) -> str:
+    shown = [row for row in section.result.results if row.confusion is not None]
+    if not shown:
+        return ""
+    drawn = {}
+    for row in shown:
+        counts = row.confusion or ()
+        names = section.class_names or [str(number) for number in range(len(counts))]
+        drawn[row.method] = charts.confusion_chart(row.method, counts, names)
+    best = max(shown, key=lambda row: row.summary.mean or 0.0).method
+    return figure(
+        "Confusion matrix",
+        choice("method", drawn, best),
+        "Test nodes of all runs. Rows are true classes; numbers are percent of a row.",
+    )
+
+
+def _costs(section: Section) -> str:
+    drawn = {
+        cost.name: chart
+        for cost in charts.COSTS
+        if (chart := charts.cost_chart(section.result, section.runs, cost)) is not None
+    }
+    if not drawn:
+        return ""
+    return figure(
+        "Cost against score",
+        choice("cost", drawn, next(iter(drawn))),
+        "Time is a group's wall time divided by its runs: runs that train together "
+        "share it.",
+    )

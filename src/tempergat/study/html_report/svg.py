@@ -1,0 +1,155 @@
+"""SVG elements as text, scales and axis ticks.
+
+Colours are classes whose values the page's style sheet gives, so that a figure follows
+the light or dark theme.
+"""
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# Steps between ticks, times a power of ten.
+_ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Maps values from `low` to `high` onto pixels from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        span = self.high - self.low
+        share = (value - self.low) / span if span else 0.5
+        return self.start + share * (self.end - self.start)
+
+
+def padded(
+    values: Sequence[float],
+    share: float = 0.05,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float]:
+    """The range of values, widened by a share of itself but not beyond `within`."""
+    low, high = min(values), max(values)
+    room = (high - low) * share or 1.0
+    return max(low - room, within[0]), min(high + room, within[1])
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """About `count` round values from `low` to `high`."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(s * power for s in _ROUND_STEPS if s * power >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten from `low` to `high`, with 2 and 5 where there are few of them."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1.0, 2.0, 5.0) if len(powers) <= 4 else (1.0,)
+    values = [factor * 10.0**power for power in powers for factor in factors]
+    return [value for value in values if low <= value <= high]
+
+
+def number_text(value: float) -> str:
+    """A tick's number, short: `0.25`, `80`, `1,000`, `2M`."""
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
+    if abs(value) >= 1e3:
+        return f"{value:,.0f}"
+    return f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
+
+
+def element(tag: str, content: str = "", **attributes: object) -> str:
+    """One SVG element.
+
+    Args:
+        tag: Its name.
+        content: What it contains, as SVG; text is escaped by `text`.
+        attributes: Its attributes. `class_` gives `class`, an underscore inside a name
+            gives a hyphen, and numbers are rounded.
+    """
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
+        for name, value in attributes.items()
+    )
+    return f"<{tag}{written}>{content}</{tag}>" if content else f"<{tag}{written}/>"
+
+
+def text(x: float, y: float, words: str, **attributes: object) -> str:
+    """Words at a place."""
+    return element("text", html.escape(words), x=x, y=y, **attributes)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
+    """A straight line."""
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def title(words: str) -> str:
+    """What the browser shows while the pointer is over the element that contains it."""
+    return element("title", html.escape(words))
+
+
+def path_of(points: Sequence[tuple[float, float]]) -> str:
+    """The `d` of a path through points."""
+    return "M" + "L".join(f"{_value(x)} {_value(y)}" for x, y in points)
+
+
+def drawing(width: float, height: float, name: str, content: Sequence[str]) -> str:
+    """A whole figure that scales with the page.
+
+    Args:
+        width: In pixels at full size.
+        height: In pixels at full size.
+        name: What the figure shows, for screen readers.
+        content: Its elements.
+    """
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_value(width)} '
+        f'{_value(height)}" width="{_value(width)}" height="{_value(height)}" '
+        f'role="img" aria-label="{html.escape(name)}">' + "".join(content) + "</svg>"
+    )
+
+
+def x_axis(
+    scale: Scale, y: float, top: float, values: Sequence[float], label: str = ""
+) -> list[str]:
+    """Vertical grid lines with their numbers below, and the axis' name."""
+    parts = []
+    for value in values:
+        x = scale(value)
+        parts.append(line(x, top, x, y, "grid"))
+        parts.append(text(x, y + 16, number_text(value), class_="tick middle"))
+    if label:
+        middle = (scale.start + scale.end) / 2
+        parts.append(text(middle, y + 36, label, class_="label middle"))
+    return parts
+
+
+def y_axis(
+    scale: Scale, x: float, right: float, values: Sequence[float], label: str = ""
+) -> list[str]:
+    """Horizontal grid lines, their numbers to the left, and the axis' name above."""
+    parts = []
+    for value in values:
+        y = scale(value)
+        parts.append(line(x, y, right, y, "grid"))
+        parts.append(text(x - 7, y + 4, number_text(value), class_="tick end"))
+    if label:
+        parts.append(text(x, scale.end - 10, label, class_="label"))
+    return parts
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return html.escape(str(value))

@@ -1,0 +1,56 @@
+"""`tempergat report`, and the report that `compare` writes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.support.tiny_graph import write_graph
+
+OLD = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
+
+
+@pytest.fixture
+def compared(command: Command, tmp_path: Path, recipe: Path) -> Path:
+    graph = write_graph(tmp_path / "graph.npz")
+    ended = command(
+        "compare", graph, "--recipe", recipe, "--methods", "gat,temp_gated", "--runs", 3
+    )
+    assert ended.status == 0, ended.err
+    assert "report   tempergat-out/graph.html" in ended.out
+    return tmp_path / "tempergat-out"
+
+
+def test_compare_writes_a_report_with_its_command(compared: Path) -> None:
+    text = (compared / "graph.html").read_text()
+    assert "compare" in text
+    assert "--methods gat,temp_gated" in text
+    for part in ("Learning curves", "Gates at the selected epoch", "Confusion matrix"):
+        assert part in text
+
+
+def test_a_report_of_the_folder_shows_the_same_table(
+    command: Command, compared: Path
+) -> None:
+    ended = command("report")
+    assert ended.status == 0, ended.err
+    assert ended.out == "report   tempergat-out/report.html\n"
+    table = (compared / "graph.html").read_text().split("<table")[1].split("</table>")
+    again = (compared / "report.html").read_text().split("<table")[1].split("</table>")
+    assert again[0] == table[0]
+
+
+def test_a_store_of_version_0_1_0_has_a_report(
+    command: Command, tmp_path: Path
+) -> None:
+    store = next(OLD.rglob("*.sqlite"))
+    ended = command("report", store, "--out", tmp_path / "old.html")
+    assert ended.status == 0, ended.err
+    assert "Every run" in (tmp_path / "old.html").read_text()
+
+
+def test_a_missing_store_ends_in_one_line(command: Command) -> None:
+    ended = command("report", "nowhere")
+    assert ended.status == 2
+    assert ended.err.count("\n") == 1
+    assert "nowhere" in ended.err

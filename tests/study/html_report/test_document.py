@@ -1,0 +1,103 @@
+"""The numbers of a report are those of its runs, and it needs nothing else."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from tempergat.base import UserError
+from tempergat.stats import average_ranks
+from tempergat.study.html_report import Overview, report_html
+from tempergat.study.report import percent
+from tests.support.report_sections import hostile_section, section
+
+
+class _Page(HTMLParser):
+    """Collects the tags of a page, and the cells of its tables by row."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self._in_cell = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self._in_cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._in_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self.rows[-1][-1] += data
+
+
+def test_the_table_has_the_scores_of_the_result() -> None:
+    shown = section()
+    heading, *rows = _Page(report_html([shown])).rows
+    for row, method in zip(rows, shown.result.results, strict=True):
+        cells = dict(zip(heading, row, strict=True))
+        assert cells["method"].split()[0] == method.method
+        mean, std = cells["accuracy"].split(" ± ")
+        assert (mean, std) == (
+            percent(method.summary.mean),
+            percent(method.summary.std),
+        )
+        if method.comparison is not None:
+            assert float(cells["difference"]) == pytest.approx(
+                method.comparison.difference, abs=0.005
+            )
+
+
+def test_the_papers_scores_stand_beside_ours() -> None:
+    heading, *rows = _Page(report_html([section()])).rows
+    gat = dict(zip(heading, rows[1], strict=True))
+    assert (gat["paper"], gat["to the paper"]) == ("81.00 ± 0.50", "-1.00")
+
+
+def test_every_run_is_a_dot() -> None:
+    page = _Page(report_html([section()]))
+    dots = [found for tag, found in page.tags if tag == "circle"]
+    assert sum("dot" in (found["class"] or "") for found in dots) == 24
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    text = report_html([section()])
+    found = re.findall(r"https?://[^\s\"'<]+", text)
+    assert set(found) <= {"http://www.w3.org/2000/svg"}
+    assert len(text) < 3_000_000
+
+
+def test_markup_in_names_opens_no_tag() -> None:
+    page = _Page(report_html([hostile_section()]))
+    tags = [tag for tag, _ in page.tags]
+    assert "img" not in tags
+    assert "b" not in tags
+    plain = _Page(report_html([section()]))
+    assert tags.count("script") == [tag for tag, _ in plain.tags].count("script")
+
+
+def test_several_graphs_have_an_overview_and_a_section_each() -> None:
+    names = ("cora", "citeseer", "pubmed")
+    scores = {name: {"gcn": 79.0, "gat": 80.0, "gated": 84.0} for name in names}
+    overview = Overview("gated is ahead on all", average_ranks(scores), ())
+    page = _Page(report_html([section(name) for name in names], overview))
+    sections = [
+        found["id"] for tag, found in page.tags if tag == "section" and "id" in found
+    ]
+    assert sections == [f"graph-{name}" for name in names]
+    labels = {found.get("aria-label") for tag, found in page.tags if tag == "svg"}
+    assert "Average ranks with critical difference" in labels
+    assert "Difference to the baseline by method and graph" in labels
+
+
+def test_a_report_without_runs_is_refused() -> None:
+    with pytest.raises(UserError, match="compare methods first"):
+        report_html([])
