@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 FloatArray = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ class Estimate:
         deviation = np.abs(self.value - truth)
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.where(deviation == 0, 0.0, deviation / error)
-        return np.asarray(2 * stats.norm.sf(score))
+        return np.asarray(2 * scipy.stats.norm.sf(score))
 
 
 def resampled_means(sums: FloatArray, block: int, seed: int) -> Estimate:

@@ -2,7 +2,7 @@
 
 import math
 
-from scipy import stats as scipy_stats
+import scipy
 
 
 def equivalence_p(
@@ -26,8 +26,8 @@ def equivalence_p(
             f"the standard error is {standard_error} and the margin {margin}; both "
             "must be above 0"
         )
-    above_low = scipy_stats.t.sf((difference + margin) / standard_error, degrees)
-    below_high = scipy_stats.t.cdf((difference - margin) / standard_error, degrees)
+    above_low = scipy.stats.t.sf((difference + margin) / standard_error, degrees)
+    below_high = scipy.stats.t.cdf((difference - margin) / standard_error, degrees)
     return float(max(above_low, below_high))
 
 
@@ -49,9 +49,9 @@ def paired_power(effect: float, std: float, pairs: int, alpha: float) -> float:
             f"{pairs} and {std}"
         )
     degrees = pairs - 1
-    critical = scipy_stats.t.ppf(1.0 - alpha / 2.0, degrees)
+    critical = scipy.stats.t.ppf(1.0 - alpha / 2.0, degrees)
     shift = abs(effect) / std * math.sqrt(pairs)
-    return float(scipy_stats.nct.sf(critical, degrees, shift))
+    return float(scipy.stats.nct.sf(critical, degrees, shift))
 
 
 def deviation_distance(

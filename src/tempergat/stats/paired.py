@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 CONFIDENCE = 0.95
 ALPHA = 1.0 - CONFIDENCE
@@ -102,7 +102,7 @@ class Welch:
         """The ends of the difference's t-interval."""
         half = 0.0
         if self.degrees is not None:
-            quantile = float(scipy_stats.t.ppf(0.5 + level / 2, self.degrees))
+            quantile = float(scipy.stats.t.ppf(0.5 + level / 2, self.degrees))
             half = quantile * self.standard_error
         return self.difference - half, self.difference + half
 
@@ -205,7 +205,7 @@ def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> 
     standard_error = math.sqrt(std_1**2 / runs_1 + std_2**2 / runs_2)
     if standard_error == 0.0:
         return Welch(difference, 0.0, None, None, None)
-    result = scipy_stats.ttest_ind_from_stats(
+    result = scipy.stats.ttest_ind_from_stats(
         mean_1, std_1, runs_1, mean_2, std_2, runs_2, equal_var=False
     )
     return Welch(
@@ -222,7 +222,7 @@ def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> 
 
 
 def _half_interval(std: float, count: int) -> float:
-    quantile = float(scipy_stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1))
+    quantile = float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1))
     return quantile * std / math.sqrt(count)
 
 
@@ -270,7 +270,7 @@ def _paired_tests(
         return None, None, None
     if not differences.any():
         return 1.0, 1.0, 0.0
-    wilcoxon_p = float(scipy_stats.wilcoxon(differences).pvalue)
+    wilcoxon_p = float(scipy.stats.wilcoxon(differences).pvalue)
     if np.ptp(differences) == 0.0:
         # With few test nodes and few runs every pair may have the same difference.
         # t is infinite then, and its p means nothing.
@@ -278,7 +278,7 @@ def _paired_tests(
     std = float(differences.std(ddof=1))
     effect_size = float(differences.mean()) / std
     t = effect_size * math.sqrt(len(differences))
-    t_p = 2.0 * float(scipy_stats.t.sf(abs(t), len(differences) - 1))
+    t_p = 2.0 * float(scipy.stats.t.sf(abs(t), len(differences) - 1))
     return t_p, wilcoxon_p, effect_size
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats as scipy_stats
+import scipy
 
 from tempergat.stats.paired import CONFIDENCE
 
@@ -51,7 +51,7 @@ def critical_difference(methods: int, datasets: int) -> float:
             f"average ranks need two methods and two datasets or more, not {methods} "
             f"and {datasets}"
         )
-    q = float(scipy_stats.studentized_range.ppf(CONFIDENCE, methods, math.inf))
+    q = float(scipy.stats.studentized_range.ppf(CONFIDENCE, methods, math.inf))
     return q / math.sqrt(2) * math.sqrt(methods * (methods + 1) / (6 * datasets))
 
 
@@ -85,7 +85,7 @@ def average_ranks(scores: Mapping[str, Mapping[str, float]]) -> RankTable:
             zip(
                 methods,
                 # Rounding makes equal scores tie, whatever their last bits.
-                scipy_stats.rankdata(
+                scipy.stats.rankdata(
                     [-round(row[method], 9) for method in methods]
                 ).tolist(),
                 strict=True,
@@ -100,7 +100,7 @@ def average_ranks(scores: Mapping[str, Mapping[str, float]]) -> RankTable:
     friedman = friedman_p = None
     if len(methods) >= 3 and any(len(set(row.values())) > 1 for row in ranks.values()):
         columns = [[row[method] for row in ranks.values()] for method in methods]
-        result = scipy_stats.friedmanchisquare(*columns)
+        result = scipy.stats.friedmanchisquare(*columns)
         friedman, friedman_p = float(result.statistic), float(result.pvalue)
     return RankTable(
         dict(sorted(average.items(), key=lambda item: item[1])),

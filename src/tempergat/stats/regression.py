@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats as scipy_stats
+import scipy
 
 from tempergat.stats.paired import CONFIDENCE
 
@@ -56,7 +56,7 @@ def least_squares(
     residual = target - matrix @ found
     variance = float(residual @ residual) / degrees
     errors = np.sqrt(variance * np.diag(np.linalg.inv(matrix.T @ matrix)))
-    quantile = float(scipy_stats.t.ppf(0.5 + CONFIDENCE / 2, degrees))
+    quantile = float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, degrees))
     return {
         name: _coefficient(float(value), float(error), quantile, degrees)
         for name, value, error in zip(columns, found[1:], errors[1:], strict=True)
@@ -68,5 +68,5 @@ def _coefficient(
 ) -> Coefficient:
     half = quantile * error
     t = math.inf if error == 0.0 else abs(value) / error
-    p = 1.0 if value == 0.0 else 2.0 * float(scipy_stats.t.sf(t, degrees))
+    p = 1.0 if value == 0.0 else 2.0 * float(scipy.stats.t.sf(t, degrees))
     return Coefficient(value, value - half, value + half, p)

@@ -1,8 +1,8 @@
 """Page's test: does a value rise or fall over ordered levels?"""
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
 # Rounding to this many digits makes equal values tie, whatever their last bits.
 _DIGITS = 9
@@ -17,7 +17,7 @@ def page_p(values: NDArray[np.float64]) -> float:
     """
     rounded = np.round(values, _DIGITS)
     sides = [
-        float(scipy_stats.page_trend_test(side, method="asymptotic").pvalue)
+        float(scipy.stats.page_trend_test(side, method="asymptotic").pvalue)
         for side in (rounded, -rounded)
     ]
     return min(1.0, 2.0 * min(sides))
@@ -29,7 +29,7 @@ def rises(values: NDArray[np.float64]) -> bool:
     Args:
         values: [blocks, levels], as for `page_p`.
     """
-    ranks = scipy_stats.rankdata(np.round(values, _DIGITS), axis=1)
+    ranks = scipy.stats.rankdata(np.round(values, _DIGITS), axis=1)
     places = np.arange(ranks.shape[1])
     slope = ((ranks.mean(axis=0) - ranks.mean()) * (places - places.mean())).sum()
     return bool(slope > 0)

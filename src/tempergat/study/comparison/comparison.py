@@ -21,9 +21,7 @@ from tempergat.study.report import (
     as_markdown,
     as_rows,
     as_text,
-    result_figure,
     result_table,
-    write_result,
 )
 from tempergat.study.results import DatasetResult
 
@@ -178,6 +176,9 @@ class Comparison:
 
     def plot(self) -> "Figure":
         """A figure of every run, with means and intervals."""
+        # Loads matplotlib.
+        from tempergat.study.report import result_figure
+
         return result_figure(self.result, self.baseline)
 
     def written_to(self, folder: Path, command: str | None = None) -> "Comparison":
@@ -190,6 +191,9 @@ class Comparison:
         Returns:
             The comparison with the paths of the files.
         """
+        # Loads matplotlib.
+        from tempergat.study.report import write_result
+
         paths = write_result(
             self.result, folder, self.baseline, self.notes, self.file_name
         )

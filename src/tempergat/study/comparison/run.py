@@ -1,5 +1,7 @@
 """The runs of a comparison: trained where they are missing, then compared."""
 
+import importlib
+import threading
 from collections.abc import Mapping
 
 import torch
@@ -31,6 +33,8 @@ from tempergat.training import (
 STORE_NAME = "store.sqlite"
 # A device of this machine, or workers on others.
 Place = torch.device | Workers
+# What tests and figures load. It takes seconds, and is not needed to train.
+_MODULES_OF_REPORT = ("scipy.stats", "tempergat.study.report.figures")
 
 
 def run_plan(
@@ -53,6 +57,7 @@ def run_plan(
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
+    threading.Thread(target=_import_for_report, daemon=True).start()
     what = (graphs, plan.configs, plan.seeds, store)
     if isinstance(place, torch.device):
         _check_user_modules(plan, graphs, place)
@@ -61,6 +66,11 @@ def run_plan(
         _check_user_modules(plan, graphs, torch.device("cpu"))
         runs = sweep_on(place, *what, on_progress, plan.builds)
     return _comparison(plan, graphs, store, place, runs)
+
+
+def _import_for_report() -> None:
+    for name in _MODULES_OF_REPORT:
+        importlib.import_module(name)
 
 
 def run_shard(

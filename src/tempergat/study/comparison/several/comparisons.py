@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tempergat.base import UserError, counted, csv_text, suggest_one_of, write_text
-from tempergat.base import figures as base_figures
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.several.across import AcrossGraphs, across_graphs
 from tempergat.study.comparison.several.tables import (
@@ -24,7 +23,6 @@ from tempergat.study.report import (
     as_latex,
     as_markdown,
     as_text,
-    ranks_figure,
 )
 
 if TYPE_CHECKING:
@@ -170,6 +168,9 @@ class Comparisons:
                 "with finished runs on two graphs or more"
             )
         count = counted(len(ranks.datasets), "graph")
+        # Loads matplotlib.
+        from tempergat.study.report import ranks_figure
+
         return ranks_figure(f"Average rank on {count}", ranks)
 
     def to_report(self, path: str | Path, command: str | None = None) -> Path:
@@ -211,6 +212,8 @@ class Comparisons:
             write_text(path, text, follow_link=False)
             paths.append(path)
         if self.across.ranks is not None:
+            from tempergat.base import figures as base_figures
+
             paths += base_figures.save_figure(self.plot(), stem)
         paths.append(self.to_report(Path(f"{stem}.html"), command))
         return replace(self, files=tuple(paths))

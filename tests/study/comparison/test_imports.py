@@ -1,0 +1,24 @@
+"""What a comparison imports before its first run is trained."""
+
+import subprocess
+import sys
+
+from tests.support.interpreted import environment_of_programs
+
+PROGRAM = """
+import sys
+import tempergat.cli.compare, tempergat.study.comparison.calling
+slow = ("matplotlib", "scipy.stats", "pandas", "sklearn")
+print(*(name for name in slow if name in sys.modules))
+"""
+
+
+def test_what_only_the_report_needs_is_not_imported_before_training() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment_of_programs(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == []
