@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tempergat.nn import METHODS
-from tempergat.study.noise import NoisePlan, load_plan
+from tempergat.study.noise import NoisePlan, load_plan, read_noise_csv
 from tempergat.study.noise.export import write_noise_csv
 from tempergat.study.noise_findings import SECOND_STUDY, reproduce_noise
 from tempergat.study.noise_findings.claims import Claims, all_claims
 from tempergat.study.noise_findings.first_study import (
     adjusted_values,
     epoch_effects,
+    first_gains,
     within_levels,
 )
 from tempergat.study.noise_findings.sentences import answers, generally_rises
@@ -150,7 +151,7 @@ def test_the_page_is_made_from_the_rows(tmp_path: Path) -> None:
     found = reproduce_noise(tmp_path / "results", tmp_path / "docs", load_plan())
     page = found.page.read_text(encoding="utf-8")
     assert "in 2 of 4 datasets and layers (cora 1, pubmed 1)" in page.replace("\n", " ")
-    assert "No complete seeds yet: citeseer." in page.replace("\n  ", " ")
+    assert "Not in these numbers: citeseer (0 of 960 runs)" in page.replace("\n", " ")
     assert (tmp_path / "docs" / "figures" / "noise-trends.svg").is_file()
     assert len(page.splitlines()) < 120
 
@@ -167,13 +168,28 @@ def test_adjusting_for_the_epoch_takes_out_its_slope_and_keeps_that_of_levels() 
 
 
 def test_the_first_study_adjusted_for_the_epoch_has_other_rises() -> None:
-    from tempergat.study.noise import read_noise_csv
-
     runs = read_noise_csv(ROOT / "results" / "noise" / "cora.csv")
     first, second, *_ = epoch_effects(runs, load_plan())
     assert (first.as_measured, first.adjusted, first.variants) == (0, 12, 12)
     assert (second.as_measured, second.adjusted, second.variants) == (12, 4, 12)
     assert first.correlation[1] < -0.85
+
+
+def test_the_first_study_suggested_a_gain_of_gate_first_methods() -> None:
+    plan = load_plan()
+    runs = {
+        name: read_noise_csv(ROOT / "results" / "noise" / f"{name}.csv")
+        for name in plan.datasets
+    }
+    found = first_gains(runs, plan, ["cora"])
+    assert found is not None
+    gate_first, post_gate, *temperatures = found.all_datasets
+    assert gate_first.summary.mean == pytest.approx(0.53, abs=0.005)
+    assert gate_first.verdict == "gains"
+    assert {gain.verdict for gain in (post_gate, *temperatures)} <= {
+        "no gain",
+        "not shown",
+    }
 
 
 def test_the_page_in_docs_is_that_of_the_committed_runs(tmp_path: Path) -> None:
@@ -185,4 +201,4 @@ def test_the_page_in_docs_is_that_of_the_committed_runs(tmp_path: Path) -> None:
 
 
 def test_the_answer_is_three_sentences(claims: Claims) -> None:
-    assert len(answers(claims)) == 3
+    assert len(answers(claims, None)) == 3

@@ -7,7 +7,11 @@ from tempergat.study.noise.page import write_page
 from tempergat.study.noise.plan import NoisePlan, load_plan
 from tempergat.study.noise.runs import NOISE_STORE, run_noise
 from tempergat.study.noise.trends import EPOCH, Series, Trend, series_of, trends_of
-from tempergat.study.noise.variants import variant_of, variant_of_config
+from tempergat.study.noise.variants import (
+    decays_temperature,
+    variant_of,
+    variant_of_config,
+)
 
 __all__ = [
     "EPOCH",
@@ -20,6 +24,7 @@ __all__ = [
     "Trend",
     "analyse",
     "as_json",
+    "decays_temperature",
     "layer_values",
     "load_plan",
     "read_noise_csv",

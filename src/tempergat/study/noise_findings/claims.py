@@ -153,7 +153,7 @@ def all_claims(runs: Runs, plan: NoisePlan) -> Claims:
         temperature=_trends(runs, plan, temperature_table, plan.gaussian),
         gate=_trends(runs, plan, gate_table, plan.missing),
         flatness=_trends(runs, plan, flatness_table, plan.gaussian),
-        gains=_gains(runs, plan, FAMILIES, "best_val_accuracy"),
+        gains=family_gains(runs, plan),
         single_methods=[
             gain
             for noise in ("missing", "gaussian")
@@ -161,11 +161,21 @@ def all_claims(runs: Runs, plan: NoisePlan) -> Claims:
                 runs,
                 plan,
                 [family for family in singles if family[2] == noise],
-                "best_val_accuracy",
+                SELECTED,
             )
         ],
         gains_by_loss=_gains(runs, plan, FAMILIES, "best_val_loss"),
     )
+
+
+def family_gains(runs: Runs, plan: NoisePlan) -> list[Gain]:
+    """The gains of the four families at the selected epoch, in any noise study.
+
+    Args:
+        runs: The runs of complete seeds, by dataset; each method once.
+        plan: The study's plan.
+    """
+    return _gains(runs, plan, FAMILIES, SELECTED)
 
 
 def _trends(

@@ -5,7 +5,7 @@ epoch alone, which moves with the noise. Within a level, seeds differ in that ep
 their slope over its logarithm can be estimated there and taken out of all values.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,9 +17,12 @@ from tempergat.study.noise import (
     Series,
     Trend,
     analyse,
+    decays_temperature,
     series_of,
     trends_of,
 )
+from tempergat.study.noise_findings.claims import FAMILIES, Gain, family_gains
+from tempergat.study.noise_findings.tables import with_complete_seeds
 from tempergat.training import Run
 
 
@@ -45,6 +48,44 @@ class EpochEffect:
     adjusted: int
     variants: int
     correlation: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class FirstGains:
+    """Gains in accuracy in the first study, which suggested what the second tests.
+
+    Attributes:
+        same_datasets: Of the four families, on the datasets of the second study.
+        all_datasets: On all datasets of the first.
+    """
+
+    same_datasets: Sequence[Gain]
+    all_datasets: Sequence[Gain]
+
+
+def first_gains(
+    runs: Mapping[str, Sequence[Run]], plan: NoisePlan, datasets: Sequence[str]
+) -> FirstGains | None:
+    """The gains of the first study; None where it lacks methods or datasets.
+
+    Args:
+        runs: Its runs by dataset. Those with theta undecayed are left out.
+        plan: Its plan.
+        datasets: The datasets of the second study.
+    """
+    wanted = {method for _, methods, _ in FAMILIES for method in methods}
+    if not wanted <= set(plan.methods) or not set(datasets) <= runs.keys():
+        return None
+    usual = {
+        dataset: with_complete_seeds(
+            [run for run in found if decays_temperature(run) is not False], plan
+        )
+        for dataset, found in runs.items()
+    }
+    if not all(usual.values()):
+        return None
+    same = {dataset: usual[dataset] for dataset in datasets}
+    return FirstGains(family_gains(same, plan), family_gains(usual, plan))
 
 
 def epoch_effects(runs: Sequence[Run], plan: NoisePlan) -> list[EpochEffect]:

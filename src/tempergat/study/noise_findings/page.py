@@ -9,7 +9,11 @@ from tempergat.base import UserError, write_text
 from tempergat.study.noise import NoisePlan, load_plan, read_noise_csv
 from tempergat.study.noise_findings import figures
 from tempergat.study.noise_findings.claims import Claims, all_claims
-from tempergat.study.noise_findings.first_study import EpochEffect, epoch_effects
+from tempergat.study.noise_findings.first_study import (
+    EpochEffect,
+    epoch_effects,
+    first_gains,
+)
 from tempergat.study.noise_findings.sections import (
     accuracy_section,
     first_study_section,
@@ -57,17 +61,19 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
     Raises:
         UserError: There are no runs of either study.
     """
+    first_runs = _runs_by_dataset(results / FIRST_STUDY, first_plan)
     effects = [
         effect
-        for _, runs in _runs_by_dataset(results / FIRST_STUDY, first_plan).items()
-        for effect in epoch_effects(runs, first_plan)
+        for found in first_runs.values()
+        for effect in epoch_effects(found, first_plan)
     ]
     plan_file = results / SECOND_STUDY / "plan.yaml"
     plan = load_plan(plan_file) if plan_file.exists() else None
     runs: dict[str, list[Run]] = {}
+    present: dict[str, list[Run]] = {}
     if plan is not None:
-        found = _runs_by_dataset(results / SECOND_STUDY, plan)
-        runs = {d: with_complete_seeds(r, plan) for d, r in found.items()}
+        present = _runs_by_dataset(results / SECOND_STUDY, plan)
+        runs = {d: with_complete_seeds(r, plan) for d, r in present.items()}
         # Two seeds are the least that a test takes.
         runs = {d: r for d, r in runs.items() if len(seeds_of(r)) > 1}
     if not effects and not runs:
@@ -77,20 +83,24 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
     parts = []
     if claims is not None and plan is not None:
         figures.claims_figure(claims, plan.feature_rms, docs / "figures" / _FIGURE)
-        sentences = answers(claims)
+        gains = first_gains(first_runs, first_plan, list(runs))
+        sentences = answers(claims, gains)
         parts = [
             f"![T against sigma, the gate against rho](figures/{_FIGURE}.svg)\n",
             filled(_CAPTION),
             temperature_section(claims, plan),
             flatness_section(claims),
             gate_section(claims),
-            accuracy_section(claims, list(runs)),
+            accuracy_section(claims, list(runs), gains),
         ]
     if effects:
         parts.append(first_study_section(effects))
     if claims is not None and plan is not None:
         parts.append(method_section(plan, runs))
-    opening = filled(_opening(runs) + "\n" + " ".join(sentences) + "\n")
+    opening = _opening(runs) + "\n" + " ".join(sentences) + "\n"
+    if claims is not None and plan is not None:
+        opening += _missing(plan, present, runs)
+    opening = filled(opening)
     page = docs / "noise.md"
     write_text(page, "\n".join([opening, *parts]))
     return NoiseFindings(page, sentences, claims, effects)
@@ -149,4 +159,26 @@ def _opening(runs: Mapping[str, Sequence[Run]]) -> str:
 The paper's figure of controlled noise: does the learned temperature T rise with
 Gaussian noise on the features, and does the mean gate fall with the share of missing
 coordinates? `tempergat reproduce noise` makes this page from {made_from}.
+"""
+
+
+def _missing(
+    plan: NoisePlan,
+    present: Mapping[str, Sequence[Run]],
+    runs: Mapping[str, Sequence[Run]],
+) -> str:
+    """Which datasets of the plan are left out for lack of runs."""
+    needed = len(plan.methods) * len(plan.conditions) * plan.seeds
+    absent = [
+        f"{dataset} ({len(present.get(dataset, ()))} of {needed} runs)"
+        for dataset in plan.datasets
+        if dataset not in runs
+    ]
+    if not absent:
+        return ""
+    names = [name for name in plan.datasets if name not in runs]
+    return f"""
+**Not in these numbers: {", ".join(absent)}**, for want of device time. `tempergat
+reproduce noise --run --datasets {",".join(names)} --device cuda` trains the rest. Until
+then the statements are about {" and ".join(runs)} alone.
 """

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempergat.nn import METHODS
-from tempergat.study.noise import Moment, NoisePlan, layer_values
+from tempergat.study.noise import SELECTED, Moment, NoisePlan, layer_values
 from tempergat.training import CLEAN, Condition, Run
 
 Values = NDArray[np.float64]
@@ -106,11 +106,14 @@ def gain_table(
         runs: Runs on one dataset, of complete seeds.
         methods: The methods.
         conditions: The conditions.
-        rule: The selection rule whose epoch is scored.
+        rule: The selection rule whose epoch is scored, or `selected` for the
+            configured one.
     """
 
     def score(run: Run) -> float:
-        return 100.0 * run.scores[rule].test
+        scores = run.selected_scores if rule == SELECTED else run.scores[rule]
+        assert scores is not None  # these runs are finished
+        return 100.0 * scores.test
 
     backbones = [METHODS[method].backbone for method in methods]
     return table(runs, methods, conditions, score) - table(
