@@ -17,10 +17,13 @@ def listed(words: Collection[str], most: int = 5) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    """A time in words: `45 s`, `3 min 20 s`, `2 h 5 min`, `6 days`, `3 years`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    if whole < 100 * 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    days = whole // 86400
+    return f"{days:,} days" if days < 1000 else f"{days // 365:,} years"

@@ -89,6 +89,11 @@ def text(x: float, y: float, words: str, **attributes: object) -> str:
     return element("text", html.escape(words), x=x, y=y, **attributes)
 
 
+def shortened(words: str, most: int) -> str:
+    """The words, cut after `most` letters."""
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
     """A straight line."""
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)

@@ -34,7 +34,12 @@ def confusion_chart(
         if size >= _SMALLEST_CELL + 3:
             middle = y + size / 2 + 4
             parts.append(
-                svg.text(_LABEL_WIDTH - 8, middle, _short(name), class_="tick end")
+                svg.text(
+                    _LABEL_WIDTH - 8,
+                    middle,
+                    svg.shortened(name, _LONGEST_LABEL),
+                    class_="tick end",
+                )
             )
             x = _LABEL_WIDTH + (row + 0.5) * size
             parts.append(_column_label(x, name, is_narrow))
@@ -56,7 +61,9 @@ def _column_label(x: float, name: str, is_narrow: bool) -> str:
     if not is_narrow:
         return svg.text(x, y, name, class_="tick middle")
     turned = f"rotate(-35 {x:.1f} {y:.1f})"
-    return svg.text(x, y, _short(name), class_="tick", transform=turned)
+    return svg.text(
+        x, y, svg.shortened(name, _LONGEST_LABEL), class_="tick", transform=turned
+    )
 
 
 def _cell(x: float, y: float, size: float, share: float, words: str) -> str:
@@ -73,9 +80,3 @@ def _cell(x: float, y: float, size: float, share: float, words: str) -> str:
         class_=f"tick middle{dark}", pointer_events="none",
     )  # fmt: skip
     return square + number
-
-
-def _short(name: str) -> str:
-    if len(name) <= _LONGEST_LABEL:
-        return name
-    return name[: _LONGEST_LABEL - 1] + "…"

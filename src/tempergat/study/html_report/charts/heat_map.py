@@ -7,6 +7,7 @@ from tempergat.study.report import p_value, signed
 from tempergat.study.results import DatasetResult
 
 _LEFT, _TOP, _CELL_WIDTH, _CELL = 150.0, 34.0, 96.0, 34.0
+_LONGEST_NAME = 14
 
 
 def heat_map(results: Mapping[str, DatasetResult]) -> str | None:
@@ -37,7 +38,11 @@ def heat_map(results: Mapping[str, DatasetResult]) -> str | None:
     parts = []
     for column, name in enumerate(results):
         x = _LEFT + (column + 0.5) * _CELL_WIDTH
-        parts.append(svg.text(x, _TOP - 10, name, class_="name middle"))
+        parts.append(
+            svg.text(
+                x, _TOP - 10, svg.shortened(name, _LONGEST_NAME), class_="name middle"
+            )
+        )
     for row, method in enumerate(methods):
         y = _TOP + row * _CELL
         parts.append(svg.text(_LEFT - 12, y + 21, method, class_="name end"))
