@@ -74,9 +74,9 @@ def keep_freed_memory() -> None:
     """Has the C library keep freed memory of the CPU, so that it is used again.
 
     By default it returns large blocks to the system and gets them back for the next
-    tensor, page by page: 10 to 20 % of an epoch on a graph like Cora. The process then
-    never shrinks, so this is for commands and not for a user's own program. Nothing
-    happens with a C library other than glibc.
+    tensor, page by page: thousands of pages in every epoch. The process then never
+    shrinks, so this is for commands and not for a user's own program. Nothing happens
+    with a C library other than glibc.
     """
     if not sys.platform.startswith("linux"):
         return
