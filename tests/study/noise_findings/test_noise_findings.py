@@ -1,5 +1,6 @@
 """docs/noise.md: the tests of the plan, on runs whose trends are known."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,7 @@ PLAN_FILE = ROOT / "results" / SECOND_STUDY / "plan.yaml"
 SEEDS = range(100, 106)
 
 
+@cache
 def plan() -> NoisePlan:
     return load_plan(PLAN_FILE)
 
@@ -175,6 +177,7 @@ def test_the_first_study_adjusted_for_the_epoch_has_other_rises() -> None:
     assert first.correlation[1] < -0.85
 
 
+@pytest.mark.slow
 def test_the_first_study_suggested_a_gain_of_gate_first_methods() -> None:
     plan = load_plan()
     runs = {
@@ -192,6 +195,7 @@ def test_the_first_study_suggested_a_gain_of_gate_first_methods() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_page_in_docs_is_that_of_the_committed_runs(tmp_path: Path) -> None:
     written = PAGES["noise"].write(ROOT / "results", tmp_path)
     committed = ROOT / "docs" / "noise.md"
