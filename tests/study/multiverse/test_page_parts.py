@@ -112,3 +112,31 @@ def test_gains_and_variations_are_shown_cell_by_cell(
         line for line in text.splitlines() if "| theta not decayed | cora | 6 |" in line
     )
     assert theta.count(" 0.00 (") == 3
+    assert "Not run yet" not in text
+
+
+def test_what_was_not_run_is_listed_with_the_command(
+    results: Path, tmp_path: Path
+) -> None:
+    write_study(results, 2.0)
+    for path in (results / "multiverse").glob("pubmed.*"):
+        path.unlink()
+    # Without Pubmed the cells are not judged, so put its baselines back.
+    plan, paper = load_multiverse(results), read_paper(results)
+    near = next(plan.trainings())
+    runs = [
+        r
+        for method in plan.baselines
+        for r in runs_of(
+            plan, paper["pubmed"][method], plan.config(near, "pubmed", method), 0
+        )
+    ]
+    write_runs(runs, results / runs_file("pubmed"))
+    text = multiverse_part(results, tmp_path / "docs")
+    assert "### Every cell, cora" in text
+    assert "### Every cell, pubmed" not in text
+    rest = text.split("### Not run yet")[1]
+    assert f"{near.words}, on pubmed" in rest
+    assert f"{near.words}, on cora" not in rest
+    assert "gates not decayed, on pubmed" in rest
+    assert "`tempergat reproduce homogeneous --run" in rest

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import yaml
 
-from tempergat.study.when.analysis import (
+from tempergat.study.when.graphs import GeneratedGraph, grid
+from tempergat.study.when.plan import Contrast, WhenPlan, load_plan
+from tempergat.study.when.report.analysis import (
     Measured,
     Scores,
     across,
@@ -17,8 +19,8 @@ from tempergat.study.when.analysis import (
     regression,
     within,
 )
-from tempergat.study.when.answer import answer, use_table
-from tempergat.study.when.findings import (
+from tempergat.study.when.report.answer import answer, use_table
+from tempergat.study.when.report.findings import (
     ALL,
     HETEROPHILIC,
     HOMOPHILIC,
@@ -27,11 +29,9 @@ from tempergat.study.when.findings import (
     own_path_claim,
     temperature_claim,
 )
-from tempergat.study.when.graphs import GeneratedGraph, grid
-from tempergat.study.when.page import page_text, reproduce_when
-from tempergat.study.when.plan import Contrast, WhenPlan, load_plan
-from tempergat.study.when.rows import CSV_OF_STAGE, Key, Row, write_rows
-from tempergat.study.when.rule import rule_test
+from tempergat.study.when.report.page import page_text, reproduce_when
+from tempergat.study.when.report.rule import rule_test
+from tempergat.study.when.runs.rows import CSV_OF_STAGE, Key, Row, write_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 FULL = load_plan(ROOT / "results")

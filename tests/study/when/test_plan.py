@@ -8,10 +8,14 @@ import pytest
 from tempergat.base import UserError
 from tempergat.study.when.graphs import generate, grid
 from tempergat.study.when.plan import load_plan
-from tempergat.study.when.rows import Key, Row
-from tempergat.study.when.running import counts
-from tempergat.study.when.runs import generated_groups, real_groups, search_groups
-from tempergat.study.when.search import chosen_settings
+from tempergat.study.when.runs.groups import (
+    generated_groups,
+    real_groups,
+    search_groups,
+)
+from tempergat.study.when.runs.parts import counts
+from tempergat.study.when.runs.rows import Key, Row
+from tempergat.study.when.runs.search import chosen_settings
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAN = load_plan(ROOT / "results")

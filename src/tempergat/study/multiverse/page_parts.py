@@ -67,9 +67,10 @@ def multiverse_part(results: Path, docs: Path) -> str:
     plan, paper = load_multiverse(results), read_paper(results)
     index = RunIndex(runs)
     cells = judge_cells(plan, index, paper)
+    chosen = chosen_trainings(plan, cells)
     found = cell_gains(plan, cells, index)
     if not found:
-        return not_run_section(plan, chosen_trainings(plan, cells))
+        return not_run_section(plan, chosen)
     paper_gains = {
         dataset: {
             method: paper[dataset][method].mean - paper[dataset][backbone].mean
@@ -81,7 +82,7 @@ def multiverse_part(results: Path, docs: Path) -> str:
         found, plan.variants, paper_gains, docs / "figures" / FIGURE
     )
     effects = variation_effects(plan, nearest_cells(cells), index)
-    return multiverse_section(plan, found, effects, paper_gains, _devices(runs))
+    return multiverse_section(plan, found, effects, chosen, paper_gains, _devices(runs))
 
 
 def _runs(results: Path) -> list[Run]:

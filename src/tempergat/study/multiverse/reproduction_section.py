@@ -17,6 +17,7 @@ def multiverse_section(
     plan: MultiversePlan,
     found: Sequence[CellGains],
     effects: Sequence[VariationEffect],
+    chosen: Sequence[Training],
     paper: PaperGains,
     devices: str,
 ) -> str:
@@ -26,6 +27,7 @@ def multiverse_section(
         plan: The plan.
         found: The gains, nearest cells first.
         effects: The effects of the variations in the nearest training.
+        chosen: The trainings in which the plan wants variants.
         paper: The paper's gains by dataset and variant.
         devices: Where the runs were made.
     """
@@ -48,7 +50,8 @@ def multiverse_section(
             _cells_table(plan, [g for g in found if g.dataset == dataset], trainings)
             for dataset in plan.datasets
         ),
-        _variations(effects, trainings),
+        _variations(effects),
+        _missing(plan, found, effects, chosen),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -63,9 +66,8 @@ def not_run_section(plan: MultiversePlan, trainings: Sequence[Training]) -> str:
         "(docs/calibration.md). How the gains depend on them is planned in "
         f"results/{PLAN_FILE}: all variants, {plan.seeds} seeds, at "
         + "; ".join(training.words for training in trainings)
-        + ". These runs are missing. `tempergat reproduce homogeneous --run --datasets "
-        f"{','.join(plan.datasets)}` trains them. Until then the numbers on this page "
-        "hold for the settings of recipes/paper alone.\n"
+        + f". These runs are missing. {_command(plan)} trains them. Until then the "
+        "numbers on this page hold for the settings of recipes/paper alone.\n"
     )
 
 
@@ -139,9 +141,7 @@ def _gain(gain: PairedComparison) -> str:
     return f"{signed(gain.difference)}{mark} ({interval})"
 
 
-def _variations(
-    effects: Sequence[VariationEffect], trainings: Sequence[Training]
-) -> str:
+def _variations(effects: Sequence[VariationEffect]) -> str:
     if not effects:
         return ""
     keys = list(dict.fromkeys((e.variation, e.dataset) for e in effects))
@@ -167,6 +167,41 @@ def _variations(
         f"was changed in training ({_letter(0)}): the average change of the test score "
         "over the methods it concerns.\n\n" + markdown_rows(columns, rows)
     )
+
+
+def _missing(
+    plan: MultiversePlan,
+    found: Sequence[CellGains],
+    effects: Sequence[VariationEffect],
+    chosen: Sequence[Training],
+) -> str:
+    """What the plan asks for and was not run."""
+    run = {(gains.cell.training, gains.dataset) for gains in found}
+    varied = {(effect.variation, effect.dataset) for effect in effects}
+    parts = [
+        f"{training.words}, on {dataset}"
+        for training in chosen
+        for dataset in plan.datasets
+        if (training, dataset) not in run
+    ]
+    parts += [
+        f"{variation}, on {dataset}"
+        for variation in plan.variations
+        for dataset in plan.datasets
+        if (variation, dataset) not in varied
+    ]
+    if not parts:
+        return ""
+    return (
+        "### Not run yet\n\n"
+        f"{_command(plan)} trains what the plan asks for beyond this:\n\n"
+        + "".join(f"- {part}\n" for part in parts)
+    )
+
+
+def _command(plan: MultiversePlan) -> str:
+    names = ",".join(plan.datasets)
+    return f"`tempergat reproduce homogeneous --run --datasets {names}`"
 
 
 def _letter(number: int) -> str:

@@ -72,8 +72,8 @@ def pooled(datasets: Sequence[DatasetReproduction]) -> str:
     return (
         "## Gains pooled over variants\n\n"
         "The average over the variants, in points, with its 95 % interval over seeds. "
-        "Runs of one seed on one split share their test nodes, so the interval says "
-        "what other seeds would give, not other splits.\n\n"
+        "All runs have the same test nodes, so the interval says what other seeds "
+        "would give, not other splits.\n\n"
         + markdown_rows(["variants", "dataset", *RULE_WORDS.values()], rows)
     )
 

@@ -12,7 +12,7 @@ from tempergat.data import Dataset
 from tempergat.study.when.arms import ARMS, neighbours_of
 from tempergat.study.when.graphs import generate, grid, real_graph
 from tempergat.study.when.plan import RealGraph, WhenPlan
-from tempergat.study.when.rows import Key, Row, Stage
+from tempergat.study.when.runs.rows import Key, Row, Stage
 from tempergat.training import Run, RunConfig, train_group
 
 NOT_SEARCHED = -1

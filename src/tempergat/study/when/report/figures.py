@@ -9,8 +9,8 @@ from pathlib import Path
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
 from tempergat.nn import BackboneName
 from tempergat.stats import summarise
-from tempergat.study.when.analysis import Measured
 from tempergat.study.when.graphs import GeneratedGraph
+from tempergat.study.when.report.analysis import Measured
 
 _DRAWN = {
     "residual": "residual",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tempergat.study.when.plan import WhenPlan
-from tempergat.study.when.rows import Row
+from tempergat.study.when.runs.rows import Row
 
 
 def chosen_settings(

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tempergat.study.when import running
 from tempergat.study.when.plan import WhenPlan, load_plan
-from tempergat.study.when.processes import processes_on, train_groups
-from tempergat.study.when.rows import CSV_OF_STAGE, Row, read_rows
-from tempergat.study.when.runs import Group, generated_groups, train
+from tempergat.study.when.runs import parts
+from tempergat.study.when.runs.groups import Group, generated_groups, train
+from tempergat.study.when.runs.processes import processes_on, train_groups
+from tempergat.study.when.runs.rows import CSV_OF_STAGE, Row, read_rows
 
 ROOT = Path(__file__).resolve().parents[3]
 CPU = torch.device("cpu")
@@ -43,13 +43,13 @@ def test_a_stopped_part_continues_and_ends_with_the_same_rows(
         return train(plan, group, device)
 
     def run(folder: Path) -> int:
-        return running.run_generated(plan, folder, tmp_path, CPU, lambda *_: None)
+        return parts.run_generated(plan, folder, tmp_path, CPU, lambda *_: None)
 
-    monkeypatch.setattr("tempergat.study.when.processes.train", stopping)
+    monkeypatch.setattr("tempergat.study.when.runs.processes.train", stopping)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "stopped")
     assert len(read_rows(tmp_path / "stopped" / file)) == 10
-    monkeypatch.setattr("tempergat.study.when.processes.train", train)
+    monkeypatch.setattr("tempergat.study.when.runs.processes.train", train)
     assert run(tmp_path / "stopped") == 24
     assert run(tmp_path / "whole") == 24
     found = [read_rows(tmp_path / name / file) for name in ("stopped", "whole")]

@@ -11,16 +11,22 @@ import torch
 from tempergat.base import FileLock
 from tempergat.study.when.graphs import grid, real_graph
 from tempergat.study.when.plan import RealGraph, WhenPlan
-from tempergat.study.when.processes import processes_on, train_groups
-from tempergat.study.when.rows import CSV_OF_STAGE, Row, Stage, read_rows, write_rows
-from tempergat.study.when.runs import (
+from tempergat.study.when.runs.groups import (
     Group,
     generated_groups,
     missing_groups,
     real_groups,
     search_groups,
 )
-from tempergat.study.when.search import chosen_settings
+from tempergat.study.when.runs.processes import processes_on, train_groups
+from tempergat.study.when.runs.rows import (
+    CSV_OF_STAGE,
+    Row,
+    Stage,
+    read_rows,
+    write_rows,
+)
+from tempergat.study.when.runs.search import chosen_settings
 
 GENERATED = "generated"
 TIME_NOTE = (

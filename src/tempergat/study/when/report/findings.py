@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tempergat.nn import BackboneName
-from tempergat.study.when.analysis import (
+from tempergat.study.when.graphs import grid
+from tempergat.study.when.plan import WhenPlan
+from tempergat.study.when.report.analysis import (
     Across,
     Measured,
     across,
@@ -14,9 +16,7 @@ from tempergat.study.when.analysis import (
     measured,
     within,
 )
-from tempergat.study.when.graphs import grid
-from tempergat.study.when.plan import WhenPlan
-from tempergat.study.when.rows import Row
+from tempergat.study.when.runs.rows import Row
 
 HETEROPHILIC = "heterophilic"
 HOMOPHILIC = "homophilic"

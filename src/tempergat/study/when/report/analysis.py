@@ -24,7 +24,7 @@ from tempergat.stats import (
 )
 from tempergat.study.when.graphs import GeneratedGraph
 from tempergat.study.when.plan import Contrast, WhenPlan
-from tempergat.study.when.rows import Row
+from tempergat.study.when.runs.rows import Row
 
 # Scores by seed, or by split where every seed has another one.
 Scores = dict[int, float | None]

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from tempergat.nn import BackboneName
 from tempergat.stats import ALPHA, RankTable
 from tempergat.study.report import markdown_rows, p_value, signed
-from tempergat.study.when.analysis import Across, gains_together, ranks, regression
 from tempergat.study.when.arms import ARMS
-from tempergat.study.when.findings import (
+from tempergat.study.when.graphs import grid
+from tempergat.study.when.report.analysis import (
+    Across,
+    gains_together,
+    ranks,
+    regression,
+)
+from tempergat.study.when.report.findings import (
     ALL,
     HETEROPHILIC,
     HOMOPHILIC,
@@ -17,8 +23,7 @@ from tempergat.study.when.findings import (
     Findings,
     own_path_claim,
 )
-from tempergat.study.when.graphs import grid
-from tempergat.study.when.rule import rule_test
+from tempergat.study.when.report.rule import rule_test
 
 _KINDS = {
     HETEROPHILIC: "Generated, homophily at or below chance",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from tempergat.base import listed
 from tempergat.nn import BackboneName
 from tempergat.study.report import markdown_rows, signed
-from tempergat.study.when.analysis import Across
-from tempergat.study.when.findings import (
+from tempergat.study.when.report.analysis import Across
+from tempergat.study.when.report.findings import (
     ALL,
     HETEROPHILIC,
     HOMOPHILIC,

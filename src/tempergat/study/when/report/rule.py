@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tempergat.stats import ALPHA
-from tempergat.study.when.analysis import Measured, wilcoxon_p
 from tempergat.study.when.plan import WhenPlan
+from tempergat.study.when.report.analysis import Measured, wilcoxon_p
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import torch
 
 from tempergat.study.when.plan import WhenPlan
-from tempergat.study.when.rows import Row
-from tempergat.study.when.runs import Group, train
+from tempergat.study.when.runs.groups import Group, train
+from tempergat.study.when.runs.rows import Row
 
 # Several keep a GPU busy: a group of small runs is prepared longer than it is trained.
 GPU_PROCESSES = 4

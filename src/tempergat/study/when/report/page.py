@@ -8,13 +8,12 @@ from typing import Any
 
 from tempergat.base import write_text
 from tempergat.study.report import filled
-from tempergat.study.when.answer import answer, use_table
-from tempergat.study.when.figures import gains_figure
-from tempergat.study.when.findings import Findings, find
 from tempergat.study.when.graphs import grid
 from tempergat.study.when.plan import load_plan
-from tempergat.study.when.rows import CSV_OF_STAGE, read_rows
-from tempergat.study.when.sections import (
+from tempergat.study.when.report.answer import answer, use_table
+from tempergat.study.when.report.figures import gains_figure
+from tempergat.study.when.report.findings import Findings, find
+from tempergat.study.when.report.sections import (
     arms_section,
     claim_section,
     contrast_sections,
@@ -22,6 +21,7 @@ from tempergat.study.when.sections import (
     regression_section,
     rule_section,
 )
+from tempergat.study.when.runs.rows import CSV_OF_STAGE, read_rows
 
 PAGE = "when.md"
 FIGURE = "figures/when-gains"

@@ -1,0 +1,1 @@
+"""What the rows show, and the page that says it."""

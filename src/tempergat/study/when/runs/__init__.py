@@ -1,0 +1,1 @@
+"""The runs of the study: their groups, their search, their rows."""
