@@ -107,6 +107,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    tune: Annotated[
+        int | None,
+        typer.Option(
+            help="Settings to try for each method beforehand, by validation score; the "
+            "runs compared have other seeds.",
+            metavar="N",
+            show_default=False,
+        ),
+    ] = None,
     *,
     settings: Settings,
     reading: Reading,
@@ -120,12 +129,19 @@ def compare(
     Trains every method over many seeds and says which differences are larger than
     noise. Where a graph has several splits, the seeds take turns over them. Several
     graphs are compared on one after another, each with its own recipe and metric, and
-    summed up by average ranks, wins, ties and losses. Finished runs are kept in the
-    --out folder: the same command continues where it was stopped, and trains nothing
-    twice. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
+    summed up by average ranks, wins, ties and losses. With --tune, every method first
+    gets its own search of as many settings on each split, judged by validation nodes of
+    that split alone (needs pip install 'tempergat[tune]'). Finished runs are kept in
+    the --out folder: the same command continues where it was stopped, and trains
+    nothing twice. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
     names = datasets or [DEMONSTRATION]
     if table is not None:
+        if tune is not None:
+            raise UserError(
+                "--table prints what a store holds and searches nothing; leave out "
+                "--tune, tuned runs are shown too"
+            )
         show_stored(table, [] if names == [DEMONSTRATION] else names, baseline, as_json)
         return
     for name in names:
@@ -144,10 +160,13 @@ def compare(
                 recipe,
                 baseline,
                 settings.overrides(),
+                tune,
             )
             for name in names
         ]
         only = None if shard is None else Shard.parse(shard)
+        if tune is not None:
+            study.refuse_tuned_shard(only)
         if only is not None and ray is not None:
             raise UserError("a shard needs no Ray cluster; give --shard or --ray")
         stderr = error_console()

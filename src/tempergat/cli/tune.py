@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -106,7 +106,7 @@ def tune(
         print_json(
             {
                 "dataset": graph.name,
-                "best": {name: asdict(trial) for name, trial in best.items()},
+                "best": {name: _facts(trial) for name, trial in best.items()},
                 "recipe": str(recipe),
                 "trials": str(table),
             }
@@ -123,12 +123,17 @@ def _best(trials: list["Trial"]) -> dict["BackboneName", "Trial"]:
     from tempergat.study.tuning import best_trial
 
     return {
-        backbone: best_trial([t for t in trials if t.backbone == backbone])
+        backbone: best_trial([t for t in trials if t.method == backbone])
         for backbone in PLAIN_METHODS
     }
+
+
+def _facts(trial: "Trial") -> dict[str, Any]:
+    facts = asdict(trial)
+    return {"backbone": facts.pop("method"), **facts}
 
 
 def _trial_line(trial: "Trial", trials: int) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in trial.settings.items())
     score = "a run failed" if trial.score is None else f"{trial.score:.2f}"
-    return f"{trial.backbone} {trial.number + 1}/{trials}: {score} ({settings})"
+    return f"{trial.method} {trial.number + 1}/{trials}: {score} ({settings})"

@@ -84,6 +84,8 @@ def dataset_result(
     against: str | Mapping[str, str],
     metric: str = "accuracy",
     selection: str = "best_val_accuracy",
+    *,
+    tuned: bool = False,
 ) -> DatasetResult:
     """Summarise and compare the runs on one dataset.
 
@@ -94,6 +96,7 @@ def dataset_result(
         against: The baseline of all methods, or the baseline of each.
         metric: The metric of the scores.
         selection: Which rule's scores to use.
+        tuned: Whether a method may have another configuration on each split.
 
     Raises:
         UserError: The runs come from several datasets, or a method's runs have several
@@ -106,7 +109,7 @@ def dataset_result(
         for method in methods
     }
     by_method = {method: found for method, found in by_method.items() if found}
-    _check_comparable(runs, by_method)
+    _check_comparable(runs, by_method, tuned)
     split_count = len({run.split for run in runs})
     pair_scores = {
         method: _pair_scores(found, selection, by_split=split_count > 1)
@@ -137,7 +140,7 @@ def dataset_result(
 
 
 def _check_comparable(
-    runs: Sequence[Run], by_method: Mapping[str, Sequence[Run]]
+    runs: Sequence[Run], by_method: Mapping[str, Sequence[Run]], tuned: bool
 ) -> None:
     data = sorted({(run.dataset, run.split, run.fingerprint) for run in runs})
     if len(data) > len({split for _, split, _ in data}):
@@ -146,7 +149,8 @@ def _check_comparable(
         raise UserError(f"the runs come from {len(names)} datasets: {seen}; choose one")
     for method, found in by_method.items():
         hashes = sorted({run.config_hash for run in found})
-        if len(hashes) > 1:
+        allowed = len({run.split for run in found}) if tuned else 1
+        if len({(run.config_hash, tuned and run.split) for run in found}) > allowed:
             raise UserError(
                 f"{method} on {found[0].dataset} has runs of {len(hashes)} "
                 f"configurations ({', '.join(hashes)}); choose one"

@@ -21,9 +21,8 @@ from tempergat.study.tuning.plans import (
     load_search,
     search_names,
 )
+from tempergat.study.tuning.proposals import Trial, best_trial
 from tempergat.study.tuning.searching import (
-    Trial,
-    best_trial,
     read_trials,
     search,
     trials_csv,
@@ -140,8 +139,8 @@ def test_the_tuned_recipe_holds_the_best_settings_and_variants_share_them(
         made
         for backbone in PLAIN_METHODS
         for made in (
-            trial(0, 70.0, backbone=backbone),
-            trial(1, 80.0, backbone=backbone, settings=best[backbone]),
+            trial(0, 70.0, method=backbone),
+            trial(1, 80.0, method=backbone, settings=best[backbone]),
         )
     ]
     recipe, table = write_tuned("mine", plan, trials, tmp_path / "a", tmp_path / "b")
@@ -253,7 +252,7 @@ def test_the_page_shows_settings_and_says_what_falls_short(tmp_path: Path) -> No
     results = tmp_path / "results"
     shutil.copytree(RESULTS / "paper", results / "paper")
     settings = {name: {"learning_rate": 0.02} for name in PLAIN_METHODS}
-    trials = [trial(1, 80.0, backbone=backbone) for backbone in PLAIN_METHODS]
+    trials = [trial(1, 80.0, method=backbone) for backbone in PLAIN_METHODS]
     (results / "tuning").mkdir()
     (results / "tuning" / "cora_trials.csv").write_text(trials_csv("cora", trials))
     runs = tuned_runs("cora", settings)
@@ -274,7 +273,7 @@ def test_runs_with_other_settings_than_those_found_are_refused(tmp_path: Path) -
     results = tmp_path / "results"
     settings = {name: {"learning_rate": 0.02} for name in PLAIN_METHODS}
     settings["gatv2"] = {"learning_rate": 0.5}
-    trials = [trial(1, 80.0, backbone=backbone) for backbone in PLAIN_METHODS]
+    trials = [trial(1, 80.0, method=backbone) for backbone in PLAIN_METHODS]
     (results / "tuning").mkdir(parents=True)
     (results / "tuning" / "cora_trials.csv").write_text(trials_csv("cora", trials))
     with Store(tmp_path / "store") as store:

@@ -88,13 +88,14 @@ class GraphSweep:
         display: "Display",
         finished: "Sequence[Comparison]",
     ) -> "Comparison":
-        from tempergat.study.comparison import finished_part, run_plan
+        from tempergat.study.comparison import finished_part, run_plan, search_lines
         from tempergat.training import OutOfMemory
 
         what = (one.plan, one.graphs, store, self.where)
         try:
+            say = _nothing if self.quiet else self.stderr.print
             with display:
-                comparison = run_plan(*what, display)
+                comparison = run_plan(*what, display, search_lines(say))
         except KeyboardInterrupt as stop:
             self._show_so_far(finished_part(*what), finished)
             raise typer.Exit(exit_status(stop)) from stop
@@ -126,9 +127,17 @@ class GraphSweep:
                 "runs done; they are kept. Differences and verdicts may change with "
                 "the rest. To continue:"
             )
+        elif self.prepared[0].plan.tune is not None:
+            self.stderr.print(
+                "Stopped during the search for settings; its runs are kept. To "
+                "continue:"
+            )
         else:
             self.stderr.print("Stopped before the first runs finished. To continue:")
         self.stderr.print(f"  {resume_command()}", soft_wrap=True)
+
+
+def _nothing(line: str) -> None: ...
 
 
 def _show(comparison: "Comparison", as_json: bool) -> None:

@@ -8,6 +8,7 @@ from tempergat.study.comparison.progress_lines import (
     ProgressLines,
     Tally,
     runs_done,
+    search_lines,
     time_left,
 )
 from tempergat.study.comparison.run import (
@@ -25,7 +26,7 @@ from tempergat.study.comparison.several import (
     across_graphs,
     check_prepared,
 )
-from tempergat.study.comparison.shards import FinishedShard
+from tempergat.study.comparison.shards import FinishedShard, refuse_tuned_shard
 from tempergat.study.comparison.stored import stored_comparisons
 
 __all__ = [
@@ -46,9 +47,11 @@ __all__ = [
     "finished_part",
     "make_plan",
     "opening_lines",
+    "refuse_tuned_shard",
     "run_plan",
     "run_shard",
     "runs_done",
+    "search_lines",
     "stored_comparisons",
     "time_left",
 ]

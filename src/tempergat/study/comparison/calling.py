@@ -21,10 +21,14 @@ from tempergat.data import (
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import opening_lines
 from tempergat.study.comparison.plan import MethodsArgument, make_plan
-from tempergat.study.comparison.progress_lines import ProgressLines, Tally
+from tempergat.study.comparison.progress_lines import (
+    ProgressLines,
+    Tally,
+    search_lines,
+)
 from tempergat.study.comparison.run import STORE_NAME, Place, run_plan, run_shard
 from tempergat.study.comparison.several import Comparisons, Prepared, check_prepared
-from tempergat.study.comparison.shards import FinishedShard
+from tempergat.study.comparison.shards import FinishedShard, refuse_tuned_shard
 from tempergat.study.engine import Shard, Store
 from tempergat.study.machines import RayWorkers
 from tempergat.training import Recipe, choose_device, make_overrides
@@ -51,6 +55,8 @@ def compare(
     class_weights: str | None = ...,
     settings: Mapping[str, Any] | None = ...,
     shard: None = ...,
+    ray: str | None = ...,
+    tune: int | None = ...,
 ) -> Comparisons: ...
 
 
@@ -72,6 +78,8 @@ def compare(
     class_weights: str | None = ...,
     settings: Mapping[str, Any] | None = ...,
     shard: None = ...,
+    ray: str | None = ...,
+    tune: int | None = ...,
 ) -> Comparison: ...
 
 
@@ -95,6 +103,7 @@ def compare(
     *,
     shard: tuple[int, int],
     ray: None = None,
+    tune: None = None,
 ) -> FinishedShard: ...
 
 
@@ -116,6 +125,7 @@ def compare(
     settings: Mapping[str, Any] | None = None,
     shard: tuple[int, int] | None = None,
     ray: str | None = None,
+    tune: int | None = None,
 ) -> Comparison | Comparisons | FinishedShard:
     """Which method wins on a graph, and is it real?
 
@@ -165,6 +175,12 @@ def compare(
         ray: Train on the machines of a Ray cluster: `auto` for the one that runs on
             this machine, or `HOST:PORT` of its head. Needs `pip install
             'tempergat[ray]'` on every machine. Only this process writes to `out`.
+        tune: How many settings to try for each method before the comparison, by mean
+            validation score over two seeds; the first are the recipe's own. Every split
+            has its own search, on its own validation nodes, and the runs compared have
+            seeds that no search uses. Learning rate, weight decay, dropout, residual
+            and norm are searched, unless `settings` gives them. Needs `pip install
+            'tempergat[tune]'`.
 
     Returns:
         The comparison; of a list of graphs, the comparison of each and a summary; of a
@@ -180,9 +196,12 @@ def compare(
     if not inputs:
         raise UserError("there are no graphs; name some, like cora and citeseer")
     plans = [
-        make_plan(one, methods, runs, recipe, baseline, overrides) for one in inputs
+        make_plan(one, methods, runs, recipe, baseline, overrides, tune)
+        for one in inputs
     ]
     part = None if shard is None else Shard(*shard)
+    if tune is not None:
+        refuse_tuned_shard(part)
     if part is not None and (out is None or ray is not None):
         raise UserError(
             f"shard {part} would keep nothing; give a folder for its runs as out"
@@ -225,7 +244,9 @@ def compare(
                 return FinishedShard.together(shards)
             finished = []
             for one, lines in _opened(prepared, where, say):
-                comparison = run_plan(one.plan, one.graphs, store, where, lines)
+                comparison = run_plan(
+                    one.plan, one.graphs, store, where, lines, search_lines(say)
+                )
                 finished.append(
                     replace(comparison, store=None)
                     if out is None

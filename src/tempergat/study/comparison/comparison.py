@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tempergat.base import UserError, suggest_one_of, write_text
+from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
 from tempergat.study.comparison.verdict import best_method, verdict
 from tempergat.study.engine import Run
 from tempergat.study.html_report import Section, write_report
@@ -47,7 +48,10 @@ class Comparison:
         store: The file that keeps the runs; None where they were not kept.
         file_name: Name of the files that `written_to` writes, without suffix; the
             dataset's when it is None.
-        files: The files that were written: CSV, Markdown, LaTeX, SVG, PNG, HTML.
+        files: The files that were written: CSV, Markdown, LaTeX, the CSV of the trials
+            where settings were searched, SVG, PNG, HTML.
+        tuned: The search of each method on each split; empty where all methods have the
+            recipe's settings.
     """
 
     result: DatasetResult
@@ -62,6 +66,7 @@ class Comparison:
     store: Path | None = None
     file_name: str | None = None
     files: tuple[Path, ...] = ()
+    tuned: tuple[Choice, ...] = ()
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -115,6 +120,7 @@ class Comparison:
             },
             "recipe": self.recipe,
             "settings": dict(self.settings),
+            "tuned": tuned_facts(self.tuned) if self.tuned else None,
             "class_names": None if self.class_names is None else list(self.class_names),
             "device": self.device,
             "complete": self.complete,
@@ -198,6 +204,12 @@ class Comparison:
             self.result, folder, self.baseline, self.notes, self.file_name
         )
         report = write_report([self.section(command)], paths[0].with_suffix(".html"))
+        if self.tuned:
+            *tables, svg, png = paths
+            trials = Path(f"{svg.with_suffix('')}_trials.csv")
+            text = tuned_csv(self.result.dataset, self.tuned)
+            write_text(trials, text, follow_link=False)
+            paths = [*tables, trials, svg, png]
         return replace(self, files=(*paths, report))
 
     def __repr__(self) -> str:

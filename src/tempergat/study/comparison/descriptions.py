@@ -8,6 +8,7 @@ import torch
 from tempergat.base import counted
 from tempergat.data import Dataset, describe
 from tempergat.study.comparison.plan import Plan
+from tempergat.study.comparison.tuned import search_runs
 from tempergat.study.engine import Workers
 from tempergat.study.results import DatasetResult
 from tempergat.training import notes_on_unused_edges
@@ -31,6 +32,12 @@ def opening_lines(
         f"{counted(len(plan.seeds), 'run')} on {_in_words(device)}, recipe "
         f"{plan.recipe}{plan.overrides.words}"
     )
+    if plan.tune is not None:
+        each = " on each split" if len(graphs) > 1 else ""
+        lines.append(
+            f"before that, {counted(plan.tune, 'setting')} of each method{each} are "
+            f"tried by validation score: {counted(search_runs(plan, graphs), 'run')}"
+        )
     if plan.made_for is not None:
         lines.append(f"the recipe was made for {plan.made_for}, not for this graph")
     if plan.builds and plan.overrides.model_settings:

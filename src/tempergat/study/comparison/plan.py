@@ -7,6 +7,7 @@ from typing import Literal
 
 from tempergat.base import UserError
 from tempergat.nn import METHODS
+from tempergat.study.tuning import require_optuna
 from tempergat.training import (
     BuildModule,
     Overrides,
@@ -19,6 +20,9 @@ from tempergat.training import (
 )
 
 MOST_RUNS = 100_000
+# Searches use seeds from MOST_RUNS on, and runs with searched settings have these.
+FIRST_TUNED_SEED = 2 * MOST_RUNS
+MOST_TRIALS = 10_000
 
 MethodsArgument = (
     str | BuildModule | Iterable[str | BuildModule] | Mapping[str, BuildModule] | None
@@ -39,6 +43,7 @@ class Plan:
         made_for: The dataset the recipe was made for, where it is another one.
         overrides: What was changed in it.
         builds: For each of the user's own methods, the callable that builds it.
+        tune: How many settings are tried for each method; None for those of the recipe.
     """
 
     methods: tuple[str, ...]
@@ -49,6 +54,7 @@ class Plan:
     made_for: str | None = None
     overrides: Overrides = field(default_factory=make_overrides)
     builds: Mapping[str, BuildModule] = field(default_factory=dict)
+    tune: int | None = None
 
     @property
     def selection(self) -> str:
@@ -99,6 +105,7 @@ def make_plan(
     recipe: str | Path | Recipe | None = None,
     baseline: str | None = None,
     overrides: Overrides | None = None,
+    tune: int | None = None,
 ) -> Plan:
     """Check and complete what the user asked for, before any work is done.
 
@@ -109,10 +116,12 @@ def make_plan(
         recipe: As for `compare`.
         baseline: As for `compare`.
         overrides: Settings in place of the recipe's.
+        tune: As for `compare`.
 
     Raises:
-        UserError: A method or recipe does not exist, the number of runs is not
-            positive, or the recipe's methods select epochs by different rules.
+        UserError: A method or recipe does not exist, the number of runs or of settings
+            to try is out of its range, the recipe's methods select epochs by different
+            rules, or Optuna is missing for `tune`.
     """
     chosen = _named_methods(methods)
     if baseline is not None and baseline not in chosen:
@@ -137,15 +146,25 @@ def make_plan(
     count = settings.runs if runs == "paper" else runs
     if not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
         raise UserError(f"runs is {runs!r}; give a number from 1 to {MOST_RUNS}")
+    if tune is not None and not (isinstance(tune, int) and 1 <= tune <= MOST_TRIALS):
+        raise UserError(
+            f"tune is {tune!r}; give how many settings to try for each method, from 1 "
+            f"to {MOST_TRIALS}"
+        )
+    first = 0
+    if tune is not None:
+        require_optuna()
+        first = FIRST_TUNED_SEED
     return Plan(
         methods=tuple(chosen),
         configs=tuple(configs),
-        seeds=tuple(range(count)),
+        seeds=tuple(range(first, first + count)),
         baseline=baseline,
         recipe=recipe_name,
         made_for=None if recipe is None else settings.made_for_another(graph),
         overrides=overrides,
         builds={name: build for name, build in chosen.items() if build is not None},
+        tune=tune,
     )
 
 

@@ -1,9 +1,11 @@
 """The progress of a sweep as plain lines of text."""
 
+import time
 from collections.abc import Callable, Sequence
 
 from tempergat.base import counted, duration
 from tempergat.stats import Summary, summarise
+from tempergat.study.comparison.tuned import OnSearch, SearchProgress
 from tempergat.study.engine import Progress, Run
 from tempergat.study.report import mean_and_std
 
@@ -87,6 +89,26 @@ class ProgressLines:
                 f"{counted(summary.runs, 'run')}{failed}; {runs_done(progress)}"
                 f"{time_left(progress)}"
             )
+
+
+def search_lines(say: Callable[[str], None]) -> OnSearch:
+    """A callback that says how far a search for settings is, with the time left.
+
+    Args:
+        say: Prints a line.
+    """
+    started = time.monotonic()
+
+    def show(progress: SearchProgress) -> None:
+        spent = time.monotonic() - started
+        left = spent / progress.done * (progress.of - progress.done)
+        end = f", about {duration(left)} left" if left else ""
+        say(
+            f"search: {progress.done} of {counted(progress.of, 'setting')} of each "
+            f"method tried{end}"
+        )
+
+    return show
 
 
 def runs_done(progress: Progress) -> str:

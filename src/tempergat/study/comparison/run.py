@@ -2,7 +2,8 @@
 
 import importlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -11,9 +12,18 @@ from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import notes_on_test_sets
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.comparison.shards import FinishedShard
+from tempergat.study.comparison.tuned import (
+    Choice,
+    OnSearch,
+    SearchIncompleteError,
+    notes_on_tuning,
+    search_settings,
+    seeds_by_split,
+)
 from tempergat.study.engine import (
     OnProgress,
     Origin,
+    Progress,
     Run,
     Shard,
     Store,
@@ -25,6 +35,7 @@ from tempergat.study.engine import (
 )
 from tempergat.study.results import dataset_result
 from tempergat.training import (
+    RunConfig,
     check_user_module,
     metric_of_run,
     notes_on_unused_edges,
@@ -43,29 +54,73 @@ def run_plan(
     store: Store,
     place: Place,
     on_progress: OnProgress | None = None,
+    on_search: OnSearch | None = None,
 ) -> Comparison:
     """Train what the store does not hold yet, and compare.
+
+    Where the plan says so, the settings of each method are searched first.
 
     Args:
         plan: What to compare.
         graphs: The graph with each of its splits, by the splits' numbers.
         store: Keeps the runs.
         place: Where to train.
-        on_progress: Called after every epoch and every group of runs.
+        on_progress: Called after every epoch and every group of the runs compared.
+        on_search: Called whenever a further setting of each method was tried.
 
     Raises:
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
     threading.Thread(target=_import_for_report, daemon=True).start()
-    what = (graphs, plan.configs, plan.seeds, store)
-    if isinstance(place, torch.device):
-        _check_user_modules(plan, graphs, place)
-        runs = sweep(*what, place, on_progress, plan.builds)
-    else:
-        _check_user_modules(plan, graphs, torch.device("cpu"))
-        runs = sweep_on(place, *what, on_progress, plan.builds)
-    return _comparison(plan, graphs, store, place, runs)
+    here = place if isinstance(place, torch.device) else torch.device("cpu")
+    _check_user_modules(plan, graphs, here)
+
+    def train(
+        some: Mapping[int, Dataset],
+        configs: Sequence[RunConfig],
+        seeds: Sequence[int],
+        on_progress: OnProgress | None = None,
+    ) -> list[Run]:
+        what = (some, configs, seeds, store)
+        if isinstance(place, torch.device):
+            return sweep(*what, place, on_progress, plan.builds)
+        return sweep_on(place, *what, on_progress, plan.builds)
+
+    if plan.tune is None:
+        runs = train(graphs, plan.configs, plan.seeds, on_progress)
+        return _comparison(plan, graphs, store, place, runs)
+    choices = search_settings(
+        plan,
+        graphs,
+        lambda split, graph, configs, seeds: train({split: graph}, configs, seeds),
+        on_search,
+    )
+    runs = []
+    for split, seeds in seeds_by_split(plan.seeds, graphs):
+        shown = on_progress and _among_all(on_progress, len(runs), plan.total_runs)
+        configs = [choice.config for choice in choices if choice.split == split]
+        runs += train({split: graphs[split]}, configs, seeds, shown)
+    return _comparison(plan, graphs, store, place, _in_order(plan, runs), choices)
+
+
+def _among_all(on_progress: OnProgress, before: int, total: int) -> OnProgress:
+    """Shows the progress on one split as a part of all runs."""
+
+    def show(progress: Progress) -> None:
+        if progress.method is None and not progress.runs_done:
+            return
+        time_left = progress.time_left_s if progress.runs == total else None
+        done = before + progress.runs_done
+        on_progress(
+            replace(progress, runs_done=done, runs=total, time_left_s=time_left)
+        )
+
+    return show
+
+
+def _in_order(plan: Plan, runs: Sequence[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: (plan.methods.index(run.method), run.seed))
 
 
 def _import_for_report() -> None:
@@ -119,19 +174,47 @@ def _check_user_modules(
 def finished_part(
     plan: Plan, graphs: Mapping[int, Dataset], store: Store, place: Place
 ) -> Comparison | None:
-    """The comparison of the runs that are in the store; None without a run."""
+    """The comparison of the runs that are in the store.
+
+    None without a run, and where the search for settings is not finished.
+    """
     if isinstance(place, torch.device):
-        runs = finished_runs(graphs, plan.configs, plan.seeds, store, place)
+        device, made_on = place, None
     else:
-        runs = finished_runs(
-            graphs,
-            plan.configs,
-            plan.seeds,
-            store,
-            place.device,
-            made_on=place.device_name,
+        device, made_on = place.device, place.device_name
+
+    def find(
+        some: Mapping[int, Dataset], configs: Sequence[RunConfig], seeds: Sequence[int]
+    ) -> list[Run]:
+        return finished_runs(some, configs, seeds, store, device, made_on=made_on)
+
+    choices: list[Choice] = []
+    if plan.tune is None:
+        runs = find(graphs, plan.configs, plan.seeds)
+    else:
+        try:
+            choices = search_settings(
+                plan,
+                graphs,
+                lambda split, graph, configs, seeds: find(
+                    {split: graph}, configs, seeds
+                ),
+            )
+        except SearchIncompleteError:
+            return None
+        runs = _in_order(
+            plan,
+            [
+                run
+                for split, seeds in seeds_by_split(plan.seeds, graphs)
+                for run in find(
+                    {split: graphs[split]},
+                    [choice.config for choice in choices if choice.split == split],
+                    seeds,
+                )
+            ],
         )
-    return _comparison(plan, graphs, store, place, runs) if runs else None
+    return _comparison(plan, graphs, store, place, runs, choices) if runs else None
 
 
 def _comparison(
@@ -140,10 +223,18 @@ def _comparison(
     store: Store,
     place: Place,
     runs: list[Run],
+    choices: Sequence[Choice] = (),
 ) -> Comparison:
     first = next(iter(graphs.values()))
     metric = metric_of_run(plan.configs[0], first)
-    result = dataset_result(runs, plan.methods, plan.against, metric, plan.selection)
+    result = dataset_result(
+        runs,
+        plan.methods,
+        plan.against,
+        metric,
+        plan.selection,
+        tuned=bool(choices),
+    )
     return Comparison(
         result=result,
         runs=runs,
@@ -154,14 +245,23 @@ def _comparison(
         device=str(place if isinstance(place, torch.device) else place.device),
         complete=len(runs) == plan.total_runs,
         notes=(
-            *next(iter(graphs.values())).notes,
+            *first.notes,
+            *_notes_on_choices(choices),
             *notes_on_test_sets(result, graphs),
             *notes_on_unused_edges(first, plan.configs, plan.builds),
             *_note_on_other_origins(plan, graphs, store, runs),
         ),
         store=store.path,
-        file_name=_file_name(graphs, store),
+        file_name=_file_name(graphs, store) + ("_tuned" if choices else ""),
+        tuned=tuple(choices),
     )
+
+
+def _notes_on_choices(choices: Sequence[Choice]) -> tuple[str, ...]:
+    if not choices:
+        return ()
+    chosen = {(one.method, one.split): one.chosen.settings for one in choices}
+    return notes_on_tuning(chosen, len(choices[0].trials))
 
 
 def _file_name(graphs: Mapping[int, Dataset], store: Store) -> str:

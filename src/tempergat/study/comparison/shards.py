@@ -5,8 +5,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import counted
+from tempergat.base import UserError, counted
 from tempergat.study.engine import Run, Shard
+
+
+def refuse_tuned_shard(shard: Shard | None) -> None:
+    """Refuse a shard of a comparison whose settings are searched, before any work.
+
+    Raises:
+        UserError: There is a shard.
+    """
+    if shard is not None:
+        raise UserError(
+            f"shard {shard} cannot be tuned: what a search tries depends on the scores "
+            "of all runs before; give tune or shard, or use a Ray cluster"
+        )
 
 
 @dataclass(frozen=True, repr=False)

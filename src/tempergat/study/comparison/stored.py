@@ -8,9 +8,15 @@ from tempergat.base import UserError, suggest_one_of
 from tempergat.nn import METHODS
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import note_on_splits
-from tempergat.study.comparison.plan import baselines_of
+from tempergat.study.comparison.plan import (
+    FIRST_TUNED_SEED,
+    MOST_RUNS,
+    baselines_of,
+)
+from tempergat.study.comparison.tuned import notes_on_tuning, searched_settings
 from tempergat.study.engine import Run, Store
 from tempergat.study.results import dataset_result
+from tempergat.study.tuning import Setting
 
 # Settings that recipes give to methods of all backbones alike.
 _OF_ALL_METHODS = (
@@ -27,7 +33,8 @@ def stored_comparisons(
 ) -> list[Comparison]:
     """The comparison of each graph and each recipe in a store.
 
-    The file is only read. Runs under noise are left out.
+    The file is only read. Runs under noise are left out, and so are runs of searches.
+    Methods whose settings were searched are compared with one another.
 
     Args:
         path: The file of a store, or the folder that holds it.
@@ -40,7 +47,11 @@ def stored_comparisons(
     """
     file = path / "store.sqlite" if path.is_dir() else path
     with Store(file, read_only=True) as store:
-        runs = [run for run in store.runs() if run.condition is None]
+        runs = [
+            run
+            for run in store.runs()
+            if run.condition is None and not MOST_RUNS <= run.seed < FIRST_TUNED_SEED
+        ]
     if not runs:
         raise UserError(f"there are no finished runs in {file}; name another store")
     names = sorted({run.dataset for run in runs})
@@ -63,22 +74,27 @@ def _comparison(runs: list[Run], baseline: str | None, file: Path) -> Comparison
             f"{suggest_one_of(baseline, methods)}"
         )
     config = runs[0].config
+    is_tuned = runs[0].seed >= FIRST_TUNED_SEED
     result = dataset_result(
         runs,
         methods,
         baselines_of(methods, baseline),
         config.get("metric") or "accuracy",
         config.get("selection", "best_val_accuracy"),
+        tuned=is_tuned,
     )
     counts = {method: sum(run.method == method for run in runs) for method in methods}
     return Comparison(
         result=result,
         runs=runs,
         baseline=baseline,
-        recipe=_settings_in_words(runs),
+        recipe=_settings_in_words(runs) + (", tuned" if is_tuned else ""),
         device=runs[0].device,
         complete=len(set(counts.values())) == 1,
-        notes=note_on_splits(made=False) if result.splits > 1 else (),
+        notes=(
+            *(notes_on_tuning(_searched(runs)) if is_tuned else ()),
+            *(note_on_splits(made=False) if result.splits > 1 else ()),
+        ),
         store=file,
     )
 
@@ -93,7 +109,22 @@ def _tables(runs: Sequence[Run]) -> Iterator[list[Run]]:
     for origin in dict.fromkeys((run.device, run.numerics) for run in ordered):
         made_there = [run for run in ordered if (run.device, run.numerics) == origin]
         for graph in _graphs(made_there):
-            yield from _recipes(graph)
+            plain = [run for run in graph if run.seed < FIRST_TUNED_SEED]
+            tuned = [run for run in graph if run.seed >= FIRST_TUNED_SEED]
+            if plain:
+                yield from _recipes(plain)
+            if tuned:
+                yield _last_search(tuned)
+
+
+def _last_search(runs: Sequence[Run]) -> list[Run]:
+    """Of each method and split, the runs with the settings that were found last."""
+    last = {(run.method, run.split): run.config_hash for run in runs}
+    return [run for run in runs if last[run.method, run.split] == run.config_hash]
+
+
+def _searched(runs: Sequence[Run]) -> dict[tuple[str, int], dict[str, Setting]]:
+    return {(run.method, run.split): searched_settings(run.config) for run in runs}
 
 
 def _graphs(runs: Sequence[Run]) -> list[list[Run]]:

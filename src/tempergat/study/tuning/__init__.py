@@ -16,18 +16,19 @@ from tempergat.study.tuning.calibration_page import (
 from tempergat.study.tuning.plans import (
     CalibrationPlan,
     SearchPlan,
+    Setting,
     load_calibration,
     load_search,
+    search_for_any_graph,
     search_names,
 )
-from tempergat.study.tuning.searching import (
+from tempergat.study.tuning.proposals import (
+    Proposals,
     Trial,
     best_trial,
-    read_trials,
     require_optuna,
-    search,
-    write_tuned,
 )
+from tempergat.study.tuning.searching import read_trials, search, write_tuned
 from tempergat.study.tuning.tuned_page import TRIALS_FOLDER, TUNED_CSV, reproduce_tuned
 
 __all__ = [
@@ -36,7 +37,9 @@ __all__ = [
     "TUNED_CSV",
     "CalibrationPlan",
     "DatasetCalibration",
+    "Proposals",
     "SearchPlan",
+    "Setting",
     "Trial",
     "best_trial",
     "calibrate",
@@ -52,6 +55,7 @@ __all__ = [
     "reproduce_tuned",
     "require_optuna",
     "search",
+    "search_for_any_graph",
     "search_names",
     "write_tuned",
 ]

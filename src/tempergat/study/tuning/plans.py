@@ -23,8 +23,10 @@ from tempergat.base import UserError, first_validation_error, read_yaml
 from tempergat.nn import BACKBONES, BackboneName
 from tempergat.training import MetricName, Recipe, load_recipe
 
-Setting = bool | int | float
+Setting = bool | int | float | str | None
 CALIBRATION = "calibration"
+# The search of `compare` with `tune`, for any graph.
+ANY_GRAPH = "any_graph"
 
 
 class _Plan(BaseModel):
@@ -168,11 +170,16 @@ def load_search(name_or_path: str | Path) -> SearchPlan:
     return plan
 
 
+def search_for_any_graph() -> SearchPlan:
+    """The values that `compare` with `tune` tries; it has its own number of trials."""
+    return _read(SearchPlan, _shipped(ANY_GRAPH))
+
+
 def search_names() -> list[str]:
     """The datasets whose search comes with the package."""
     folder = resources.files("tempergat") / "searches"
     names = [entry.name.removesuffix(".yaml") for entry in folder.iterdir()]
-    return sorted(name for name in names if name != CALIBRATION)
+    return sorted(set(names) - {CALIBRATION, ANY_GRAPH})
 
 
 def _shipped(name: str) -> Traversable:

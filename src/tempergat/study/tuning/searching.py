@@ -1,14 +1,11 @@
 """A search for good settings of each backbone by validation score.
 
-Each trial trains the seeds of the search through the store. The sampler has a fixed
-seed, so the same search proposes the same trials in the same order. Runs that are in
-the store are not trained again: a stopped search continues when it is run again. Test
-scores are not used.
+Each trial trains the seeds of the search through the store, and runs that are in the
+store are not trained again. Test scores are not used.
 """
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +14,13 @@ import yaml
 
 from tempergat.base import UserError, csv_text, file_stem, write_text
 from tempergat.data import Dataset
-from tempergat.nn import BACKBONES, BackboneName
-from tempergat.stats import Summary, summarise
-from tempergat.study.engine import OnProgress, Run, Store, sweep
+from tempergat.nn import BACKBONES, METHODS, BackboneName
+from tempergat.study.engine import OnProgress, Store, sweep
 from tempergat.study.paper import PLAIN_METHODS
 from tempergat.study.results import METRIC_NAMES
-from tempergat.study.tuning.plans import SearchPlan, Setting
-from tempergat.training import AttentionBlock, GcnBlock, Recipe, RunConfig
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Settings that were tried for one backbone, and their scores.
-
-    Attributes:
-        backbone: The backbone that was trained.
-        number: Number of the trial in the backbone's search, from 0.
-        settings: The values tried.
-        validation: Validation scores in percent at the selected epochs.
-    """
-
-    backbone: BackboneName
-    number: int
-    settings: Mapping[str, Setting]
-    validation: Summary
-
-    @property
-    def score(self) -> float | None:
-        """Mean validation score; None where a run failed, so it is not chosen."""
-        return None if self.validation.failed else self.validation.mean
-
+from tempergat.study.tuning.plans import SearchPlan
+from tempergat.study.tuning.proposals import Proposals, Trial, best_trial
+from tempergat.training import AttentionBlock, GcnBlock, Recipe
 
 OnTrial = Callable[[Trial], None]
 
@@ -77,47 +51,18 @@ def search(
     Raises:
         UserError: Optuna is missing, or a proposal cannot be trained.
     """
-    optuna = require_optuna()
-    config = plan.base_recipe().config_for(backbone)
-    values = plan.values_for(backbone)
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=plan.sampler_seed),
+    proposals = Proposals(
+        plan.base_recipe().config_for(backbone),
+        plan.values_for(backbone),
+        plan.sampler_seed,
     )
-    trials = []
-    for number in range(plan.trials):
-        asked = study.ask()
-        settings = {
-            # By index, so that the sampler knows which values are adjacent.
-            name: choices[asked.suggest_int(name, 0, len(choices) - 1)]
-            for name, choices in values.items()
-        }
-        tried = config.with_changes(**settings)
+    for _ in range(plan.trials):
+        tried = proposals.ask()
         runs = sweep(dataset, [tried], plan.run_seeds, store, device, on_progress)
-        trial = Trial(backbone, number, settings, _validation(runs, tried))
-        if trial.score is None:
-            study.tell(asked, state=optuna.trial.TrialState.FAIL)
-        else:
-            study.tell(asked, trial.score)
-        trials.append(trial)
+        trial = proposals.tell(runs)
         if on_trial is not None:
             on_trial(trial)
-    return trials
-
-
-def best_trial(trials: Sequence[Trial]) -> Trial:
-    """The trial of best mean validation score, the first of equal ones.
-
-    Raises:
-        UserError: A run failed in every trial.
-    """
-    scored = [trial for trial in trials if trial.score is not None]
-    if not scored:
-        raise UserError(
-            f"a run failed in each of the {len(trials)} trials; lower the learning "
-            "rates in the search"
-        )
-    return max(scored, key=lambda trial: trial.score or 0.0)
+    return proposals.trials
 
 
 def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
@@ -132,7 +77,7 @@ def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
     """
     base = plan.base_recipe()
     best = {
-        backbone: best_trial([t for t in trials if t.backbone == backbone])
+        backbone: best_trial([t for t in trials if t.method == backbone])
         for backbone in PLAIN_METHODS
     }
     metric = METRIC_NAMES[base.metric or "accuracy"]
@@ -170,7 +115,7 @@ def trials_csv(dataset: str, trials: Sequence[Trial]) -> str:
         [
             {
                 "dataset": dataset,
-                "backbone": trial.backbone,
+                "backbone": trial.method,
                 "trial": trial.number,
                 **{name: trial.settings.get(name) for name in names},
                 "runs": trial.validation.runs,
@@ -231,35 +176,11 @@ def read_trials(path: Path) -> list[dict[str, str]]:
         ) from error
 
 
-def require_optuna() -> Any:
-    """The module optuna, which proposes settings.
-
-    Raises:
-        UserError: It is not installed.
-    """
-    try:
-        import optuna
-    except ImportError as error:
-        raise UserError(
-            "the search needs optuna, which is not installed; run "
-            "pip install 'tempergat[tune]'"
-        ) from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    return optuna
-
-
-def _validation(runs: Sequence[Run], config: RunConfig) -> Summary:
-    done = [run for run in runs if run.status == "done"]
-    return summarise(
-        [100.0 * run.scores[config.selection].val for run in done],
-        failed=len(runs) - len(done),
-    )
-
-
 def _block(name: str, base: Recipe, plan: SearchPlan, trial: Trial) -> str:
     """A block of the recipe: the base recipe's settings with those of the trial."""
-    config = base.config_for(trial.backbone).with_changes(**trial.settings)
-    has_attention = BACKBONES[trial.backbone].has_attention
+    backbone = METHODS[trial.method].backbone
+    config = base.config_for(backbone).with_changes(**trial.settings)
+    has_attention = BACKBONES[backbone].has_attention
     fields = (AttentionBlock if has_attention else GcnBlock).model_fields
     # A recipe states the width in one of two ways; sampling is not searched.
     settings = {
@@ -267,9 +188,9 @@ def _block(name: str, base: Recipe, plan: SearchPlan, trial: Trial) -> str:
         for key, value in config.model_dump(mode="json").items()
         if key in fields and (value is not None or fields[key].is_required())
     }
-    values = plan.values_for(trial.backbone)
+    values = plan.values_for(backbone)
     lines = [
-        f"{name}:  # trial {trial.number} of {trial.backbone}: validation "
+        f"{name}:  # trial {trial.number} of {backbone}: validation "
         f"{trial.validation.mean:.2f}\n"
     ]
     for key, value in settings.items():

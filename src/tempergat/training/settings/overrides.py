@@ -56,6 +56,11 @@ class Overrides:
         """The settings given that have no effect on a user's own module."""
         return tuple(name for name in self.settings if SETTINGS[name].of_model)
 
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields of `RunConfig` that were given."""
+        return frozenset(f for name in self.settings for f in SETTINGS[name].fields)
+
     def applied_to(self, config: RunConfig, graph: object) -> RunConfig:
         """The settings of one method with these in their place.
 
