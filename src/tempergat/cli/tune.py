@@ -28,7 +28,7 @@ from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:
     from tempergat.nn import BackboneName
-    from tempergat.study.tuning import Trial
+    from tempergat.study.search import Trial
 
 STORE_NAME = "store.sqlite"
 
@@ -67,8 +67,9 @@ def tune(
         from tempergat.cli.ui.tables import error_console
         from tempergat.study.engine import Store
         from tempergat.study.paper import PLAIN_METHODS
-        from tempergat.study.tuning import load_search, require_optuna, write_tuned
+        from tempergat.study.search import load_search, require_optuna
         from tempergat.study.tuning import search as search_backbone
+        from tempergat.study.tuning import write_tuned
         from tempergat.training import make_overrides
 
         plan = load_search(search or dataset)
@@ -120,7 +121,7 @@ def tune(
 
 def _best(trials: list["Trial"]) -> dict["BackboneName", "Trial"]:
     from tempergat.study.paper import PLAIN_METHODS
-    from tempergat.study.tuning import best_trial
+    from tempergat.study.search import best_trial
 
     return {
         backbone: best_trial([t for t in trials if t.method == backbone])

@@ -13,14 +13,14 @@ from tempergat.base.errors import UserError
 from tempergat.data import csbm
 from tempergat.study.engine import Run, Store, export_runs
 from tempergat.study.paper import PaperCell, read_paper
-from tempergat.study.tuning.calibration import calibrate, judge
-from tempergat.study.tuning.calibration_page import reproduce_calibration
-from tempergat.study.tuning.plans import (
+from tempergat.study.search.plans import (
     CalibrationPlan,
     load_calibration,
     load_search,
     search_names,
 )
+from tempergat.study.tuning.calibration import calibrate, judge
+from tempergat.study.tuning.calibration_page import reproduce_calibration
 from tempergat.training import load_recipe
 from tests.support.made_up_runs import failed_run, run
 from tests.support.tiny_graph import write_recipe

@@ -16,12 +16,12 @@ from tempergat.nn.methods import METHODS
 from tempergat.stats.paired import Summary
 from tempergat.study.engine import Progress, Run, Store, export_runs
 from tempergat.study.paper import PLAIN_METHODS
-from tempergat.study.tuning.plans import (
+from tempergat.study.search.plans import (
     SearchPlan,
     load_search,
     search_names,
 )
-from tempergat.study.tuning.proposals import Trial, best_trial
+from tempergat.study.search.proposals import Trial, best_trial
 from tempergat.study.tuning.searching import (
     read_trials,
     search,

@@ -57,8 +57,9 @@ def calibrate(
         from tempergat.study import tuning
         from tempergat.study.engine import Store, export_runs
         from tempergat.study.paper import read_paper
+        from tempergat.study.search import load_calibration
 
-        plan, paper = tuning.load_calibration(), read_paper(results)
+        plan, paper = load_calibration(), read_paper(results)
         names = datasets or list(plan.datasets)
         for name in names:
             tuning.grid_of(plan, name)

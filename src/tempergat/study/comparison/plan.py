@@ -7,7 +7,7 @@ from typing import Literal
 
 from tempergat.base import UserError
 from tempergat.nn import METHODS
-from tempergat.study.tuning import require_optuna
+from tempergat.study.search import require_optuna
 from tempergat.training import (
     BuildModule,
     Overrides,

@@ -16,7 +16,7 @@ from tempergat.study.comparison.plan import (
 from tempergat.study.comparison.tuned import notes_on_tuning, searched_settings
 from tempergat.study.engine import Run, Store
 from tempergat.study.results import dataset_result
-from tempergat.study.tuning import Setting
+from tempergat.study.search import Setting
 
 # Settings that recipes give to methods of all backbones alike.
 _OF_ALL_METHODS = (

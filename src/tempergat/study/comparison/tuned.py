@@ -15,7 +15,7 @@ from tempergat.data import Dataset
 from tempergat.nn import METHODS
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.engine import Run
-from tempergat.study.tuning import (
+from tempergat.study.search import (
     Proposals,
     SearchPlan,
     Setting,

@@ -2,7 +2,7 @@
 
 import html
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tempergat.study.html_report.parts import copy_buttons
 
@@ -38,7 +38,7 @@ def repeating_part(section: "Section") -> str:
         for name, value in facts.items()
         if value
     )
-    configs = {run.method: dict(run.config) for run in runs}
+    configs = _settings(section)
     text = json.dumps(configs, indent=1, sort_keys=True, default=str)
     return (
         f'<dl class="facts">{shown}</dl>'
@@ -46,6 +46,16 @@ def repeating_part(section: "Section") -> str:
         f'<pre class="scroll" tabindex="0">{html.escape(text)}</pre></details>'
         + copy_buttons("settings", {"settings": text})
     )
+
+
+def _settings(section: "Section") -> dict[str, dict[str, Any]]:
+    """The settings of each method; where they differ by split, of each split."""
+    hashes = {(run.method, run.config_hash) for run in section.runs}
+    if len(hashes) == len({run.method for run in section.runs}):
+        return {run.method: dict(run.config) for run in section.runs}
+    return {
+        f"{run.method}, split {run.split}": dict(run.config) for run in section.runs
+    }
 
 
 def _span(seeds: list[int]) -> str:

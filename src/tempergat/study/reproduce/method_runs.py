@@ -7,10 +7,8 @@ from pathlib import Path
 from tempergat.study.engine import Run, config_hash, sweep, write_runs
 from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
 from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
+from tempergat.study.search import CalibrationPlan, SearchPlan, Trial
 from tempergat.study.tuning import (
-    CalibrationPlan,
-    SearchPlan,
-    Trial,
     grid_configs,
     read_trials,
     search,

@@ -42,16 +42,14 @@ from tempergat.study.reproduce.multiverse_runs import (
     multiverse_variants,
 )
 from tempergat.study.reproduce.page import Page, Written
+from tempergat.study.search import load_calibration, load_search, search_names
 from tempergat.study.tuning import (
     CALIBRATION_CSV,
     TRIALS_FOLDER,
     TUNED_CSV,
     calibration_json,
-    load_calibration,
-    load_search,
     reproduce_calibration,
     reproduce_tuned,
-    search_names,
 )
 from tempergat.study.when import (
     CSV_OF_STAGE,

@@ -13,21 +13,6 @@ from tempergat.study.tuning.calibration_page import (
     calibration_table,
     reproduce_calibration,
 )
-from tempergat.study.tuning.plans import (
-    CalibrationPlan,
-    SearchPlan,
-    Setting,
-    load_calibration,
-    load_search,
-    search_for_any_graph,
-    search_names,
-)
-from tempergat.study.tuning.proposals import (
-    Proposals,
-    Trial,
-    best_trial,
-    require_optuna,
-)
 from tempergat.study.tuning.searching import read_trials, search, write_tuned
 from tempergat.study.tuning.tuned_page import TRIALS_FOLDER, TUNED_CSV, reproduce_tuned
 
@@ -35,27 +20,16 @@ __all__ = [
     "CALIBRATION_CSV",
     "TRIALS_FOLDER",
     "TUNED_CSV",
-    "CalibrationPlan",
     "DatasetCalibration",
-    "Proposals",
-    "SearchPlan",
-    "Setting",
-    "Trial",
-    "best_trial",
     "calibrate",
     "calibration_json",
     "calibration_table",
     "grid_configs",
     "grid_of",
     "judge",
-    "load_calibration",
-    "load_search",
     "read_trials",
     "reproduce_calibration",
     "reproduce_tuned",
-    "require_optuna",
     "search",
-    "search_for_any_graph",
-    "search_names",
     "write_tuned",
 ]

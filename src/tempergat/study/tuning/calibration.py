@@ -17,7 +17,7 @@ from tempergat.nn import BACKBONES
 from tempergat.stats import Summary, summarise, welch
 from tempergat.study.engine import OnProgress, Run, Store, config_hash, sweep
 from tempergat.study.paper import PLAIN_METHODS, PaperCell
-from tempergat.study.tuning.plans import (
+from tempergat.study.search import (
     CalibrationPlan,
     Grid,
     Setting,

@@ -8,8 +8,8 @@ from tempergat.study.engine import read_runs
 from tempergat.study.multiverse import calibration_part
 from tempergat.study.paper import PLAIN_METHODS, PaperCell, read_paper
 from tempergat.study.report import Table, filled, markdown_rows, mean_and_std, signed
+from tempergat.study.search import CalibrationPlan, load_calibration
 from tempergat.study.tuning.calibration import Cell, DatasetCalibration, judge
-from tempergat.study.tuning.plans import CalibrationPlan, load_calibration
 
 CALIBRATION_CSV = "calibration.csv"
 _TITLE = "# Settings that the paper does not state, tried on its baselines"

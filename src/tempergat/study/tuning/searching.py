@@ -18,8 +18,7 @@ from tempergat.nn import BACKBONES, METHODS, BackboneName
 from tempergat.study.engine import OnProgress, Store, sweep
 from tempergat.study.paper import PLAIN_METHODS
 from tempergat.study.results import METRIC_NAMES
-from tempergat.study.tuning.plans import SearchPlan
-from tempergat.study.tuning.proposals import Proposals, Trial, best_trial
+from tempergat.study.search import Proposals, SearchPlan, Trial, best_trial
 from tempergat.training import AttentionBlock, GcnBlock, Recipe
 
 OnTrial = Callable[[Trial], None]

@@ -10,7 +10,7 @@ from tempergat.study.engine import Run, read_runs
 from tempergat.study.paper import BACKBONE_OF, PAPER_METHODS, PLAIN_METHODS
 from tempergat.study.report import as_markdown, filled, markdown_rows, result_table
 from tempergat.study.results import DatasetResult, dataset_result
-from tempergat.study.tuning.plans import (
+from tempergat.study.search import (
     SearchPlan,
     load_search,
     search_names,

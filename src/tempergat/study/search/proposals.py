@@ -11,7 +11,7 @@ from typing import Any
 from tempergat.base import UserError
 from tempergat.stats import Summary, summarise
 from tempergat.study.engine import Run
-from tempergat.study.tuning.plans import Setting
+from tempergat.study.search.plans import Setting
 from tempergat.training import RunConfig
 
 
