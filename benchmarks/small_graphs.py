@@ -160,7 +160,8 @@ def worst_difference(layer: Layer, x: Tensor, edges: Tensor) -> float:
     found = []
     for module in (layer.module, layer.expected):
         out = module(x, edges)
-        incoming = torch.linspace(-1.0, 1.0, out.numel(), device=x.device)
+        # Not symmetric: the sum of a column, the gradient of the bias, must not be 0.
+        incoming = torch.linspace(-0.5, 1.0, out.numel(), device=x.device)
         leaves = list(module.parameters())
         gradients = torch.autograd.grad(out, leaves, incoming.view(out.shape))
         found.append([out.detach(), *gradients])

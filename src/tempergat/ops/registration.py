@@ -142,7 +142,7 @@ def call(name: str, *arguments: Any) -> Any:
             return results
         return _functions[name].apply(*arguments)
     if in_forward_mode():
-        _refuse_tangents(arguments)
+        refuse_tangents(arguments)
     # Modes and other kinds of tensors see an operation through the dispatcher only.
     elif not in_dispatch_mode() and _PLAIN_TYPES.issuperset(map(type, arguments)):
         return _direct[name](*arguments)
@@ -157,7 +157,8 @@ def needs_plain() -> bool:
     return in_forward_mode() or in_torch_export()
 
 
-def _refuse_tangents(arguments: Any) -> None:
+def refuse_tangents(arguments: Any) -> None:
+    """Raises RuntimeError if a tensor among the arguments carries a tangent."""
     for x in arguments:
         if not isinstance(x, Tensor):
             continue

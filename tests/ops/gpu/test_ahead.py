@@ -48,6 +48,7 @@ if sys.argv[2] == "types":
 options = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
 recording.compile_kernels(Coming(sys.argv[1], 8, 16, **options), 0)
 recording.compile_kernels(Coming(sys.argv[1], 8, 16), 0)
+recording.compile_kernels(Coming(sys.argv[1], 8, 16, gate=True, learnt=True), 0)
 if sys.argv[2] == "names":
     print(*names)
 elif sys.argv[2] == "types":

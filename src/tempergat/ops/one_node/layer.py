@@ -20,6 +20,7 @@ from tempergat.ops.calls import Call
 from tempergat.ops.graph import Graph
 from tempergat.ops.one_node import gat, gate, gatv2, plain
 from tempergat.ops.one_node.records import Attended, LayerOptions, LayerTensors
+from tempergat.ops.registration import refuse_tangents
 from tempergat.ops.torch_internals import (
     SingleLevelFunction,
     any_requires_grad,
@@ -151,6 +152,8 @@ class _Layer(SingleLevelFunction):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, dout: Tensor | None, dtotal: Tensor | None = None) -> Any:
+        if in_forward_mode():
+            refuse_tangents((dout, dtotal))
         saved, options, wanted = ctx.saved_tensors, ctx.options, ctx.needs_input_grad
         given = LayerTensors(*saved[:_COUNT])
         attended, kept = Attended(*saved[_COUNT:-1]), saved[-1]

@@ -13,7 +13,11 @@ from tempergat.ops import gpu
 from tempergat.ops.calls import Backward, Forward, Saved, Vectors
 from tempergat.ops.gpu.ahead import Coming
 from tempergat.ops.gpu.launch import recording
-from tempergat.ops.gpu.schedule import Schedule, keep_schedule
+from tempergat.ops.gpu.schedule import (
+    Schedule,
+    keep_schedule,
+    keep_slots_of_edges,
+)
 from tempergat.ops.graph import Rows
 
 _SETTINGS = (0.2,)
@@ -72,6 +76,8 @@ def _attend(coming: Coming) -> None:
     edge_index = _empty(2, 1, dtype=torch.int64)
     gpu.kernels("grouping").group_edges(edge_index, (1, 1), 1, coming.training)
     by_target, by_source = _rows(), _rows() if coming.training else None
+    if by_source is not None:
+        keep_slots_of_edges(by_source.position, by_source.position)
     inputs = _inputs(coming)
     z = inputs[0]
     # Many models at once take these in plain PyTorch.
@@ -89,34 +95,50 @@ def _attend(coming: Coming) -> None:
     weights = coming.weights
     call = Forward(inputs, seed, by_target, by_source, _SETTINGS, rate, weights)
     out, lse, _ = attention.forward(call)
-    bias = _empty(heads * channels)
+    gates = gpu.kernels("gate")
+    # As `one_node/layer.py` runs it, with the layer's bias.
+    in_one = gate and not (coming.edge or weights) and out.dtype == torch.float32
     if gate:
-        gpu.kernels("gate").forward(out, out, bias)
+        gates.forward(out, out, _empty(heads * channels) if in_one else None)
     if not coming.training:
         return
     if coming.op == "gat" and coming.models > 1:
         of_scores = (2 * coming.heads, coming.heads * channels)
         _take_outer(coming.nodes, coming.models, *of_scores)
     columns = None
-    if gate and out.dtype == torch.float32:
-        is_gat = coming.op == "gat"
-        score = inputs[1] if is_gat else None
-        found = gpu.kernels("gate").backward_of_rows(
-            out, None, out, out, lse, score, apart=is_gat
-        )
-        columns = found.columns
+    if in_one:
+        # The targets' scores are kept apart in the table of GAT.
+        score = inputs[2] if coming.op == "gat" else None
+        columns = gates.backward_of_rows(
+            out, None, out, out, lse, score, apart=coming.op == "gat"
+        ).columns
     elif gate:
-        gpu.kernels("gate").backward(out, None, out, out)
+        gates.backward(out, None, out, out)
     saved = Saved(inputs, seed, out, lse, by_target, by_source)
     attention.backward(Backward(out, None, saved, _SETTINGS, rate))
-    if scores:
-        dscores = (inputs[1], inputs[2])
-        gpu.kernels("scores").backward(
-            z, vectors, dscores, z, add=True, columns=columns
-        )
-    elif coming.learnt and coming.models == 1:
-        theta = vectors.theta
-        gpu.kernels("scores").divide_backward(att, att, theta, 1.0, columns)
+    _end_step(coming, inputs, vectors, columns)
+    if in_one:
+        # Large graphs take one operation after the other.
+        gates.forward(out, out)
+        gates.backward(out, None, out, out)
+        _end_step(coming, inputs, vectors, None)
+
+
+def _end_step(
+    coming: Coming,
+    inputs: tuple[Tensor | None, ...],
+    vectors: Vectors,
+    columns: Tensor | None,
+) -> None:
+    """The gradients of attention vectors and temperature."""
+    if coming.models > 1:
+        return
+    z, scores = inputs[0], gpu.kernels("scores")
+    if coming.op == "gat":
+        scores.backward(z, vectors, inputs[1:3], z, add=True, columns=columns)
+    elif coming.learnt:
+        att, theta = vectors.first, vectors.theta
+        scores.divide_backward(att, att, theta, 1.0, columns)
 
 
 def _rows() -> Rows:
