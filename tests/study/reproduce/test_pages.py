@@ -13,8 +13,8 @@ from tests.support.small_study import RESULTS
 
 ROOT = RESULTS.parent
 ALL = {**PAGES, "theory": theory_page()}
-# Of the paper's second table, and of the study of gates, there are no runs yet.
-COMMITTED = [name for name in ALL if name not in ("heterogeneous", "when")]
+# Of the paper's second table there are no runs yet.
+COMMITTED = [name for name in ALL if name != "heterogeneous"]
 
 
 def place() -> Workspace:
@@ -38,10 +38,13 @@ def test_what_a_page_reads_is_there_and_complete(name: str) -> None:
     larger = ["ogbn-arxiv", "ogbn-products", "reddit"]
     # Nor of the variants in two trainings, and of the variations in one.
     variants = 3 * ["cora", "citeseer", "pubmed"]
+    # Of the study of gates, some generated graphs and all real ones are missing.
+    gates = [job.dataset for job in ALL["when"].jobs(place())]
     expected = {
         "homogeneous": larger + variants,
         "ranks": larger,
         "noise": ["pubmed"],
+        "when": gates,
     }
     assert missing == expected.get(name, [])
 

@@ -101,8 +101,9 @@ def test_a_gate_that_is_a_path_is_found_to_be_one() -> None:
     assert homophilic.verdict == "equivalent"
     sentences = answer(findings)
     assert len(sentences) == 3
-    assert sentences[0].startswith("The gate on the output helps as a path")
-    assert "+9.0 (gat) and +9.0 (gatv2)" in sentences[1]
+    assert "own features meets all 10 conditions of the plan" in sentences[0]
+    assert "a plain residual +9.0 and +9.0" in sentences[0]
+    assert "(+9.0 and +9.0 points)" in sentences[1]
     assert "makes no difference" in sentences[1]
     assert "is not shown to help" in sentences[2]
 
@@ -211,7 +212,7 @@ def test_the_page_says_what_is_missing(tmp_path: Path) -> None:
     assert "18 of 18 real graphs" in " ".join(text.split())
     write_rows(tmp_path / CSV_OF_STAGE["generated"], rows_of(own_path))
     text = reproduce_when(tmp_path, tmp_path / "docs").page.read_text()
-    assert "The gate on the output helps as a path" in text
+    assert "meets all 10 conditions" in " ".join(text.split())
     assert "figures/when-gains.svg" in text
     assert (tmp_path / "docs" / "figures" / "when-gains.png").exists()
     assert "14 of 14 generated graphs" in " ".join(text.split())

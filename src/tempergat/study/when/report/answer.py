@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tempergat.base import listed
-from tempergat.nn import BackboneName
 from tempergat.study.report import markdown_rows, signed
 from tempergat.study.when.report.analysis import Across
 from tempergat.study.when.report.findings import (
@@ -75,13 +74,10 @@ def _advice(tests: list[Across]) -> str:
 def _points(
     findings: Findings, kind: str, arm: str, against: str = "plain", digits: int = 1
 ) -> str:
-    """The mean differences of both backbones: `+1.0 (gat) and +2.0 (gatv2)`."""
-
-    def of(backbone: BackboneName) -> str:
-        test = findings.test(kind, backbone, arm, against)
-        return f"{signed(None if test is None else test.mean, digits)} ({backbone})"
-
-    return " and ".join(of(backbone) for backbone in findings.plan.backbones)
+    """The mean differences of the backbones in their order: `+1.0 and +2.0`."""
+    tests = [findings.test(kind, b, arm, against) for b in findings.plan.backbones]
+    means = [None if test is None else test.mean for test in tests]
+    return " and ".join(signed(mean, digits) for mean in means)
 
 
 def _every(findings: Findings, kind: str, holds: Callable[[Across], bool]) -> bool:
@@ -95,23 +91,21 @@ def _gate_sentence(findings: Findings) -> str:
     residual = _points(findings, HETEROPHILIC, "residual")
     on_top = _points(findings, HETEROPHILIC, "post_gate_residual", "residual")
     neighbour = _points(findings, HETEROPHILIC, "neighbour_gate")
-    numbers = (
-        f"on generated graphs whose neighbours are mostly of other classes it gains "
-        f"{gate} points, a plain residual {residual}, a gate of the same size that "
-        f"sees only the neighbours {neighbour}, and on top of the residual the gate "
-        f"changes {on_top}"
-    )
     claim = own_path_claim(findings)
-    if claim.is_supported:
-        return (
-            "The gate on the output helps as a path for the target's own features: "
-            f"{numbers}."
-        )
     failed = [words for words, holds in claim.conditions.items() if not holds]
+    verdict = f"meets all {len(claim.conditions)} conditions of the plan"
+    if failed:
+        met = len(claim.conditions) - len(failed)
+        verdict = (
+            f"meets {met} of the plan's {len(claim.conditions)} conditions (not met: "
+            f"{listed(failed)})"
+        )
     return (
-        "That the gate on the output helps as a path for the target's own features "
-        f"meets {len(claim.conditions) - len(failed)} of the plan's "
-        f"{len(claim.conditions)} conditions (not met: {listed(failed)}): {numbers}."
+        "On generated graphs whose neighbours are mostly of other classes, the gate on "
+        f"the output gains {gate} points ({' and '.join(findings.plan.backbones)}), a "
+        f"plain residual {residual}, the gate on top of the residual {on_top}, and a "
+        f"gate of the same size that sees only the neighbours {neighbour}: that the "
+        f"gate is a path for the target's own features {verdict}."
     )
 
 
@@ -130,7 +124,7 @@ def _use_sentence(findings: Findings) -> str:
         end = f"where neighbours are alike it makes no difference ({homo})"
     else:
         end = (
-            f"where neighbours are alike it depends on the features ({homo} points; "
+            f"where neighbours are alike it depends on the graph ({homo}; "
             f"{_on_graphs(findings, HOMOPHILIC)})"
         )
     return f"{start}; {end}."
@@ -143,7 +137,7 @@ def _on_graphs(findings: Findings, kind: str) -> str:
         test = findings.test(kind, backbone, "residual")
         if test is not None:
             found.append(
-                f"{backbone} is better on {test.better} and worse on {test.worse} of "
+                f"{backbone}: better on {test.better} and worse on {test.worse} of "
                 f"{test.tested} graphs"
             )
     return ", ".join(found)
@@ -156,10 +150,10 @@ def _t_sentence(findings: Findings) -> str:
     helps_fixed = temperature_claim(
         findings, "fixed_norm_temperature", "fixed_norm"
     ).is_supported
-    word = "helps" if helps else "is not shown to help by more than the plan's bound"
-    also = "helps" if helps_fixed else "is not shown to either"
+    bound = f"{findings.plan.bounds.equivalence:g} point"
+    words = {True: "helps", False: f"is not shown to help by as much as {bound}"}
     return (
-        f"A temperature {word} ({free} points over all generated graphs), and where "
-        f"the attention vector has a fixed norm, so that a temperature is no "
-        f"re-parametrisation, it {also} ({fixed})."
+        f"A temperature {words[helps]} ({free} over all generated graphs); where the "
+        "attention vector has a fixed norm, so that a temperature is no "
+        f"re-parametrisation, it {words[helps_fixed]} ({fixed})."
     )
