@@ -40,6 +40,7 @@ PAGE_HELP = {
     "noise": "Write docs/noise.md: every method under controlled noise.",
     "diagnose": "Write docs/diagnose.md: would a method picked by a screening be good?",
     "when": "Write docs/when.md: when a gate, a residual or a temperature helps.",
+    "default": "Write docs/default.md: the search for the recipe `default`.",
     "theory": "Draw the figures of docs/theory.md: the paper's two theorems.",
 }
 

@@ -1,8 +1,10 @@
-"""Jobs of the joint calibration and of the multiverse."""
+"""Jobs whose runs are added to a file: joint calibration, multiverse, default."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tempergat.study.default_recipe import load_default_plan
+from tempergat.study.default_recipe import runs_file as default_runs_file
 from tempergat.study.engine import finished_runs, sweep, write_runs
 from tempergat.study.multiverse import (
     PLAN_FILE,
@@ -48,6 +50,14 @@ class StageRuns(MethodRuns):
                     write_runs([*others, *done], path)
                     workspace.forget(self.file)
         return f"{path}: {len(done)} runs here, {len(others)} others kept"
+
+
+def default_recipe_runs(workspace: Workspace) -> Iterator[StageRuns]:
+    """The baselines in every cell of the search for the default recipe."""
+    plan = load_default_plan(workspace.results)
+    configs = tuple(plan.configs())
+    for graph in plan.graphs:
+        yield StageRuns(graph, default_runs_file(graph), configs, plan.run_seeds)
 
 
 def joint_baselines(workspace: Workspace) -> Iterator[StageRuns]:

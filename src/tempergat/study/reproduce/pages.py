@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from tempergat.study.default_recipe import PLAN_FILE as DEFAULT_PLAN_FILE
+from tempergat.study.default_recipe import reproduce_default
 from tempergat.study.diagnose import (
     VALIDATION_CSV,
     VALIDATION_DATASETS,
@@ -38,6 +40,7 @@ from tempergat.study.reproduce.method_runs import (
     tuned_recipes,
 )
 from tempergat.study.reproduce.multiverse_runs import (
+    default_recipe_runs,
     joint_baselines,
     multiverse_variants,
 )
@@ -201,6 +204,19 @@ def _write_when(results: Path, docs: Path) -> Written:
     return Written(report.page, report.sentences, when_json(report))
 
 
+def _write_default(results: Path, docs: Path) -> Written:
+    report = reproduce_default(results, docs)
+    settings = ", ".join(f"{name} {value}" for name, value in report.chosen.items())
+    line = f"best cell over {len(report.graphs)} graphs: {settings}"
+    facts = {
+        "chosen": dict(report.chosen),
+        "ranks": list(report.ranks),
+        "graphs": list(report.graphs),
+        "page": str(report.page),
+    }
+    return Written(report.page, (line,), facts)
+
+
 PAGES = {
     page.name: page
     for page in (
@@ -259,6 +275,13 @@ PAGES = {
             writes=("when.md", "figures/when-*"),
             jobs=_when_jobs,
             write=_write_when,
+        ),
+        Page(
+            "default",
+            reads=(DEFAULT_PLAN_FILE, "default_recipe/*.csv"),
+            writes=("default.md",),
+            jobs=default_recipe_runs,
+            write=_write_default,
         ),
     )
 }

@@ -144,7 +144,11 @@ def _introduction(devices: str) -> str:
     return (
         "# Tuned recipes\n\n"
         "This page is made by `tempergat reproduce tuned` from results/tuning/ and "
-        "results/tuned.csv; do not edit it by hand. Settings were searched for each "
+        "results/tuned.csv; do not edit it by hand. Variants were judged with the "
+        "settings of their backbone here, which may be unfair to them: the plan in "
+        "results/tuned_variants/ gives each its own search of the same size, and "
+        "`tempergat compare cora citeseer pubmed --tune 30 --runs 50` will settle it. "
+        "Settings were searched for each "
         "backbone by mean validation accuracy (Optuna's TPE with a fixed seed). The "
         "search space, the number of trials and the seeds were fixed beforehand in "
         "src/tempergat/searches/. The variants of a backbone use its settings "

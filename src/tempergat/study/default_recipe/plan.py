@@ -1,0 +1,85 @@
+"""The plan of the search, read from results/default_recipe/plan.yaml."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tempergat.base import read_yaml, validated
+from tempergat.study.search import Setting
+from tempergat.training import RunConfig, load_recipe
+
+FOLDER = "default_recipe"
+PLAN_FILE = f"{FOLDER}/plan.yaml"
+
+
+class DefaultPlan(BaseModel):
+    """The settings to try on the baselines, and the graphs.
+
+    Attributes:
+        base: The recipe that holds all other settings.
+        methods: The baselines.
+        first_seed: The first seed.
+        seeds: The number of seeds.
+        grid: The values to try, from the simplest on. `dropout` is that of features and
+            of attention.
+        families: The graphs of each family.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    base: str
+    methods: list[str] = Field(min_length=1)
+    first_seed: int = Field(ge=0)
+    seeds: int = Field(ge=1)
+    grid: dict[str, list[Setting]]
+    families: dict[str, list[str]]
+
+    @property
+    def run_seeds(self) -> range:
+        """The seeds of every configuration."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+    @property
+    def graphs(self) -> list[str]:
+        """All graphs."""
+        return [name for names in self.families.values() for name in names]
+
+    def cells(self) -> list[dict[str, Setting]]:
+        """Every combination of values, in the order of the lists."""
+        return [
+            dict(zip(self.grid, values, strict=True))
+            for values in itertools.product(*self.grid.values())
+        ]
+
+    def config(self, cell: dict[str, Setting], method: str) -> RunConfig:
+        """The settings of a baseline in a cell."""
+        config = load_recipe(self.base).config_for(method)
+        changes = {name: v for name, v in cell.items() if name != "dropout"}
+        if "dropout" in cell:
+            changes["feature_dropout"] = cell["dropout"]
+            if method != "gcn":
+                changes["attention_dropout"] = cell["dropout"]
+        return config.with_changes(**changes)
+
+    def configs(self) -> Iterator[RunConfig]:
+        """The settings of every cell and baseline."""
+        for cell in self.cells():
+            for method in self.methods:
+                yield self.config(cell, method)
+
+
+def load_default_plan(results: Path) -> DefaultPlan:
+    """Read the plan.
+
+    Raises:
+        UserError: It cannot be read or used.
+    """
+    path = results / PLAN_FILE
+    return validated(DefaultPlan, read_yaml(path, str(path)), str(path))
+
+
+def runs_file(graph: str) -> str:
+    """The file below results/ that holds the runs on a graph."""
+    return f"{FOLDER}/{graph}.csv"
