@@ -155,7 +155,7 @@ def test_the_page_is_made_from_the_rows(tmp_path: Path) -> None:
     assert "in 2 of 4 datasets and layers (cora 1, pubmed 1)" in page.replace("\n", " ")
     assert "Not in these numbers: citeseer (0 of 960 runs)" in page.replace("\n", " ")
     assert (tmp_path / "docs" / "figures" / "noise-trends.svg").is_file()
-    assert len(page.splitlines()) < 120
+    assert len(page.splitlines()) < 140
 
 
 def test_adjusting_for_the_epoch_takes_out_its_slope_and_keeps_that_of_levels() -> None:
@@ -204,5 +204,13 @@ def test_the_page_in_docs_is_that_of_the_committed_runs(tmp_path: Path) -> None:
     )
 
 
-def test_the_answer_is_three_sentences(claims: Claims) -> None:
-    assert len(answers(claims, None)) == 3
+def test_the_answer_names_single_methods_that_differ_as_a_description(
+    claims: Claims,
+) -> None:
+    *_, accuracy = answers(claims, None)
+    start, description = accuracy.split("Single methods are described, not tested")
+    assert "a gate before the attention gains (+1.0" in start
+    assert "a temperature alone changes it by less than half a point" in start
+    assert "Under missing coordinates these gain: `gated_temp` (+" in description
+    assert "lose" not in description
+    assert "Gaussian" not in description

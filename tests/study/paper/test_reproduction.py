@@ -79,6 +79,21 @@ def test_each_gain_of_the_paper_is_judged(results: Path, tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("gated", "words"),
+    [(83.0, "gain on cora (+"), (77.0, "lose on cora (-"), (80.0, "show no diff")],
+)
+def test_the_page_begins_with_what_the_gated_variants_do(
+    results: Path, tmp_path: Path, gated: float, words: str
+) -> None:
+    means = {m: gated if "gated" in m else 80.0 for m in METHODS}
+    keep(results, study("cora", means, range(50)))
+    page = reproduce_homogeneous(results, tmp_path / "docs").page.read_text()
+    answer = page.split("\n\n")[1].replace("\n", " ")
+    assert f"the paper's gated variants together {words}" in answer
+    assert ("at the last epoch they" in answer) == (gated != 80.0)
+
+
 def test_a_variant_below_its_backbone_in_the_paper_is_not_a_claim(
     results: Path, tmp_path: Path
 ) -> None:

@@ -97,10 +97,10 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
         parts.append(first_study_section(effects))
     if claims is not None and plan is not None:
         parts.append(method_section(plan, runs))
-    opening = _opening(runs) + "\n" + " ".join(sentences) + "\n"
+    opening = "# Controlled noise\n\n" + "\n\n".join(sentences) + "\n"
     if claims is not None and plan is not None:
         opening += _missing(plan, present, runs)
-    opening = filled(opening)
+    opening = filled(opening + _origin(runs))
     page = docs / "noise.md"
     write_text(page, "\n".join([opening, *parts]))
     return NoiseFindings(page, sentences, claims, effects)
@@ -145,7 +145,7 @@ the first study looked.
 """
 
 
-def _opening(runs: Mapping[str, Sequence[Run]]) -> str:
+def _origin(runs: Mapping[str, Sequence[Run]]) -> str:
     made_from = "the first study's rows in `results/noise/`"
     if runs:
         count = sum(len(found) for found in runs.values())
@@ -154,11 +154,10 @@ def _opening(runs: Mapping[str, Sequence[Run]]) -> str:
             "`plan.yaml` before the first of them, and the first study's rows in "
             "`results/noise/`"
         )
-    return f"""# Controlled noise
-
-The paper's figure of controlled noise: does the learned temperature T rise with
-Gaussian noise on the features, and does the mean gate fall with the share of missing
-coordinates? `tempergat reproduce noise` makes this page from {made_from}.
+    return f"""
+The questions are those of the paper's figure of controlled noise: does T rise with
+Gaussian noise, and does the mean gate fall with the share of missing coordinates?
+`tempergat reproduce noise` makes this page from {made_from}.
 """
 
 
@@ -180,5 +179,6 @@ def _missing(
     return f"""
 **Not in these numbers: {", ".join(absent)}**, for want of device time. `tempergat
 reproduce noise --run --datasets {",".join(names)} --device cuda` trains the rest. Until
-then the statements are about {" and ".join(runs)} alone.
+then all statements are about {" and ".join(runs)} alone, also where they say that the
+paper's words hold: the plan judges those by both layers of all datasets.
 """

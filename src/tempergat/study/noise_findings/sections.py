@@ -7,13 +7,16 @@ from tempergat.stats import Summary
 from tempergat.study.noise import SELECTED, NoisePlan
 from tempergat.study.noise_findings.claims import Cell, Claims, Gain, TrendClaim
 from tempergat.study.noise_findings.first_study import EpochEffect, FirstGains
-from tempergat.study.noise_findings.sentences import generally_rises, rises_on
+from tempergat.study.noise_findings.sentences import (
+    NOISE_WORDS,
+    generally_rises,
+    rises_on,
+)
 from tempergat.study.noise_findings.tables import seeds_of
 from tempergat.study.report import filled, markdown_rows, p_value, signed
 from tempergat.training import Run
 
 _SIGNS = {"rises": "↑", "falls": "↓", "no trend": "·"}
-_NOISE_WORDS = {"missing": "missing coordinates", "gaussian": "Gaussian"}
 
 
 def temperature_section(claims: Claims, plan: NoisePlan) -> str:
@@ -67,7 +70,8 @@ def accuracy_section(
 Points of test accuracy over the backbone at the epoch of best validation accuracy: for
 each seed one number, the mean over the methods, all noise levels and all datasets; 95 %
 intervals, t-tests, Holm over the four rows. "No gain": shown to be within half a point
-of zero (TOST); "not shown": neither a gain nor its absence. Gate-first are
+of zero (TOST); "not shown": neither a gain or loss nor the
+absence of both. Gate-first are
 `gated_first`, `gated_temp` and the same for gatv2; `gated_first` and `gated_first_v2`
 are not the paper's. "First study": the mean gain over its seeds and levels, on the same
 datasets and on all three. It had suggested what is tested here.
@@ -81,7 +85,7 @@ datasets and on all three. It had suggested what is tested here.
         by_loss = claims.gains_by_loss[place]
         rows.append(
             (
-                f"{gain.name}, {_NOISE_WORDS[gain.noise]}",
+                f"{gain.name}, {NOISE_WORDS[gain.noise]}",
                 _interval(gain.summary),
                 p_value(gain.p_holm),
                 gain.verdict,
@@ -93,7 +97,8 @@ datasets and on all three. It had suggested what is tested here.
     columns = ("methods and noise", "gain", "p", "verdict", *datasets)
     columns = (*columns, "by validation loss", "first study")
     singles = """\
-Single methods, for description; p is Holm-corrected over the ten methods of a column.
+Single methods, for description: the plan does not test them. p is Holm-corrected over
+the ten methods of a column.
 """
     return "\n".join(
         [
@@ -114,7 +119,9 @@ gate at the selected epoch alone. T moves throughout training, so there it mostl
 when that epoch was: "r" is the correlation of the value with the logarithm of the
 epoch, within levels, smallest and largest over variants. "Adjusted" takes the
 within-level slope over the logarithm of the epoch out of the values and repeats the
-tests. Variants are methods with theta decayed or not; for the gate, times two values of
+tests. These take the slope as known, although it was estimated from the same runs, and
+find trends somewhat too easily: the counts describe, and the fixed epochs above test.
+Variants are methods with theta decayed or not; for the gate, times two values of
 tau.
 """
     rows = [
@@ -199,13 +206,13 @@ def _single_methods(gains: Sequence[Gain]) -> str:
     rows = []
     for method, found in by_method.items():
         cells = [f"`{method}`", "yes" if METHODS[method].in_paper else "no"]
-        for noise in _NOISE_WORDS:
+        for noise in NOISE_WORDS:
             cells += [_interval(found[noise].summary), p_value(found[noise].p_holm)]
         rows.append(tuple(cells))
     columns = (
         "method",
         "in the paper",
-        *(text for words in _NOISE_WORDS.values() for text in (words, "p")),
+        *(text for words in NOISE_WORDS.values() for text in (words, "p")),
     )
     return markdown_rows(columns, rows)
 

@@ -1,11 +1,14 @@
-"""The answer at the top of docs/noise.md, in three sentences."""
+"""The answer at the top of docs/noise.md: T, the gate, accuracy."""
 
 from collections.abc import Sequence
 
+from tempergat.base import listed
 from tempergat.study.noise_findings.claims import Cell, Claims, Gain, TrendClaim
 from tempergat.study.noise_findings.first_study import EpochEffect, FirstGains
 from tempergat.study.report import p_value, signed
 
+# The kinds of noise, in words.
+NOISE_WORDS = {"missing": "missing coordinates", "gaussian": "Gaussian noise"}
 # How many of six datasets and layers, by the plan.
 _GENERALLY = 4
 _SEVERAL = 3
@@ -21,7 +24,7 @@ def answers(claims: Claims, first: FirstGains | None) -> tuple[str, str, str]:
     return (
         temperature_answer(claims),
         gate_answer(claims.gate),
-        accuracy_answer(claims.gains, first),
+        f"{accuracy_answer(claims.gains, first)}{_not_planned(claims.single_methods)}",
     )
 
 
@@ -53,7 +56,8 @@ def temperature_answer(claims: Claims) -> str:
     """The sentence on T and the sharpness of attention."""
     claim = claims.temperature
     return (
-        "Read at a fixed epoch, the last one, T rises with Gaussian noise in "
+        "Read at a fixed epoch, the last one, the learned temperature T rises with "
+        f"Gaussian noise on the features in "
         f"{_where(claim.cells, 'rises')}"
         f'{_and_falls(claim)}: the paper\'s "generally increases" '
         f"{_holds(generally_rises(claim))}; and compared with the same methods without "
@@ -75,14 +79,35 @@ def gate_answer(claim: TrendClaim) -> str:
 
 
 def accuracy_answer(gains: Sequence[Gain], first: FirstGains | None) -> str:
-    """The sentence on accuracy."""
+    """The sentences on accuracy: the four tests of the plan."""
     gate_first, post, alone, gaussian = gains
     return (
-        f"Under missing coordinates a gate before the attention {_gain(gate_first)}"
-        f"{_confirmed(gate_first, first)}, a gate after it {_gain(post)} and a "
-        f"temperature alone {_gain(alone)}; under Gaussian noise a temperature alone "
-        f"{_gain(gaussian)}."
+        "Accuracy, beside the backbone's: under missing coordinates a gate before the "
+        f"attention {_gain(gate_first)}{_confirmed(gate_first, first)}. There a gate "
+        f"after the attention {_gain(post)}, and a temperature alone {_gain(alone)}. "
+        f"Under Gaussian noise a temperature alone {_gain(gaussian)}."
     )
+
+
+def _not_planned(singles: Sequence[Gain]) -> str:
+    """The single methods that differ from their backbone; empty if none does."""
+    parts = []
+    for noise, words in NOISE_WORDS.items():
+        shown = []
+        for verdict, verb in (("gains", "gain"), ("loses", "lose")):
+            found = [
+                f"`{gain.name}` ({signed(gain.summary.mean)})"
+                for gain in singles
+                if gain.noise == noise and gain.verdict == verdict
+            ]
+            if found:
+                shown.append(f"{verb}: {listed(found, most=10)}")
+        if shown:
+            parts.append(f"Under {words} these {'; these '.join(shown)}.")
+    if not parts:
+        return ""
+    start = "Single methods are described, not tested by the plan."
+    return f" {start} {' '.join(parts)}"
 
 
 def _confirmed(gain: Gain, first: FirstGains | None) -> str:
@@ -137,7 +162,7 @@ def _gain(gain: Gain) -> str:
     words = {
         "gains": "gains",
         "loses": "loses",
-        "no gain": "gains nothing",
-        "not shown": "shows no clear gain",
+        "no gain": "changes it by less than half a point",
+        "not shown": "is not shown to gain or lose",
     }[gain.verdict]
     return f"{words} ({numbers})"

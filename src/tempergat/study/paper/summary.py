@@ -152,19 +152,45 @@ def _held(
     return f"{outcomes.count('holds')} of {len(outcomes)}"
 
 
+# By the number of validation rules that show a gain, and that show a loss.
+_GATE_WORDS = {
+    (2, 0): "gain on",
+    (1, 0): "gain under one of them on",
+    (0, 0): "show no difference on",
+    (1, 1): "gain under one and lose under the other on",
+    (0, 1): "lose under one of them on",
+    (0, 2): "lose on",
+}
+
+
 def _gates_sentence(datasets: Sequence[DatasetReproduction]) -> str:
-    words = {2: "gain on", 1: "gain under one of them on", 0: "do not gain on"}
-    parts: dict[int, list[str]] = {clear: [] for clear in words}
+    parts: dict[tuple[int, int], list[str]] = {shown: [] for shown in _GATE_WORDS}
     for dataset in datasets:
         found = [pooled_gain(dataset.by_rule[r], GATED) for r in _VALIDATION_RULES]
-        clear = sum(_sign(summary) == 1 for summary in found)
+        signs = [_sign(summary) for summary in found]
         numbers = " and ".join("-" if s is None else signed(s.mean) for s in found)
-        parts[clear].append(f"{dataset.result.dataset} ({numbers} points)")
-    phrases = [f"{words[clear]} {_listed(of)}" for clear, of in parts.items() if of]
+        shown = signs.count(1), signs.count(-1)
+        parts[shown].append(f"{dataset.result.dataset} ({numbers} points)")
+    phrases = [
+        f"{_GATE_WORDS[shown]} {_listed(of)}" for shown, of in parts.items() if of
+    ]
     return (
         "Under the two rules that select an epoch by validation nodes, accuracy and "
-        f"loss, the paper's gated variants together {_listed(phrases)}."
+        f"loss, the paper's gated variants together {_listed(phrases)}"
+        f"{_gates_at_the_end(datasets)}."
     )
+
+
+def _gates_at_the_end(datasets: Sequence[DatasetReproduction]) -> str:
+    """Where the gated variants together gain and lose at the last epoch."""
+    parts: dict[int, list[str]] = {1: [], -1: []}
+    for dataset in datasets:
+        found = pooled_gain(dataset.by_rule["last_epoch"], GATED)
+        if found is not None and (sign := _sign(found)) != 0:
+            parts[sign].append(f"{dataset.result.dataset} ({signed(found.mean)})")
+    words = {1: "gain on", -1: "lose on"}
+    phrases = [f"{words[sign]} {_listed(of)}" for sign, of in parts.items() if of]
+    return f"; at the last epoch they {_listed(phrases)}" if phrases else ""
 
 
 def _temperature_sentence(datasets: Sequence[DatasetReproduction]) -> str:
