@@ -92,7 +92,11 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
         )
     page = docs / "tuned.md"
     devices = ", ".join(sorted({run.device for run in runs}))
-    text = [_introduction(devices), *(_section(one) for one in found)]
+    text = [
+        f"# Tuned recipes\n\n{_answer(found)}",
+        _origin(devices),
+        *(_section(one) for one in found),
+    ]
     write_text(page, filled("\n".join(text)))
     return tuple(found), page
 
@@ -140,9 +144,31 @@ def _refuse_other_settings(
                 )
 
 
-def _introduction(devices: str) -> str:
+def _answer(found: Sequence[TunedResult]) -> str:
+    """What the searches found, and what they do not say."""
+    best = []
+    verdicts: list[str] = []
+    for tuned in found:
+        top = max(tuned.result.results, key=lambda r: r.summary.mean or 0.0)
+        best.append(f"{top.summary.mean:.1f} on {tuned.plan.dataset} ({top.method})")
+        verdicts += [
+            r.comparison.verdict
+            for r in tuned.result.results
+            if r.comparison is not None
+        ]
+    counts = Counter(verdicts)
     return (
-        "# Tuned recipes\n\n"
+        f"With settings searched for each backbone, the best methods reach "
+        f"{', '.join(best)}. Of {len(verdicts)} variants with the settings of their "
+        f"backbone, {counts['better']} are better than it, "
+        f"{counts['within noise']} within noise and {counts['worse']} worse. The "
+        "variants had no search of their own, so this does not say what they reach "
+        "with settings that suit them.\n"
+    )
+
+
+def _origin(devices: str) -> str:
+    return (
         "This page is made by `tempergat reproduce tuned` from results/tuning/ and "
         "results/tuned.csv; do not edit it by hand. Variants were judged with the "
         "settings of their backbone here, which may be unfair to them: the plan in "
