@@ -170,10 +170,9 @@ def _answer(found: Sequence[TunedResult]) -> str:
 def _origin(devices: str) -> str:
     return (
         "This page is made by `tempergat reproduce tuned` from results/tuning/ and "
-        "results/tuned.csv; do not edit it by hand. Variants were judged with the "
-        "settings of their backbone here, which may be unfair to them: the plan in "
-        "results/tuned_variants/ gives each its own search of the same size, and "
-        "`tempergat compare cora citeseer pubmed --tune 30 --runs 50` will settle it. "
+        "results/tuned.csv; do not edit it by hand. A search of the same size for each "
+        "variant is planned in results/tuned_variants/ and was not run; `tempergat "
+        "compare cora citeseer pubmed --tune 30 --runs 50` runs it. "
         "Settings were searched for each "
         "backbone by mean validation accuracy (Optuna's TPE with a fixed seed). The "
         "search space, the number of trials and the seeds were fixed beforehand in "
