@@ -92,7 +92,9 @@ def test_several_graphs_have_an_overview_and_a_section_each() -> None:
     sections = [
         found["id"] for tag, found in page.tags if tag == "section" and "id" in found
     ]
-    assert sections == [f"graph-{name}" for name in names]
+    assert sections == ["graph-1", "graph-2", "graph-3"]
+    links = [found["href"] for tag, found in page.tags if tag == "a"]
+    assert links == [f"#{anchor}" for anchor in sections]
     labels = {found.get("aria-label") for tag, found in page.tags if tag == "svg"}
     assert "Average ranks with critical difference" in labels
     assert "Difference to the baseline by method and graph" in labels

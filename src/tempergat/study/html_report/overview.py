@@ -1,7 +1,7 @@
 """What several graphs show together: ranks, and differences on each of them."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tempergat.stats import RankTable
@@ -26,25 +26,32 @@ class Overview:
     tables: Sequence[Table]
 
 
-def overview_html(overview: Overview, sections: Sequence[Section]) -> str:
+def overview_html(overview: Overview, sections: Mapping[str, Section]) -> str:
     """The part of the page before the sections.
 
     Args:
         overview: What the graphs show together.
-        sections: One for each graph.
+        sections: One for each graph, by its id in the page.
     """
     links = "".join(
-        f'<li><a href="#{html.escape(section.anchor)}">'
-        f"{html.escape(section.shown_name)}</a>: {html.escape(section.answer)}</li>"
-        for section in sections
+        f'<li><a href="#{anchor}">{html.escape(section.shown_name)}</a>: '
+        f"{html.escape(section.answer)}{_settings(section)}</li>"
+        for anchor, section in sections.items()
     )
     parts = [
         f'<p class="answer">{html.escape(as_sentence(overview.answer))}</p>',
         f'<ul class="answers">{links}</ul>',
-        *_figures(overview, sections),
+        *_figures(overview, list(sections.values())),
         *map(_table, overview.tables),
     ]
     return '<section aria-label="All graphs">' + "\n".join(parts) + "</section>"
+
+
+def _settings(section: Section) -> str:
+    """The settings, where the graph's name alone does not say which section it is."""
+    if section.shown_name == section.result.dataset:
+        return ""
+    return f" ({html.escape(section.recipe)})"
 
 
 def _figures(overview: Overview, sections: Sequence[Section]) -> list[str]:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 
 # With these, and not with a name, verdicts may begin.
-_FIRST_WORDS = ("no", "nothing", "on", "over", "too")
+_FIRST_WORDS = ("no", "nothing", "on", "over", "the", "too")
 
 
 def figure(title: str, content: str, caption: str) -> str:

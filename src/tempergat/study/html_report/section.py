@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tempergat.base import file_stem
 from tempergat.study.engine import Run
 from tempergat.study.html_report import charts
 from tempergat.study.html_report.parts import as_sentence, choice, copy_buttons, figure
@@ -58,17 +57,13 @@ class Section:
         """The graph's name in the page."""
         return self.name or self.result.dataset
 
-    @property
-    def anchor(self) -> str:
-        """The section's id in the page."""
-        return "graph-" + file_stem(self.shown_name)
 
-
-def section_html(section: Section, heading: str = "h1") -> str:
+def section_html(section: Section, anchor: str, heading: str = "h1") -> str:
     """The section as HTML.
 
     Args:
         section: One graph's comparison.
+        anchor: The section's id in the page.
         heading: The tag of its heading.
     """
     result = section.result
@@ -94,7 +89,6 @@ def section_html(section: Section, heading: str = "h1") -> str:
         repeating_part(section),
     ]
     body = "\n".join(part for part in parts if part)
-    anchor = html.escape(section.anchor)
     return f'<section id="{anchor}" aria-label="{name}">\n{body}\n</section>'
 
 
@@ -168,11 +162,16 @@ def _confusions(section: Section) -> str:
         names = section.class_names or [str(number) for number in range(len(counts))]
         drawn[row.method] = charts.confusion_chart(row.method, counts, names)
     best = max(shown, key=lambda row: row.summary.mean or 0.0).method
-    return figure(
-        "Confusion matrix",
-        choice("method", drawn, best),
-        "Test nodes of all runs. Rows are true classes; numbers are percent of a row.",
+    caption = (
+        "Test nodes of all runs. Rows are true classes; numbers are percent of a row."
     )
+    count = max(len(row.confusion or ()) for row in shown)
+    if count > charts.MOST_CLASSES:
+        caption += (
+            f" Of {count:,} classes, the {charts.MOST_CLASSES} with the most test "
+            "nodes are shown."
+        )
+    return figure("Confusion matrix", choice("method", drawn, best), caption)
 
 
 def _costs(section: Section) -> str:

@@ -52,11 +52,15 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten from `low` to `high`, with 2 and 5 where there are few of them."""
+    """Powers of ten from `low` to `high`, with 2 and 5 where there are few of them.
+
+    Evenly spaced round values where even these are fewer than two.
+    """
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1.0, 2.0, 5.0) if len(powers) <= 4 else (1.0,)
     values = [factor * 10.0**power for power in powers for factor in factors]
-    return [value for value in values if low <= value <= high]
+    inside = [value for value in values if low <= value <= high]
+    return inside if len(inside) > 1 else ticks(low, high)
 
 
 def number_text(value: float) -> str:

@@ -122,7 +122,7 @@ def test_each_comparison_is_found_by_name_also_where_names_repeat() -> None:
     other = replace(comparison("cora", MEANS["actor"]), file_name="cora-1a2b3c")
     unnamed = replace(other, file_name=None)
     again = Comparisons((*found.comparisons, other, unnamed))
-    assert again.names == (*MEANS, "cora-1a2b3c", "cora-5")
+    assert again.names == (*MEANS, "cora-1a2b3c", "cora-2")
     assert again["cora-1a2b3c"] is other
 
 
@@ -163,3 +163,33 @@ def test_a_notebook_shows_the_overview_first_then_each_graph() -> None:
     assert shown.index("Summary of 4 graphs") < places[0]
     assert "<script>" not in shown
     assert repr(found).index("Summary of 4 graphs") < repr(found).index("cora: test")
+
+
+def test_equal_average_ranks_share_the_best_one() -> None:
+    found = Comparisons(
+        (
+            comparison("cora", {"gat": 80.0, "gated": 82.0}),
+            comparison("actor", {"gat": 35.0, "gated": 30.0}),
+        )
+    )
+    assert found.across.best == ("gat", "gated")
+    assert found.best is None
+    assert found.verdict == (
+        "gat, gated share the best average rank on 2 graphs, 1.50 of 2"
+    )
+
+
+def test_a_graph_compared_on_twice_is_not_ranked_as_two_graphs(tmp_path: Path) -> None:
+    cora, tolokers, actor = three().comparisons
+    found = Comparisons((cora, replace(cora, recipe="other"), tolokers, actor))
+    assert found.across.repeated == ("cora",)
+    assert found.across.ranks is None
+    assert found.across.records == ()
+    assert (
+        found.verdict == "no ranks over graphs: there are several comparisons on cora"
+    )
+    assert found.summary.title == "Summary of 4 comparisons"
+    assert "cora is compared on more than once" in found.summary.notes[0]
+    page = found.to_report(tmp_path / "report.html").read_text()
+    assert "Average ranks over" not in page
+    assert "(other)</li>" in page

@@ -36,10 +36,14 @@ class AcrossGraphs:
         results: The result of each graph, by name.
         methods: All methods, in the order of the tables.
         ranks: The methods ranked by their means on each graph; None for fewer than two
-            methods, or fewer than two graphs with runs of all methods.
+            methods, for fewer than two graphs with runs of all methods, and where a
+            graph is compared on more than once.
         not_ranked: Graphs that are not in the ranks, each with the methods that have
             no finished run on it.
-        records: Wins, ties and losses of each method that has a baseline.
+        records: Wins, ties and losses of each method that has a baseline; none where a
+            graph is compared on more than once.
+        repeated: Names of graphs that are compared on more than once, with other
+            settings or on other devices. They would count more than other graphs.
     """
 
     results: Mapping[str, DatasetResult]
@@ -47,6 +51,15 @@ class AcrossGraphs:
     ranks: RankTable | None
     not_ranked: Mapping[str, tuple[str, ...]]
     records: tuple[Record, ...]
+    repeated: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The methods with the best average rank; several where they are equal."""
+        if self.ranks is None:
+            return ()
+        best = min(self.ranks.average.values())
+        return tuple(m for m, rank in self.ranks.average.items() if rank == best)
 
     def record_of(self, method: str) -> Record | None:
         """The wins, ties and losses of a method; None where it has no baseline."""
@@ -97,12 +110,16 @@ class AcrossGraphs:
         }
 
 
-def across_graphs(results: Mapping[str, DatasetResult]) -> AcrossGraphs:
+def across_graphs(
+    results: Mapping[str, DatasetResult], repeated: tuple[str, ...] = ()
+) -> AcrossGraphs:
     """Rank the methods over graphs, and count wins, ties and losses.
 
     Args:
         results: The result of each graph, by name. The graphs may have different
             metrics: methods are ranked within a graph.
+        repeated: Names of graphs with more than one result. There are no ranks and no
+            counts then.
     """
     methods = tuple(
         dict.fromkeys(m for result in results.values() for m in result.methods)
@@ -121,13 +138,14 @@ def across_graphs(results: Mapping[str, DatasetResult]) -> AcrossGraphs:
         for name, row in means.items()
         if name not in not_ranked
     }
-    can_rank = len(methods) > 1 and len(complete) > 1
+    can_rank = len(methods) > 1 and len(complete) > 1 and not repeated
     return AcrossGraphs(
         results=results,
         methods=methods,
         ranks=average_ranks(complete) if can_rank else None,
         not_ranked=not_ranked,
-        records=_records(results),
+        records=() if repeated else _records(results),
+        repeated=repeated,
     )
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,20 +50,25 @@ class Comparisons:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The graphs; a further one of the same name is called like its files."""
+        """The graphs; a further one of the same name is called like its files.
+
+        Where that name is taken too, a number is put behind it.
+        """
         names: list[str] = []
-        for number, comparison in enumerate(self.comparisons, start=1):
+        for comparison in self.comparisons:
             name = comparison.result.dataset
             if name in names:
-                name = comparison.file_name or f"{name}-{number}"
-            names.append(name)
+                name = comparison.file_name or name
+            numbered = (f"{name}-{number}" for number in count(2))
+            names.append(next(n for n in chain([name], numbered) if n not in names))
         return tuple(names)
 
     @cached_property
     def across(self) -> AcrossGraphs:
         """Average ranks with their critical difference, wins, ties and losses."""
         found = (comparison.result for comparison in self.comparisons)
-        return across_graphs(dict(zip(self.names, found, strict=True)))
+        results = dict(zip(self.names, found, strict=True))
+        return across_graphs(results, self._repeated)
 
     def __len__(self) -> int:
         return len(self.comparisons)
@@ -77,9 +83,9 @@ class Comparisons:
 
     @property
     def best(self) -> str | None:
-        """The method with the best average rank; None without ranks."""
-        ranks = self.across.ranks
-        return None if ranks is None else next(iter(ranks.average))
+        """The method with the best average rank; None without ranks or on a tie."""
+        best = self.across.best
+        return best[0] if len(best) == 1 else None
 
     @property
     def verdict(self) -> str:
@@ -165,13 +171,13 @@ class Comparisons:
         if ranks is None:
             raise UserError(
                 "there are no average ranks to draw: they need two methods or more, "
-                "with finished runs on two graphs or more"
+                "with finished runs on two graphs or more, each compared on once"
             )
-        count = counted(len(ranks.datasets), "graph")
+        graphs = counted(len(ranks.datasets), "graph")
         # Loads matplotlib.
         from tempergat.study.report import ranks_figure
 
-        return ranks_figure(f"Average rank on {count}", ranks)
+        return ranks_figure(f"Average rank on {graphs}", ranks)
 
     def to_report(self, path: str | Path, command: str | None = None) -> Path:
         """Write one HTML file: an overview, then everything on each graph.
@@ -227,6 +233,18 @@ class Comparisons:
         for name, comparison in zip(self.names, self.comparisons, strict=True):
             parts.append(f"<h3>{html.escape(name)}</h3>\n{comparison._repr_html_()}")
         return "".join(parts)
+
+    @property
+    def _repeated(self) -> tuple[str, ...]:
+        """Names of graphs that several comparisons share."""
+        seen: set[str] = set()
+        repeated = []
+        for comparison in self.comparisons:
+            prints = {run.fingerprint for run in comparison.runs}
+            if seen & prints:
+                repeated.append(comparison.result.dataset)
+            seen |= prints
+        return tuple(dict.fromkeys(repeated))
 
     @property
     def _overview(self) -> tuple[Table, Table]:

@@ -21,8 +21,9 @@ def summary_table(across: AcrossGraphs) -> Table:
             continue
         counts = (len(part) for part in (record.wins, record.ties, record.losses))
         rows.append((method, rank, record.baseline, *map(str, counts)))
+    kind = "comparison" if across.repeated else "graph"
     return Table(
-        f"Summary of {counted(len(across.results), 'graph')}",
+        f"Summary of {counted(len(across.results), kind)}",
         ("method", "average rank", "against", "wins", "ties", "losses"),
         tuple(rows),
         (*_notes_on_ranks(across), *_notes_on_records(across)),
@@ -61,20 +62,28 @@ def summary_verdict(across: AcrossGraphs) -> str:
     ranks = across.ranks
     graphs = counted(len(across.results), "graph")
     if ranks is None:
+        if across.repeated:
+            names = listed(across.repeated, len(across.repeated))
+            return f"no ranks over graphs: there are several comparisons on {names}"
         return f"the methods are not ranked over {graphs}"
-    best, rank = next(iter(ranks.average.items()))
+    best = across.best
     leading = (
-        f"{best} has the best average rank on {counted(len(ranks.datasets), 'graph')}, "
-        f"{rank:.2f} of {len(across.methods)}"
+        f"{listed(best, len(best))} {'has' if len(best) == 1 else 'share'} the best "
+        f"average rank on {counted(len(ranks.datasets), 'graph')}, "
+        f"{ranks.average[best[0]]:.2f} of {len(across.methods)}"
     )
     apart = across.told_apart
     if not apart:
+        if len(best) == len(across.methods):
+            return leading
+        it = "it" if len(best) == 1 else "them"
         return (
-            f"{leading}, but ranks do not tell any method apart from it (critical "
+            f"{leading}, but ranks do not tell any method apart from {it} (critical "
             f"difference {ranks.critical_difference:.2f})"
         )
+    are = "is" if len(best) == 1 else "are"
     return (
-        f"{leading}, and is told apart from {listed(apart, len(apart))} (critical "
+        f"{leading}, and {are} told apart from {listed(apart, len(apart))} (critical "
         f"difference {ranks.critical_difference:.2f})"
     )
 
@@ -82,7 +91,13 @@ def summary_verdict(across: AcrossGraphs) -> str:
 def _notes_on_ranks(across: AcrossGraphs) -> list[str]:
     notes = []
     ranks = across.ranks
-    if ranks is None:
+    if across.repeated:
+        notes += [
+            f"No average ranks, wins and losses: {name} is compared on more than once, "
+            "with other settings or on another device."
+            for name in across.repeated
+        ]
+    elif ranks is None:
         notes.append(
             "No average ranks: they need two methods or more, with finished runs on "
             "two graphs or more."

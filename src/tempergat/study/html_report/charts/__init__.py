@@ -1,6 +1,6 @@
 """The figures of a report, each drawn as SVG text."""
 
-from tempergat.study.html_report.charts.confusion import confusion_chart
+from tempergat.study.html_report.charts.confusion import MOST_CLASSES, confusion_chart
 from tempergat.study.html_report.charts.cost import COSTS, cost_chart
 from tempergat.study.html_report.charts.curves import curves_chart
 from tempergat.study.html_report.charts.gates import gates_chart
@@ -12,6 +12,7 @@ from tempergat.study.html_report.charts.strips import strips_chart
 __all__ = [
     "COSTS",
     "LEARNED",
+    "MOST_CLASSES",
     "confusion_chart",
     "cost_chart",
     "curves_chart",

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 
 from tempergat.study.html_report import svg
 
-_LABEL_WIDTH, _TOP, _LONGEST_LABEL = 120.0, 64.0, 14
-_LARGEST_CELL, _SMALLEST_CELL, _WIDTH = 46.0, 9.0, 520.0
+# More classes than this are not seen in a figure, and make the page large.
+MOST_CLASSES = 60
+
+_LABEL_WIDTH, _LONGEST_LABEL = 120.0, 14
+_LARGEST_CELL, _WIDTH = 46.0, 760.0
 # Below this size of a cell, numbers would not fit.
 _CELL_WITH_NUMBER = 30.0
 # Width of a letter.
 _LETTER = 7.0
+# Height above the cells, where names of columns are level or slanted.
+_TOP, _SLANTED_TOP = 44.0, 94.0
 
 
 def confusion_chart(
@@ -17,53 +22,57 @@ def confusion_chart(
 ) -> str:
     """The share of each true class (row) that is predicted as each class (column).
 
+    Of more than `MOST_CLASSES` classes, those with the most test nodes are drawn.
+
     Args:
         method: The method.
         counts: Test nodes of all finished runs by true and predicted class.
         class_names: The names of the classes.
     """
-    size = max(_SMALLEST_CELL, min(_LARGEST_CELL, _WIDTH / len(counts)))
+    totals = [sum(line) for line in counts]
+    by_size = sorted(range(len(counts)), key=lambda number: -totals[number])
+    shown = sorted(by_size[:MOST_CLASSES])
+    size = min(_LARGEST_CELL, _WIDTH / len(shown))
+    is_slanted = max(len(class_names[number]) for number in shown) * _LETTER > size
+    top = _SLANTED_TOP if is_slanted else _TOP
+    side = len(shown) * size
     parts = [
         svg.text(_LABEL_WIDTH, 16, "predicted class", class_="label"),
-        svg.text(0, _TOP - 8, "true class", class_="label"),
-    ]
-    is_narrow = max(map(len, class_names)) * _LETTER > size
-    for row, (name, line) in enumerate(zip(class_names, counts, strict=True)):
-        total = sum(line)
-        y = _TOP + row * size
-        if size >= _SMALLEST_CELL + 3:
-            middle = y + size / 2 + 4
-            parts.append(
-                svg.text(
-                    _LABEL_WIDTH - 8,
-                    middle,
-                    svg.shortened(name, _LONGEST_LABEL),
-                    class_="tick end",
-                )
-            )
-            x = _LABEL_WIDTH + (row + 0.5) * size
-            parts.append(_column_label(x, name, is_narrow))
-        for column, count in enumerate(line):
-            share = count / total if total else 0.0
+        svg.text(0, top - 8, "true class", class_="label"),
+        svg.element(
+            "rect", x=_LABEL_WIDTH, y=top, width=side, height=side,
+            class_="heat", fill_opacity=0.05,
+        ),
+    ]  # fmt: skip
+    for row, true in enumerate(shown):
+        name = svg.shortened(class_names[true], _LONGEST_LABEL)
+        y = top + row * size
+        middle = y + size / 2 + 4
+        parts.append(svg.text(_LABEL_WIDTH - 8, middle, name, class_="tick end"))
+        x = _LABEL_WIDTH + (row + 0.5) * size
+        parts.append(_column_label(x, top - 8, name, is_slanted))
+        for column, predicted in enumerate(shown):
+            count = counts[true][predicted]
+            if not count:
+                continue
+            share = count / totals[true]
             words = (
-                f"{name} predicted as {class_names[column]}: {count:,} of {total:,} "
-                f"({100 * share:.1f} %)"
+                f"{class_names[true]} predicted as {class_names[predicted]}: "
+                f"{count:,} of {totals[true]:,} ({100 * share:.1f} %)"
             )
             parts.append(_cell(_LABEL_WIDTH + column * size, y, size, share, words))
-    side = _LABEL_WIDTH + len(counts) * size + 60
-    height = _TOP + len(counts) * size + 12
-    return svg.drawing(side, height, f"Confusion matrix of {method}", parts)
+    return svg.drawing(
+        _LABEL_WIDTH + side + 70, top + side + 12, f"Confusion matrix of {method}",
+        parts,
+    )  # fmt: skip
 
 
-def _column_label(x: float, name: str, is_narrow: bool) -> str:
+def _column_label(x: float, y: float, name: str, is_slanted: bool) -> str:
     """The name above a column; slanted where names are wider than columns."""
-    y = _TOP - 8
-    if not is_narrow:
+    if not is_slanted:
         return svg.text(x, y, name, class_="tick middle")
     turned = f"rotate(-35 {x:.1f} {y:.1f})"
-    return svg.text(
-        x, y, svg.shortened(name, _LONGEST_LABEL), class_="tick", transform=turned
-    )
+    return svg.text(x, y, name, class_="tick", transform=turned)
 
 
 def _cell(x: float, y: float, size: float, share: float, words: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tempergat.study.engine import Run
 from tempergat.study.html_report import marks, svg
@@ -10,6 +10,8 @@ from tempergat.study.report import mean_and_std
 from tempergat.study.results import METRIC_NAMES, DatasetResult
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BELOW = 760.0, 360.0, 60.0, 130.0, 34.0, 52.0
+# Width of a letter of a name.
+_LETTER = 7.5
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _log_scale(values: Sequence[float]) -> svg.Scale:
 def _log_axis(x: svg.Scale, low: float, high: float, label: str) -> list[str]:
     parts = []
     bottom = _HEIGHT - _BELOW
-    for value in svg.log_ticks(low, high) or [low, high]:
+    for value in svg.log_ticks(low, high):
         place = x(math.log10(value))
         parts.append(svg.line(place, _TOP, place, bottom, "grid"))
         parts.append(
@@ -110,13 +112,33 @@ def _log_axis(x: svg.Scale, low: float, high: float, label: str) -> list[str]:
 
 
 def _names(places: Sequence[tuple[tuple[float, float], str]]) -> list[str]:
-    """Names beside the marks, moved down where they would cover one another."""
+    """Names beside the marks, moved down where they would cover a mark or a name."""
     parts = []
-    taken: list[tuple[float, float]] = []
+    taken = [_Box(x - 7, x + 7, y - 7, y + 7) for (x, y), _ in places]
     for (x, y), method in sorted(places, key=lambda place: place[0][1]):
-        height = y + 4
-        while any(abs(height - h) < 13 and abs(x - w) < 110 for w, h in taken):
-            height += 1
-        taken.append((x, height))
-        parts.append(svg.text(x + 11, height, method, class_="name"))
+        left = x + 11
+        box = _Box(left, left + _LETTER * len(method), y - 7, y + 6)
+        while any(box.meets(other) for other in taken):
+            box = replace(box, top=box.top + 1, bottom=box.bottom + 1)
+        taken.append(box)
+        parts.append(svg.text(left, box.bottom - 2, method, class_="name"))
     return parts
+
+
+@dataclass(frozen=True)
+class _Box:
+    """The place that a mark or a name takes."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+    def meets(self, other: "_Box") -> bool:
+        """Whether both cover a common point."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )

@@ -79,7 +79,7 @@ def _panel(
     bottom = top + _HEIGHT
     parts = [
         svg.text(left, top - 26, panel.title, class_="name strong"),
-        *svg.x_axis(x, bottom, top, svg.ticks(x.low, x.high, 4), "epoch"),
+        *svg.x_axis(x, bottom, top, _whole_ticks(x.low, x.high), "epoch"),
         *svg.y_axis(y, left, left + _PANEL, svg.ticks(*ends, 4), label),
     ]
     for line in panel.lines:
@@ -104,6 +104,11 @@ def _panel(
             )
         )
     return parts
+
+
+def _whole_ticks(low: float, high: float) -> list[float]:
+    """About four whole numbers from `low` to `high`."""
+    return [tick for tick in svg.ticks(low, high, 4) if tick == round(tick)]
 
 
 def _legend(

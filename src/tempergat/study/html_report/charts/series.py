@@ -17,7 +17,8 @@ def lines_of(
 ) -> list[Line]:
     """One line per method: the mean of its runs and a band of one deviation.
 
-    Only epochs at which every run of the method has a value are in its line.
+    Only epochs at which every run of the method has a value are in its line. A method
+    with fewer than two of them has no line.
 
     Args:
         runs: Runs of any methods; failed ones are left out.
@@ -30,13 +31,15 @@ def lines_of(
         of_method = [r for r in runs if r.method == method and r.status == "done"]
         values = [found for run in of_method if (found := by_epoch(run))]
         epochs = sorted(set.intersection(*map(set, values))) if values else []
-        if not epochs:
+        # One epoch alone gives no line.
+        if len(epochs) < 2:
             continue
         colour = marks.colour_of(method, methods)
         dash = DASHES[used.setdefault(colour, 0) % len(DASHES)]
         used[colour] += 1
         table = np.array([[found[epoch] for epoch in epochs] for found in values])
-        mean, std = table.mean(0), table.std(0)
+        # The sample's deviation, as in the tables.
+        mean, std = table.mean(0), table.std(0, ddof=1 if len(table) > 1 else 0)
         low, high = (mean - std).tolist(), (mean + std).tolist()
         lines.append(Line(method, colour, dash, epochs, mean.tolist(), low, high))
     return lines
