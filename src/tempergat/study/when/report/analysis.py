@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from scipy import stats as scipy_stats
@@ -15,6 +16,7 @@ from tempergat.stats import (
     Coefficient,
     PairedComparison,
     RankTable,
+    Summary,
     average_ranks,
     compare_pairs,
     equivalence_p,
@@ -52,6 +54,12 @@ class Measured:
     def difference(self, contrast: Contrast) -> float:
         """The difference of the two arms' means."""
         return self.mean(contrast.arm) - self.mean(contrast.against)
+
+    def gain(self, arm: str) -> Summary:
+        """Differences of an arm to the plain backbone, over seeds."""
+        plain = self.scores["plain"]
+        pairs = ((score, plain.get(seed)) for seed, score in self.scores[arm].items())
+        return summarise([a - b for a, b in pairs if a is not None and b is not None])
 
 
 @dataclass(frozen=True)
@@ -272,6 +280,20 @@ def gains_together(graphs: Sequence[Measured]) -> float | None:
     if len(graphs) < 3 or np.ptp(gate) == 0.0 or np.ptp(residual) == 0.0:
         return None
     return float(np.corrcoef(gate, residual)[0, 1])
+
+
+def homophily_line(
+    graphs: Sequence[Measured], grid: Mapping[str, GeneratedGraph]
+) -> list[tuple[float, Measured]]:
+    """The generated graphs that differ in homophily alone, each with its homophily."""
+    return sorted(
+        (
+            (grid[graph.graph].homophily, graph)
+            for graph in graphs
+            if grid[graph.graph].varied in ("centre", "homophily")
+        ),
+        key=itemgetter(0),
+    )
 
 
 def is_heterophilic(plan: WhenPlan, graph: GeneratedGraph) -> bool:

@@ -1,12 +1,14 @@
-"""The answer of docs/when.md in three sentences, and what to use when."""
+"""The answer of docs/when.md, and what to use when."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from tempergat.base import listed
+from tempergat.nn import BackboneName
 from tempergat.study.report import markdown_rows, signed
-from tempergat.study.when.report.analysis import Across
+from tempergat.study.when.graphs import grid
+from tempergat.study.when.report.analysis import Across, homophily_line
 from tempergat.study.when.report.findings import (
     ALL,
     HETEROPHILIC,
@@ -32,7 +34,7 @@ _KINDS = {
 
 
 def answer(findings: Findings) -> list[str]:
-    """Three sentences: the gate, what to use, the temperature."""
+    """Three paragraphs: the gate, what to use, the temperature."""
     if not findings.tests:
         return ["No graph has all its runs yet, so there is no answer."]
     return [_gate_sentence(findings), _use_sentence(findings), _t_sentence(findings)]
@@ -72,12 +74,34 @@ def _advice(tests: list[Across]) -> str:
 
 
 def _points(
-    findings: Findings, kind: str, arm: str, against: str = "plain", digits: int = 1
+    findings: Findings,
+    kind: str,
+    arm: str,
+    against: str = "plain",
+    digits: int = 1,
+    *,
+    mark: bool = False,
 ) -> str:
-    """The mean differences of the backbones in their order: `+1.0 and +2.0`."""
-    tests = [findings.test(kind, b, arm, against) for b in findings.plan.backbones]
-    means = [None if test is None else test.mean for test in tests]
-    return " and ".join(signed(mean, digits) for mean in means)
+    """The mean differences of both backbones: `+1.0 and +2.0`.
+
+    Args:
+        findings: The results.
+        kind: The kind of graphs.
+        arm: The arm.
+        against: What it is compared with.
+        digits: Decimal places.
+        mark: Whether to say which of them are within noise.
+    """
+
+    def of(backbone: BackboneName) -> str:
+        test = findings.test(kind, backbone, arm, against)
+        if test is None:
+            return "-"
+        is_shown = test.is_better or test.is_worse
+        noise = " (within noise)" if mark and not is_shown else ""
+        return f"{signed(test.mean, digits)}{noise}"
+
+    return " and ".join(of(backbone) for backbone in findings.plan.backbones)
 
 
 def _every(findings: Findings, kind: str, holds: Callable[[Across], bool]) -> bool:
@@ -87,25 +111,26 @@ def _every(findings: Findings, kind: str, holds: Callable[[Across], bool]) -> bo
 
 
 def _gate_sentence(findings: Findings) -> str:
-    gate = _points(findings, HETEROPHILIC, "post_gate")
+    gate = _points(findings, HETEROPHILIC, "post_gate", mark=True)
     residual = _points(findings, HETEROPHILIC, "residual")
     on_top = _points(findings, HETEROPHILIC, "post_gate_residual", "residual")
     neighbour = _points(findings, HETEROPHILIC, "neighbour_gate")
     claim = own_path_claim(findings)
     failed = [words for words, holds in claim.conditions.items() if not holds]
-    verdict = f"meets all {len(claim.conditions)} conditions of the plan"
+    verdict = f"is supported: all {len(claim.conditions)} conditions of the plan hold"
     if failed:
-        met = len(claim.conditions) - len(failed)
         verdict = (
-            f"meets {met} of the plan's {len(claim.conditions)} conditions (not met: "
-            f"{listed(failed)})"
+            f"is not supported: of the plan's {len(claim.conditions)} conditions "
+            f"{len(failed)} {'does' if len(failed) == 1 else 'do'} not hold "
+            f"({listed(failed)})"
         )
     return (
-        "On generated graphs whose neighbours are mostly of other classes, the gate on "
-        f"the output gains {gate} points ({' and '.join(findings.plan.backbones)}), a "
-        f"plain residual {residual}, the gate on top of the residual {on_top}, and a "
-        f"gate of the same size that sees only the neighbours {neighbour}: that the "
-        f"gate is a path for the target's own features {verdict}."
+        "On generated graphs whose neighbours share a class no more often than by "
+        f"chance, a plain residual gains {residual} points "
+        f"({' and '.join(findings.plan.backbones)}), and the gate on the output "
+        f"{gate}. On top of the residual the gate changes {on_top}; a gate of the "
+        f"same size that sees only the neighbours gains {neighbour}. The claim that "
+        f"the gate is a path for the target's own features {verdict}."
     )
 
 
@@ -113,21 +138,23 @@ def _use_sentence(findings: Findings) -> str:
     hetero = _points(findings, HETEROPHILIC, "residual")
     homo = _points(findings, HOMOPHILIC, "residual")
     if _every(findings, HETEROPHILIC, lambda t: t.is_better):
-        start = f"So add a residual where neighbours differ ({hetero} points)"
+        start = f"So add a residual there ({hetero} points)"
     else:
-        start = f"A residual is not shown to help where neighbours differ ({hetero})"
+        start = f"A residual is not shown to help there ({hetero})"
     if _every(findings, HOMOPHILIC, lambda t: t.is_better):
-        end = f"it helps where neighbours are alike, too ({homo})"
+        end = f"it helps where neighbours share a class more often, too ({homo})"
     elif _every(findings, HOMOPHILIC, lambda t: t.is_worse):
-        end = f"leave it out where neighbours are alike, where it costs ({homo})"
+        end = f"where neighbours share a class more often it costs ({homo})"
     elif _every(findings, HOMOPHILIC, lambda t: t.is_equivalent):
-        end = f"where neighbours are alike it makes no difference ({homo})"
+        end = (
+            f"where neighbours share a class more often it makes no difference ({homo})"
+        )
     else:
         end = (
-            f"where neighbours are alike it depends on the graph ({homo}; "
-            f"{_on_graphs(findings, HOMOPHILIC)})"
+            "where neighbours share a class more often it depends on the graph "
+            f"({homo}; {_on_graphs(findings, HOMOPHILIC)})"
         )
-    return f"{start}; {end}."
+    return f"{start}; {end}.{_on_the_line(findings)}"
 
 
 def _on_graphs(findings: Findings, kind: str) -> str:
@@ -143,17 +170,44 @@ def _on_graphs(findings: Findings, kind: str) -> str:
     return ", ".join(found)
 
 
+def _on_the_line(findings: Findings) -> str:
+    """Where the residual gains and loses on graphs that differ in homophily alone."""
+    points = grid(findings.plan.generated)
+    found = []
+    for backbone, graphs in findings.generated.items():
+        gains = {
+            h: graph.gain("residual") for h, graph in homophily_line(graphs, points)
+        }
+        above = [f"{h:g}" for h, s in gains.items() if s.low is not None and s.low > 0]
+        below = [
+            f"{h:g}" for h, s in gains.items() if s.high is not None and s.high < 0
+        ]
+        found.append(
+            f"{backbone} gains at {listed(above, 10) or 'none'} and loses at "
+            f"{listed(below, 10) or 'none'}"
+        )
+    return (
+        " On the graphs that differ in homophily alone, by 95 % intervals over seeds, "
+        f"{'; '.join(found)}."
+    )
+
+
 def _t_sentence(findings: Findings) -> str:
     free = _points(findings, ALL, "temperature", digits=2)
     fixed = _points(findings, ALL, "fixed_norm_temperature", "fixed_norm", 2)
-    helps = temperature_claim(findings, "temperature", "plain").is_supported
-    helps_fixed = temperature_claim(
-        findings, "fixed_norm_temperature", "fixed_norm"
-    ).is_supported
-    bound = f"{findings.plan.bounds.equivalence:g} point"
-    words = {True: "helps", False: f"is not shown to help by as much as {bound}"}
     return (
-        f"A temperature {words[helps]} ({free} over all generated graphs); where the "
-        "attention vector has a fixed norm, so that a temperature is no "
-        f"re-parametrisation, it {words[helps_fixed]} ({fixed})."
+        f"A temperature {_t_words(findings, 'temperature', 'plain')} ({free} over all "
+        "generated graphs). Where the attention vector has a fixed norm, so that a "
+        "temperature is no re-parametrisation, it "
+        f"{_t_words(findings, 'fixed_norm_temperature', 'fixed_norm')} ({fixed})."
     )
+
+
+def _t_words(findings: Findings, arm: str, against: str) -> str:
+    if temperature_claim(findings, arm, against).is_supported:
+        return "helps"
+    tests = [findings.test(ALL, b, arm, against) for b in findings.plan.backbones]
+    if all(test is not None and test.is_equivalent for test in tests):
+        bound = findings.plan.bounds.equivalence
+        return f"changes accuracy by less than {bound:g} point"
+    return "is not shown to help"

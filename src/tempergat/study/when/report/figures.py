@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
 from tempergat.nn import BackboneName
-from tempergat.stats import summarise
 from tempergat.study.when.graphs import GeneratedGraph
-from tempergat.study.when.report.analysis import Measured
+from tempergat.study.when.report.analysis import Measured, homophily_line
 
 _DRAWN = {
     "residual": "residual",
@@ -39,16 +37,9 @@ def gains_figure(
         figure = new_figure(7.2, 3.4)
         panels = figure.subplots(1, len(graphs), sharey=True, squeeze=False)[0]
         for axes, (backbone, found) in zip(panels, graphs.items(), strict=True):
-            line = sorted(
-                (
-                    (grid[graph.graph].homophily, graph)
-                    for graph in found
-                    if grid[graph.graph].varied in ("centre", "homophily")
-                ),
-                key=itemgetter(0),
-            )
+            line = homophily_line(found, grid)
             for number, (arm, label) in enumerate(_DRAWN.items()):
-                summaries = [summarise(_differences(g, arm)) for _, g in line]
+                summaries = [graph.gain(arm) for _, graph in line]
                 means = [summary.mean or 0.0 for summary in summaries]
                 half = [
                     0.0 if s.high is None or s.mean is None else s.high - s.mean
@@ -72,10 +63,3 @@ def gains_figure(
         panels[0].set_ylabel("points over the plain backbone")
         panels[-1].legend(fontsize=7.5)
     return save_figure(figure, stem)
-
-
-def _differences(graph: Measured, arm: str) -> list[float]:
-    """Differences to the plain backbone, over seeds."""
-    plain = graph.scores["plain"]
-    pairs = ((score, plain.get(seed)) for seed, score in graph.scores[arm].items())
-    return [a - b for a, b in pairs if a is not None and b is not None]

@@ -86,9 +86,11 @@ def page_text(findings: Findings) -> str:
     """The page as Markdown."""
     parts = [
         "# When does a gate, a residual or a temperature help?\n\n"
-        + " ".join(answer(findings))
+        + "\n\n".join(answer(findings))
         + "\n"
     ]
+    if findings.tests and not any(findings.real.values()):
+        parts.append("All of this is on generated graphs: no real one was run yet.\n")
     if any(findings.generated.values()):
         parts.append(f"![Gains over the plain backbone]({FIGURE}.svg)\n")
         parts.append(
@@ -112,15 +114,16 @@ def page_text(findings: Findings) -> str:
 
 
 _USE_NOTE = (
-    '\nGains are means over graphs, in points. "Yes" and "no" need both '
-    "backbones: better by more than the bound of the plan, or worse or within it "
-    "(Holm-corrected tests below).\n"
+    '\nGains are means over graphs, in points. "Yes": with both backbones better, and '
+    'not shown to be within the bound of the plan. "No": with both worse, or shown to '
+    'be within the bound. "Perhaps": better with one backbone. The tests are those '
+    "below.\n"
 )
 
 
 def _what_was_run(findings: Findings) -> str:
     plan = findings.plan
-    points = len(grid(plan.generated))
+    points = grid(plan.generated)
     real = len(plan.real.graphs)
     arms = len(plan.arms) * len(plan.backbones)
     generated_done = min(len(found) for found in findings.generated.values())
@@ -135,20 +138,25 @@ def _what_was_run(findings: Findings) -> str:
             "said here about generated graphs is not yet shown on real ones. "
             "`tempergat reproduce when --plan` lists what to run.\n"
         )
-    if generated_done < points:
+    done = set.intersection(
+        *({graph.graph for graph in found} for found in findings.generated.values())
+    )
+    if absent := [name for name in points if name not in done]:
         missing += (
-            f"\nStill missing: {points - generated_done} of {points} generated "
-            "graphs.\n"
+            f"\nStill missing: {len(absent)} of {len(points)} generated graphs "
+            f"({'; '.join(absent[:5])}{'; ...' if len(absent) > 5 else ''}).\n"
         )
     return (
         "## What was run\n\n"
         "This page is made by `tempergat reproduce when` from `results/when/`; the "
-        "plan there was written before the first run. "
-        f"{arms} arms; {generated_done} of {points} generated graphs "
+        "plan there was written before the first run, except for the rule for "
+        "`diagnose`, which was made from the generated graphs. "
+        f"{arms} arms; {generated_done} of {len(points)} generated graphs "
         f"({plan.generated.nodes} nodes, {plan.generated.classes} classes, "
         f"{len(plan.generated.seeds)} seeds, one setting for all arms), on which "
         "homophily, degree, mu, sigma, rho and the label rate are varied one at a time "
-        f"around two centres; {real_done} of {real} real graphs (a search of "
+        "around two centres. So these graphs are no random sample, and tests across "
+        f"them are about this grid. {real_done} of {real} real graphs (a search of "
         f"{len(plan.real.search.changes())} settings x "
         f"{len(plan.real.search.seeds)} seeds for every arm, then "
         f"{len(plan.real.seeds)} fresh seeds or splits). "

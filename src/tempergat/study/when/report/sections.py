@@ -31,13 +31,6 @@ _KINDS = {
     ALL: "All generated graphs",
     REAL: "Real graphs",
 }
-_REGRESSED = (
-    ("residual", "plain"),
-    ("post_gate", "plain"),
-    ("post_gate", "residual"),
-    ("post_gate_residual", "residual"),
-    ("temperature", "plain"),
-)
 
 
 def arms_section(findings: Findings) -> str:
@@ -78,8 +71,7 @@ def claim_section(findings: Findings) -> str:
         + "".join(lines)
         + "\nNot in the plan: over all generated graphs, the gate's gain and the "
         f"residual's have a correlation of {' and '.join(together) or '-'}. So where "
-        "the target's own features mislead and a residual costs, the gate tends to "
-        "cost as well.\n"
+        "a residual costs, the gate tends to cost as well.\n"
     )
 
 
@@ -114,7 +106,8 @@ def contrast_sections(findings: Findings) -> Iterator[str]:
                 continue
             yield (
                 f"## {title}: {backbone}\n\n"
-                f"{tests[0].graphs} graphs or families; p is Wilcoxon's over them, "
+                f"{tests[0].graphs} {'families' if kind == REAL else 'graphs'}; p is "
+                "Wilcoxon's over them, "
                 'Holm-corrected. "On graphs" counts where the arm is better and '
                 "worse by paired tests within a graph, Holm-corrected.\n\n"
                 + markdown_rows(
@@ -152,7 +145,8 @@ def rank_sections(findings: Findings) -> Iterator[str]:
         ]
         tests = "; ".join(
             f"{backbone}: Friedman p {p_value(table.friedman_p)}, critical difference "
-            f"{table.critical_difference:.2f} over {len(table.datasets)}"
+            f"{table.critical_difference:.2f} over {len(table.datasets)} "
+            f"{'families' if stage == 'real' else 'graphs'}"
             for backbone, table in tables.items()
         )
         yield (
@@ -165,9 +159,8 @@ def rank_sections(findings: Findings) -> Iterator[str]:
 def regression_section(findings: Findings) -> str:
     """Differences by what was varied on the generated graphs."""
     points = grid(findings.plan.generated)
-    wanted = [c for c in findings.plan.contrasts if (c.arm, c.against) in _REGRESSED]
     rows, names = [], []
-    for contrast in wanted:
+    for contrast in findings.plan.contrasts:
         for backbone, graphs in findings.generated.items():
             found = regression(findings.plan, graphs, points, contrast)
             if not found:
