@@ -1,10 +1,12 @@
-"""Runs made on another device or by other code are counted, not compared."""
+"""Runs on other devices, by other code or under noise are counted, not compared."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import tempergat
-from tempergat.study.engine import Store
+from tempergat.study.comparison import stored_comparisons
+from tempergat.study.engine import Condition, Store
+from tests.support.made_up_runs import study
 from tests.support.tiny_graph import write_graph, write_recipe
 
 
@@ -25,3 +27,14 @@ def test_stored_runs_from_another_device_are_counted_below_the_table(
     assert found.table[0]["mean"] == here.table[0]["mean"]
     assert [run.device for run in found.runs] == ["cpu", "cpu"]
     assert "2 runs made on cuda (some GPU) are in the store" in repr(found)
+
+
+def test_stored_runs_under_noise_are_counted_below_the_table(tmp_path: Path) -> None:
+    clean = study("cora", {"gat": 80.0}, range(3))
+    noisy = [replace(run, condition=Condition("gaussian", 1.0)) for run in clean[:2]]
+    with Store(tmp_path / "store.sqlite") as store:
+        store.put_group(clean)
+        store.put_group(noisy)
+    (found,) = stored_comparisons(tmp_path)
+    assert found.table[0]["runs"] == 3
+    assert "2 runs with noise on the features of this graph are in" in repr(found)

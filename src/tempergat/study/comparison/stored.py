@@ -1,10 +1,11 @@
 """Comparisons of the runs in a store, without the graphs they were made on."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, suggest_one_of
+from tempergat.base import UserError, counted, suggest_one_of
 from tempergat.nn import METHODS
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import note_on_splits
@@ -33,7 +34,8 @@ def stored_comparisons(
 ) -> list[Comparison]:
     """The comparison of each graph and each recipe in a store.
 
-    The file is only read. Runs under noise are left out, and so are runs of searches.
+    The file is only read. Runs under noise are left out, which the notes say, and so
+    are runs of searches.
     Methods whose settings were searched are compared with one another.
 
     Args:
@@ -47,11 +49,13 @@ def stored_comparisons(
     """
     file = path / "store.sqlite" if path.is_dir() else path
     with Store(file, read_only=True) as store:
-        runs = [
-            run
-            for run in store.runs()
-            if run.condition is None and not MOST_RUNS <= run.seed < FIRST_TUNED_SEED
-        ]
+        stored = store.runs()
+    runs = [
+        run
+        for run in stored
+        if run.condition is None and not MOST_RUNS <= run.seed < FIRST_TUNED_SEED
+    ]
+    noisy = Counter(run.dataset for run in stored if run.condition is not None)
     if not runs:
         raise UserError(f"there are no finished runs in {file}; name another store")
     names = sorted({run.dataset for run in runs})
@@ -60,13 +64,15 @@ def stored_comparisons(
             f"{file} has no runs on {dataset!r}; {suggest_one_of(dataset, names)}"
         )
     return [
-        _comparison(table, baseline, file)
+        _comparison(table, baseline, file, noisy[name])
         for name in (names if dataset is None else [dataset])
         for table in _tables([run for run in runs if run.dataset == name])
     ]
 
 
-def _comparison(runs: list[Run], baseline: str | None, file: Path) -> Comparison:
+def _comparison(
+    runs: list[Run], baseline: str | None, file: Path, noisy: int
+) -> Comparison:
     methods = list(dict.fromkeys(run.method for run in runs))
     if baseline is not None and baseline not in methods:
         raise UserError(
@@ -94,8 +100,16 @@ def _comparison(runs: list[Run], baseline: str | None, file: Path) -> Comparison
         notes=(
             *(notes_on_tuning(_searched(runs)) if is_tuned else ()),
             *(note_on_splits(made=False) if result.splits > 1 else ()),
+            *(_note_on_noise(noisy) if noisy else ()),
         ),
         store=file,
+    )
+
+
+def _note_on_noise(noisy: int) -> tuple[str, ...]:
+    return (
+        f"{counted(noisy, 'run')} with noise on the features of this graph "
+        f"{'is' if noisy == 1 else 'are'} in the store and not shown here.",
     )
 
 

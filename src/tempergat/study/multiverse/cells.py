@@ -64,11 +64,6 @@ class Cell:
         return math.fsum(distance**2 for distance in self.distances)
 
     @property
-    def mean_misfit(self) -> float:
-        """The part of the misfit that the means contribute."""
-        return math.fsum(baseline.mean_distance**2 for baseline in self.baselines)
-
-    @property
     def p(self) -> float:
         """Probability of a misfit at least as large at the paper's own settings."""
         return float(scipy_stats.chi2.sf(self.misfit, self._statistics))
