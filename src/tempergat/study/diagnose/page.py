@@ -187,6 +187,10 @@ def _table(choices: Sequence[Choice]) -> str:
 
 _PAGE = """# Which method do I need?
 
+`tempergat diagnose` recommends no method. A rule that recommends one was tested on
+{graphs} graphs, and the test below does not support it. To choose a method, run
+`tempergat compare`.
+
     tempergat diagnose DATASET|PATH
 
 measures a graph, compares the methods in a short screening and says what that shows. It
@@ -203,9 +207,6 @@ prints
 - a table of the screening: 10 seeds and at most 100 epochs of each of the paper's
   eleven methods, all seeds at once, compared over paired seeds;
 - what the screening shows, which may be "no difference".
-
-It recommends no method. A rule that recommends one was tested, and the test below does
-not support it.
 
 The measurements use labels of training nodes only (homophily: training and validation
 nodes), and methods are judged on validation nodes. Test nodes play no part. The tests
