@@ -8,7 +8,7 @@ import pytest
 from tempergat.base import UserError
 from tempergat.stats import average_ranks
 from tempergat.study.html_report import Overview, report_html
-from tempergat.study.report import percent
+from tempergat.study.report import percent, signed
 from tests.support.report_sections import hostile_section, section
 
 
@@ -54,6 +54,7 @@ def test_the_table_has_the_scores_of_the_result() -> None:
             assert float(cells["difference"]) == pytest.approx(
                 method.comparison.difference, abs=0.005
             )
+            assert cells["d"] == signed(method.comparison.effect_size)
 
 
 def test_the_papers_scores_stand_beside_ours() -> None:

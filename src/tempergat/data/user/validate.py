@@ -62,7 +62,8 @@ def normalise(
     notes = read.notes
     for kind, edges, sizes in edge_stores(source, data):
         bound = max(sizes)
-        notes += merged_note(source, order_edges(edges, bound))
+        name = source if kind is None else f"{'__'.join(kind)} in {source}"
+        notes += merged_note(name, order_edges(edges, bound))
         if kind is None:
             undirected, decided = set_direction(source, edges, bound, read, options)
             notes += decided

@@ -107,6 +107,13 @@ def _columns(section: "Section") -> list[_Column]:
             "paired t-test, Holm-corrected",
         ),
         _Column(
+            "d",
+            [_NONE if c is None else signed(c.effect_size) for c in compared],
+            [None if c is None else c.effect_size for c in compared],
+            "differences",
+            "Cohen's d of the pairs",
+        ),
+        _Column(
             "verdict",
             [_verdict(row) for row in rows],
             [_verdict(row) for row in rows],

@@ -65,7 +65,7 @@ def panels_chart(panels: Sequence[Panel], name: str, label: str) -> str:
         y = _TOP + (number // _COLUMNS) * (_HEIGHT + _BELOW + _TOP)
         parts += _panel(panel, x, y, (low, high), label)
     below = rows * (_TOP + _HEIGHT + _BELOW) + 14
-    width = _LEFT + columns * _PANEL + (columns - 1) * _GAP + 10
+    width = _LEFT + columns * _PANEL + (columns - 1) * _GAP + 18
     legend, height = _legend(panels, below, width)
     return svg.drawing(width, below + height, name, [*parts, *legend])
 
