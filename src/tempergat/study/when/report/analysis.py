@@ -286,14 +286,8 @@ def homophily_line(
     graphs: Sequence[Measured], grid: Mapping[str, GeneratedGraph]
 ) -> list[tuple[float, Measured]]:
     """The generated graphs that differ in homophily alone, each with its homophily."""
-    return sorted(
-        (
-            (grid[graph.graph].homophily, graph)
-            for graph in graphs
-            if grid[graph.graph].varied in ("centre", "homophily")
-        ),
-        key=itemgetter(0),
-    )
+    line = [g for g in graphs if grid[g.graph].varied in ("centre", "homophily")]
+    return sorted(((grid[g.graph].homophily, g) for g in line), key=itemgetter(0))
 
 
 def is_heterophilic(plan: WhenPlan, graph: GeneratedGraph) -> bool:
