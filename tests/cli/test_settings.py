@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tempergat.study.results import METRIC_NAMES
 from tempergat.training import load_recipe
 from tests.cli.conftest import Command
 from tests.study.tuning.test_search import write_plan
@@ -37,6 +38,11 @@ def test_compare_reports_another_metric(
     assert ended.status == 0
     title = "graph: test ROC AUC in percent, at the first epoch of best validation ROC"
     assert title in ended.out
+
+
+def test_the_help_names_every_metric(command: Command) -> None:
+    words = command("compare", "--help").out
+    assert all(metric in words for metric in METRIC_NAMES)
 
 
 def test_train_takes_settings_and_continues_with_them(

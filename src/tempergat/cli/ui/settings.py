@@ -72,8 +72,9 @@ Metric = Annotated[
     str | None,
     typer.Option(
         "--metric",
-        help="accuracy, macro_f1, roc_auc or average_precision: what is reported, and "
-        "what selects the epoch where the recipe selects by best_val_accuracy.",
+        help="accuracy, micro_f1, macro_f1, roc_auc or average_precision: what is "
+        "reported, and what selects the epoch where the recipe selects by "
+        "best_val_accuracy.",
     ),
 ]
 _ClassWeights = Annotated[
