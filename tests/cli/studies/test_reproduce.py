@@ -145,15 +145,15 @@ def test_calibrating_one_dataset_keeps_the_rows_of_the_others(
     command: Command, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tempergat.cli.studies import calibrate
-    from tempergat.study import tuning
+    from tempergat.study import search
     from tests.study.tuning.test_calibrate import write_plan
 
     for file in ("calibration.csv", "calibration.configs.json"):
         shutil.copy(FACTS / file, results)
     text = write_plan(tmp_path, [0.002], seeds=2).read_text()
     (tmp_path / "plan.yaml").write_text(text.replace("csbm:", "cora:"))
-    plan = tuning.load_calibration(tmp_path / "plan.yaml")
-    monkeypatch.setattr(tuning, "load_calibration", lambda: plan)
+    plan = search.load_calibration(tmp_path / "plan.yaml")
+    monkeypatch.setattr(search, "load_calibration", lambda: plan)
     monkeypatch.setattr(calibrate, "load_graph", lambda name, *rest: tiny_cora(name))
     others = [
         line
