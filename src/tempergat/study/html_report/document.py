@@ -40,16 +40,14 @@ def report_html(sections: Sequence[Section], overview: Overview | None = None) -
     return page_html(f"Graph attention on {title}", "\n".join(body))
 
 
-def page_html(title: str, body: str, scripts: Sequence[str] = ()) -> str:
+def page_html(title: str, body: str) -> str:
     """A whole page around its body.
 
     Args:
         title: Heading of the page and title of its window.
         body: HTML.
-        scripts: Names of further scripts among the package's assets.
     """
-    style = _asset("report.css")
-    script = "\n".join(_asset(name) for name in ("report.js", *scripts))
+    style, script = _asset("report.css"), _asset("report.js")
     name = html.escape(title)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
