@@ -18,16 +18,13 @@ from torch import Tensor
 
 import tempergat
 from tempergat.data import Dataset
-from tempergat.training.curves import thinned_curves
 from tempergat.training.evaluate import Evaluation
-from tempergat.training.gate_counts import count_gates
 from tempergat.training.hardware import (
     EPOCHS_TO_CAPTURE,
     device_name,
     explain_out_of_memory,
 )
 from tempergat.training.loop import COLUMNS, EpochLoop, chosen_epochs
-from tempergat.training.moments import Measure, Moments, layer_records
 from tempergat.training.record import (
     CLEAN,
     Condition,
@@ -35,6 +32,13 @@ from tempergat.training.record import (
     Run,
     Scores,
     numerics_of,
+)
+from tempergat.training.recording import (
+    Measure,
+    Moments,
+    count_gates,
+    layer_records,
+    thinned_curves,
 )
 from tempergat.training.seeds import ChangeModel, SeedGroup
 from tempergat.training.settings import RunConfig

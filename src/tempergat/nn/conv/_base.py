@@ -305,10 +305,6 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             stacklevel=3,
         )
 
-    def _attention_vectors(self) -> tuple[Tensor, Tensor | None]:
-        """The attention vectors of sources and targets, or the only one and None."""
-        raise NotImplementedError
-
     def _batched(self, x: Sides[Features]) -> Sides[Projectable]:
         """The inputs, with all their linear maps as one product where that pays."""
         if not (x.is_shared and isinstance(x.src, Tensor) and models_are_batched()):

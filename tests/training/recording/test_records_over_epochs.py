@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from tempergat.training import Run, train_group
-from tempergat.training.curves import thinned_curves
-from tempergat.training.gate_counts import BINS
+from tempergat.training.recording import BINS, thinned_curves
 from tests.support.run_settings import config, small_graph
 
 
