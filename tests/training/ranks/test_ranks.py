@@ -132,8 +132,8 @@ def test_a_batch_that_cannot_be_divided_evenly_is_refused(
 @pytest.mark.parametrize(
     ("method", "processes", "message"),
     [
-        ("gcn", 2, "gcn over several processes is trained on batches; give --training"),
-        ("gat", 1000, "1000 processes have no part each of .* nodes; start fewer"),
+        ("gcn", 2, "train gcn only on sampled batches; give --training"),
+        ("gat", 1000, "fewer than the 1000 processes; start fewer"),
     ],
 )
 def test_full_batches_that_cannot_be_divided_are_refused(

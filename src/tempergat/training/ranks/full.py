@@ -92,13 +92,13 @@ class RankedFullTraining(EpochLoop):
         task, ranks = group.task, group.ranks
         if config.source_hash is not None or not _has_attention(config.method):
             raise UserError(
-                f"{config.method} over several processes is trained on batches; give "
-                "--training sampled, or start without torchrun"
+                f"several processes can train {config.method} only on sampled batches; "
+                "give --training sampled, or start without torchrun"
             )
         if task.num_nodes < ranks.world_size:
             raise UserError(
-                f"{ranks.world_size} processes have no part each of "
-                f"{task.num_nodes} nodes; start fewer"
+                f"the graph has {task.num_nodes} nodes, fewer than the "
+                f"{ranks.world_size} processes; start fewer processes"
             )
         self._part = part_of(task, ranks)
 
