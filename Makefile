@@ -1,6 +1,7 @@
 # make demo       compares the methods on the built-in graph: a table and a picture
 # make test       format, lint, types, architecture and tests
 # make test-slow  the slow tests: kills, fuzzing, PyG compatibility
+# make docs       the pages of docs/ as a site in build/docs; a warning is an error
 # make bench      speed and memory next to PyG, as ratios measured in one run
 # Each needs Python 3.11 or newer and nothing else; the first run installs into .venv.
 # Tests that read real datasets need their raw files in a folder of TEMPERGAT_MIRROR;
@@ -12,20 +13,24 @@ BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2 -rs
 
-.PHONY: demo test test-slow bench clean
+.PHONY: demo test test-slow docs bench clean
 
 demo: .venv/installed
 	$(BIN)/tempergat compare
 
 test: .venv/installed
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples docs
+	$(BIN)/ruff check src tests benchmarks examples docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PYTEST) -m "not slow"
 
 test-slow: .venv/installed
 	$(PYTEST) -m slow
+
+docs: .venv/installed
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo "open build/docs/index.html"
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.attention_cpu
@@ -37,7 +42,7 @@ bench: .venv/installed
 .venv/installed: pyproject.toml constraints.txt $(wildcard CMakeLists.txt src/tempergat/ops/cpu/csrc/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tempergat needs Python 3.11 or newer, found $$($(PYTHON) --version); set PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 clean:

@@ -1,0 +1,45 @@
+"""Settings of the documentation; `make docs` builds it."""
+
+import tempergat
+
+project = "tempergat"
+author = "The tempergat authors"
+copyright = author
+release = version = tempergat.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+# Links to #sections of a page, as GitHub makes them.
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+napoleon_custom_sections = ["Shapes"]
+# Docstrings mark code by single backticks.
+default_role = "literal"
+
+html_theme = "furo"
+html_title = f"tempergat {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#0072B2",
+        "color-brand-content": "#0072B2",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#56B4E9",
+        "color-brand-content": "#56B4E9",
+    },
+}
+html_show_sphinx = False
+html_copy_source = False
