@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tempergat
+from tempergat.cli import main
 from tests.cli.conftest import Command
 
 FAMILIES = ("compare", "train", "predict", "methods", "data", "reproduce", "doctor")
@@ -28,6 +29,14 @@ def test_an_unknown_command_is_a_usage_error(command: Command) -> None:
     ended = command("comparre")
     assert ended.status == 2
     assert "comparre" in ended.err
+
+
+def test_on_windows_the_command_says_where_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(SystemExit, match=r"run on Linux and macOS, .*WSL"):
+        main()
 
 
 def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:

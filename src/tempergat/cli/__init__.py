@@ -15,6 +15,12 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command; a mistake of the user or a stop ends in one line."""
+    if sys.platform == "win32":
+        # Writing files and locking them uses calls that Windows does not have.
+        sys.exit(
+            "tempergat: the commands run on Linux and macOS, not on Windows; use the "
+            "Windows Subsystem for Linux (WSL)"
+        )
     try:
         # Before the commands are imported, which takes a while.
         raise_on_sigterm()

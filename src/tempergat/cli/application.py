@@ -31,6 +31,7 @@ from tempergat.cli import (
 )
 from tempergat.cli.studies import calibrate, noise, reproduce, theory
 from tempergat.cli.ui.allocation import keep_freed_memory
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped
 
@@ -52,8 +53,12 @@ app = typer.Typer(
     cls=_Commands,
     help="Graph attention with a learnable softmax temperature and feature gates: "
     "which method wins on a graph, and is it real?",
+    epilog=examples(
+        "tempergat compare cora",
+        "tempergat compare path/to/my/graph --methods gat,temp_gated",
+        "tempergat compare --help",
+    ),
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

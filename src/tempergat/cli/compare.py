@@ -14,9 +14,12 @@ from tempergat.cli.ui.comparing import (
     show_stored,
     show_together,
 )
+from tempergat.cli.ui.completion import complete_dataset, complete_methods
 from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.options import (
     DEFAULT_RUNS,
+    Baseline,
     DeviceName,
     Json,
     OutFolder,
@@ -41,7 +44,13 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_settings_options(with_reading_options(compare)))
+    app.command(
+        epilog=examples(
+            "tempergat compare cora",
+            "tempergat compare path/to/my/graph --runs 20 --methods gat,temp_gated",
+            "tempergat compare cora citeseer --out results-of-two",
+        )
+    )(with_settings_options(with_reading_options(compare)))
 
 
 def compare(
@@ -52,6 +61,7 @@ def compare(
             help="A name (`tempergat data list`) or the path of your own graph, or "
             "several; a generated graph with both kinds of noise when left out.",
             show_default=False,
+            autocompletion=complete_dataset,
         ),
     ] = None,
     runs: Annotated[
@@ -60,16 +70,11 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Methods like gat,temp_gated; the paper's eleven when left out."
+            help="Methods like gat,temp_gated; the paper's eleven when left out.",
+            autocompletion=complete_methods,
         ),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="The method all others are compared with; each variant's backbone "
-            "when left out.",
-        ),
-    ] = None,
+    baseline: Baseline = None,
     recipe: RecipeName = None,
     split: Split = None,
     split_seed: SplitSeed = None,

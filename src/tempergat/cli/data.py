@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, one_line, printable
+from tempergat.cli.ui.completion import complete_dataset
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
 from tempergat.cli.ui.output import echo
@@ -25,10 +27,36 @@ _Root = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the family to the application."""
     family = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    family.command("list")(list_datasets)
-    family.command("info")(show_info)
-    family.command("check")(with_reading_options(check))
-    app.add_typer(family, name="data", help="Datasets, and your own graphs.")
+    family.command(
+        "list",
+        epilog=examples(
+            "tempergat data list",
+            "tempergat data list --json",
+        ),
+    )(list_datasets)
+    family.command(
+        "info",
+        epilog=examples(
+            "tempergat data info cora",
+            "tempergat data info ogbn-arxiv --json",
+        ),
+    )(show_info)
+    family.command(
+        "check",
+        epilog=examples(
+            "tempergat data check path/to/my/graph",
+            "tempergat data check my/graph --label subject --one-hot city",
+        ),
+    )(with_reading_options(check))
+    app.add_typer(
+        family,
+        name="data",
+        help="Datasets, and your own graphs.",
+        epilog=examples(
+            "tempergat data list",
+            "tempergat data check path/to/my/graph",
+        ),
+    )
 
 
 def list_datasets(root: _Root = None, as_json: Json = False) -> None:
@@ -48,7 +76,12 @@ def list_datasets(root: _Root = None, as_json: Json = False) -> None:
 
 
 def show_info(
-    name: Annotated[str, typer.Argument(help="A name from `tempergat data list`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A name from `tempergat data list`.", autocompletion=complete_dataset
+        ),
+    ],
     root: _Root = None,
     as_json: Json = False,
 ) -> None:

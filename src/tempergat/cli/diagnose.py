@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tempergat.cli.ui.completion import complete_methods
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -33,7 +35,12 @@ STORE_NAME = "diagnose.sqlite"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_reading_options(diagnose))
+    app.command(
+        epilog=examples(
+            "tempergat diagnose cora",
+            "tempergat diagnose my/graph --runs 5 --methods gat,temp_gated",
+        )
+    )(with_reading_options(diagnose))
 
 
 def diagnose(
@@ -47,7 +54,10 @@ def diagnose(
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(help="Methods to screen; the paper's eleven when left out."),
+        typer.Option(
+            help="Methods to screen; the paper's eleven when left out.",
+            autocompletion=complete_methods,
+        ),
     ] = None,
     recipe: RecipeName = None,
     split: Split = None,

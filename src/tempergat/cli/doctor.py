@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tempergat.base import counted
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
 from tempergat.cli.ui.output import echo
@@ -40,7 +41,12 @@ _BACKENDS = {
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(doctor)
+    app.command(
+        epilog=examples(
+            "tempergat doctor",
+            "tempergat doctor --json",
+        )
+    )(doctor)
 
 
 def doctor(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
 from tempergat.cli.ui.output import echo
@@ -12,7 +13,12 @@ from tempergat.cli.ui.output import echo
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(merge)
+    app.command(
+        epilog=examples(
+            "tempergat merge first/ second/ third/ --out all",
+            "tempergat merge a.sqlite b.sqlite --out all.sqlite --json",
+        )
+    )(merge)
 
 
 def merge(

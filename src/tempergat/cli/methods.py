@@ -2,6 +2,7 @@
 
 import typer
 
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json
 
@@ -11,7 +12,12 @@ _GATES = {None: "-", "post": "after aggregation", "first": "before attention"}
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(methods)
+    app.command(
+        epilog=examples(
+            "tempergat methods",
+            "tempergat methods --json",
+        )
+    )(methods)
 
 
 def methods(as_json: Json = False) -> None:

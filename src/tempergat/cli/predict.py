@@ -8,6 +8,7 @@ import typer
 
 from tempergat.base import STANDARD_OUTPUT, UserError
 from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_reading_options(predict))
+    app.command(
+        epilog=examples(
+            "tempergat predict tempergat-out/cora-temp_gated-seed0 cora",
+            "tempergat predict CHECKPOINT my/graph --probabilities --out labels.csv",
+        )
+    )(with_reading_options(predict))
 
 
 def predict(

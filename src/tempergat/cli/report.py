@@ -5,12 +5,19 @@ from typing import Annotated
 
 import typer
 
+from tempergat.cli.ui.help_text import examples
+from tempergat.cli.ui.options import Baseline
 from tempergat.cli.ui.output import echo
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(report)
+    app.command(
+        epilog=examples(
+            "tempergat report",
+            "tempergat report tempergat-out --baseline gat --out report.html",
+        )
+    )(report)
 
 
 def report(
@@ -28,13 +35,7 @@ def report(
             show_default=False,
         ),
     ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="The method all others are compared with; each variant's backbone "
-            "when left out.",
-        ),
-    ] = None,
+    baseline: Baseline = None,
 ) -> None:
     """Write finished comparisons as one HTML file that needs no network.
 

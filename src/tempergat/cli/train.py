@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, replace_non_finite
+from tempergat.cli.ui.completion import complete_method
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -36,12 +38,22 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_settings_options(with_reading_options(train)))
+    app.command(
+        epilog=examples(
+            "tempergat train cora --method temp_gated",
+            "tempergat train my/graph --method gat --training sampled --fanout 10,5",
+        )
+    )(with_settings_options(with_reading_options(train)))
 
 
 def train(
     dataset: DatasetName,
-    method: Annotated[str, typer.Option(help="One of `tempergat methods`.")],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="One of `tempergat methods`.", autocompletion=complete_method
+        ),
+    ],
     seed: Annotated[int, typer.Option(min=0, help="Seed of the run.")] = 0,
     recipe: RecipeName = None,
     split: Split = None,

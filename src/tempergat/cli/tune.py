@@ -8,6 +8,7 @@ import typer
 
 from tempergat.base import file_stem
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DatasetName,
@@ -35,7 +36,12 @@ STORE_NAME = "store.sqlite"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_reading_options(tune))
+    app.command(
+        epilog=examples(
+            "tempergat tune cora",
+            "tempergat tune my/graph --metric macro_f1 --out tuned",
+        )
+    )(with_reading_options(tune))
 
 
 def tune(

@@ -7,6 +7,7 @@ import typer
 
 from tempergat.cli.studies.reproduce import RESULTS
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
@@ -25,7 +26,12 @@ STORE_NAME = "store.sqlite"
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(calibrate)
+    app.command(
+        epilog=examples(
+            "tempergat calibrate cora",
+            "tempergat calibrate cora citeseer pubmed --device cuda",
+        )
+    )(calibrate)
 
 
 def calibrate(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError
+from tempergat.cli.ui.completion import complete_datasets
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
@@ -32,13 +34,21 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(with_reading_options(noise))
+    app.command(
+        epilog=examples(
+            "tempergat noise --datasets cora --seeds 5",
+            "tempergat noise --only-report",
+        )
+    )(with_reading_options(noise))
 
 
 def noise(
     datasets: Annotated[
         str | None,
-        typer.Option(help="Datasets like cora,pubmed; the plan's when left out."),
+        typer.Option(
+            help="Datasets like cora,pubmed; the plan's when left out.",
+            autocompletion=complete_datasets,
+        ),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=2, help="How many; the plan's when left out.")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError
+from tempergat.cli.ui.completion import complete_datasets
 from tempergat.cli.ui.graphs import refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import (
     DeviceName,
@@ -48,15 +50,25 @@ PAGE_HELP = {
 _WITH_OTHER_GRAPHS = ("diagnose", "when")
 
 reproduce_app = typer.Typer(
-    no_args_is_help=True, help="Pages made from results/, and the runs they need."
+    no_args_is_help=True,
+    help="Pages made from results/, and the runs they need.",
+    epilog=examples("tempergat reproduce ranks", "tempergat reproduce noise --plan"),
 )
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     for name, text in PAGE_HELP.items():
-        reproduce_app.command(name, help=text)(_command_for(name))
-    reproduce_app.command()(export)
+        shown = examples(
+            f"tempergat reproduce {name}", f"tempergat reproduce {name} --plan"
+        )
+        reproduce_app.command(name, help=text, epilog=shown)(_command_for(name))
+    reproduce_app.command(
+        epilog=examples(
+            "tempergat reproduce export tempergat-out/store.sqlite --to runs.csv",
+            "tempergat reproduce export first.sqlite second.sqlite",
+        )
+    )(export)
     app.add_typer(reproduce_app, name="reproduce")
 
 
@@ -75,7 +87,10 @@ def _command_for(name: str) -> Callable[..., None]:
         ] = False,
         datasets: Annotated[
             str | None,
-            typer.Option(help="With --run or --plan: only these, like cora,pubmed."),
+            typer.Option(
+                help="With --run or --plan: only these, like cora,pubmed.",
+                autocompletion=complete_datasets,
+            ),
         ] = None,
         results: RESULTS = Path("results"),
         docs: DOCS = Path("docs"),

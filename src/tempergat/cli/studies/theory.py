@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.options import Json, require_writable
 from tempergat.cli.ui.stopping import exit_status
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command()(theory)
+    app.command(
+        epilog=examples(
+            "tempergat theory --quick",
+            "tempergat theory --out my/theory",
+        )
+    )(theory)
 
 
 def theory(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tempergat.base import UserError
+from tempergat.cli.ui.completion import complete_dataset, complete_method
 
 if TYPE_CHECKING:
     import torch
@@ -19,6 +20,7 @@ DatasetName = Annotated[
     typer.Argument(
         metavar="DATASET|PATH",
         help="A name (`tempergat data list`) or the path of your own graph.",
+        autocompletion=complete_dataset,
     ),
 ]
 RecipeName = Annotated[
@@ -44,6 +46,15 @@ DeviceName = Annotated[
 ]
 OutFolder = Annotated[
     Path, typer.Option("--out", help="Folder for everything that is written.")
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        help="The method all others are compared with; each variant's backbone when "
+        "left out.",
+        autocompletion=complete_method,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
