@@ -191,7 +191,6 @@ class NodeClassifier(nn.Module):
         edge_attr: Tensor | None = None,
         num_sampled_nodes_per_hop: list[int] | None = None,
         num_sampled_edges_per_hop: list[int] | None = None,
-        *,
         edge_weight: Tensor | None = None,
         dropout_seed: Tensor | None = None,
     ) -> Tensor:

@@ -23,6 +23,7 @@ from tempergat.ops.graph import Graph, Rows
 from tempergat.ops.one_node.layer import layer_as_one_node
 from tempergat.ops.one_node.records import LayerTensors
 from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor
+from tempergat.ops.reference import sum_by_target
 from tempergat.ops.torch_internals import (
     as_constant,
     has_global_hooks,
@@ -79,6 +80,7 @@ __all__ = [
     "seeded_dropout",
     "sigmoid_gate",
     "sparse_linear",
+    "sum_by_target",
     "tempered_scores",
     "tensor_cache",
     "transform_level",

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tempergat.ops.graph import Graph
 from tempergat.ops.random import keep_factor
+from tempergat.ops.torch_internals import is_exporting
 
 
 def gat(
@@ -77,14 +78,28 @@ def at_target(graph: Graph, x_T: Tensor) -> Tensor:
 def softmax_by_target(graph: Graph, logit_EH: Tensor) -> Tensor:
     """Softmax of the logits over the edges of each target."""
     rows = graph.num_dst + 1
-    dst = graph.dst.long()
     with torch.no_grad():
         max_TH = logit_EH.new_full((rows, *logit_EH.shape[1:]), -torch.inf)
-        index = dst.view(-1, *[1] * (logit_EH.dim() - 1)).expand_as(logit_EH)
+        index = _target_of_values(graph, logit_EH)
         max_TH = max_TH.scatter_reduce(0, index, logit_EH, "amax")
-    weight_EH = (logit_EH - max_TH.index_select(0, dst)).exp()
-    total_TH = torch.zeros_like(max_TH).index_add(0, dst, weight_EH)
-    return weight_EH / total_TH.index_select(0, dst)
+    weight_EH = (logit_EH - max_TH.index_select(0, graph.dst)).exp()
+    total_TH = sum_by_target(graph, weight_EH)
+    return weight_EH / total_TH.index_select(0, graph.dst)
+
+
+def sum_by_target(graph: Graph, x_E: Tensor) -> Tensor:
+    """The sum over the edges of each target; the last row belongs to no node."""
+    total_T = x_E.new_zeros(graph.num_dst + 1, *x_E.shape[1:])
+    if is_exporting():
+        # The tracing ONNX exporter makes index_add an assignment: of several edges at
+        # a target one would remain.
+        return total_T.scatter_add(0, _target_of_values(graph, x_E), x_E)
+    return total_T.index_add(0, graph.dst, x_E)
+
+
+def _target_of_values(graph: Graph, x_E: Tensor) -> Tensor:
+    """The target of every value, in the shape of the values."""
+    return graph.dst.long().view(-1, *[1] * (x_E.dim() - 1)).expand_as(x_E)
 
 
 def attend_by_logits(
@@ -107,6 +122,5 @@ def attend_by_logits(
             dropout_seed_H, edge_id_E1, dropout, weight_EH.dtype
         )
     message_EHC = weight_EH.unsqueeze(-1) * at_source(graph, z_SHC)
-    out_THC = message_EHC.new_zeros(graph.num_dst + 1, *message_EHC.shape[1:])
-    out_THC = out_THC.index_add(0, graph.dst, message_EHC)[: graph.num_dst]
+    out_THC = sum_by_target(graph, message_EHC)[: graph.num_dst]
     return out_THC.to(z_SHC.dtype), weight_EH

@@ -156,7 +156,6 @@ class TemperGATConv(AttentionLayer):
         edge_attr: Tensor | None = None,
         size: tuple[int | None, int | None] | None = None,
         return_attention_weights: bool | None = None,
-        *,
         dropout_seed: Tensor | None = None,
     ) -> Any:
         """Runs the layer.

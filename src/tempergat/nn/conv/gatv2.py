@@ -120,7 +120,6 @@ class TemperGATv2Conv(AttentionLayer):
         edge_index: Any,
         edge_attr: Tensor | None = None,
         return_attention_weights: bool | None = None,
-        *,
         dropout_seed: Tensor | None = None,
     ) -> Any:
         """Runs the layer.
