@@ -15,6 +15,7 @@ from tempergat.training.hardware import (
     keep_freed_memory,
 )
 from tempergat.training.initial_weights import seeded_weights
+from tempergat.training.mixed import MixedRun, train_mixed
 from tempergat.training.record import (
     CLEAN,
     NUMERICS,
@@ -85,6 +86,7 @@ __all__ = [
     "LayerRecord",
     "MatmulPrecision",
     "MetricName",
+    "MixedRun",
     "NoiseKind",
     "OutOfMemory",
     "Overrides",
@@ -130,5 +132,6 @@ __all__ = [
     "source_hash",
     "train",
     "train_group",
+    "train_mixed",
     "train_single",
 ]

@@ -107,7 +107,7 @@ class EpochLoop(ABC):
         device, seeds = group.task.device, len(group.seeds)
         self.group = group
         self.config = config
-        self.optimizer = make_optimizer(group.parameters, config)
+        self.optimizer: torch.optim.Optimizer = make_optimizer(group.parameters, config)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.history = torch.full(
             (config.epochs, seeds, len(COLUMNS)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import platform
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,14 +41,12 @@ from tempergat.training.recording import (
 )
 from tempergat.training.seeds import ChangeModel, SeedGroup
 from tempergat.training.settings import RunConfig
-from tempergat.training.starting import start_training
+from tempergat.training.starting import one_at_a_time, start_training
 from tempergat.training.task import SPLITS
 from tempergat.training.user_methods import BuildModule
 
 # Where the temperatures and mean gates of a run are recorded, besides its last epoch.
 _EPOCHS_RECORDED = (10, 25, 50, 100, 200, 300, 400, 600, 800)
-# Groups may be trained in several threads, but only one is prepared at a time.
-_preparing = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -122,8 +119,7 @@ def train_group(
         features = None
         if noise is not None:
             features = noise.features(config, noise.conditions, seeds)
-        # Weights are drawn from torch's generator, which all threads share.
-        with _preparing:
+        with one_at_a_time:
             training = start_training(
                 dataset,
                 config,

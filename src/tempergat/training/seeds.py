@@ -34,11 +34,14 @@ from tempergat.training.evaluate import (
 from tempergat.training.initial_weights import initial_states, single_model
 from tempergat.training.optimizer import clip_stacked
 from tempergat.training.settings import RunConfig
-from tempergat.training.task import Inputs, Task
+from tempergat.training.task import Inputs, Targets, Task
 
 State = dict[str, Tensor]
 Result = TypeVar("Result")
 ChangeModel = Callable[[NodeClassifier], None]
+
+# A function of a run's state, seed, features and targets.
+OfRun = Callable[[State, Tensor, Inputs, Task | Targets], Result]
 
 
 @dataclass(frozen=True)
@@ -195,14 +198,12 @@ class SeedGroup:
         Args:
             step: 0-d int64; with a run's seed, it fixes the run's dropout masks.
         """
-        task = self.task
-        nodes, labels = task.nodes["train"], task.labels["train"]
 
-        def loss(state: State, seed: Tensor, x: Inputs) -> Tensor:
+        def loss(
+            state: State, seed: Tensor, x: Inputs, targets: Task | Targets
+        ) -> Tensor:
             logits = self._logits(state, x, fold_in(seed, step))
-            total = cross_entropy(
-                logits.index_select(0, nodes), labels, task.class_weights
-            )
+            total = loss_on("train", logits, targets)
             if self._gated:
                 penalty = gate_penalty(self.model)
                 total = total + self.config.gate_penalty * penalty
@@ -214,17 +215,13 @@ class SeedGroup:
     @torch.no_grad()
     def scores(self) -> tuple[Tensor, Tensor]:
         """Each seed's validation loss, [seeds], and its scores, [seeds, splits]."""
-        task = self.task
 
-        def evaluate(state: State, seed: Tensor, x: Inputs) -> tuple[Tensor, Tensor]:
+        def evaluate(
+            state: State, seed: Tensor, x: Inputs, targets: Task | Targets
+        ) -> tuple[Tensor, Tensor]:
             logits = self._logits(state, x)
-            val_loss = cross_entropy(
-                logits.index_select(0, task.nodes["val"]),
-                task.labels["val"],
-                task.class_weights,
-            )
-            scores = scores_of_parts(task.metric, logits, task.nodes, task.labels)
-            return val_loss.double(), scores
+            val_loss = loss_on("val", logits, targets)
+            return val_loss.double(), self._scores(logits, targets)
 
         self.model.eval()
         return self._over_runs(evaluate, self.state)
@@ -232,10 +229,11 @@ class SeedGroup:
     @torch.no_grad()
     def evaluation(self, state: State) -> Evaluation:
         """Further scores of all runs at given parameters and buffers."""
-        task = self.task
 
-        def evaluate(state: State, seed: Tensor, x: Inputs) -> Evaluation:
-            return evaluate_parts(self._logits(state, x), task.nodes, task.labels)
+        def evaluate(
+            state: State, seed: Tensor, x: Inputs, targets: Task | Targets
+        ) -> Evaluation:
+            return evaluate_parts(self._logits(state, x), targets.nodes, targets.labels)
 
         self.model.eval()
         return self._over_runs(evaluate, state)
@@ -281,7 +279,9 @@ class SeedGroup:
             What `look` returned, for all runs: [runs, ...].
         """
 
-        def passed(state: State, seed: Tensor, x: Inputs) -> Result:
+        def passed(
+            state: State, seed: Tensor, x: Inputs, targets: Task | Targets
+        ) -> Result:
             # Layers record their mean gates only where gradients are computed.
             with torch.set_grad_enabled(records_gates):
                 self._logits(state, x)
@@ -299,19 +299,28 @@ class SeedGroup:
         )
         return logits
 
-    def _over_runs(
-        self, function: Callable[[State, Tensor, Inputs], Result], state: State
-    ) -> Result:
-        """A function of a run's state, seed and features, mapped over all runs."""
+    def _scores(self, logits: Tensor, targets: Task | Targets) -> Tensor:
+        """A run's scores, [splits]."""
+        metric = self.task.metric
+        return scores_of_parts(metric, logits, targets.nodes, targets.labels)
+
+    def _over_runs(self, function: OfRun[Result], state: State) -> Result:
+        """A function of a run's state, seed, features and targets, for all runs."""
+        task = self.task
         if self._features is None:
-            x = self.task.x
-            mapped = vmap(lambda s, seed: function(s, seed, x), randomness="error")
+            mapped = vmap(
+                lambda s, seed: function(s, seed, task.x, task), randomness="error"
+            )
             result: Result = mapped(state, self._seed_tensor)
             return result
         shape = self._features.shape[:2]
         # Variants inside seeds: the dropout masks, which depend on the seed alone, are
         # computed once for all variants of a seed.
-        variants = vmap(function, in_dims=(0, None, 0), randomness="error")
+        variants = vmap(
+            lambda s, seed, x: function(s, seed, x, task),
+            in_dims=(0, None, 0),
+            randomness="error",
+        )
         found = vmap(variants, randomness="error")(
             {k: v.reshape(*shape, *v.shape[1:]) for k, v in state.items()},
             self._seed_tensor,
@@ -319,3 +328,15 @@ class SeedGroup:
         )
         flat: Result = tree_map(lambda value: value.flatten(0, 1), found)
         return flat
+
+
+def loss_on(part: str, logits: Tensor, targets: Task | Targets) -> Tensor:
+    """A run's mean cross-entropy over the nodes of a part.
+
+    Args:
+        part: One of the splits.
+        logits: Class scores of all nodes.
+        targets: The run's nodes and labels.
+    """
+    chosen = logits.index_select(0, targets.nodes[part])
+    return cross_entropy(chosen, targets.labels[part], targets.class_weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import torch
@@ -21,6 +22,10 @@ from tempergat.training.seeds import ChangeModel
 from tempergat.training.settings import RunConfig
 from tempergat.training.task import refuse_other_training, task_of
 from tempergat.training.user_methods import BuildModule, make_group
+
+# Groups may be trained in several threads, but only one is prepared at a time: weights
+# are drawn from torch's generator, which all threads share.
+one_at_a_time = threading.Lock()
 
 
 def start_training(

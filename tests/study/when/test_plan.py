@@ -1,6 +1,6 @@
 """The committed plan, and what it asks for."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from tempergat.study.when.graphs import generate, grid
 from tempergat.study.when.plan import load_plan
 from tempergat.study.when.runs.groups import (
     generated_groups,
+    missing_groups,
     real_groups,
     search_groups,
 )
@@ -27,7 +28,7 @@ def test_the_plan_asks_for_its_number_of_runs(tmp_path: Path) -> None:
     assert counts(PLAN, tmp_path, None) == (22 * 40 * 10, 0)
     assert counts(PLAN, tmp_path, PLAN.real.graphs[0]) == (22 * (24 + 10), 0)
     groups = generated_groups(PLAN)
-    assert len({key for group in groups for key in group.runs()}) == 8800
+    assert len({key for group in groups for key in group.runs}) == 8800
 
 
 def test_each_generated_graph_differs_from_its_centre_in_one_factor() -> None:
@@ -51,17 +52,42 @@ def test_a_generated_graph_has_the_homophily_and_degree_of_its_point() -> None:
     assert int(data.train_mask.sum()) == 80
 
 
-def test_seeds_share_a_single_split_and_have_one_each_of_several() -> None:
+def test_a_search_has_a_group_for_each_dropout_and_the_report_one() -> None:
     graph = PLAN.real.graphs[0]
-    assert len(search_groups(PLAN, graph, splits=1)) == 22 * 12
-    on_splits = search_groups(PLAN, graph, splits=10)
-    assert len(on_splits) == 22 * 24
-    assert {group.split for group in on_splits} == {0, 1}
+    changes = PLAN.real.search.changes()
+    for splits in (1, 10):
+        groups = search_groups(PLAN, graph, splits)
+        assert len(groups) == 22 * 3
+        assert len({key for group in groups for key in group.runs}) == 22 * 24
+        for group in groups:
+            found = {changes[key.setting]["feature_dropout"] for key in group.runs}
+            assert len(found) == 1
+            assert len({key[:3] for key in map(astuple, group.runs)}) == 1
     chosen = {(graph.name, "gat", "plain"): 3}
     (group,) = real_groups(PLAN, graph, 1, chosen)
-    assert (group.setting, group.seeds) == (3, PLAN.real.seeds)
-    groups = real_groups(PLAN, graph, 10, chosen)
-    assert [group.split for group in groups] == list(range(10))
+    assert {key.setting for key in group.runs} == {3}
+    assert tuple(key.seed for key in group.runs) == PLAN.real.seeds
+
+
+def test_seeds_share_a_single_split_and_have_one_each_of_several() -> None:
+    graph = PLAN.real.graphs[0]
+    chosen = {(graph.name, "gat", "plain"): 3}
+    (group,) = real_groups(PLAN, graph, 1, chosen)
+    assert [key.split for key in group.runs] == [0] * 10
+    (group,) = real_groups(PLAN, graph, 10, chosen)
+    assert [key.split for key in group.runs] == list(range(10))
+    on_splits = search_groups(PLAN, graph, splits=10)
+    assert {key.split for group in on_splits for key in group.runs} == {0, 1}
+
+
+def test_runs_with_a_row_are_not_trained_again() -> None:
+    first, second = search_groups(PLAN, PLAN.real.graphs[0], 10)[:2]
+    rows = [
+        Row(key, 1.0, 1.0, 1, 1, (), (), "cpu", 0.1)
+        for key in (*first.runs, second.runs[0])
+    ]
+    (left,) = missing_groups([first, second], rows)
+    assert left.runs == second.runs[1:]
 
 
 def test_a_search_chooses_by_validation_and_waits_until_it_is_complete() -> None:

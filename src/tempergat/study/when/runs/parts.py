@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import torch
@@ -21,21 +20,19 @@ from tempergat.study.when.runs.groups import (
 from tempergat.study.when.runs.processes import processes_on, train_groups
 from tempergat.study.when.runs.rows import (
     CSV_OF_STAGE,
+    Case,
     Row,
-    Stage,
+    case_of,
     read_rows,
-    write_rows,
 )
 from tempergat.study.when.runs.search import chosen_settings
+from tempergat.study.when.runs.tables import Tables
 
 GENERATED = "generated"
 TIME_NOTE = (
     "ten runs on a generated graph take about 6 s of one core; results/when/plan.yaml "
     "has an estimate of every part"
 )
-# Rows are written this often while groups are trained, and at the end.
-_SAVE_EVERY_S = 5.0
-
 OnRuns = Callable[[int, int], None]
 
 
@@ -48,15 +45,22 @@ def run_generated(
         plan: The plan.
         results: The folder of results.
         out: A folder for a lock.
-        device: Where to train; beside a GPU, CPU cores train too.
+        device: Where to train.
         on_runs: Called with how many runs are done, and of how many.
 
     Returns:
         How many runs the file holds.
     """
+    needed, _ = counts(plan, results, None)
+
+    def show() -> None:
+        on_runs(tables.count(None), needed)
+
     with FileLock(out / "when-generated.lock", "give another folder with --out"):
-        groups = generated_groups(plan)
-        return _complete(plan, "generated", groups, results, device, on_runs)
+        tables = Tables(results, ["generated"], show)
+        missing = missing_groups(generated_groups(plan), tables.rows("generated"))
+        _train(plan, missing, tables, device, lambda group: [])
+    return needed
 
 
 def run_real(
@@ -74,7 +78,7 @@ def run_real(
         graph: The graph.
         results: The folder of results.
         out: A folder for a lock.
-        device: Where to train; beside a GPU, CPU cores train too.
+        device: Where to train.
         on_runs: Called with how many runs are done, and of how many.
 
     Returns:
@@ -83,13 +87,28 @@ def run_real(
     Raises:
         UserError: The graph cannot be loaded.
     """
-    splits = real_graph(plan.real, graph.name)
+    splits = len(real_graph(plan.real, graph.name))
+    needed, _ = counts(plan, results, graph)
+
+    def show() -> None:
+        on_runs(tables.count(graph.name), needed)
+
+    def reported(cases: Collection[Case]) -> list[Group]:
+        """The missing runs of arms whose search is complete."""
+        rows = [row for row in tables.rows("search") if case_of(row.key) in cases]
+        groups = real_groups(plan, graph, splits, chosen_settings(plan, rows))
+        return missing_groups(groups, tables.rows("real"))
+
+    def follow(group: Group) -> list[Group]:
+        return reported([case_of(group.runs[0])]) if group.stage == "search" else []
+
     with FileLock(out / "when-real.lock", "give another folder with --out"):
-        groups = search_groups(plan, graph, len(splits))
-        done = _complete(plan, "search", groups, results, device, on_runs)
-        chosen = chosen_settings(plan, read_rows(results / CSV_OF_STAGE["search"]))
-        groups = real_groups(plan, graph, len(splits), chosen)
-        return done + _complete(plan, "real", groups, results, device, on_runs)
+        tables = Tables(results, ["search", "real"], show)
+        searches = search_groups(plan, graph, splits)
+        groups = reported({case_of(group.runs[0]) for group in searches})
+        groups += missing_groups(searches, tables.rows("search"))
+        _train(plan, groups, tables, device, follow)
+    return needed
 
 
 def counts(plan: WhenPlan, results: Path, graph: RealGraph | None) -> tuple[int, int]:
@@ -111,32 +130,20 @@ def counts(plan: WhenPlan, results: Path, graph: RealGraph | None) -> tuple[int,
     return arms * each, sum(row.key.graph == graph.name for row in rows)
 
 
-def _complete(
+def _train(
     plan: WhenPlan,
-    stage: Stage,
     groups: Sequence[Group],
-    results: Path,
+    tables: Tables,
     device: torch.device,
-    on_runs: OnRuns,
-) -> int:
-    """Trains the groups of a stage that have no rows; returns how many runs it has."""
-    path = results / CSV_OF_STAGE[stage]
-    rows = {row.key: row for row in read_rows(path)}
-    asked = [key for group in groups for key in group.runs()]
-    missing = missing_groups(groups, rows.values())
-    saved = time.monotonic()
+    follow: Callable[[Group], list[Group]],
+) -> None:
+    """Trains groups, and those that follow each of them; rows are kept if stopped."""
 
-    def add(new: list[Row]) -> None:
-        nonlocal saved
-        rows.update({row.key: row for row in new})
-        if time.monotonic() - saved >= _SAVE_EVERY_S:
-            write_rows(path, rows.values())
-            on_runs(sum(key in rows for key in asked), len(asked))
-            saved = time.monotonic()
+    def add(group: Group, rows: list[Row]) -> list[Group]:
+        tables.add(group.stage, rows)
+        return follow(group)
 
     try:
-        train_groups(plan, missing, processes_on(device), add)
+        train_groups(plan, groups, str(device), processes_on(device), add)
     finally:
-        if missing:
-            write_rows(path, rows.values())
-    return len(asked)
+        tables.save()

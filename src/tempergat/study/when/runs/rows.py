@@ -11,6 +11,8 @@ from typing import Literal
 from tempergat.base import UserError, csv_text, write_text
 
 Stage = Literal["generated", "search", "real"]
+# A graph, a backbone and an arm.
+Case = tuple[str, str, str]
 CSV_OF_STAGE: dict[Stage, str] = {
     "generated": "when/generated.csv",
     "search": "when/search.csv",
@@ -64,6 +66,11 @@ class Row:
     gates: tuple[float, ...]
     device: str
     time_s: float
+
+
+def case_of(key: Key) -> Case:
+    """The graph, backbone and arm of a run."""
+    return key.graph, key.backbone, key.arm
 
 
 def read_rows(path: Path) -> list[Row]:

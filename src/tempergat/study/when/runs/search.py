@@ -8,12 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from tempergat.study.when.plan import WhenPlan
-from tempergat.study.when.runs.rows import Row
+from tempergat.study.when.runs.rows import Case, Row, case_of
 
 
-def chosen_settings(
-    plan: WhenPlan, rows: Iterable[Row]
-) -> dict[tuple[str, str, str], int]:
+def chosen_settings(plan: WhenPlan, rows: Iterable[Row]) -> dict[Case, int]:
     """The number of the best setting, by graph, backbone and arm.
 
     The best setting has the highest mean validation score over the search's seeds; of
@@ -28,9 +26,9 @@ def chosen_settings(
     """
     settings = len(plan.real.search.changes())
     needed = settings * len(plan.real.search.seeds)
-    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    found: dict[Case, list[Row]] = defaultdict(list)
     for row in rows:
-        found[row.key.graph, row.key.backbone, row.key.arm].append(row)
+        found[case_of(row.key)].append(row)
     return {
         case: int(np.argmax(_means(of_case, settings)))
         for case, of_case in found.items()
