@@ -129,6 +129,23 @@ def test_runs_that_two_recipes_share_are_in_the_table_of_each(
     assert [table["results"] for table in found] == printed
 
 
+def test_a_table_has_no_method_that_only_a_later_recipe_asked_for(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    for methods, heads in (("gat,gated", 4), ("gat,gcn", 2), ("gat", 1)):
+        ended = command(
+            "compare", graph, "--recipe", recipe, "--methods", methods, "--heads",
+            heads, "--runs", 2,
+        )  # fmt: skip
+        assert ended.status == 0, ended.err
+    found = json.loads(command("compare", "--table", "tempergat-out", "--json").out)
+    tables = [[row["method"] for row in table["results"]] for table in found]
+    assert tables[:2] == [["gat", "gated"], ["gat", "gcn"]]
+    # The third recipe may have asked for the earlier runs of gcn, so a note says it.
+    assert tables[2] == ["gcn", "gat"]
+    assert "gcn: the runs are also in an earlier table" in found[2]["notes"][0]
+
+
 def test_a_store_of_0_1_0_is_shown_and_stays_as_it_was(
     command: Command, tmp_path: Path
 ) -> None:
@@ -153,4 +170,4 @@ def test_a_store_of_0_1_0_is_shown_and_stays_as_it_was(
 def test_a_missing_store_is_named(command: Command, tmp_path: Path) -> None:
     ended = command("compare", "--table", tmp_path / "none.sqlite")
     assert ended.status == 2
-    assert "there is no store" in ended.err
+    assert "there is no file or folder" in ended.err

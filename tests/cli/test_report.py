@@ -49,8 +49,18 @@ def test_a_store_of_version_0_1_0_has_a_report(
     assert "Every run" in (tmp_path / "old.html").read_text()
 
 
-def test_a_missing_store_ends_in_one_line(command: Command) -> None:
-    ended = command("report", "nowhere")
-    assert ended.status == 2
-    assert ended.err.count("\n") == 1
-    assert "nowhere" in ended.err
+def test_a_missing_store_ends_in_a_line_that_says_what_to_do(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "noisy").mkdir()
+    (tmp_path / "noisy" / "noise.sqlite").touch()
+    for name, words in (
+        ("nowhere", "there is no file or folder nowhere; make one with `tempergat"),
+        ("empty", "the folder empty has no store.sqlite with runs; make one with"),
+        ("noisy", "`tempergat noise --only-report --out noisy`"),
+    ):
+        ended = command("report", name)
+        assert ended.status == 2
+        assert ended.err.count("\n") == 1
+        assert words in ended.err

@@ -61,7 +61,7 @@ def test_mistakes_end_in_one_line(command: Command, graph: Path) -> None:
     for words, message in (
         (("tune", "reddit"), "there is no search for 'reddit'"),
         (("tune", graph, "--search", "none.yaml"), "cannot read none.yaml"),
-        (("calibrate", "cora"), "cannot read results/paper/results.csv"),
+        (("calibrate", "reddit"), "there is no calibration of reddit"),
     ):
         ending = command(*words)
         assert ending.status == 2

@@ -31,7 +31,7 @@ def section(dataset: str = "cora", **fields: object) -> Section:
         baseline="gat",
         class_names=("first", "second"),
         command=f"tempergat compare {dataset}",
-        published={"gat": Published(81.0, 0.5)},
+        published={"gat": Published(81.0, 0.5, 50)},
     )
     return replace(made, **fields)  # type: ignore[arg-type]
 

@@ -1,6 +1,5 @@
 """Each of the paper's datasets, from an archive in its layout to the page."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from tempergat.training import Recipe, load_recipe
 from tests.data.conftest import Server, server  # noqa: F401
 from tests.data.readers.test_raw_layouts import served
 from tests.support import raw_layouts
-from tests.support.small_study import RESULTS
 
 pytestmark = pytest.mark.slow
 
@@ -192,7 +190,6 @@ def check_page(
     table = "homogeneous" if dataset in HOMOGENEOUS else "heterogeneous"
     assert dataset in (*HOMOGENEOUS, *HETEROGENEOUS)
     monkeypatch.setattr(pages, "load_recipe", shortened)
-    shutil.copytree(RESULTS / "paper", folder / "results" / "paper")
     device = torch.device("cpu")
     place = Workspace(folder / "results", folder / "out", device, lambda name: graph)
     page = PAGES[table]

@@ -11,7 +11,7 @@ from tempergat.data import Dataset
 from tempergat.study.engine import read_runs
 from tempergat.study.engine.sweeps import sweeping as engine
 from tempergat.study.reproduce import PAGES, Workspace, plan_page, run_page
-from tests.support.small_study import RESULTS, RUNS, make_small, tiny_cora, workspace
+from tests.support.small_study import RUNS, make_small, tiny_cora, workspace
 
 PAGE = PAGES["homogeneous"]
 NEEDED = 11 * RUNS
@@ -20,7 +20,6 @@ NEEDED = 11 * RUNS
 @pytest.fixture(autouse=True)
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     make_small(monkeypatch, tmp_path)
-    shutil.copytree(RESULTS / "paper", tmp_path / "results" / "paper")
     return tmp_path / "results"
 
 
@@ -28,7 +27,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished study of both datasets, trained once."""
     folder = tmp_path_factory.mktemp("finished")
-    shutil.copytree(RESULTS / "paper", folder / "results" / "paper")
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch, folder)
         outcome = run_page(PAGE, workspace(folder))

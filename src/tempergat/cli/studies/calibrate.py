@@ -65,7 +65,7 @@ def calibrate(
         from tempergat.study.paper import read_paper
         from tempergat.study.search import load_calibration
 
-        plan, paper = load_calibration(), read_paper(results)
+        plan, paper = load_calibration(), read_paper()
         names = datasets or list(plan.datasets)
         for name in names:
             tuning.grid_of(plan, name)

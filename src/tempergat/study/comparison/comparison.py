@@ -12,7 +12,8 @@ from tempergat.base import UserError, suggest_one_of, write_text
 from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
 from tempergat.study.comparison.verdict import best_method, verdict
 from tempergat.study.engine import Run
-from tempergat.study.html_report import Section, write_report
+from tempergat.study.html_report import Published, Section, write_report
+from tempergat.study.paper import read_paper
 from tempergat.study.report import (
     Table,
     as_csv,
@@ -178,6 +179,7 @@ class Comparison:
             class_names=self.class_names,
             settings=self.settings,
             command=command,
+            published=_published(self.result),
         )
 
     def plot(self) -> "Figure":
@@ -217,6 +219,15 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return as_html(self.text_table)
+
+
+def _published(result: DatasetResult) -> dict[str, Published]:
+    """The paper's scores by method, where it has the dataset and the metric."""
+    return {
+        method: Published(cell.mean, cell.std, cell.runs)
+        for method, cell in read_paper().get(result.dataset, {}).items()
+        if cell.metric == result.metric and method in result.methods
+    }
 
 
 def _written(text: str, path: str | Path | None) -> str:

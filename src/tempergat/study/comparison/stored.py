@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tempergat.base import UserError, counted, suggest_one_of
+from tempergat.base import UserError, counted, listed, suggest_one_of
 from tempergat.nn import METHODS
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import note_on_splits
@@ -29,6 +29,16 @@ _OF_ALL_METHODS = (
 )
 
 
+class _Table(NamedTuple):
+    """Runs that one table compares.
+
+    `shared` names the methods whose runs were trained for another table.
+    """
+
+    runs: list[Run]
+    shared: tuple[str, ...] = ()
+
+
 def stored_comparisons(
     path: Path, dataset: str | None = None, baseline: str | None = None
 ) -> list[Comparison]:
@@ -47,7 +57,7 @@ def stored_comparisons(
     Raises:
         UserError: There is no such store, graph or baseline, or the store is damaged.
     """
-    file = path / "store.sqlite" if path.is_dir() else path
+    file = _file_of(path)
     with Store(file, read_only=True) as store:
         stored = store.runs()
     runs = [
@@ -70,9 +80,33 @@ def stored_comparisons(
     ]
 
 
+def _file_of(path: Path) -> Path:
+    """The store at a path.
+
+    Raises:
+        UserError: There is none.
+    """
+    file = path / "store.sqlite" if path.is_dir() else path
+    if file.is_file():
+        return file
+    remedy = "make one with `tempergat compare`, or name another with its path"
+    if not path.exists():
+        raise UserError(f"there is no file or folder {path}; {remedy}")
+    # Loads matplotlib.
+    from tempergat.study.noise import NOISE_STORE
+
+    if (path / NOISE_STORE).is_file():
+        raise UserError(
+            f"{path} holds runs under noise and no comparison; write their report with "
+            f"`tempergat noise --only-report --out {path}`"
+        )
+    raise UserError(f"the folder {path} has no store.sqlite with runs; {remedy}")
+
+
 def _comparison(
-    runs: list[Run], baseline: str | None, file: Path, noisy: int
+    table: _Table, baseline: str | None, file: Path, noisy: int
 ) -> Comparison:
+    runs = table.runs
     methods = list(dict.fromkeys(run.method for run in runs))
     if baseline is not None and baseline not in methods:
         raise UserError(
@@ -100,9 +134,18 @@ def _comparison(
         notes=(
             *(notes_on_tuning(_searched(runs)) if is_tuned else ()),
             *(note_on_splits(made=False) if result.splits > 1 else ()),
+            *(_note_on_sharing(table.shared) if table.shared else ()),
             *(_note_on_noise(noisy) if noisy else ()),
         ),
         store=file,
+    )
+
+
+def _note_on_sharing(methods: Sequence[str]) -> tuple[str, ...]:
+    one = len(methods) == 1
+    return (
+        f"{listed(methods, most=len(methods))}: the runs are also in an earlier table, "
+        f"because {'it has' if one else 'they have'} the same settings in both.",
     )
 
 
@@ -113,7 +156,7 @@ def _note_on_noise(noisy: int) -> tuple[str, ...]:
     )
 
 
-def _tables(runs: Sequence[Run]) -> Iterator[list[Run]]:
+def _tables(runs: Sequence[Run]) -> Iterator[_Table]:
     """The runs of one graph's name, cut into those that one table compares.
 
     The store does not say which recipe a run is from. Groups are numbered in the order
@@ -128,7 +171,7 @@ def _tables(runs: Sequence[Run]) -> Iterator[list[Run]]:
             if plain:
                 yield from _recipes(plain)
             if tuned:
-                yield _last_search(tuned)
+                yield _Table(_last_search(tuned))
 
 
 def _last_search(runs: Sequence[Run]) -> list[Run]:
@@ -158,11 +201,12 @@ def _graphs(runs: Sequence[Run]) -> list[list[Run]]:
     ]
 
 
-def _recipes(runs: Sequence[Run]) -> list[list[Run]]:
+def _recipes(runs: Sequence[Run]) -> list[_Table]:
     """Runs whose settings differ by no more than the method.
 
-    A run is trained once for all recipes that give its method the same settings, and
-    stands in the table of each.
+    A run is trained once for all recipes that give its method the same settings, so
+    the runs of an earlier recipe also stand in the table of a later one that fits. Runs
+    of a later recipe cannot belong to an earlier one, which would have trained them.
     """
     recipes: list[dict[str, Mapping[str, Any]]] = []
     place: dict[tuple[str, str], int] = {}
@@ -178,22 +222,24 @@ def _recipes(runs: Sequence[Run]) -> list[list[Run]]:
     tables = []
     for number, recipe in enumerate(recipes):
         keys = {key for key, at in place.items() if at == number}
-        keys |= _shared(recipe, [run for key, run in first.items() if key not in keys])
-        tables.append([run for run in runs if (run.method, run.config_hash) in keys])
+        earlier = [run for key, run in first.items() if place[key] < number]
+        shared = _shared(recipe, earlier)
+        found = [r for r in runs if (r.method, r.config_hash) in keys | shared]
+        tables.append(_Table(found, tuple(sorted(method for method, _ in shared))))
     return tables
 
 
 def _shared(
-    recipe: Mapping[str, Mapping[str, Any]], others: Sequence[Run]
+    recipe: Mapping[str, Mapping[str, Any]], earlier: Sequence[Run]
 ) -> set[tuple[str, str]]:
-    """Method and settings of other recipes' runs that are those of this recipe too.
+    """Method and settings of earlier runs that this recipe has too.
 
     The recipe must have no method of their backbone, whose settings they would share,
     and there must be one choice of settings only.
     """
     families = {_family(method) for method in recipe}
     found: dict[str, set[str]] = {}
-    for run in others:
+    for run in earlier:
         if _family(run.method) not in families and _fits(run, recipe):
             found.setdefault(run.method, set()).add(run.config_hash)
     return {

@@ -55,7 +55,8 @@ def score_table(section: "Section") -> str:
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         f'<p class="note">{html.escape(section.table.title)}.</p>'
         + "".join(
-            f'<p class="note">{html.escape(note)}</p>' for note in section.table.notes
+            f'<p class="note">{html.escape(note)}</p>'
+            for note in (*section.table.notes, *_note_on_paper(section))
         )
     )
 
@@ -157,6 +158,16 @@ def _published_columns(section: "Section") -> list[_Column]:
             None,
             "this mean minus the paper's",
         ),
+    ]
+
+
+def _note_on_paper(section: "Section") -> list[str]:
+    if not section.published:
+        return []
+    runs = max(cell.runs for cell in section.published.values())
+    return [
+        f"The column paper is what the paper reports for {section.result.dataset}, "
+        f"over {runs} runs with its own settings and split."
     ]
 
 

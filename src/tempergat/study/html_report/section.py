@@ -15,10 +15,11 @@ from tempergat.study.results import METRIC_NAMES, DatasetResult
 
 
 class Published(NamedTuple):
-    """The score that the paper reports for a method, in percent."""
+    """What the paper reports for a method: its score in percent, over how many runs."""
 
     mean: float
     std: float
+    runs: int
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def calibration_part(results: Path) -> CalibrationPart:
     runs = _runs(results)
     if not runs:
         return CalibrationPart()
-    plan, paper = load_multiverse(results), read_paper(results)
+    plan, paper = load_multiverse(results), read_paper()
     index = RunIndex(runs)
     cells = judge_cells(plan, index, paper)
     if not cells:
@@ -64,7 +64,7 @@ def multiverse_part(results: Path, docs: Path) -> str:
     runs = _runs(results)
     if not runs:
         return ""
-    plan, paper = load_multiverse(results), read_paper(results)
+    plan, paper = load_multiverse(results), read_paper()
     index = RunIndex(runs)
     cells = judge_cells(plan, index, paper)
     chosen = chosen_trainings(plan, cells)

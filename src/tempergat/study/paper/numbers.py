@@ -1,10 +1,9 @@
-"""The paper's published numbers, as results/paper/results.csv holds them."""
+"""The paper's published numbers, from results.csv beside this file."""
 
 import csv
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import resources
 
-from tempergat.base import UserError
 from tempergat.nn import METHODS
 
 HOMOGENEOUS = ("cora", "citeseer", "pubmed", "ogbn-arxiv", "ogbn-products", "reddit")
@@ -30,37 +29,18 @@ class PaperCell:
     runs: int
 
 
-def read_paper(results: Path) -> dict[str, dict[str, PaperCell]]:
-    """The paper's cells by dataset and method.
-
-    Args:
-        results: The project's folder of results.
-
-    Raises:
-        UserError: The file is missing or is not a table of results.
-    """
-    path = results / "paper" / "results.csv"
-    try:
-        text = path.read_text()
-    except OSError as error:
-        raise UserError(
-            f"cannot read {path}: {error.strerror}; run this in the project's folder, "
-            "or name its results with --results"
-        ) from error
+def read_paper() -> dict[str, dict[str, PaperCell]]:
+    """The paper's cells by dataset and method."""
+    file = resources.files("tempergat.study.paper") / "results.csv"
     cells: dict[str, dict[str, PaperCell]] = {}
-    try:
-        for row in csv.DictReader(text.splitlines()):
-            cell = PaperCell(
-                row["dataset"],
-                row["method"],
-                row["metric"],
-                float(row["mean"]),
-                float(row["std"]),
-                int(row["runs"]),
-            )
-            cells.setdefault(cell.dataset, {})[cell.method] = cell
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{path} is not a table of results ({error}); restore it from the project"
-        ) from error
+    for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
+        cell = PaperCell(
+            row["dataset"],
+            row["method"],
+            row["metric"],
+            float(row["mean"]),
+            float(row["std"]),
+            int(row["runs"]),
+        )
+        cells.setdefault(cell.dataset, {})[cell.method] = cell
     return cells

@@ -67,7 +67,7 @@ def reproduce_heterogeneous(results: Path, docs: Path) -> Reproduction:
 def _reproduce(
     table: str, names: Sequence[str], results: Path, page: Path, further: str = ""
 ) -> Reproduction:
-    paper = read_paper(results)
+    paper = read_paper()
     source = results / f"{table}.csv"
     remedy = f"train some with `tempergat reproduce {table} --run`"
     if not source.exists():

@@ -53,11 +53,8 @@ def reproduce_ranks(results: Path, docs: Path) -> RanksReport:
     Args:
         results: The project's folder of results.
         docs: Where the page goes, its figures into `figures/` below it.
-
-    Raises:
-        UserError: The paper's table is missing or broken.
     """
-    paper = read_paper(results)
+    paper = read_paper()
     figures, not_drawn = rank_figures(paper, results, docs)
     compared = sum(
         method in paper.get(dataset, {})

@@ -96,4 +96,4 @@ def _cells(plan: MultiversePlan, workspace: Workspace) -> list[Cell]:
         for dataset in plan.datasets
         for run in workspace.published_runs(runs_file(dataset))
     ]
-    return judge_cells(plan, RunIndex(runs), read_paper(workspace.results))
+    return judge_cells(plan, RunIndex(runs), read_paper())

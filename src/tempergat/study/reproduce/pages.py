@@ -66,7 +66,6 @@ from tempergat.training import SELECTION_RULES, load_recipe
 
 _HOMOGENEOUS_CSV = "homogeneous.csv"
 _HETEROGENEOUS_CSV = "heterogeneous.csv"
-_PAPER_CSV = "paper/results.csv"
 _MULTIVERSE_FILES = ("multiverse/plan.yaml", "multiverse/*.csv")
 
 
@@ -222,28 +221,28 @@ PAGES = {
     for page in (
         Page(
             "homogeneous",
-            reads=(_PAPER_CSV, _HOMOGENEOUS_CSV, *_MULTIVERSE_FILES),
+            reads=(_HOMOGENEOUS_CSV, *_MULTIVERSE_FILES),
             writes=("reproduction.md", "figures/scores-*", "figures/multiverse.*"),
             jobs=_homogeneous_jobs,
             write=_write_homogeneous,
         ),
         Page(
             "heterogeneous",
-            reads=(_PAPER_CSV, _HETEROGENEOUS_CSV),
+            reads=(_HETEROGENEOUS_CSV,),
             writes=("heterogeneous.md", "figures/scores-*"),
             jobs=_heterogeneous_jobs,
             write=_write_heterogeneous,
         ),
         Page(
             "ranks",
-            reads=(_PAPER_CSV, _HOMOGENEOUS_CSV),
+            reads=(_HOMOGENEOUS_CSV,),
             writes=("ranks.md", "figures/ranks-*"),
             jobs=_ranks_jobs,
             write=_write_ranks,
         ),
         Page(
             "calibration",
-            reads=(_PAPER_CSV, CALIBRATION_CSV, *_MULTIVERSE_FILES),
+            reads=(CALIBRATION_CSV, *_MULTIVERSE_FILES),
             writes=("calibration.md",),
             jobs=_calibration_jobs,
             write=_write_calibration,

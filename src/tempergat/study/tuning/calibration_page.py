@@ -44,7 +44,7 @@ def reproduce_calibration(
     Raises:
         UserError: A file or a run is missing.
     """
-    plan, paper = load_calibration(), read_paper(results)
+    plan, paper = load_calibration(), read_paper()
     runs = read_runs(results / CALIBRATION_CSV)
     ran = {run.dataset for run in runs}
     found = tuple(

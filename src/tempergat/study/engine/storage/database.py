@@ -58,7 +58,7 @@ class Database:
     def _copied(self) -> sqlite3.Connection:
         """A copy in memory of a file that may be on a read-only disk."""
         if not self.path.is_file():
-            raise UserError(f"there is no store {self.path}; name the file of a study")
+            raise UserError(f"there is no store {self.path}; check its path")
         address = f"{self.path.absolute().as_uri()}?mode=ro"
         # Without a log beside it, the file can be read where SQLite may not make one.
         logged = self.path.with_name(f"{self.path.name}-wal").exists()

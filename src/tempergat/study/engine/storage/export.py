@@ -132,7 +132,7 @@ def export_stores(paths: Sequence[Path], path: Path) -> Merged:
         stores = []
         for store in paths:
             if not store.is_file():
-                raise UserError(f"there is no store {store}; name the file of a study")
+                raise UserError(f"there is no store {store}; check its path")
             stores.append(stack.enter_context(Store(store)))
         return export_runs(stores, path)
 
