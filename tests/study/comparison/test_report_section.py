@@ -1,0 +1,30 @@
+"""What a report gets of a comparison."""
+
+import pytest
+
+from tempergat.study.comparison import Comparison
+from tempergat.study.paper import read_paper
+from tempergat.study.results import dataset_result
+from tests.support.made_up_runs import METHODS, study
+
+
+def compared(dataset: str, metric: str = "accuracy") -> Comparison:
+    runs = study(dataset, {"gat": 80.0, "gated": 81.0}, range(3))
+    result = dataset_result(runs, METHODS, "gat", metric)
+    return Comparison(result, runs, "gat", "default", "cpu", True)
+
+
+def test_the_papers_scores_are_those_of_its_table() -> None:
+    published = compared("cora").section().published
+    assert list(published) == ["gat", "gated"]
+    cell = read_paper()["cora"]["gated"]
+    assert published["gated"] == (cell.mean, cell.std, cell.runs)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "metric"), [("my_graph", "accuracy"), ("cora", "macro_f1")]
+)
+def test_other_graphs_and_metrics_have_no_scores_of_the_paper(
+    dataset: str, metric: str
+) -> None:
+    assert compared(dataset, metric).section().published == {}
