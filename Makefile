@@ -2,6 +2,7 @@
 # make test       format, lint, types, architecture and tests
 # make test-slow  the slow tests: kills, fuzzing, PyG compatibility
 # make docs       the pages of docs/ as a site in build/docs; a warning is an error
+# make dist       wheel and source distribution in dist/
 # make bench      speed and memory next to PyG, as ratios measured in one run
 # Each needs Python 3.11 or newer and nothing else; the first run installs into .venv.
 # Tests that read real datasets need their raw files in a folder of TEMPERGAT_MIRROR;
@@ -13,7 +14,7 @@ BIN := .venv/bin
 ONE_THREAD := OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2 -rs
 
-.PHONY: demo test test-slow docs bench clean
+.PHONY: demo test test-slow docs dist bench clean
 
 demo: .venv/installed
 	$(BIN)/tempergat compare
@@ -31,6 +32,10 @@ test-slow: .venv/installed
 docs: .venv/installed
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+dist: .venv/installed
+	rm -rf dist
+	$(BIN)/python -m build
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.attention_cpu
