@@ -9,7 +9,9 @@ import tempergat
 
 FUNCTIONS = sorted(
     {
+        "attention",
         "compare",
+        "draw_node",
         "gate_penalty",
         "load",
         "load_model",

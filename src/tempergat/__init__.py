@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tempergat.base import UserError
     from tempergat.data import ReadOptions, load
-    from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty, upgrade
+    from tempergat.nn import (
+        TemperGATConv,
+        TemperGATv2Conv,
+        attention,
+        gate_penalty,
+        upgrade,
+    )
     from tempergat.ops import Graph
     from tempergat.sampling import NeighborSampler
-    from tempergat.study import Comparison, Comparisons, compare, merge
+    from tempergat.study import Comparison, Comparisons, compare, draw_node, merge
     from tempergat.training import TrainedModel, load_model, predict, train
     from tempergat.training.estimator import GraphClassifier
 
@@ -25,7 +31,9 @@ __all__ = [
     "TrainedModel",
     "UserError",
     "__version__",
+    "attention",
     "compare",
+    "draw_node",
     "gate_penalty",
     "load",
     "load_model",
@@ -49,7 +57,9 @@ _MODULES = {
     "TemperGATv2Conv": "nn",
     "TrainedModel": "training",
     "UserError": "base.errors",
+    "attention": "nn",
     "compare": "study",
+    "draw_node": "study",
     "gate_penalty": "nn",
     "load": "data",
     "load_model": "training",

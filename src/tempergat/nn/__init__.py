@@ -10,6 +10,17 @@ if TYPE_CHECKING:
     from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
     from tempergat.nn.conv.gcn import batch_degree
     from tempergat.nn.gate import FeatureGate
+    from tempergat.nn.inspection.coefficients import (
+        LayerAttention,
+        attention,
+        run_with_attention,
+    )
+    from tempergat.nn.inspection.graph_calls import (
+        GraphCall,
+        caller_edge_ids,
+        caller_edges,
+        edge_order,
+    )
     from tempergat.nn.methods import METHODS, Method, find_method
     from tempergat.nn.models import NodeClassifier, build_model
     from tempergat.nn.penalty import gate_penalty
@@ -34,6 +45,8 @@ __all__ = [
     "EmbeddingTable",
     "FeatureGate",
     "Features",
+    "GraphCall",
+    "LayerAttention",
     "Method",
     "NodeClassifier",
     "NodeType",
@@ -43,12 +56,17 @@ __all__ = [
     "Temperature",
     "TypedFeatures",
     "TypedNodeClassifier",
+    "attention",
     "batch_degree",
     "build_model",
     "build_typed_model",
+    "caller_edge_ids",
+    "caller_edges",
+    "edge_order",
     "find_method",
     "forget_graphs",
     "gate_penalty",
+    "run_with_attention",
     "temperature_of",
     "upgrade",
 ]

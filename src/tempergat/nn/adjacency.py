@@ -187,6 +187,14 @@ def _indices(adj_t: Tensor) -> Tensor:
     return torch.stack([adj_t.row_indices(), ptr2index(adj_t.ccol_indices())])
 
 
+def matrix_edges(adj_t: Any) -> Tensor:
+    """Source and target of every entry of a transposed sparse matrix, [2, E]."""
+    if isinstance(adj_t, SparseTensor):
+        row, col, _ = adj_t.coo()
+        return torch.stack([col, row])
+    return _indices(adj_t).flip(0)
+
+
 def _coalesced(adj_t: Tensor) -> Tensor:
     return adj_t.coalesce() if adj_t.layout == torch.sparse_coo else adj_t
 

@@ -10,7 +10,11 @@ from tempergat.training.sampled.task import (
     parts_of,
     sampled_task_of,
 )
-from tempergat.training.sampled.typed import TypedSampledGroup, typed_task_of
+from tempergat.training.sampled.typed import (
+    TypedSampledGroup,
+    batch_inputs,
+    typed_task_of,
+)
 
 __all__ = [
     "BatchInputs",
@@ -18,6 +22,7 @@ __all__ = [
     "SampledTask",
     "SampledTraining",
     "TypedSampledGroup",
+    "batch_inputs",
     "infer_layerwise",
     "once_per_graph",
     "parts_of",

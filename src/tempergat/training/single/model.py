@@ -20,12 +20,17 @@ from tempergat.data import (
     to_dense,
     warn_of_notes,
 )
-from tempergat.nn import NodeClassifier
+from tempergat.nn import GraphCall, NodeClassifier
 from tempergat.training.record import Run
 from tempergat.training.sampled import infer_layerwise, parts_of
 from tempergat.training.settings import RunConfig
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
+from tempergat.training.single.graph_calls import (
+    call_on_batch,
+    call_on_dataset,
+    is_sampled_batch,
+)
 from tempergat.training.single.reading import read_for_prediction, typed_dataset
 from tempergat.training.single.restoring import (
     failed_run,
@@ -190,6 +195,19 @@ class TrainedModel(nn.Module):
             UserError: The graph does not fit the model, or the run has failed.
         """
         return self._logits(data, read_options).softmax(dim=-1).cpu()
+
+    def graph_call(self, graph: Any) -> GraphCall:
+        """How the classifier is called, for `tempergat.attention`.
+
+        Args:
+            graph: As in `read_graph`, or a batch of `NeighborSampler`.
+        """
+        if is_sampled_batch(graph):
+            return call_on_batch(self.module, self._facts, graph)
+        dataset = self.read_graph(graph)
+        device = next(self.module.parameters()).device
+        edges = self._edge_inputs(dataset, device)
+        return call_on_dataset(self.module, self.config, dataset, edges, graph)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a checkpoint that `tempergat.load_model` reads.

@@ -1,0 +1,1 @@
+"""What the attention layers of a model do on a graph."""

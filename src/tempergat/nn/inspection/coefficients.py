@@ -1,0 +1,246 @@
+"""Attention coefficients of every layer, in the order of the caller's edges."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tempergat.base import UserError
+from tempergat.nn.conv import AttentionLayer
+from tempergat.nn.inspection.graph_calls import EdgeType, GraphCall, graph_call
+from tempergat.nn.inspection.layer_calls import LayerCall, layer_call
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LayerAttention:
+    """The attention coefficients of one call of a layer.
+
+    The coefficients of all edges into a node and of its added self-loop sum to 1. For
+    a typed graph, tensors of edges come in a dict by edge type, and `self_loops` in one
+    by node type.
+
+    Attributes:
+        layer: The name of the layer in the model, like ``convs.0``.
+        edge_index: The caller's edges, [2, E].
+        weights: The coefficient of each of them, [E, heads]; 0 where `used` is False.
+        used: Whether the layer got the edge, [E]. A layer with ``add_self_loops``
+            replaces the self-loops of ``edge_index`` by its own, and in a sampled batch
+            later layers get only the edges near the seeds.
+        self_loops: The coefficients of the self-loops that the layer added, for nodes
+            0, 1, ..., [nodes, heads]; None if it adds none.
+        edge_id: The number of each edge in the whole graph, int64: ``e_id`` of a
+            sampled batch, 0, 1, ... otherwise.
+        from_model: Whether the model made the edges of this layer itself, like one that
+            drops or adds edges. `edge_index` and `edge_id` are then the layer's own.
+        temperature: The temperature: 0-d, [heads], or None for plain attention.
+    """
+
+    layer: str
+    edge_index: Tensor | dict[EdgeType, Tensor]
+    weights: Tensor | dict[EdgeType, Tensor]
+    used: Tensor | dict[EdgeType, Tensor]
+    self_loops: Tensor | dict[str, Tensor] | None
+    edge_id: Tensor | dict[EdgeType, Tensor]
+    from_model: bool
+    temperature: Tensor | None
+
+    def __repr__(self) -> str:
+        weights = self.weights
+        found = list(weights.values()) if isinstance(weights, dict) else [weights]
+        edges = sum(part.size(0) for part in found)
+        words = [self.layer, f"{edges} edges", f"{found[0].size(1)} heads"]
+        if isinstance(weights, dict):
+            words.insert(1, f"{len(weights)} edge types")
+        if self.temperature is not None:
+            words.append(f"temperature {float(self.temperature.mean()):.3g}")
+        return f"LayerAttention({', '.join(words)})"
+
+
+def attention(model: nn.Module, graph: Any, **arguments: Any) -> list[LayerAttention]:
+    """The attention coefficients of every layer of a model on a graph.
+
+    The model runs once, in evaluation mode and without gradients. A layer that is
+    called several times is in the list several times.
+
+    Args:
+        model: A trained model of ``tempergat.train`` or ``tempergat.load_model``, or
+            any module that holds layers of tempergat.
+        graph: A PyG ``Data`` or ``HeteroData``, or a sampled batch of one; for a
+            trained model also the name or path of a graph. The arguments of the
+            module's ``forward`` are taken from it by name, as ``x``, ``edge_index`` or
+            ``x_dict``. ``edge_attr`` is taken where a layer has an ``edge_dim``, other
+            arguments that have a default are not.
+        **arguments: Arguments of ``forward`` that are not in the graph.
+
+    Returns:
+        One entry for each call of a layer, in the order of the calls.
+
+    Raises:
+        UserError: The model has no attention layers, or cannot be called on the graph.
+    """
+    return run_with_attention(model, graph, **arguments)[1]
+
+
+def run_with_attention(
+    model: nn.Module, graph: Any, **arguments: Any
+) -> tuple[Any, list[LayerAttention]]:
+    """What a model gives on a graph, and the coefficients of its layers."""
+    layers = {
+        layer: name
+        for name, layer in model.named_modules()
+        if isinstance(layer, AttentionLayer)
+    }
+    if not layers:
+        raise UserError(
+            f"{type(model).__name__} has no attention layers of tempergat; give a "
+            "model with TemperGATConv or TemperGATv2Conv, or convert PyG's layers with "
+            "tempergat.upgrade"
+        )
+    call = graph_call(model, graph, arguments)
+    found: list[LayerAttention] = []
+
+    def look(layer: Any, args: Any, kwargs: Any, _: Any) -> None:
+        seen = layer_call(layer, args, kwargs)
+        name = layers[layer].removeprefix("module.")
+        found.append(_in_callers_order(name, seen, call))
+
+    with torch.no_grad(), _evaluating(model):
+        hooks = [
+            layer.register_forward_hook(look, with_kwargs=True) for layer in layers
+        ]
+        try:
+            output = _run(call)
+        finally:
+            for hook in hooks:
+                hook.remove()
+    return output, found
+
+
+def _run(call: GraphCall) -> Any:
+    parameters = inspect.signature(call.module.forward).parameters
+    kwargs = dict(call.kwargs)
+    # Modules that torch.fx writes have hooks of their own around positional arguments.
+    leading = []
+    for name, parameter in list(parameters.items())[len(call.args) :]:
+        if name not in kwargs or parameter.kind is parameter.KEYWORD_ONLY:
+            break
+        leading.append(kwargs.pop(name))
+    return call.module(*call.args, *leading, **kwargs)
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode; afterwards every module is in its mode from before."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def _in_callers_order(name: str, seen: LayerCall, call: GraphCall) -> LayerAttention:
+    if call.rows_of_type is not None:
+        return _of_all_types(name, seen, call)
+    temperature = seen.temperature
+    if isinstance(call.edges, dict):
+        kind = _edge_type(seen, call.edges)
+        if kind is not None:
+            ids = None
+            if isinstance(call.edge_ids, dict):
+                ids = call.edge_ids.get(kind)
+            edges = call.edges[kind]
+            one = _placed(seen, edges.size(1), None)
+            return LayerAttention(
+                layer=name,
+                edge_index={kind: edges},
+                weights={kind: one[0]},
+                used={kind: one[1]},
+                self_loops=None if seen.loops is None else {kind[2]: seen.loops},
+                edge_id={kind: _numbers(ids, edges)},
+                from_model=False,
+                temperature=temperature,
+            )
+    elif call.edges is not None and seen.has_edges_of(call.edges, call.edge_order):
+        edges = call.edges
+        weights, used = _placed(seen, edges.size(1), call.edge_order)
+        ids = call.edge_ids if isinstance(call.edge_ids, Tensor) else None
+        return LayerAttention(
+            name,
+            edges,
+            weights,
+            used,
+            seen.loops,
+            _numbers(ids, edges),
+            False,
+            temperature,
+        )
+    weights, used = _placed(seen, seen.edge_index.size(1), None)
+    return LayerAttention(
+        name,
+        seen.edge_index,
+        weights,
+        used,
+        seen.loops,
+        _numbers(None, seen.edge_index),
+        call.edges is not None,
+        temperature,
+    )
+
+
+def _of_all_types(name: str, seen: LayerCall, call: GraphCall) -> LayerAttention:
+    """The coefficients of a layer that got the nodes of all types in one graph."""
+    assert isinstance(call.edges, dict)
+    assert call.rows_of_type is not None
+    counts = [edges.size(1) for edges in call.edges.values()]
+    weights, used = _placed(seen, sum(counts), call.edge_order)
+    ids = call.edge_ids if isinstance(call.edge_ids, dict) else {}
+    loops = None
+    if seen.loops is not None:
+        loops = {}
+        for kind, rows in call.rows_of_type.items():
+            # In a batch, later layers have fewer targets.
+            rows = rows[rows < seen.loops.size(0)]
+            loops[kind] = seen.loops.index_select(0, rows.to(seen.loops.device))
+    return LayerAttention(
+        layer=name,
+        edge_index=call.edges,
+        weights=dict(zip(call.edges, torch.split(weights, counts), strict=True)),
+        used=dict(zip(call.edges, torch.split(used, counts), strict=True)),
+        self_loops=loops,
+        edge_id={k: _numbers(ids.get(k), edges) for k, edges in call.edges.items()},
+        from_model=False,
+        temperature=seen.temperature,
+    )
+
+
+def _placed(seen: LayerCall, count: int, order: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The coefficients of all edges of the caller, and which of them were used."""
+    places = seen.edge_id
+    if order is not None:
+        places = order.to(places.device).index_select(0, places)
+    weights = seen.weights.new_zeros(count, seen.weights.size(1))
+    used = torch.zeros(count, dtype=torch.bool, device=places.device)
+    weights[places] = seen.weights
+    used[places] = True
+    return weights, used
+
+
+def _edge_type(seen: LayerCall, edges: dict[EdgeType, Tensor]) -> EdgeType | None:
+    """The type whose edges a layer got; None if it is not clear."""
+    for kind, given in edges.items():
+        if seen.given is given:
+            return kind
+    equal = [kind for kind, given in edges.items() if seen.has_edges_of(given, None)]
+    return equal[0] if len(equal) == 1 else None
+
+
+def _numbers(ids: Tensor | None, edges: Tensor) -> Tensor:
+    return torch.arange(edges.size(1), device=edges.device) if ids is None else ids

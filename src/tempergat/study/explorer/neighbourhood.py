@@ -1,0 +1,184 @@
+"""A node, its neighbours, and the attention that it pays to each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from tempergat.base import UserError, counted
+from tempergat.data import Dataset, as_dataset
+from tempergat.nn import LayerAttention, run_with_attention
+from tempergat.training import TrainedModel
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A node as a picture shows it.
+
+    Attributes:
+        name: Its id or number.
+        label: Its class; None if it is not known.
+        predicted: The class that the model gives it.
+        weight: The attention paid to it.
+    """
+
+    name: str
+    label: int | None
+    predicted: int
+    weight: float
+
+    @property
+    def is_right(self) -> bool | None:
+        """Whether the prediction is right; None without a label."""
+        return None if self.label is None else self.label == self.predicted
+
+    @property
+    def shown_class(self) -> int:
+        """The class of its colour: the label, or the prediction without one."""
+        return self.predicted if self.label is None else self.label
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A node with everything that it pays attention to in one layer.
+
+    Attributes:
+        node: The node; its weight is that of its added self-loop, 0 without one.
+        neighbours: The sources of its edges, the strongest first.
+        classes: The name of each class.
+        layer: The layer in words.
+    """
+
+    node: Seen
+    neighbours: tuple[Seen, ...]
+    classes: tuple[str, ...]
+    layer: str
+
+
+def neighbourhood_of(
+    model: nn.Module, graph: Any, node: int | str, layer: int, head: int | None
+) -> Neighbourhood:
+    """The neighbourhood of a node in a graph of one type.
+
+    Args:
+        model: As for `tempergat.attention`.
+        graph: As for `tempergat.attention`, of one node type.
+        node: The number of the node, or its id in the user's table.
+        layer: The layer's place among the layers, from 0; -1 is the last.
+        head: The head, from 0; None for the mean over heads.
+
+    Raises:
+        UserError: There is no such node, layer or head, or the graph has node types.
+    """
+    graph = _with_labels(model, graph)
+    names = graph.node_ids if isinstance(graph, Dataset) else None
+    data = graph.data if isinstance(graph, Dataset) else graph
+    if not isinstance(data, Data):
+        raise UserError(
+            "draw_node draws graphs of one node type; tempergat.attention gives the "
+            "coefficients of a typed graph by edge type"
+        )
+    output, layers = run_with_attention(model, graph)
+    place = _chosen("layer", layer, len(layers))
+    found = layers[place]
+    edges, weights, loops = _of_one_head(found, head)
+    scores = output if isinstance(output, Tensor) else output[0]
+    predicted = scores.argmax(dim=-1).tolist()
+    number = node_number(node, names, scores.size(0))
+    classes = class_names(model, graph, scores.size(1))
+    labels = known_labels(data, graph, classes)
+
+    def seen(other: int, weight: float) -> Seen:
+        label = labels[other]
+        # The last layers of a batch give no scores to the nodes far from its seeds.
+        guess = predicted[other] if other < len(predicted) else label
+        name = str(other) if names is None else names[other]
+        return Seen(name, None if label < 0 else label, guess, weight)
+
+    used = found.used
+    assert isinstance(used, Tensor)
+    mine = ((edges[1] == number) & used).nonzero().squeeze(1).tolist()
+    pairs = sorted(((float(weights[e]), int(edges[0, e])) for e in mine), reverse=True)
+    own = 0.0 if loops is None else float(loops[number])
+    word = "mean of all heads" if head is None else f"head {head}"
+    return Neighbourhood(
+        seen(number, own),
+        tuple(seen(other, weight) for weight, other in pairs),
+        classes,
+        f"layer {place + 1} of {len(layers)}, {word}",
+    )
+
+
+def node_number(node: int | str, names: Sequence[str] | None, count: int) -> int:
+    """The number of a node.
+
+    Raises:
+        UserError: There is no such node.
+    """
+    if names is not None and str(node) in names:
+        return names.index(str(node))
+    if isinstance(node, int) and 0 <= node < count:
+        return node
+    hint = f"nodes are numbered from 0 to {count - 1}"
+    if names is not None:
+        hint = f"ids are like {names[0]}"
+    raise UserError(f"there is no node {node!r} in {counted(count, 'node')}; {hint}")
+
+
+def class_names(model: nn.Module, graph: Any, count: int) -> tuple[str, ...]:
+    """The name of each class: its word in the user's table, or its number."""
+    words = model.class_names if isinstance(model, TrainedModel) else None
+    if words is None and isinstance(graph, Dataset):
+        words = graph.class_names
+    return tuple(map(str, range(count))) if words is None else words
+
+
+def _with_labels(model: nn.Module, graph: Any) -> Any:
+    """A graph that was given by name, with its labels if it has any."""
+    if isinstance(graph, Data | Dataset) or not isinstance(model, TrainedModel):
+        return graph
+    try:
+        return as_dataset(graph)
+    except UserError:
+        return model.read_graph(graph)
+
+
+def known_labels(data: Data, graph: Any, classes: Sequence[str]) -> list[int]:
+    """The class of every node as the model numbers them; -1 where it is not known."""
+    y = data.get("y")
+    if not isinstance(y, Tensor) or y.dim() != 1 or y.is_floating_point():
+        return [-1] * int(data.num_nodes or 0)
+    names = graph.class_names if isinstance(graph, Dataset) else None
+    found: list[int] = y.tolist()
+    if names is None or tuple(names) == tuple(classes):
+        return found
+    # The words of a table may come in another order than in training.
+    places = {word: place for place, word in enumerate(classes)}
+    return [places.get(names[number], -1) if number >= 0 else -1 for number in found]
+
+
+def _of_one_head(
+    found: LayerAttention, head: int | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Edges, their coefficients and those of self-loops, of one head or the mean."""
+    edges, weights, loops = found.edge_index, found.weights, found.self_loops
+    assert isinstance(edges, Tensor)
+    assert isinstance(weights, Tensor)
+    assert loops is None or isinstance(loops, Tensor)
+    if head is None:
+        return edges, weights.mean(dim=1), None if loops is None else loops.mean(dim=1)
+    place = _chosen("head", head, weights.size(1))
+    return edges, weights[:, place], None if loops is None else loops[:, place]
+
+
+def _chosen(what: str, number: int, count: int) -> int:
+    if not -count <= number < count:
+        raise UserError(
+            f"there is no {what} {number}: the model has {counted(count, what)}, "
+            f"numbered from 0 to {count - 1}"
+        )
+    return number % count

@@ -1,0 +1,154 @@
+"""How a trained model is called on a graph whose edges must stay recognisable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from tempergat.base import UserError
+from tempergat.data import Dataset, normalize_rows
+from tempergat.nn import (
+    GraphCall,
+    TypedFeatures,
+    caller_edge_ids,
+    caller_edges,
+    edge_order,
+)
+from tempergat.ops import Graph
+from tempergat.training.sampled import batch_inputs
+from tempergat.training.settings import RunConfig
+from tempergat.training.single.facts import Facts
+from tempergat.training.task import features_of, prepared_features, types_of
+from tempergat.training.typed import union_edges
+
+
+def is_sampled_batch(graph: Any) -> bool:
+    """Whether a graph is a batch of `NeighborSampler`, which is sorted for layers."""
+    return isinstance(graph, Data | HeteroData) and hasattr(
+        graph.get("graph"), "for_layers"
+    )
+
+
+def call_on_batch(module: torch.nn.Module, facts: Facts, batch: Any) -> GraphCall:
+    """The call on a batch of `NeighborSampler`.
+
+    Args:
+        module: The classifier.
+        facts: What it knows of its training graph.
+        batch: The batch, with features as in the dataset.
+
+    Raises:
+        UserError: The batch is typed and the model is not, or the other way round, or
+            the model is a user's own module.
+    """
+    config, types = facts.config, facts.types
+    if config.source_hash is not None:
+        raise UserError(
+            f"{config.method} is your own module; call tempergat.attention with the "
+            "module itself (model.module) and the batch"
+        )
+    if isinstance(batch, HeteroData) != (types is not None):
+        kinds = {True: "a typed graph", False: "a graph with one type of nodes"}
+        raise UserError(
+            f"the batch is of {kinds[isinstance(batch, HeteroData)]}, but the model "
+            f"was trained on {kinds[types is not None]}; give a batch of such a graph"
+        )
+    device = next(module.parameters()).device
+    graph = batch.graph.to(device)
+    x: Any
+    kwargs: dict[str, Tensor] = {}
+    if types is not None:
+        x = _typed_features(batch_inputs(batch, types, device), config)
+    else:
+        x = prepared_features(batch.x, config, device)
+        if facts.edge_dim is not None:
+            kwargs["edge_attr"] = batch.edge_attr.float().to(device)
+    return GraphCall(
+        module,
+        (x, graph),
+        kwargs,
+        caller_edges(batch),
+        caller_edge_ids(batch),
+        edge_order(batch),
+        graph.rows_of_type,
+    )
+
+
+def call_on_dataset(
+    module: torch.nn.Module,
+    config: RunConfig,
+    dataset: Dataset,
+    kwargs: dict[str, Any],
+    given: Any,
+) -> GraphCall:
+    """The call on a whole graph.
+
+    Args:
+        module: The classifier, or a user's own module.
+        config: The settings of its run.
+        dataset: The graph, read as the training graph was.
+        kwargs: The edge features and weights that the module takes.
+        given: The graph as the caller gave it. Reading a PyG object sorts its edges and
+            merges repeated ones.
+    """
+    device = next(module.parameters()).device
+    x = features_of(dataset, config, device)
+    data = dataset.data
+    is_object = isinstance(given, Data | HeteroData)
+    edges: Any = caller_edges(given if is_object else data)
+    if dataset.target is None:
+        read = data.edge_index.to(device)
+        if config.source_hash is not None:
+            read = read.long()
+        order = _places(data.edge_index, edges) if is_object else None
+        return GraphCall(module, (x, read), kwargs, edges, edge_order=order)
+    rows, start = {}, 0
+    for kind in types_of(dataset) or ():
+        rows[kind.name] = torch.arange(start, start + kind.num_nodes)
+        start += kind.num_nodes
+    # In training a layer has no edges that no target node sees; here it has all.
+    union = Graph(union_edges(data, dataset.target).to(device), start)
+    places, before = [], 0
+    for edge_type, ends in edges.items():
+        found = _places(data[edge_type].edge_index, ends)
+        # Reading a typed graph adds no edges.
+        assert found is not None
+        places.append(found + before)
+        before += ends.size(1)
+    return GraphCall(
+        module,
+        (x, (union,) * config.num_layers),
+        kwargs,
+        edges,
+        edge_order=torch.cat(places),
+        rows_of_type=rows,
+    )
+
+
+def _places(read: Tensor, given: Tensor) -> Tensor | None:
+    """Where each edge is first found among those given; None if one is not there."""
+    if torch.equal(read, given):
+        return torch.arange(read.size(1))
+    bound = 1 + max(int(ends.max(initial=0)) for ends in (read.numpy(), given.numpy()))
+    keys, columns = torch.sort(given[0] * bound + given[1], stable=True)
+    wanted = read[0] * bound + read[1]
+    found = torch.searchsorted(keys, wanted).clamp(max=max(keys.size(0) - 1, 0))
+    if not keys.numel() or not torch.equal(keys[found], wanted):
+        return None
+    return columns[found]
+
+
+def _typed_features(x: TypedFeatures, config: RunConfig) -> TypedFeatures:
+    if not config.normalize_features:
+        return x
+    inputs = (
+        normalize_rows(values)
+        if isinstance(values, Tensor) and values.is_floating_point()
+        else values
+        for values in x.inputs
+    )
+    return replace(x, inputs=tuple(inputs))
