@@ -31,10 +31,18 @@ def make_optimizer(
         tables: The names of those with sparse gradients, whose rows without a gradient
             stay as they are.
     """
-    dense = {name: p for name, p in parameters.items() if name not in tables}
-    decayed, undecayed = split_by_decay(dense, config)
+    decayed = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if is_decayed(name, config) and name not in tables
+    }
+    undecayed = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if name not in decayed and name not in tables
+    }
     groups = [
-        {"params": chosen, "weight_decay": decay}
+        {"params": list(chosen.values()), "weight_decay": decay}
         for chosen, decay in ((decayed, config.weight_decay), (undecayed, 0.0))
         if chosen
     ]
@@ -163,16 +171,6 @@ def clip_stacked(parameters: Iterable[Tensor], most: float) -> None:
     factors = (most / (norms + _LEAST_NORM)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(factors.view(-1, *[1] * (gradient.dim() - 1)))
-
-
-def split_by_decay(
-    parameters: Mapping[str, Tensor], config: RunConfig
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The parameters that are subject to weight decay, and the others."""
-    found: tuple[list[Tensor], list[Tensor]] = ([], [])
-    for name, parameter in parameters.items():
-        found[0 if is_decayed(name, config) else 1].append(parameter)
-    return found
 
 
 def is_decayed(name: str, config: RunConfig) -> bool:

@@ -8,73 +8,61 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.training.optimizer import split_by_decay
+from tempergat.training.optimizer import is_decayed
 from tempergat.training.settings import RunConfig
-
-# The defaults of torch.optim.Adam.
-_BETAS = (0.9, 0.999)
-_EPS = 1e-8
 
 
 class AdamOfRuns(torch.optim.Optimizer):
     """`torch.optim.Adam` on stacked parameters, with other rates for every run.
 
-    Nothing is read back from the device, so a step can be captured as a CUDA graph.
+    The change that Adam makes is proportional to the learning rate. So torch's Adam
+    steps with a rate of 1 from zeros, and each run takes its rate times the outcome.
+    All parameters are one matrix there, [runs, values], which saves kernels. Nothing is
+    read back from the device, so a step can be captured as a CUDA graph.
 
     Args:
-        parameters: The stacked parameters by name, [runs, ...] each.
+        parameters: The stacked parameters by name, [runs, ...] each. The first step
+            fixes which of them have a gradient.
         configs: The settings of each run; they have the same decayed parameters.
     """
 
     def __init__(
         self, parameters: Mapping[str, Tensor], configs: Sequence[RunConfig]
     ) -> None:
-        decayed, undecayed = split_by_decay(parameters, configs[0])
+        super().__init__(list(parameters.values()), {})
         device = next(iter(parameters.values())).device
-        decays = torch.tensor([c.weight_decay for c in configs], device=device)
-        groups = [
-            {"params": chosen, "weight_decay": decay}
-            for chosen, decay in ((decayed, decays), (undecayed, None))
-            if chosen
-        ]
-        super().__init__(groups, {})
-        self._rates = torch.tensor(
-            [c.learning_rate for c in configs], dtype=torch.float64, device=device
-        )
+        self._rates = torch.tensor([c.learning_rate for c in configs], device=device)
+        decays = torch.tensor([[c.weight_decay] for c in configs], device=device)
+        self._decays = {
+            parameter: decays if is_decayed(name, configs[0]) else 0.0 * decays
+            for name, parameter in parameters.items()
+        }
+        self._adam: torch.optim.Adam | None = None
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
         """One step of all runs."""
-        moved = [
-            (parameter, group["weight_decay"])
-            for group in self.param_groups
-            for parameter in group["params"]
-            if parameter.grad is not None
-        ]
-        for parameter, _ in moved:
-            state = self.state[parameter]
-            if not state:
-                state["step"] = torch.zeros((), device=parameter.device)
-                state["exp_avg"] = torch.zeros_like(parameter)
-                state["exp_avg_sq"] = torch.zeros_like(parameter)
-            state["step"] += 1
-        # All parameters have done the same number of steps.
-        step = self.state[moved[0][0]]["step"].double()
-        rates = (self._rates / (1.0 - _BETAS[0] ** step)).float()
-        root = (1.0 - _BETAS[1] ** step).sqrt().float()
-        for parameter, decay in moved:
-            self._move(parameter, decay, rates, root)
+        moved = [p for p in self._decays if p.grad is not None]
+        gradients = _as_matrix([p.grad for p in moved if p.grad is not None])
+        if self._adam is None:
+            self._change = torch.zeros_like(gradients)
+            self._decay = _as_matrix(
+                [self._decays[p].expand(-1, p[0].numel()) for p in moved]
+            )
+            self._adam = torch.optim.Adam(
+                [self._change], lr=1.0, fused=True, capturable=gradients.is_cuda
+            )
+        self._change.zero_()
+        self._change.grad = gradients.addcmul_(_as_matrix(moved), self._decay)
+        self._adam.step()
+        sizes = [p[0].numel() for p in moved]
+        changes = torch.split(self._change, sizes, dim=1)
+        for parameter, change in zip(moved, changes, strict=True):
+            rates = self._rates.view(-1, *[1] * (parameter.dim() - 1))
+            parameter.addcmul_(change.view_as(parameter), rates)
+        return None
 
-    def _move(
-        self, parameter: Tensor, decay: Tensor | None, rates: Tensor, root: Tensor
-    ) -> None:
-        gradient, state = parameter.grad, self.state[parameter]
-        assert gradient is not None
-        by_run = (-1, *[1] * (parameter.dim() - 1))
-        if decay is not None:
-            gradient = torch.addcmul(gradient, parameter, decay.view(by_run))
-        mean = state["exp_avg"].lerp_(gradient, 1.0 - _BETAS[0])
-        square = state["exp_avg_sq"].mul_(_BETAS[1])
-        square.addcmul_(gradient, gradient, value=1.0 - _BETAS[1])
-        change = mean / (square.sqrt() / root).add_(_EPS)
-        parameter.addcmul_(change, rates.view(by_run), value=-1.0)
+
+def _as_matrix(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors of [runs, ...] side by side, [runs, values]."""
+    return torch.cat([tensor.reshape(tensor.size(0), -1) for tensor in tensors], dim=1)
