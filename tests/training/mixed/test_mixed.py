@@ -148,3 +148,14 @@ def test_runs_that_cannot_be_trained_at_once_are_refused() -> None:
     adamw = replace(runs[0], config=runs[0].config.with_changes(optimizer="adamw"))
     with pytest.raises(ValueError, match="optimizer adamw"):
         start_mixed([adamw], CPU)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_runs_are_captured_and_follow_those_on_a_cpu() -> None:
+    runs = mixed_runs("temp_gated_v2", splits=True, epochs=30)
+    found = []
+    for device in (CPU, torch.device("cuda")):
+        training = start_mixed(runs, device)
+        training.run()
+        found.append(training.history[:10, :, :2].cpu())
+    torch.testing.assert_close(found[1], found[0], rtol=1e-2, atol=1e-3)
