@@ -23,6 +23,18 @@ def test_example_runs_and_says_something(script, tmp_path):
     assert done.stdout.strip()
 
 
+@pytest.mark.parametrize("name", ["drop_in", "own_graph", "upgrade_a_checkpoint"])
+def test_a_notebook_begins_with_its_title_and_each_cell_is_whole(name):
+    _, *cells = re.split(r"^# %%", (EXAMPLES / f"{name}.py").read_text(), flags=re.M)
+    kinds = [cell.startswith(" [markdown]\n") for cell in cells]
+    assert kinds[0]
+    assert cells[0].startswith(" [markdown]\n# # ")
+    assert kinds.count(False) >= 3
+    for cell, is_text in zip(cells, kinds, strict=True):
+        if not is_text:
+            compile(cell, name, "exec")
+
+
 def test_the_readmes_example_runs(tmp_path):
     readme = (EXAMPLES.parent / "README.md").read_text()
     example = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0]

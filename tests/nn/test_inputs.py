@@ -302,3 +302,13 @@ def test_a_setting_no_model_can_have_is_named(wrong):
     name, value = next(iter(wrong.items()))
     with pytest.raises(ValueError, match=f"{name} must be .* got {value!r}"):
         build_model("temp_gated", 4, 8, 2, **{"heads": 2, **wrong})
+
+
+def test_a_layers_text_shows_the_settings_that_differ_from_the_defaults():
+    plain = TemperGATConv(5, 4, heads=2, gate=None)
+    assert repr(plain) == "TemperGATConv(5, 4, heads=2, temperature='layer', gate=None)"
+    changed = TemperGATv2Conv((5, 6), 4, concat=False, edge_dim=3, add_self_loops=False)
+    assert repr(changed) == (
+        "TemperGATv2Conv((5, 6), 4, heads=1, concat=False, add_self_loops=False, "
+        "edge_dim=3, temperature='layer', gate='post')"
+    )

@@ -53,7 +53,7 @@ def test_a_callable_is_compared_under_its_name(recipe: Path) -> None:
     assert [row["runs"] for row in found.table] == [3, 3, 3, 3]
     assert all(run.config.get("source_hash") for run in found.runs[3:9])
     assert len(found.plot().axes[0].get_yticklabels()) == 4
-    assert "<td>MeanOfNeighbours</td>" in found._repr_html_()
+    assert ">MeanOfNeighbours</td>" in found._repr_html_()
 
 
 def test_a_mapping_names_callables_and_runs_are_stored(

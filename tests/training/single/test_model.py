@@ -195,3 +195,11 @@ def test_typed_graphs_are_refused_and_the_remedy_works(model: TrainedModel) -> N
     assert "\n" not in str(found.value)
     with pytest.warns(UserWarning, match="edge_type is not used"):
         assert model.predict(typed.to_homogeneous()).shape == (4,)
+
+
+def test_a_notebook_shows_what_the_model_has_learned(model: TrainedModel) -> None:
+    shown = model._repr_html_()
+    assert "<strong>temp_gated</strong>" in shown
+    temperatures = ", ".join(f"{t:.3f}" for t in model.run.selected.temperatures)
+    assert f">{temperatures}</td>" in shown
+    assert "test score" in shown

@@ -11,6 +11,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.nn.adjacency import resolve
+from tempergat.nn.conv._description import describe
 from tempergat.nn.conv._inputs import (
     add_loop_features,
     check_count,
@@ -380,8 +381,4 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         )
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, "
-            f"heads={self.heads}, temperature={self.softmax_temperature.kind!r}, "
-            f"gate={self.gate!r})"
-        )
+        return describe(self)

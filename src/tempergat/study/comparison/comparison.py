@@ -17,12 +17,12 @@ from tempergat.study.paper import read_paper
 from tempergat.study.report import (
     Table,
     as_csv,
-    as_html,
     as_json,
     as_latex,
     as_markdown,
     as_rows,
     as_text,
+    notebook_html,
     result_table,
 )
 from tempergat.study.results import DatasetResult
@@ -218,7 +218,7 @@ class Comparison:
         return f"{as_text(self.text_table)}\n{self.verdict}"
 
     def _repr_html_(self) -> str:
-        return as_html(self.text_table)
+        return notebook_html(self.result, self.text_table, self.verdict)
 
 
 def _published(result: DatasetResult) -> dict[str, Published]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         markdown_rows,
     )
     from tempergat.study.report.markdown import filled
+    from tempergat.study.report.notebook import notebook_html
     from tempergat.study.report.one_class import one_class_clause
     from tempergat.study.report.records import as_csv, as_json, as_rows
     from tempergat.study.report.tables import (
@@ -45,6 +46,7 @@ __all__ = [
     "interval_text",
     "markdown_rows",
     "mean_and_std",
+    "notebook_html",
     "one_class_clause",
     "p_value",
     "percent",

@@ -25,6 +25,7 @@ from tempergat.training.record import Run
 from tempergat.training.sampled import infer_layerwise, parts_of
 from tempergat.training.settings import RunConfig
 from tempergat.training.single import checkpoint
+from tempergat.training.single.display import model_html
 from tempergat.training.single.facts import Facts
 from tempergat.training.single.graph_calls import (
     call_on_batch,
@@ -232,6 +233,14 @@ class TrainedModel(nn.Module):
         return file
 
     def __repr__(self) -> str:
+        sizes, outcome = self._in_words()
+        return f"TrainedModel({self.config.method}, {sizes}, {outcome})"
+
+    def _repr_html_(self) -> str:
+        return model_html(self.run, *self._in_words())
+
+    def _in_words(self) -> tuple[str, str]:
+        """The sizes of the model, and how its run ended."""
         facts, run = self._facts, self.run
         outcome = f"failed at epoch {run.failed_epoch}"
         if run.status == "done":
@@ -240,8 +249,7 @@ class TrainedModel(nn.Module):
         inputs = f"{facts.in_channels} features"
         if facts.types is not None:
             inputs = f"{len(facts.types)} node types"
-        sizes = f"{inputs}, {facts.num_classes} classes"
-        return f"TrainedModel({self.config.method}, {sizes}, {outcome})"
+        return f"{inputs}, {facts.num_classes} classes", outcome
 
     def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
         dataset = self.read_graph(data, read_options)

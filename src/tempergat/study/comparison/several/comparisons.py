@@ -229,7 +229,8 @@ class Comparisons:
         return "\n\n".join([overview, *(repr(found) for found in self.comparisons)])
 
     def _repr_html_(self) -> str:
-        parts = [*map(as_html, self._overview), f"<p>{html.escape(self.verdict)}</p>\n"]
+        answer = f"<p><strong>{html.escape(self.verdict)}</strong></p>\n"
+        parts = [answer, *map(as_html, self._overview)]
         for name, comparison in zip(self.names, self.comparisons, strict=True):
             parts.append(f"<h3>{html.escape(name)}</h3>\n{comparison._repr_html_()}")
         return "".join(parts)
