@@ -1,5 +1,6 @@
 """docs/noise.md: the tests of the plan, on runs whose trends are known."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,8 +10,17 @@ import pytest
 from tempergat.nn import METHODS
 from tempergat.study.noise import NoisePlan, load_plan, read_noise_csv
 from tempergat.study.noise.export import write_noise_csv
-from tempergat.study.noise_findings import SECOND_STUDY, reproduce_noise
+from tempergat.study.noise_findings import (
+    CONFIRMATION,
+    SECOND_STUDY,
+    reproduce_noise,
+)
 from tempergat.study.noise_findings.claims import Claims, all_claims
+from tempergat.study.noise_findings.confirmation import (
+    Confirmation,
+    confirmation_section,
+    read_confirmation,
+)
 from tempergat.study.noise_findings.first_study import (
     adjusted_values,
     epoch_effects,
@@ -34,6 +44,7 @@ from tempergat.training import (
 
 ROOT = Path(__file__).parents[3]
 PLAN_FILE = ROOT / "results" / SECOND_STUDY / "plan.yaml"
+CONFIRMATION_PLAN = ROOT / "results" / CONFIRMATION / "plan.yaml"
 SEEDS = range(100, 106)
 
 
@@ -156,6 +167,55 @@ def test_the_page_is_made_from_the_rows(tmp_path: Path) -> None:
     assert "Not in these numbers: citeseer (0 of 960 runs)" in page.replace("\n", " ")
     assert (tmp_path / "docs" / "figures" / "noise-trends.svg").is_file()
     assert len(page.splitlines()) < 140
+
+
+def confirmed(folder: Path, datasets: tuple[str, ...], gain: float) -> Confirmation:
+    """The test on runs in which gate-first methods gain under Gaussian noise."""
+    asked = load_plan(CONFIRMATION_PLAN)
+    (folder / CONFIRMATION).mkdir(parents=True)
+    (folder / CONFIRMATION / "plan.yaml").write_bytes(CONFIRMATION_PLAN.read_bytes())
+    for name in datasets:
+        random = np.random.default_rng(len(name))
+        runs = [
+            replace(
+                run,
+                seed=100 + run.seed if copy == 0 else 106 + run.seed,
+                scores={
+                    "best_val_accuracy": Scores(
+                        9,
+                        1.0,
+                        0.7,
+                        0.7
+                        + float(random.normal(0.0, 0.002))
+                        + (gain / 100 if METHODS[run.method].gate == "first" else 0.0),
+                    )
+                },
+            )
+            for run in made_up_runs(name)
+            for copy in (0, 1)
+            if run.method in asked.methods
+            and (run.condition or CLEAN) in asked.conditions
+            and (copy == 0 or run.seed < 104)
+        ]
+        write_noise_csv(folder / CONFIRMATION / f"{name}.csv", runs)
+    found = read_confirmation(folder)
+    assert found is not None
+    return found
+
+
+def test_a_gain_on_fresh_seeds_is_confirmed_only_with_all_datasets(
+    tmp_path: Path,
+) -> None:
+    every = ("cora", "citeseer", "pubmed")
+    assert read_confirmation(tmp_path) is None
+    found = confirmed(tmp_path / "all", every, 1.0)
+    assert found.gain.summary.mean == pytest.approx(1.0, abs=0.1)
+    assert found.sentence.endswith("without a test of it is confirmed.")
+    assert "| **all four** | +1.0" in confirmation_section(found)
+    assert confirmed(tmp_path / "none", every, 0.0).sentence.endswith("not confirmed.")
+    partly = confirmed(tmp_path / "two", every[:2], 1.0)
+    assert partly.sentence.endswith("the planned test needs pubmed too.")
+    assert "confirmed" not in partly.sentence
 
 
 def test_adjusting_for_the_epoch_takes_out_its_slope_and_keeps_that_of_levels() -> None:

@@ -90,6 +90,11 @@ def noise(
     from tempergat.study.noise import load_plan
 
     plan = load_plan(levels, seeds)
+    if not only_train and min(len(plan.gaussian), len(plan.missing)) == 1:
+        raise UserError(
+            "the plan has one kind of noise, and the page shows both; give "
+            "--only-train, or a plan with both"
+        )
     names = chosen or plan.datasets
     where = parse_device(device)
     console = None if quiet else error_console()

@@ -23,8 +23,8 @@ class NoisePlan(BaseModel):
         datasets: Names in the catalogue.
         seeds: How many; each draws its own noise.
         methods: Keys of ``METHODS``.
-        gaussian: Values of sigma, rising from 0.
-        missing: Values of rho, rising from 0.
+        gaussian: Values of sigma, rising from 0; 0 alone for no such noise.
+        missing: Values of rho, rising from 0; 0 alone for none missing.
         tau: Values of tau.
         decay_temperature: Whether theta is subject to weight decay; both may be run.
         matmul_precision: torch's precision of matrix products on a GPU.
@@ -61,8 +61,8 @@ class NoisePlan(BaseModel):
     @classmethod
     def _rising_from_zero(cls, levels: tuple[float, ...]) -> tuple[float, ...]:
         rising = all(low < high for low, high in pairwise(levels))
-        if len(levels) < 3 or levels[0] != 0 or not rising:
-            raise ValueError("give three levels or more, rising from 0")
+        if levels != (0,) and (len(levels) < 3 or levels[0] != 0 or not rising):
+            raise ValueError("give three levels or more, rising from 0, or 0 alone")
         return levels
 
     @field_validator("epochs")

@@ -1,5 +1,6 @@
 """docs/noise.md: what both studies of controlled noise have found."""
 
+from tempergat.study.noise_findings.confirmation import CONFIRMATION
 from tempergat.study.noise_findings.page import (
     FIRST_STUDY,
     SECOND_STUDY,
@@ -9,6 +10,7 @@ from tempergat.study.noise_findings.page import (
 )
 
 __all__ = [
+    "CONFIRMATION",
     "FIRST_STUDY",
     "SECOND_STUDY",
     "NoiseFindings",

@@ -157,14 +157,13 @@ def all_claims(runs: Runs, plan: NoisePlan) -> Claims:
         single_methods=[
             gain
             for noise in ("missing", "gaussian")
-            for gain in _gains(
+            for gain in gains_of(
                 runs,
                 plan,
                 [family for family in singles if family[2] == noise],
-                SELECTED,
             )
         ],
-        gains_by_loss=_gains(runs, plan, FAMILIES, "best_val_loss"),
+        gains_by_loss=gains_of(runs, plan, FAMILIES, "best_val_loss"),
     )
 
 
@@ -175,7 +174,7 @@ def family_gains(runs: Runs, plan: NoisePlan) -> list[Gain]:
         runs: The runs of complete seeds, by dataset; each method once.
         plan: The study's plan.
     """
-    return _gains(runs, plan, FAMILIES, SELECTED)
+    return gains_of(runs, plan, FAMILIES)
 
 
 def _trends(
@@ -223,13 +222,21 @@ def _direction(values: Values, p: float) -> str:
     return "rises" if rises(values) else "falls"
 
 
-def _gains(
+def gains_of(
     runs: Runs,
     plan: NoisePlan,
     families: Sequence[tuple[str, tuple[str, ...], str]],
-    rule: str,
+    rule: str = SELECTED,
 ) -> list[Gain]:
-    """The gains of some families; Holm's correction covers them."""
+    """The gains of some families; Holm's correction covers them.
+
+    Args:
+        runs: The runs of complete seeds, by dataset.
+        plan: The study's plan.
+        families: Name, methods and kind of noise of each.
+        rule: The selection rule whose epoch is scored, or `selected` for the
+            configured one.
+    """
     found = []
     for name, methods, noise in families:
         by_dataset = {

@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, write_text
-from tempergat.study.noise import NoisePlan, load_plan, read_noise_csv
+from tempergat.study.noise import NoisePlan, load_plan
 from tempergat.study.noise_findings import figures
 from tempergat.study.noise_findings.claims import Claims, all_claims
+from tempergat.study.noise_findings.confirmation import (
+    confirmation_section,
+    read_confirmation,
+)
 from tempergat.study.noise_findings.first_study import (
     EpochEffect,
     epoch_effects,
@@ -23,11 +27,15 @@ from tempergat.study.noise_findings.sections import (
     temperature_section,
 )
 from tempergat.study.noise_findings.sentences import answers, first_study_answer
-from tempergat.study.noise_findings.tables import seeds_of, with_complete_seeds
+from tempergat.study.noise_findings.tables import (
+    runs_by_dataset,
+    seeds_of,
+    with_complete_seeds,
+)
 from tempergat.study.report import filled
 from tempergat.training import Run
 
-# Folders below results/.
+# Folders below results/; that of the test on fresh seeds is CONFIRMATION.
 FIRST_STUDY = "noise"
 SECOND_STUDY = "noise_epochs"
 _FIGURE = "noise-trends"
@@ -61,7 +69,7 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
     Raises:
         UserError: There are no runs of either study.
     """
-    first_runs = _runs_by_dataset(results / FIRST_STUDY, first_plan)
+    first_runs = runs_by_dataset(results / FIRST_STUDY, first_plan)
     effects = [
         effect
         for found in first_runs.values()
@@ -72,7 +80,7 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
     runs: dict[str, list[Run]] = {}
     present: dict[str, list[Run]] = {}
     if plan is not None:
-        present = _runs_by_dataset(results / SECOND_STUDY, plan)
+        present = runs_by_dataset(results / SECOND_STUDY, plan)
         runs = {d: with_complete_seeds(r, plan) for d, r in present.items()}
         # Two seeds are the least that a test takes.
         runs = {d: r for d, r in runs.items() if len(seeds_of(r)) > 1}
@@ -93,6 +101,10 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
             gate_section(claims),
             accuracy_section(claims, list(runs), gains),
         ]
+    confirmation = read_confirmation(results)
+    if confirmation is not None:
+        sentences = (*sentences, confirmation.sentence)
+        parts.append(confirmation_section(confirmation))
     if effects:
         parts.append(first_study_section(effects))
     if claims is not None and plan is not None:
@@ -129,13 +141,6 @@ def findings_json(found: NoiseFindings) -> dict[str, Any]:
             asdict(gain) | {"verdict": gain.verdict} for gain in found.claims.gains
         ]
     return facts
-
-
-def _runs_by_dataset(folder: Path, plan: NoisePlan) -> dict[str, list[Run]]:
-    """The runs of each dataset of a plan that has a file; other files are left out."""
-    files = {name: folder / f"{name}.csv" for name in plan.datasets}
-    found = {name: read_noise_csv(file) for name, file in files.items()}
-    return {name: runs for name, runs in found.items() if runs}
 
 
 _CAPTION = """\

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from tempergat.nn import METHODS
-from tempergat.stats import Summary
 from tempergat.study.noise import SELECTED, NoisePlan
 from tempergat.study.noise_findings.claims import Cell, Claims, Gain, TrendClaim
 from tempergat.study.noise_findings.first_study import EpochEffect, FirstGains
@@ -11,6 +10,7 @@ from tempergat.study.noise_findings.sentences import (
     NOISE_WORDS,
     generally_rises,
     rises_on,
+    with_interval,
 )
 from tempergat.study.noise_findings.tables import seeds_of
 from tempergat.study.report import filled, markdown_rows, p_value, signed
@@ -86,10 +86,10 @@ datasets and on all three. It had suggested what is tested here.
         rows.append(
             (
                 f"{gain.name}, {NOISE_WORDS[gain.noise]}",
-                _interval(gain.summary),
+                with_interval(gain.summary),
                 p_value(gain.p_holm),
                 gain.verdict,
-                *(_interval(gain.by_dataset[dataset]) for dataset in datasets),
+                *(with_interval(gain.by_dataset[dataset]) for dataset in datasets),
                 f"{signed(by_loss.summary.mean)}, {by_loss.verdict}",
                 earlier,
             )
@@ -173,7 +173,7 @@ def _trend_table(claim: TrendClaim, level: str) -> str:
             (
                 f"{cell.dataset}, layer {cell.layer}",
                 *(signed(mean, 3).removeprefix("+") for mean in cell.means),
-                _interval(cell.change, 3),
+                with_interval(cell.change, 3),
                 p_value(cell.p_holm),
                 _SIGNS[cell.direction],
                 " ".join(_SIGNS[claim.at[m][place].direction] for m in fixed),
@@ -207,7 +207,7 @@ def _single_methods(gains: Sequence[Gain]) -> str:
     for method, found in by_method.items():
         cells = [f"`{method}`", "yes" if METHODS[method].in_paper else "no"]
         for noise in NOISE_WORDS:
-            cells += [_interval(found[noise].summary), p_value(found[noise].p_holm)]
+            cells += [with_interval(found[noise].summary), p_value(found[noise].p_holm)]
         rows.append(tuple(cells))
     columns = (
         "method",
@@ -215,13 +215,6 @@ def _single_methods(gains: Sequence[Gain]) -> str:
         *(text for words in NOISE_WORDS.values() for text in (words, "p")),
     )
     return markdown_rows(columns, rows)
-
-
-def _interval(summary: Summary, digits: int = 2) -> str:
-    return (
-        f"{signed(summary.mean, digits)} [{signed(summary.low, digits)}, "
-        f"{signed(summary.high, digits)}]"
-    )
 
 
 def _yes(is_so: bool) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tempergat.base import listed
+from tempergat.stats import Summary
 from tempergat.study.noise_findings.claims import Cell, Claims, Gain, TrendClaim
 from tempergat.study.noise_findings.first_study import EpochEffect, FirstGains
 from tempergat.study.report import p_value, signed
@@ -83,9 +84,10 @@ def accuracy_answer(gains: Sequence[Gain], first: FirstGains | None) -> str:
     gate_first, post, alone, gaussian = gains
     return (
         "Accuracy, beside the backbone's: under missing coordinates a gate before the "
-        f"attention {_gain(gate_first)}{_confirmed(gate_first, first)}. There a gate "
-        f"after the attention {_gain(post)}, and a temperature alone {_gain(alone)}. "
-        f"Under Gaussian noise a temperature alone {_gain(gaussian)}."
+        f"attention {gain_words(gate_first)}{_confirmed(gate_first, first)}. There a "
+        f"gate after the attention {gain_words(post)}, and a temperature alone "
+        f"{gain_words(alone)}. Under Gaussian noise a temperature alone "
+        f"{gain_words(gaussian)}."
     )
 
 
@@ -154,7 +156,16 @@ def _holds(is_so: bool) -> str:
     return "holds" if is_so else "does not hold"
 
 
-def _gain(gain: Gain) -> str:
+def with_interval(summary: Summary, digits: int = 2) -> str:
+    """`+0.08 [-0.28, +0.43]`."""
+    return (
+        f"{signed(summary.mean, digits)} [{signed(summary.low, digits)}, "
+        f"{signed(summary.high, digits)}]"
+    )
+
+
+def gain_words(gain: Gain) -> str:
+    """What the methods do to accuracy, with the numbers."""
     numbers = (
         f"{signed(gain.summary.mean)} points, {signed(gain.summary.low)} to "
         f"{signed(gain.summary.high)}, p {p_value(gain.p_holm)}"

@@ -1,15 +1,29 @@
 """Values of the second noise study in arrays: seeds, methods, conditions."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tempergat.nn import METHODS
-from tempergat.study.noise import SELECTED, Moment, NoisePlan, layer_values
+from tempergat.study.noise import (
+    SELECTED,
+    Moment,
+    NoisePlan,
+    layer_values,
+    read_noise_csv,
+)
 from tempergat.training import CLEAN, Condition, Run
 
 Values = NDArray[np.float64]
+
+
+def runs_by_dataset(folder: Path, plan: NoisePlan) -> dict[str, list[Run]]:
+    """The runs of each dataset of a plan that has a file; other files are left out."""
+    files = {name: folder / f"{name}.csv" for name in plan.datasets}
+    found = {name: read_noise_csv(file) for name, file in files.items()}
+    return {name: runs for name, runs in found.items() if runs}
 
 
 def with_complete_seeds(runs: Sequence[Run], plan: NoisePlan) -> list[Run]:

@@ -15,6 +15,7 @@ from tempergat.study.diagnose import (
 from tempergat.study.multiverse import multiverse_part
 from tempergat.study.noise import load_plan
 from tempergat.study.noise_findings import (
+    CONFIRMATION,
     FIRST_STUDY,
     SECOND_STUDY,
     findings_json,
@@ -115,9 +116,10 @@ def _when_jobs(workspace: Workspace) -> Iterator[Job]:
 
 def _noise_jobs(workspace: Workspace) -> Iterator[Job]:
     plans = {FIRST_STUDY: load_plan()}
-    second = workspace.results / SECOND_STUDY / "plan.yaml"
-    if second.exists():
-        plans[SECOND_STUDY] = load_plan(second)
+    for folder in (SECOND_STUDY, CONFIRMATION):
+        file = workspace.results / folder / "plan.yaml"
+        if file.exists():
+            plans[folder] = load_plan(file)
     for folder, plan in plans.items():
         for dataset in plan.datasets:
             yield NoiseRuns(dataset, f"{folder}/{dataset}.csv", plan)
@@ -256,7 +258,7 @@ PAGES = {
         ),
         Page(
             "noise",
-            reads=(f"{FIRST_STUDY}/*.csv", f"{SECOND_STUDY}/*"),
+            reads=(f"{FIRST_STUDY}/*.csv", f"{SECOND_STUDY}/*", f"{CONFIRMATION}/*"),
             writes=("noise.md", "figures/noise-*"),
             jobs=_noise_jobs,
             write=_write_noise,
