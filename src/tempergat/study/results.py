@@ -239,16 +239,27 @@ def _learned(layers: LayerRecord) -> tuple[tuple[float, ...], tuple[float, ...]]
     return layers.temperatures, layers.gate_means
 
 
+def predicted_class(run: Run) -> int | None:
+    """The class that a run predicts for every test node; None where it is not one."""
+    if not run.confusion:
+        return None
+    counts = np.array(run.confusion)
+    # With test nodes of one class there is nothing else to predict.
+    if np.count_nonzero(counts.sum(1)) > 1 and np.count_nonzero(counts.sum(0)) == 1:
+        return int(counts.sum(0).argmax())
+    return None
+
+
 def _confusion_facts(finished: Sequence[Run]) -> dict[str, Any]:
     matrices = [np.array(run.confusion) for run in finished if run.confusion]
     if not matrices or len(matrices) < len(finished):
         return {}
     total = np.sum(matrices, axis=0)
     only_class = {}
-    for run, counts in zip(finished, matrices, strict=True):
-        # With test nodes of one class there is nothing else to predict.
-        if np.count_nonzero(counts.sum(1)) > 1 and np.count_nonzero(counts.sum(0)) == 1:
-            only_class[run.seed] = int(counts.sum(0).argmax())
+    for run in finished:
+        found = predicted_class(run)
+        if found is not None:
+            only_class[run.seed] = found
     return {
         "confusion": tuple(map(tuple, total.tolist())),
         "only_class": only_class,

@@ -1,7 +1,7 @@
 """The plan of the search, read from results/default_recipe/plan.yaml."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +14,27 @@ FOLDER = "default_recipe"
 PLAN_FILE = f"{FOLDER}/plan.yaml"
 
 
+class Confirmation(BaseModel):
+    """The runs that decide whether the chosen cell becomes the recipe.
+
+    Attributes:
+        first_seed: The first seed.
+        seeds: The number of seeds.
+        least_families: Of how many families all runs must be there.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    first_seed: int = Field(ge=0)
+    seeds: int = Field(ge=1)
+    least_families: int = Field(ge=1)
+
+    @property
+    def run_seeds(self) -> range:
+        """The seeds of both cells."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+
 class DefaultPlan(BaseModel):
     """The settings to try on the baselines, and the graphs.
 
@@ -24,6 +45,8 @@ class DefaultPlan(BaseModel):
         seeds: The number of seeds.
         grid: The values to try, from the simplest on. `dropout` is that of features and
             of attention.
+        present: The cell of the recipe that a better one would replace.
+        confirmation: The runs that decide on it.
         families: The graphs of each family.
     """
 
@@ -34,6 +57,8 @@ class DefaultPlan(BaseModel):
     first_seed: int = Field(ge=0)
     seeds: int = Field(ge=1)
     grid: dict[str, list[Setting]]
+    present: dict[str, Setting]
+    confirmation: Confirmation
     families: dict[str, list[str]]
 
     @property
@@ -53,7 +78,7 @@ class DefaultPlan(BaseModel):
             for values in itertools.product(*self.grid.values())
         ]
 
-    def config(self, cell: dict[str, Setting], method: str) -> RunConfig:
+    def config(self, cell: Mapping[str, Setting], method: str) -> RunConfig:
         """The settings of a baseline in a cell."""
         config = load_recipe(self.base).config_for(method)
         changes = {name: v for name, v in cell.items() if name != "dropout"}
@@ -78,6 +103,11 @@ def load_default_plan(results: Path) -> DefaultPlan:
     """
     path = results / PLAN_FILE
     return validated(DefaultPlan, read_yaml(path, str(path)), str(path))
+
+
+def confirmation_file(graph: str) -> str:
+    """The file below results/ that holds the confirmation on a graph."""
+    return f"{FOLDER}/confirmation/{graph}.csv"
 
 
 def runs_file(graph: str) -> str:

@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tempergat.study.default_recipe import load_default_plan
+from tempergat.study.default_recipe import (
+    confirmation_file,
+    load_default_plan,
+    search_result,
+)
 from tempergat.study.default_recipe import runs_file as default_runs_file
 from tempergat.study.engine import finished_runs, sweep, write_runs
 from tempergat.study.multiverse import (
@@ -53,11 +57,29 @@ class StageRuns(MethodRuns):
 
 
 def default_recipe_runs(workspace: Workspace) -> Iterator[StageRuns]:
-    """The baselines in every cell of the search for the default recipe."""
+    """The search for the default recipe, then its test on fresh seeds.
+
+    The test has the chosen cell and the present one, once the search has the runs of as
+    many families as the plan asks for.
+    """
     plan = load_default_plan(workspace.results)
     configs = tuple(plan.configs())
     for graph in plan.graphs:
         yield StageRuns(graph, default_runs_file(graph), configs, plan.run_seeds)
+    found = search_result(plan, workspace.results)
+    if found is None or found.families < plan.confirmation.least_families:
+        return
+    if dict(found.chosen) == plan.present:
+        return
+    both = tuple(
+        plan.config(cell, method)
+        for method in plan.methods
+        for cell in (plan.present, found.chosen)
+    )
+    for graph in found.graphs:
+        yield StageRuns(
+            graph, confirmation_file(graph), both, plan.confirmation.run_seeds
+        )
 
 
 def joint_baselines(workspace: Workspace) -> Iterator[StageRuns]:

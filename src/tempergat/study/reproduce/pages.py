@@ -207,15 +207,22 @@ def _write_when(results: Path, docs: Path) -> Written:
 
 def _write_default(results: Path, docs: Path) -> Written:
     report = reproduce_default(results, docs)
-    settings = ", ".join(f"{name} {value}" for name, value in report.chosen.items())
-    line = f"best cell over {len(report.graphs)} graphs: {settings}"
+    search, test = report.search, report.confirmation
     facts = {
-        "chosen": dict(report.chosen),
-        "ranks": list(report.ranks),
-        "graphs": list(report.graphs),
+        "chosen": dict(search.chosen),
+        "ranks": list(search.ranks),
+        "graphs": list(search.graphs),
+        "confirmation": None
+        if test is None
+        else {
+            "gain": test.gain,
+            "p": test.p,
+            "more_one_class": test.worse,
+            "replaces": test.replaces,
+        },
         "page": str(report.page),
     }
-    return Written(report.page, (line,), facts)
+    return Written(report.page, report.sentences, facts)
 
 
 PAGES = {
@@ -279,8 +286,8 @@ PAGES = {
         ),
         Page(
             "default",
-            reads=(DEFAULT_PLAN_FILE, "default_recipe/*.csv"),
-            writes=("default.md",),
+            reads=(DEFAULT_PLAN_FILE, "default_recipe/**/*.csv"),
+            writes=("default.md", "figures/default-*"),
             jobs=default_recipe_runs,
             write=_write_default,
         ),
