@@ -258,8 +258,8 @@ PAGES = {
         ),
         Page(
             "tuned",
-            reads=(f"{TRIALS_FOLDER}/*_trials.csv", TUNED_CSV),
-            writes=("tuned.md",),
+            reads=(f"{TRIALS_FOLDER}/*_trials.csv", TUNED_CSV, "tuned_variants/*"),
+            writes=("tuned.md", "figures/tuned-*"),
             jobs=_tuned_jobs,
             write=_write_tuned,
         ),
