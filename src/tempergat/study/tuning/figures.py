@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
 from tempergat.stats import PairedComparison
@@ -54,7 +55,7 @@ def tuned_figure(
             axes.set_ylim(len(methods) - 0.5, -0.5)
             axes.set_xlabel("points over the backbone")
             axes.set_title(graph)
-        handles = {}
+        handles: dict[str, Any] = {}
         for axes in panels:
             lines, labels = axes.get_legend_handles_labels()
             handles |= dict(zip(labels, lines, strict=True))

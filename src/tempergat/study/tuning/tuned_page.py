@@ -171,7 +171,7 @@ def _refuse_other_settings(
 
 def _comparisons(found: Sequence[TunedResult]) -> dict[str, list[PairedComparison]]:
     return {
-        one.plan.dataset: [
+        one.result.dataset: [
             r.comparison for r in one.result.results if r.comparison is not None
         ]
         for one in found

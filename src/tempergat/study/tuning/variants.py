@@ -168,15 +168,18 @@ def _require_best(
     plan: VariantsPlan, name: str, reported: Run, searched: Sequence[Run]
 ) -> None:
     """Refuse reported runs whose settings another trial beats on validation nodes."""
-    sums: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
+    scores: dict[str, list[float]] = {}
     for run in searched:
         if run.method == reported.method and run.status == "done":
-            sums[run.config_hash] += run.scores["best_val_accuracy"].val
-            counts[run.config_hash] += 1
-    whole = [key for key, count in counts.items() if count == len(plan.search_seeds)]
-    best = max((sums[key] for key in whole), default=0.0)
-    if whole and sums[reported.config_hash] < best - 1e-9:
+            val = run.scores["best_val_accuracy"].val
+            scores.setdefault(run.config_hash, []).append(val)
+    sums = {
+        key: sum(found)
+        for key, found in scores.items()
+        if len(found) == len(plan.search_seeds)
+    }
+    best = max(sums.values(), default=0.0)
+    if sums.get(reported.config_hash, 0.0) < best - 1e-9:
         raise UserError(
             f"{reported.method} on {name} was not run with the best of its settings by "
             f"validation score; export its store to {RUNS_FILE} again"
