@@ -3,13 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tempergat.data import Dataset
 from tempergat.study.default_recipe import (
     confirmation_file,
     load_default_plan,
     search_result,
 )
 from tempergat.study.default_recipe import runs_file as default_runs_file
-from tempergat.study.engine import finished_runs, sweep, write_runs
+from tempergat.study.engine import (
+    Store,
+    config_hash,
+    finished_runs,
+    sweep,
+    write_runs,
+)
 from tempergat.study.multiverse import (
     PLAN_FILE,
     Cell,
@@ -26,6 +33,7 @@ from tempergat.study.multiverse import (
 from tempergat.study.paper import read_paper
 from tempergat.study.reproduce.jobs import Workspace
 from tempergat.study.reproduce.method_runs import MethodRuns
+from tempergat.training import MixedRun, canonical_json, train_mixed
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,7 @@ class StageRuns(MethodRuns):
             watch = workspace.watch(self.dataset)
             work = (graph, self.configs, self.seeds, store, workspace.device)
             try:
+                self.train_together(graph, store, workspace)
                 sweep(*work, watch)
             finally:
                 done = finished_runs(*work)
@@ -54,6 +63,32 @@ class StageRuns(MethodRuns):
                     write_runs([*others, *done], path)
                     workspace.forget(self.file)
         return f"{path}: {len(done)} runs here, {len(others)} others kept"
+
+    def train_together(
+        self, graph: Dataset, store: Store, workspace: Workspace
+    ) -> None:
+        """Train runs that the sweep would train one after the other; none here."""
+
+
+class SearchRuns(StageRuns):
+    """Runs of a grid. Those that differ in the learning rate are trained at once."""
+
+    def train_together(
+        self, graph: Dataset, store: Store, workspace: Workspace
+    ) -> None:
+        """Train what is missing; few seeds of many configurations leave a GPU idle."""
+        work = (graph, self.configs, self.seeds, store, workspace.device)
+        done = {(run.config_hash, run.seed) for run in finished_runs(*work)}
+        together: dict[str, list[MixedRun]] = {}
+        for config in self.configs:
+            values = config.model_dump(mode="json")
+            shared = canonical_json(values | {"learning_rate": 0.0})
+            for seed in self.seeds:
+                if (config_hash(values), seed) not in done:
+                    run = MixedRun(graph, config, seed)
+                    together.setdefault(shared, []).append(run)
+        for runs in together.values():
+            store.put_group(train_mixed(runs, workspace.device))
 
 
 def default_recipe_runs(workspace: Workspace) -> Iterator[StageRuns]:
@@ -65,7 +100,7 @@ def default_recipe_runs(workspace: Workspace) -> Iterator[StageRuns]:
     plan = load_default_plan(workspace.results)
     configs = tuple(plan.configs())
     for graph in plan.graphs:
-        yield StageRuns(graph, default_runs_file(graph), configs, plan.run_seeds)
+        yield SearchRuns(graph, default_runs_file(graph), configs, plan.run_seeds)
     found = search_result(plan, workspace.results)
     if found is None or found.families < plan.confirmation.least_families:
         return
