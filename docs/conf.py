@@ -1,6 +1,12 @@
 """Settings of the documentation; `make docs` builds it."""
 
+import sys
+from pathlib import Path
+
 import tempergat
+
+# For the extension mathml.
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "tempergat"
 author = "The tempergat authors"
@@ -8,9 +14,9 @@ copyright = author
 release = version = tempergat.__version__
 
 extensions = [
+    "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -27,6 +33,10 @@ napoleon_custom_sections = ["Shapes"]
 # Docstrings mark code by single backticks.
 default_role = "literal"
 
+# One parameter per line where a signature is longer.
+maximum_signature_line_length = 80
+
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"tempergat {release}"
 html_static_path = ["_static"]

@@ -33,7 +33,7 @@ class TemperGATv2Conv(AttentionLayer):
     .. math::
         e_{ij} = a^\top \mathrm{LeakyReLU}(W_r h_i + W_l h_j), \qquad
         \alpha_{ij} = \frac{\exp(e_{ij} / T)}{\sum_r \exp(e_{ir} / T)}, \qquad
-        h'_i = \Big( \sum_j \alpha_{ij} W_l h_j \Big) \odot g_i
+        h'_i = \left( \sum_j \alpha_{ij} W_l h_j \right) \odot g_i
 
     with :math:`T = \mathrm{softplus}(\theta) + 10^{-6}` and
     :math:`g_i = \sigma(W_g h_i + b_g)`. With ``gate="first"`` both projections are
