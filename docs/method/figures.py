@@ -3,6 +3,7 @@
 python docs/method/figures.py        writes docs/figures/method/*.svg
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from tempergat import Graph, ops
+from tempergat import Graph, draw_node, ops
 from tempergat.base.figures import COLOURS, new_figure, style
 from tempergat.data import csbm
-from tempergat.nn import TemperGATConv
+from tempergat.nn import TemperGATConv, build_model
 
 ORANGE, SKY, RED, BLUE, BLACK = COLOURS
 GREY, PALE = "#666666", "#EEF3F7"
@@ -47,12 +48,12 @@ def softmax_figure() -> Figure:
     for ax, temperature, colour, title in zip(
         axes, (0.25, 1.0, 4.0), colours, titles, strict=True
     ):
-        alpha = weights(temperature)
+        alpha = weights(temperature).tolist()
         ax.bar(range(len(alpha)), alpha, color=colour, width=0.75)
         for place, value in enumerate(alpha):
             ax.text(place, value + 0.02, f"{value:.2f}", ha="center", fontsize=7)
         ax.set_title(title)
-        ax.set_xticks(range(len(alpha)), [f"{logit:g}" for logit in LOGITS])
+        ax.set_xticks(range(len(alpha)), [f"{logit:g}" for logit in LOGITS.tolist()])
         ax.set_xlabel("logit of the neighbour")
         ax.set_ylim(0, 1.1)
     axes[0].set_ylabel("attention weight")
@@ -63,10 +64,10 @@ def neighbours_figure() -> Figure:
     """How many neighbours share the attention, against the temperature."""
     figure = new_figure(6.4, 2.5)
     ax = figure.subplots()
-    temperatures = torch.logspace(-1, 1, 81)
+    temperatures = torch.logspace(-1, 1, 81).tolist()
     counted = []
     for temperature in temperatures:
-        alpha = weights(float(temperature))
+        alpha = weights(temperature)
         counted.append(float(torch.special.entr(alpha).sum().exp()))
     ax.plot(temperatures, counted, color=BLUE)
     ax.axhline(len(LOGITS), color=GREY, linewidth=0.8, linestyle=":")
@@ -94,7 +95,7 @@ def gate_figure() -> Figure:
         ("gated features z · g", features * gate, BLUE),
     )
     for ax, (title, values, colour) in zip(axes, parts, strict=True):
-        ax.bar(range(len(values)), values, color=colour, width=0.75)
+        ax.bar(range(len(values)), values.tolist(), color=colour, width=0.75)
         ax.axhline(0, color=BLACK, linewidth=0.6)
         ax.set_title(title)
         ax.set_xticks([])
@@ -190,8 +191,8 @@ def training_figure() -> Figure:
     for ax, values, title in zip(
         axes, (temperatures, gates), ("temperature T", "mean gate"), strict=True
     ):
-        ax.plot(values[:, 0], color=BLUE, label="layer 1")
-        ax.plot(values[:, 1], color=RED, linestyle="--", label="layer 2")
+        ax.plot(values[:, 0].tolist(), color=BLUE, label="layer 1")
+        ax.plot(values[:, 1].tolist(), color=RED, linestyle="--", label="layer 2")
         ax.set_title(title)
         ax.set_xlabel("epoch")
     axes[0].axhline(1, color=GREY, linewidth=0.8, linestyle=":")
@@ -231,6 +232,22 @@ FIGURES = {
 }
 
 
+def node_svg() -> str:
+    """A node of a trained model with its neighbours."""
+    data = csbm(n=400, seed=0).data
+    torch.manual_seed(0)
+    model = build_model("temp_gated", data.num_features, 32, 2, heads=4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        out = model(data.x, data.edge_index)
+        F.cross_entropy(out[data.train_mask], data.y[data.train_mask]).backward()
+        optimizer.step()
+    svg = draw_node(model, data, 7, layer=0).svg
+    # The page has a white ground for pictures in both themes.
+    return re.sub(r"@media \(prefers-color-scheme:dark\)\{.*?\}\}", "", svg)
+
+
 def draw(folder: Path) -> None:
     """Writes every picture as SVG; the same numbers give the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -238,6 +255,7 @@ def draw(folder: Path) -> None:
         with style():
             figure = make()
             figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    (folder / "node.svg").write_text(node_svg() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
