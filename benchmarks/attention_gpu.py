@@ -141,6 +141,19 @@ def results(call: Any, graph: Graph, tensors: list[Tensor]) -> list[Tensor]:
     return [out.detach(), *torch.autograd.grad(out, leaves, tensors[-1].to(out.dtype))]
 
 
+def gat_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
+    """The reference of GAT without edge features and dropout."""
+    return reference.gat(graph, *leaves, None, 0.2, 0.0, None)[0]
+
+
+def gatv2_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
+    """The reference of GATv2 without edge features and dropout."""
+    return reference.gatv2(graph, *leaves, None, None, None, 0.2, 0.0, None)[0]
+
+
+REFERENCES = {"gat": gat_by_torch, "gatv2": gatv2_by_torch}
+
+
 def check(kind: str, dtype: Any, heads: int, channels: int) -> str:
     """Empty if the kernels are as exact as PyTorch in this precision, else the worst.
 
@@ -153,11 +166,8 @@ def check(kind: str, dtype: Any, heads: int, channels: int) -> str:
     if ops.explain(graph, tensors[0]).backend != "gpu":
         return "another backend served"
 
-    def by_torch(g: Graph, *leaves: Tensor) -> Tensor:
-        slot = (None, 0.2, 0.0, None)
-        return getattr(reference, kind)(g, *leaves, *slot)[0]
-
     fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
+    by_torch = REFERENCES[kind]
     exact = results(by_torch, graph, [x.double() for x in tensors])
     same = results(by_torch, graph, [x.to(dtype) for x in tensors])
     for number, (a, b, truth) in enumerate(zip(fast, same, exact, strict=True)):
@@ -170,12 +180,8 @@ def check(kind: str, dtype: Any, heads: int, channels: int) -> str:
 def check_at_size(kind: str, graph: Graph) -> str:
     """Empty if float32 agrees with the float32 reference on a full-size graph."""
     tensors = draw(kind, graph, *SHAPES["arxiv"], torch.float32)
-
-    def by_torch(g: Graph, *leaves: Tensor) -> Tensor:
-        return getattr(reference, kind)(g, *leaves, None, 0.2, 0.0, None)[0]
-
     fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
-    same = results(by_torch, graph, tensors)
+    same = results(REFERENCES[kind], graph, tensors)
     differences = [(a - b).norm() / b.norm() for a, b in zip(fast, same, strict=True)]
     # Unlike Python's, torch's maximum of a NaN and a number is NaN.
     worst = float(torch.stack(differences).max())

@@ -1,6 +1,7 @@
 """Layers on small and changing graphs beside PyTorch Geometric: forward and backward.
 
     python -m benchmarks.small_graphs --device cpu
+    python -m benchmarks.small_graphs --device cuda
     python -m benchmarks.small_graphs --device cuda --compiled
     python -m benchmarks.small_graphs --device cuda --page docs/speed.md
 
@@ -11,7 +12,10 @@ five rounds in which all layers take turns. Each layer is first checked: outputs
 gradients against PyG's, or with temperature and gate against the same layer that builds
 its messages as PyG does. A layer whose check fails is written without a time. One row
 per layer and graph goes to benchmarks/results/small_graphs_<device>.csv, with the
-ratio to PyG's time that is the target.
+ratio to PyG's time that is the target. With `--compiled`, PyG's attention layers are
+measured under `torch.compile` too, on fewer graphs that are kept, beside ours as they
+are; rows go to small_graphs_compiled_<device>.csv. `--page` measures nothing and writes
+the table of the file into the page.
 """
 
 import argparse
@@ -19,6 +23,7 @@ import copy
 import csv
 import statistics
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,8 +67,11 @@ SIZES = {
 }
 # The others take minutes on two cores.
 CPU_SIZES = [name for name, size in SIZES.items() if size.num_edges <= 100_000]
-# Compiling takes most of a minute for each layer.
-COMPILED_SIZES = ("80 molecules", "100k", "1M")
+# With PyG's layers compiled.
+COMPILED_SIZES = {
+    "cpu": ("molecule", "80 molecules", "20k"),
+    "cuda": ("80 molecules", "1M"),
+}
 
 
 def steps_of(name: str, device: torch.device) -> int:
@@ -189,44 +197,65 @@ def _wait(device: torch.device) -> None:
 
 
 def measure(
-    name: str, layers: list[Layer], device: torch.device, rounds: int = ROUNDS
-) -> list[dict[str, Any]]:
+    name: str,
+    layers: list[Layer],
+    device: torch.device,
+    rounds: int = ROUNDS,
+    graphs: tuple[str, ...] = ("kept", "new"),
+) -> Iterator[dict[str, Any]]:
     """The rows of one graph, kept and new."""
     nodes = SIZES[name].num_nodes
     steps = steps_of(name, device)
     torch.manual_seed(0)
     x = torch.randn(nodes, IN_CHANNELS, device=device)
     edges = edges_of(name).to(device)
-    if name not in COMPILED_SIZES:
-        layers = [layer for layer in layers if not _is_compiled(layer)]
     differences = {layer.name: worst_difference(layer, x, edges) for layer in layers}
-    rows = []
-    for graph in ("kept", "new"):
-        if graph == "new":
-            layers = [layer for layer in layers if not _is_compiled(layer)]
+    for graph in graphs:
         times: dict[str, list[float]] = {layer.name: [] for layer in layers}
         # The first round warms up.
         for _ in range(1 + rounds):
             for layer in layers:
-                graphs = [edges] * steps
+                given = [edges] * steps
                 if graph == "new":
-                    graphs = [edges.clone() for _ in graphs]
-                times[layer.name].append(step_ms(layer.module, x, graphs))
+                    given = [edges.clone() for _ in given]
+                times[layer.name].append(step_ms(layer.module, x, given))
         medians = {key: statistics.median(found[1:]) for key, found in times.items()}
         for layer in layers:
             place = {"size": name, "nodes": nodes, "edges": edges.size(1)}
             row = {**place, "graph": graph, "layer": layer.name}
             ms, pyg_ms = medians[layer.name], medians[layer.baseline]
             target = target_of(layer.name, edges.size(1), device)
-            rows.append(row | _outcome(layer, differences[layer.name], ms, pyg_ms))
-            if target is not None and "ms" in rows[-1]:
-                rows[-1]["target"] = f"{target:.2f}"
-                rows[-1]["met"] = "yes" if is_met(ms / pyg_ms, target) else "no"
-    return rows
+            row |= _outcome(layer, differences[layer.name], ms, pyg_ms)
+            if target is not None and "ms" in row:
+                row["target"] = f"{target:.2f}"
+                row["met"] = "yes" if is_met(ms / pyg_ms, target) else "no"
+            yield row
 
 
-def _is_compiled(layer: Layer) -> bool:
-    return layer.name.endswith("compiled")
+def measure_compiled(
+    device: torch.device, names: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """The rows of PyG's attention layers compiled and ours as they are, graphs kept."""
+    layers = make_layers(device, compiled=True)
+    for baseline in ("PyG GATConv", "PyG GATv2Conv"):
+        beside = [layer for layer in layers if layer.baseline == baseline]
+        beside = [
+            layer
+            for layer in beside
+            if layer.expected is not None or layer.name == baseline
+        ]
+        for layer in beside:
+            if layer.name.endswith("compiled"):
+                _compile(layer, names[0], device)
+        for name in names:
+            yield from measure(name, beside, device, graphs=("kept",))
+
+
+def _compile(layer: Layer, name: str, device: torch.device) -> None:
+    x = torch.randn(SIZES[name].num_nodes, IN_CHANNELS, device=device)
+    print(f"compiling {layer.name.removesuffix(', compiled')} ...", flush=True)
+    seconds = step_ms(layer.module, x, [edges_of(name).to(device)]) / 1e3
+    print(f"... took {seconds:.1f} s", flush=True)
 
 
 def _outcome(
@@ -297,6 +326,17 @@ def _cell(row: dict[str, str] | None) -> str:
     return f"{ms} ({row['ratio']}){missed}" if row["target"] else ms
 
 
+def show(row: dict[str, Any]) -> None:
+    """Prints a row."""
+    missed = f"MISSED, target {row['target']}" if row.get("met") == "no" else ""
+    print(
+        f"{row['nodes']:>7,} nodes {row['edges']:>9,} edges  {row['graph']:<4} "
+        f"{row['layer']:<30} {row.get('ms', '-'):>9} ms  "
+        f"{row.get('ratio', row['check']):>6}  {missed}",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
@@ -306,23 +346,24 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="only write the table into a page")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
-    out = arguments.out or RESULTS / f"small_graphs_{device.type}.csv"
+    part = "compiled_" if arguments.compiled else ""
+    name = f"small_graphs_{part}{device.type}"
+    out = arguments.out or RESULTS / f"{name}.csv"
     if arguments.page is not None:
-        write_into(arguments.page, table(out), f"small_graphs_{device.type}")
+        write_into(arguments.page, table(out), name)
         return
-    names = CPU_SIZES if device.type == "cpu" else list(SIZES)
-    layers = make_layers(device, arguments.compiled)
+    found: Iterable[dict[str, Any]]
+    if arguments.compiled:
+        names = arguments.graphs or COMPILED_SIZES[device.type]
+        found = measure_compiled(device, names)
+    else:
+        names = arguments.graphs or (CPU_SIZES if device.type == "cpu" else [*SIZES])
+        layers = make_layers(device, compiled=False)
+        found = (row for name in names for row in measure(name, layers, device))
     rows: list[dict[str, Any]] = []
-    for name in arguments.graphs or names:
-        for row in measure(name, layers, device):
-            rows.append(row)
-            missed = f"MISSED, target {row['target']}" if row.get("met") == "no" else ""
-            print(
-                f"{row['nodes']:>7,} nodes {row['edges']:>9,} edges  {row['graph']:<4} "
-                f"{row['layer']:<30} {row.get('ms', '-'):>9} ms  "
-                f"{row.get('ratio', row['check']):>6}  {missed}",
-                flush=True,
-            )
+    for row in found:
+        rows.append(row)
+        show(row)
         save(rows, device, out)
     judged = [row for row in rows if "met" in row]
     met = sum(row["met"] == "yes" for row in judged)

@@ -10,6 +10,7 @@ import torch
 
 from benchmarks import (
     attention_cpu,
+    attention_gpu,
     graphs,
     sampling,
     small_graphs,
@@ -52,6 +53,17 @@ def test_a_kernel_with_a_wrong_gradient_has_no_speed(
     assert not [name for name in row if name.endswith("_ms") or "times" in name]
 
 
+@pytest.mark.parametrize("kind", ["gat", "gatv2"])
+def test_kernels_on_a_gpu_are_compared_with_the_same_function(kind: str) -> None:
+    graph = Graph(torch.randint(20, (2, 100)), 20)
+    z = torch.randn(20, 2, 4)
+    rest = [torch.randn(20, 2), torch.randn(20, 2)]
+    if kind == "gatv2":
+        rest = [torch.randn(20, 2, 4), torch.randn(2, 4)]
+    expected = attention_gpu.REFERENCES[kind](graph, z, *rest)
+    torch.testing.assert_close(getattr(ops, kind)(graph, z, *rest)[0], expected)
+
+
 def test_small_graphs_have_a_row_for_each_layer_and_a_wrong_layer_no_time() -> None:
     device = torch.device("cpu")
     layers = small_graphs.make_layers(device, compiled=False)
@@ -59,7 +71,7 @@ def test_small_graphs_have_a_row_for_each_layer_and_a_wrong_layer_no_time() -> N
         wrong = next(layer for layer in layers if layer.name.endswith("plain"))
         for parameter in wrong.module.parameters():
             parameter.mul_(1.01)
-    rows = small_graphs.measure("molecule", layers, device, rounds=1)
+    rows = list(small_graphs.measure("molecule", layers, device, rounds=1))
     assert [row["graph"] for row in rows] == ["kept"] * 8 + ["new"] * 8
     for row in rows:
         assert (row["check"] == "FAILED") == (row["layer"] == wrong.name)
