@@ -26,9 +26,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.graphs import SIZES, Size, power_law_graph
+from benchmarks.attention_checks import check, check_at_size, draw, load
+from benchmarks.attention_figure import plot
+from benchmarks.graphs import SIZES, Size
 from tempergat import ops
-from tempergat.ops import Graph, reference
+from tempergat.ops import Graph
 
 # Milliseconds for the op in float32, forward and forward+backward.
 TARGETS = {"arxiv": (0.7, 3.2), "reddit": (11.0, 60.0), "products": (33.0, 145.0)}
@@ -110,82 +112,6 @@ def floor_ms(kind: str, graph: Graph, width: int, itemsize: int) -> tuple[float,
     rate = copy_rate()
     step = edges * (forward + backward) + 3 * nodes
     return (edges * forward + nodes) / rate, step / rate
-
-
-def load(name: str) -> Graph:
-    edge_index, num_nodes = power_law_graph(name, "cuda")
-    graph = Graph(edge_index, num_nodes, self_loops=True, check=False)
-    del edge_index
-    _ = graph.by_target, graph.by_source
-    torch.cuda.empty_cache()
-    return graph
-
-
-def draw(
-    kind: str, graph: Graph, heads: int, channels: int, dtype: Any
-) -> list[Tensor]:
-    """Arguments of the op, followed by the gradient of its output."""
-    make = functools.partial(torch.randn, device="cuda")
-    z = make(graph.num_src, heads, channels).to(dtype)
-    if kind == "gat":
-        rest = [make(graph.num_src, heads), make(graph.num_dst, heads)]
-    else:
-        rest = [make(graph.num_dst, heads, channels).to(dtype), make(heads, channels)]
-    leaves = [x.requires_grad_() for x in (z, *rest)]
-    return [*leaves, make(graph.num_dst, heads, channels).to(dtype)]
-
-
-def results(call: Any, graph: Graph, tensors: list[Tensor]) -> list[Tensor]:
-    leaves = [x.detach().requires_grad_() for x in tensors[:-1]]
-    out = call(graph, *leaves)
-    return [out.detach(), *torch.autograd.grad(out, leaves, tensors[-1].to(out.dtype))]
-
-
-def gat_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
-    """The reference of GAT without edge features and dropout."""
-    return reference.gat(graph, *leaves, None, 0.2, 0.0, None)[0]
-
-
-def gatv2_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
-    """The reference of GATv2 without edge features and dropout."""
-    return reference.gatv2(graph, *leaves, None, None, None, 0.2, 0.0, None)[0]
-
-
-REFERENCES = {"gat": gat_by_torch, "gatv2": gatv2_by_torch}
-
-
-def check(kind: str, dtype: Any, heads: int, channels: int) -> str:
-    """Empty if the kernels are as exact as PyTorch in this precision, else the worst.
-
-    On a small graph with cut rows, against float64; the measure is PyTorch's own error
-    with everything in that precision.
-    """
-    SIZES["check"] = Size(3000, 300_000, 0)
-    graph = load("check")
-    tensors = draw(kind, graph, heads, channels, dtype)
-    if ops.explain(graph, tensors[0]).backend != "gpu":
-        return "another backend served"
-
-    fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
-    by_torch = REFERENCES[kind]
-    exact = results(by_torch, graph, [x.double() for x in tensors])
-    same = results(by_torch, graph, [x.to(dtype) for x in tensors])
-    for number, (a, b, truth) in enumerate(zip(fast, same, exact, strict=True)):
-        error, allowed = ((x.double() - truth).norm() / truth.norm() for x in (a, b))
-        if not error <= 2 * allowed + 4 * torch.finfo(torch.float32).eps:
-            return f"result {number}: error {error:.2g}, PyTorch's {allowed:.2g}"
-    return ""
-
-
-def check_at_size(kind: str, graph: Graph) -> str:
-    """Empty if float32 agrees with the float32 reference on a full-size graph."""
-    tensors = draw(kind, graph, *SHAPES["arxiv"], torch.float32)
-    fast = results(lambda g, *a: getattr(ops, kind)(g, *a)[0], graph, tensors)
-    same = results(REFERENCES[kind], graph, tensors)
-    differences = [(a - b).norm() / b.norm() for a, b in zip(fast, same, strict=True)]
-    # Unlike Python's, torch's maximum of a NaN and a number is NaN.
-    worst = float(torch.stack(differences).max())
-    return "" if worst < 1e-5 else f"differs from the reference by {worst:.2g}"
 
 
 def measure_op(
@@ -365,7 +291,7 @@ def measure(out: Path, parts: list[str]) -> None:
     wrong = {(k, d): check(k, d, 4, 32) for k in ("gat", "gatv2") for d in DTYPES}
     arxiv = load("arxiv")
     for kind in ("gat", "gatv2"):
-        wrong[kind, torch.float32] += check_at_size(kind, arxiv)
+        wrong[kind, torch.float32] += check_at_size(kind, arxiv, *SHAPES["arxiv"])
     for (kind, dtype), problem in wrong.items():
         report.add(f"check {kind}", dtype=str(dtype)[6:], note=problem or "passed")
     del arxiv
@@ -421,43 +347,6 @@ def measure_kernels(out: Path) -> None:
                         row = (name, kind, str(dtype)[6:], kernel, f"{ms:.4g}")
                         writer.writerow(row)
             del graph
-
-
-def plot(out: Path) -> None:
-    """Draws time and memory against edge-heads from the table."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    with (out / "attention_gpu.csv").open() as file:
-        rows = [r for r in csv.DictReader(file) if "edge-heads" in r["graph"]]
-    figure, (time, memory) = plt.subplots(1, 2, figsize=(10, 4))
-    for (what, dtype), colour in zip(
-        [(f"op {k}", d) for k in ("gat", "gatv2") for d in ("float32", "bfloat16")],
-        ("#0072b2", "#56b4e9", "#d55e00", "#e69f00"),
-        strict=True,
-    ):
-        line = [r for r in rows if (r["what"], r["dtype"]) == (what, dtype)]
-        if not line:
-            continue
-        x = [int(r["edges"]) * int(r["heads"]) for r in line]
-        label = f"{what.removeprefix('op ')} {dtype}"
-        style = {"color": colour, "marker": "o", "markersize": 4, "label": label}
-        time.loglog(x, [float(r["step_ms"]) for r in line], **style)
-        memory.loglog(x, [float(r["peak_gib"]) for r in line], **style)
-        floor = [float(r["floor_ms"].split(" / ")[1]) for r in line]
-        time.loglog(x, floor, color=colour, linestyle=":", linewidth=1)
-    time.plot([], [], color="grey", linestyle=":", label="byte floor, nothing cached")
-    time.set(xlabel="edges times heads", ylabel="forward + backward, ms")
-    memory.set(xlabel="edges times heads", ylabel="peak memory of the step, GiB")
-    for axes in (time, memory):
-        axes.grid(alpha=0.3)
-    time.legend(fontsize=8)
-    if rows:
-        figure.suptitle(f"{rows[0]['device']}, torch {rows[0]['torch']}", fontsize=9)
-    figure.tight_layout()
-    figure.savefig(out / "attention_gpu.svg")
 
 
 def main() -> None:

@@ -4,12 +4,12 @@
 
 Times are medians between CUDA events around single calls, as in `attention_gpu`, with
 what the host does; `kernels_ms` is the time of the kernels of a forward and backward
-pass alone, from torch's profiler. Every op is checked first. Rows go to
+pass alone, from torch's profiler. Every op is checked first. Rows are added to
 benchmarks/results/attention_gpu_later.csv as they come.
 """
 
 import argparse
-import csv
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,9 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.attention_gpu import (
-    DTYPES,
-    SHAPES,
-    check,
-    draw,
-    layer_step,
-    load,
-    median_ms,
-    peak_gib,
-)
-from benchmarks.origin import origin
+from benchmarks.attention_checks import check, draw, load
+from benchmarks.attention_gpu import DTYPES, SHAPES, layer_step, median_ms, peak_gib
+from benchmarks.origin import add_row, origin
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
 from tempergat.ops import Graph
@@ -103,21 +95,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     about = origin(torch.device("cuda"))
-    with arguments.out.open("w", newline="") as file:
-        writer = csv.DictWriter(
-            file, [*FIELDS, *about], restval="", lineterminator="\n"
-        )
-        writer.writeheader()
-        for name in arguments.graphs:
-            graph = load(name)
-            rows = [op_rows(name, graph)]
-            if name == "arxiv":
-                rows.append(edge_feature_rows(name, graph))
-            for row in (row for part in rows for row in part):
-                print(row, flush=True)
-                writer.writerow(row | about)
-                file.flush()
-            del graph, rows
+    for name in arguments.graphs:
+        graph = load(name)
+        rows = [op_rows(name, graph)]
+        if name == "arxiv":
+            rows.append(edge_feature_rows(name, graph))
+        for row in itertools.chain.from_iterable(rows):
+            print(row, flush=True)
+            add_row(arguments.out, row | about, [*FIELDS, *about])
+        del graph, rows
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@
 An epoch is a CUDA graph, as in training. `kernels_ms_per_epoch` is the time of its
 kernels from torch's profiler, `ms_per_epoch` the time on the clock. Two groups at once
 are replayed on two streams, and compared with one after the other. The largest kernels
-of each epoch are rows as well. Rows go to benchmarks/results/device_use_cuda.csv.
+of each epoch are rows as well. Rows are added to
+benchmarks/results/device_use_cuda.csv.
 """
 
 import argparse
-import csv
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.origin import origin
+from benchmarks.origin import add_row, origin
 from tempergat.data import load
 from tempergat.training import load_recipe
 from tempergat.training.loop import Training
@@ -105,16 +105,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     about = origin(torch.device("cuda"))
-    with arguments.out.open("w", newline="") as file:
-        writer = csv.DictWriter(
-            file, [*FIELDS, *about], restval="", lineterminator="\n"
-        )
-        writer.writeheader()
-        for name in arguments.graphs:
-            for row in rows_of(name):
-                print(name, row, flush=True)
-                writer.writerow({"graph": name, "seeds": SEEDS} | row | about)
-                file.flush()
+    for name in arguments.graphs:
+        for row in rows_of(name):
+            print(name, row, flush=True)
+            row = {"graph": name, "seeds": SEEDS} | row | about
+            add_row(arguments.out, row, [*FIELDS, *about])
 
 
 if __name__ == "__main__":

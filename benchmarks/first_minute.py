@@ -5,16 +5,15 @@
 
 On a GPU, "cold" means that Triton's cache of compiled kernels is an empty folder, and
 "warm" that the same command ran before and its kernels are kept. There the imports of
-torch and PyG are timed too: they are the part of a command that is not ours. They are
-imported once before, without a time, so that their bytecode exists as after an
-installation by pip. What `compare cora` says is printed with the seconds since it was
-started. Start-up times are medians of three. Rows go to
+torch and PyG are timed too: they are the part of a command that is not ours. The first
+import may have to compile their sources to bytecode, which an installation by pip has
+done. What `compare cora` says is printed with the seconds since it was
+started. Start-up times are medians of three. Rows are added to
 benchmarks/results/first_minute_<device>.csv as they come; those without a target are
 there for comparison.
 """
 
 import argparse
-import csv
 import itertools
 import os
 import statistics
@@ -28,7 +27,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks.origin import origin
+from benchmarks.origin import add_row, origin
 
 RESULTS = Path(__file__).parent / "results"
 REPEATS = 3
@@ -158,6 +157,14 @@ def start_up() -> Iterator[dict[str, Any]]:
         yield row(f"tempergat {command}", taken.seconds, 1, taken.cpu_seconds)
     times = [float(run("-c", IMPORTS)[0]) for _ in range(REPEATS)]
     yield row("import of the layers after PyG's", statistics.median(times), 0.3)
+    theirs = "import torch, torch_geometric"
+    _, taken = run("-c", theirs)
+    yield row("import of torch and PyG", taken.seconds, None, taken.cpu_seconds)
+    with tempfile.TemporaryDirectory() as empty:
+        without = {"PYTHONPYCACHEPREFIX": empty, "PYTHONDONTWRITEBYTECODE": "1"}
+        _, taken = run("-c", theirs, **without)
+    what = "import of torch and PyG, no bytecode"
+    yield row(what, taken.seconds, None, taken.cpu_seconds)
 
 
 def demonstration() -> Iterator[dict[str, Any]]:
@@ -170,7 +177,10 @@ def demonstration() -> Iterator[dict[str, Any]]:
 def on_gpu(layers: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Imports, first steps with nothing compiled, then `compare cora` twice."""
     everything = "import torch, torch_geometric, tempergat.study, matplotlib, scipy"
-    run("-c", everything)
+    _, taken = run("-c", everything)
+    yield row(
+        "import of everything, first time", taken.seconds, None, taken.cpu_seconds
+    )
     _, taken = run("-c", "import torch, torch_geometric")
     yield row("import of torch and PyG", taken.seconds, None, taken.cpu_seconds)
     for name, layer in ((name, LAYERS[name]) for name in layers):
@@ -202,12 +212,8 @@ def main() -> None:
         parts = [start_up(), *([] if arguments.no_demo else [demonstration()])]
     about = origin(device)
     out = arguments.out or RESULTS / f"first_minute_{device.type}.csv"
-    with out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [*FIELDS, *about], lineterminator="\n")
-        writer.writeheader()
-        for found in itertools.chain.from_iterable(parts):
-            writer.writerow(found | about)
-            file.flush()
+    for found in itertools.chain.from_iterable(parts):
+        add_row(out, found | about, [*FIELDS, *about])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Where a measurement was made: the machine, the versions and the commit."""
 
+import csv
 import os
 import platform
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch_geometric
@@ -61,3 +64,24 @@ def origin(device: torch.device) -> dict[str, str]:
         "torch": torch.__version__,
         "torch_geometric": torch_geometric.__version__,
     }
+
+
+def add_row(path: Path, row: dict[str, Any], fields: Sequence[str]) -> None:
+    """Adds a row to a file, which keeps its columns and what was measured before.
+
+    Args:
+        path: The file; made where it does not exist.
+        row: The row.
+        fields: The columns of a new file.
+    """
+    is_new = not path.is_file() or not path.stat().st_size
+    if not is_new:
+        with path.open(newline="") as file:
+            fields = next(csv.reader(file))
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(
+            file, fields, restval="", extrasaction="ignore", lineterminator="\n"
+        )
+        if is_new:
+            writer.writeheader()
+        writer.writerow(row)

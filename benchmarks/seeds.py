@@ -13,7 +13,6 @@ the whole group for ours.
 """
 
 import argparse
-import csv
 import tempfile
 import time
 from pathlib import Path
@@ -23,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch_geometric.nn.models import GAT
 
-from benchmarks.origin import origin
+from benchmarks.origin import add_row, origin
 from tempergat.base import even_groups
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
@@ -183,14 +182,9 @@ def save(rows: list[dict[str, Any]], device: torch.device) -> None:
     about = origin(device)
     names = ("what", "method", "dropout", "seeds", "pyg_run_ms", "all_seeds_ms")
     columns = [*names, "times_faster", "loss_difference", *about]
-    path = RESULTS / f"seeds_{device.type}.csv"
-    is_new = not path.exists()
     RESULTS.mkdir(exist_ok=True)
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerows({**row, **about} for row in rows)
+    for row in rows:
+        add_row(RESULTS / f"seeds_{device.type}.csv", row | about, columns)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The benchmarks name no speed for a kernel that is wrong."""
 
 import csv
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,15 @@ import pytest
 import torch
 
 from benchmarks import (
+    attention_checks,
     attention_cpu,
-    attention_gpu,
     graphs,
+    pages,
     sampling,
     small_graphs,
     time_to_accuracy,
 )
+from benchmarks.origin import add_row
 from tempergat import ops
 from tempergat.ops import Graph
 
@@ -60,7 +63,7 @@ def test_kernels_on_a_gpu_are_compared_with_the_same_function(kind: str) -> None
     rest = [torch.randn(20, 2), torch.randn(20, 2)]
     if kind == "gatv2":
         rest = [torch.randn(20, 2, 4), torch.randn(2, 4)]
-    expected = attention_gpu.REFERENCES[kind](graph, z, *rest)
+    expected = attention_checks.REFERENCES[kind](graph, z, *rest)
     torch.testing.assert_close(getattr(ops, kind)(graph, z, *rest)[0], expected)
 
 
@@ -101,12 +104,31 @@ def test_the_target_depends_on_device_edges_and_layer(
     assert not small_graphs.is_met(1.16, 1.15)
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_the_page_on_speed_shows_the_table_of_small_graphs(device: str) -> None:
-    page = Path("docs/speed.md").read_text().splitlines()
-    lines = small_graphs.table(small_graphs.RESULTS / f"small_graphs_{device}.csv")
-    assert len(lines) > 3
-    assert [line for line in lines if line not in page] == []
+def test_the_tables_of_the_pages_are_made_from_the_measurements() -> None:
+    tables = list(pages.all_tables())
+    assert {"small_graphs_cpu", "small_graphs_cuda"} < {name for _, name, _ in tables}
+    for page, name, lines in tables:
+        assert len(lines) > 2
+        text = page.read_text()
+        assert f"<!-- {name} -->\n" + "\n".join(lines) + "\n<!-- end -->" in text
+
+
+def test_every_file_of_measurements_says_how_it_is_made() -> None:
+    table = (pages.RESULTS / "README.md").read_text()
+    rows = re.findall(r"^\| `([\w.]+)` \| (.+) \|$", table, re.MULTILINE)
+    there = {path.name for path in pages.RESULTS.iterdir()} - {"README.md"}
+    assert {name for name, _ in rows} == there
+    for _, how in rows:
+        module = re.match(r"`python -m benchmarks\.(\w+)", how)
+        assert module or how.startswith(("by hand: ", "`pytest`"))
+        assert module is None or Path(f"benchmarks/{module[1]}.py").is_file()
+
+
+def test_rows_are_added_to_a_file_in_its_own_columns(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    add_row(path, {"what": "a", "ms": 1}, ["what", "ms"])
+    add_row(path, {"ms": 2, "date": "today", "what": "b"}, ["ms", "what", "date"])
+    assert path.read_text() == "what,ms\na,1\nb,2\n"
 
 
 def test_both_ways_of_training_have_a_curve_of_accuracies(

@@ -1,0 +1,295 @@
+"""The tables of docs/speed.md and docs/large.md, from the files of measurements.
+
+    python -m benchmarks.pages
+
+Each table stands between `<!-- NAME -->` and `<!-- end -->` on its page; NAME is one of
+`TABLES`. A test fails if a page and the files differ. Tables of small graphs are made
+by `benchmarks.small_graphs`, which knows their targets.
+"""
+
+import csv
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks import small_graphs
+
+RESULTS = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent.parent / "docs"
+GRAPHS = {"arxiv": "arxiv size", "reddit": "Reddit size", "products": "products size"}
+OPS = {"gat": "GAT", "gatv2": "GATv2"}
+ACCURACIES = (0.45, 0.85, 0.88)
+Row = dict[str, str]
+
+
+def read(name: str) -> list[Row]:
+    """The rows of a file of results."""
+    with (RESULTS / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def pick(rows: Sequence[Row], **values: str) -> list[Row]:
+    """The rows that have these values."""
+    return [row for row in rows if all(row[k] == v for k, v in values.items())]
+
+
+def short(value: str | float) -> str:
+    """A number with three digits."""
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def lines(head: Sequence[str], body: Sequence[Sequence[str]], words: int) -> list[str]:
+    """A table whose first columns are words and whose others are numbers."""
+    rule = "".join("---|" if place < words else "---:|" for place in range(len(head)))
+    return [
+        f"| {' | '.join(head)} |",
+        f"|{rule}",
+        *(f"| {' | '.join(cells)} |".replace("  ", " ") for cells in body),
+    ]
+
+
+def first_minute() -> list[str]:
+    """Start-up, first steps and whole commands."""
+    body = []
+    for row in read("first_minute_cuda"):
+        outcome = {"yes": "met", "no": "missed", "": ""}[row["met"]]
+        body.append([row["what"], short(row["seconds"]), row["target"], outcome])
+        body[-1].append(f"H200, {row['commit']}")
+    cpu = read("first_minute_cpu")
+    answers = [row for row in cpu if row["target"] == "1"]
+    times = sorted(float(row["seconds"]) for row in answers)
+    what = f"`methods`, `data list`, misspelt names: {len(answers)} commands"
+    place = f"two CPU cores, {cpu[0]['commit']}"
+    met = "met" if times[-1] < 1.0 else "missed"
+    body.append([what, f"{times[0]:.2g} to {times[-1]:.2g}", "1", met, place])
+    for row in cpu:
+        if row["target"] not in ("", "1"):
+            met = "met" if row["met"] == "yes" else "missed"
+            cells = [row["what"], short(row["seconds"]), row["target"], met, place]
+            body.append(cells)
+    body = [[*cells[:1], cells[4], *cells[1:4]] for cells in body]
+    return lines(["what", "where, commit", "seconds", "target", ""], body, 2)
+
+
+def large_ops() -> list[str]:
+    """The attention op alone on graphs of three sizes."""
+    rows, body = read("attention_gpu"), []
+    for graph, title in GRAPHS.items():
+        for op, name in OPS.items():
+            places = pick(rows, what=f"op {op}", graph=graph)
+            single, half = (
+                pick(places, dtype=kind)[0] for kind in ("float32", "bfloat16")
+            )
+            shape = f"{title}, {single['heads']} x {single['channels']}"
+            times = float(single["step_ms"]) / float(half["step_ms"])
+            cells = [shape, name, *_both(single, half), single["floor_ms"]]
+            body.append([*cells, f"{times:.2f}", single["target_ms"]])
+    head = ["graph, heads x channels", "op", "float32", "bfloat16"]
+    head += ["floor, float32", "times", "target, float32"]
+    return lines(head, body, 2)
+
+
+def _both(single: Row, half: Row) -> list[str]:
+    return [
+        f"{short(row['forward_ms'])} / {short(row['step_ms'])}"
+        for row in (single, half)
+    ]
+
+
+def large_ops_later() -> list[str]:
+    """The same with later code, and the time of the kernels alone."""
+    rows, body = read("attention_gpu_later"), []
+    commits = dict.fromkeys(row["commit"] for row in rows)
+    for graph, title in GRAPHS.items():
+        for op, name in OPS.items():
+            for commit in commits:
+                found = pick(rows, what=f"op {op}", graph=graph, commit=commit)
+                if len(found) < 2:
+                    continue
+                single, half = found
+                times = float(single["step_ms"]) / float(half["step_ms"])
+                kernels = " and ".join(
+                    r["kernels_ms"] for r in found if r["kernels_ms"]
+                )
+                cells = [title, name, commit, *_both(single, half)]
+                body.append([*cells, f"{times:.2f}", kernels])
+    head = ["graph", "op", "commit", "float32", "bfloat16", "times", "kernels alone"]
+    return lines(head, body, 3)
+
+
+def whole_layers() -> list[str]:
+    """A training step of a whole layer beside PyG's."""
+    body = []
+    for row in read("attention_gpu"):
+        what = row["what"].replace("layer gatv2", "TemperGATv2Conv,")
+        what = what.replace("layer gat", "TemperGATConv,")
+        if not what.startswith(("Temper", "PyG")) or what.endswith(" tempered"):
+            continue
+        what = what.replace("tempered, gated", "temperature and gate")
+        memory = f"{short(row['peak_gib'])} GiB" if row["peak_gib"] else ""
+        time = f"{short(row['step_ms'])} ms" if row["step_ms"] else "out of 140 GiB"
+        beyond = row["note"].split("%")[0] + " %" if "%" in row["note"] else ""
+        body.append([GRAPHS[row["graph"]], what, time, beyond, memory])
+    head = ["graph", "layer", "time", "beyond the gate's product"]
+    return lines([*head, "memory beyond x, weights, graph"], body, 2)
+
+
+def attention_cpu() -> list[str]:
+    """Ops and layers on two cores beside PyG's."""
+    targets = {("cora", "op"): "3", ("arxiv", "gat"): "12", ("arxiv", "gatv2"): "20"}
+    body = []
+    for row in read("attention_cpu"):
+        graph, op, level = row["graph"], row["backbone"], row["level"]
+        target = targets.get((graph, level), targets.get((graph, op), ""))
+        title = GRAPHS.get(graph, "Cora's size")
+        shape = f"{title}, {row['heads']} x {row['channels']}"
+        times = [
+            " / ".join(short(row[f"{who}_{way}_ms"]) for way in ("forward", "backward"))
+            for who in ("ours", "pyg")
+        ]
+        what = f"{OPS[op]} {level}"
+        body.append([shape, what, *times, row["times_faster"]])
+        body[-1].append(target if level == "op" else "")
+    head = ["graph, heads x channels", "what", "tempergat", "PyG", "times", "target"]
+    return lines(head, body, 2)
+
+
+def seeds_cpu() -> list[str]:
+    """All seeds at once on two cores: medians and ranges over repeated runs."""
+    rows, body = read("seeds_cpu"), []
+    for method, dropout in dict.fromkeys((r["method"], r["dropout"]) for r in rows):
+        same = pick(rows, method=method, dropout=dropout)
+        pyg, ours, times = (
+            [float(row[name]) for row in same]
+            for name in ("pyg_run_ms", "all_seeds_ms", "times_faster")
+        )
+        spread = (
+            f"{statistics.median(times):.1f} ({min(times):.1f} to {max(times):.1f})"
+        )
+        middle = [f"{statistics.median(found):.0f} ms" for found in (pyg, ours)]
+        body.append([method, f"{float(dropout):g}", *middle, spread])
+    head = ["method", "dropout", "PyG, one run", "tempergat, 50 seeds", "times"]
+    return lines(head, body, 1)
+
+
+def seeds_cuda() -> list[str]:
+    """All seeds at once on a GPU."""
+    rows, body = read("seeds_cuda"), []
+    for row in pick(rows, what="epoch"):
+        key = {"method": row["method"], "dropout": row["dropout"]}
+        first = pick(rows, what="epoch, first time", **key)[0]
+        times = [f"{float(r['times_faster']):.0f}" for r in (row, first)]
+        ms = [f"{float(row[k]):.1f} ms" for k in ("pyg_run_ms", "all_seeds_ms")]
+        body.append([row["method"], f"{float(row['dropout']):g}", *ms, *times, "60"])
+    head = ["method", "dropout", "PyG, one run", "tempergat, 50 seeds", "times"]
+    return lines([*head, "the first time", "target"], body, 1)
+
+
+def whole_study() -> list[str]:
+    """All methods and seeds of three graphs."""
+    rows = [row for row in read("seeds_cuda") if row["what"].endswith("all epochs")]
+    body = []
+    for commit in dict.fromkeys(row["commit"] for row in rows):
+        cells = [commit]
+        for graph in ("cora", "citeseer", "pubmed"):
+            what = f"{graph}, all methods, all epochs"
+            found = pick(rows, commit=commit, what=what)
+            cells += [f"{float(row['all_seeds_ms']) / 1e3:.1f} s" for row in found]
+            cells += [] if found else ["-"]
+        body.append(cells)
+    return lines(["commit", "Cora", "Citeseer", "Pubmed"], body, 1)
+
+
+def products() -> list[str]:
+    """Kernels of many models before and after a change."""
+    body = [
+        [row["what"], f"{float(row['before_ms']):.2f}", f"{float(row['ms']):.2f}"]
+        for row in read("products_cuda")
+    ]
+    return lines(["what", "before", "since"], body, 1)
+
+
+def time_to_accuracy() -> list[str]:
+    """When each way of training first reaches an accuracy."""
+    rows, body = read("time_to_accuracy"), []
+    ways = dict.fromkeys((row["way"], row["learning_rate"]) for row in rows)
+    for place, (way, rate) in enumerate(ways):
+        same = pick(rows, way=way, learning_rate=rate)
+        # Kernels are compiled before the first score of all.
+        begin = 0.0 if place else float(same[0]["train_s"])
+        cells = [f"{way}, learning rate {rate}"]
+        for accuracy in ACCURACIES:
+            hit = next(row for row in same if float(row["accuracy"]) >= accuracy)
+            seconds = float(hit["train_s"]) - begin
+            cells.append(f"{seconds:.2g} s, {hit['steps']} steps")
+        memory = max(float(row["peak_gib"]) for row in same)
+        body.append([*cells, f"{memory:.1f} GiB"])
+    shown = [f"{accuracy} of nodes right" for accuracy in ACCURACIES]
+    return lines(["", *shown, "memory"], body, 5)
+
+
+def sampled_epochs() -> list[str]:
+    """Epochs of sampled training on a GPU."""
+    body = []
+    for row in read("sampling_cuda"):
+        if row["what"].startswith("epoch"):
+            way = "one CUDA graph" if "graph" in row["what"] else "kernel by kernel"
+            precision = "TF32" if row["note"].startswith("high ") else "float32"
+            step = f"{short(row['ms_per_batch'])} ms"
+            epoch = f"{float(row['epoch_s']):.2f} s"
+            graph = GRAPHS[row["graph"]]
+            body.append([graph, way, precision, step, epoch, f"{row['target']} s"])
+    body.sort(key=lambda cells: (cells[0], cells[1] != "one CUDA graph", cells[2]))
+    head = ["graph", "a step is launched as", "products in", "a step", "an epoch"]
+    return lines([*head, "target"], body, 3)
+
+
+def typed() -> list[str]:
+    """Steps and memory on generated graphs like the typed datasets."""
+    body = []
+    for row in read("typed_cuda"):
+        width, heads, *_ = row["note"].split(", ")
+        cells = [row["dataset"], f"{heads}, {width}", row["batch_size"]]
+        if not row["step_ms"]:
+            body.append([*cells, "", "", "", "more than 140 GiB"])
+            continue
+        nodes = f"{int(row['nodes_per_batch']) / 1e3:,.0f} thousand"
+        epoch = f"{float(row['epoch_s']):,.0f} s"
+        step = f"{float(row['step_ms']):,.0f} ms"
+        body.append([*cells, nodes, step, epoch, f"{row['peak_gib']} GiB"])
+    head = ["dataset", "model", "seeds in a batch", "nodes in a batch"]
+    return lines([*head, "a step", "an epoch", "memory"], body, 2)
+
+
+TABLES: dict[str, tuple[str, Callable[[], list[str]]]] = {
+    "first_minute": ("speed", first_minute),
+    "large_ops": ("speed", large_ops),
+    "large_ops_later": ("speed", large_ops_later),
+    "whole_layers": ("speed", whole_layers),
+    "attention_cpu": ("speed", attention_cpu),
+    "seeds_cpu": ("speed", seeds_cpu),
+    "seeds_cuda": ("speed", seeds_cuda),
+    "whole_study": ("speed", whole_study),
+    "products": ("speed", products),
+    "time_to_accuracy": ("large", time_to_accuracy),
+    "sampled_epochs": ("large", sampled_epochs),
+    "typed": ("large", typed),
+}
+
+
+def all_tables() -> Iterator[tuple[Path, str, list[str]]]:
+    """The page, the name and the lines of every table."""
+    for name, (page, make) in TABLES.items():
+        yield DOCS / f"{page}.md", name, make()
+    for path in sorted(RESULTS.glob("small_graphs_*.csv")):
+        yield DOCS / "speed.md", path.stem, small_graphs.table(path)
+
+
+def main() -> None:
+    for page, name, made in all_tables():
+        small_graphs.write_into(page, made, name)
+
+
+if __name__ == "__main__":
+    main()
