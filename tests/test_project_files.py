@@ -1,0 +1,93 @@
+"""The README, the changelog and the files for maintainers agree with the project."""
+
+import csv
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import tempergat
+from benchmarks import front_page
+from tempergat.nn import METHODS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+WORKFLOWS = sorted((ROOT / ".github").rglob("*.yml"))
+
+
+def _yaml(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_every_link_to_a_file_leads_somewhere(name: str) -> None:
+    text = (ROOT / name).read_text()
+    targets = re.findall(r'\]\(([^)#]+)|(?:src|srcset)="([^"]+)"', text)
+    files = [link or image for link, image in targets]
+    assert [file for file in files if not (ROOT / file).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "colours"),
+    [("front-page", front_page.LIGHT), ("front-page-dark", front_page.DARK)],
+)
+def test_the_readmes_picture_shows_the_measurements(
+    name: str, colours: front_page.Colours
+) -> None:
+    rows = front_page.read_rows(ROOT / front_page.RESULTS)
+    drawn = (ROOT / front_page.FIGURES / f"{name}.svg").read_text()
+    assert drawn == front_page.picture(rows, colours), "python -m benchmarks.front_page"
+    assert {row.layer for row in rows if row.ms is None} == {"PyG GATv2Conv"}
+
+
+def test_the_readme_quotes_the_measurements_of_gat() -> None:
+    with (ROOT / front_page.RESULTS).open(newline="") as file:
+        step = {
+            row["what"]: f"{float(row['step_ms']):.1f} ms"
+            for row in csv.DictReader(file)
+            if row["graph"] == "arxiv" and row["step_ms"]
+        }
+    sentence = (
+        f"it is {step['layer gat tempered, gated']} next to {step['PyG GATConv']}, "
+        f"and {step['PyG GATConv compiled']} compiled"
+    )
+    assert sentence in " ".join(README.split())
+
+
+def test_one_version_is_named_everywhere() -> None:
+    version = tempergat.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    newest = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert project["version"] == _yaml("CITATION.cff")["version"] == version
+    assert newest[0] == version
+
+
+def test_the_commit_hooks_run_the_checks_of_make_test() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    recipe = makefile.partition("\ntest: ")[2].partition("\n\n")[0]
+    checks = re.findall(r"\$\(BIN\)/(ruff \w+|[\w-]+)", recipe)
+    hooks = _yaml(".pre-commit-config.yaml")["repos"][0]["hooks"]
+    entries = [hook["entry"] for hook in hooks]
+    assert len(checks) == 4
+    for check, entry in zip(checks, entries, strict=False):
+        assert entry.startswith(f".venv/bin/{check}")
+    folders = re.findall(r"ruff check (.*)", recipe)[0].split()
+    assert hooks[0]["files"] == hooks[1]["files"] == f"^({'|'.join(folders)})/"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_or_template_is_yaml_and_calls_what_make_has(path: Path) -> None:
+    text = path.read_text()
+    assert yaml.safe_load(text)["name"]
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    assert set(re.findall(r"run: make ([\w-]+)", text)) <= targets
+
+
+def test_the_table_of_methods_names_them_all() -> None:
+    page = (ROOT / "docs" / "comparing.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (yes|no) \|$", page, re.MULTILINE)
+    assert [name for name, _ in rows] == list(METHODS)
+    assert [told == "yes" for _, told in rows] == [m.in_paper for m in METHODS.values()]
