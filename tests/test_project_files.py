@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import tempergat
-from benchmarks import front_page
+from benchmarks import front_page, pages
 from tempergat.nn import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -55,6 +55,25 @@ def test_the_readme_quotes_the_measurements_of_gat() -> None:
         f"and {step['PyG GATConv compiled']} compiled"
     )
     assert sentence in " ".join(README.split())
+
+
+def test_the_readme_quotes_the_measurements_of_sampled_training() -> None:
+    text = " ".join(README.split())
+    (epoch,) = re.findall(r"an epoch of three layers takes ([\d.]+ s)", text)
+    epochs = pages.pick(pages.read("sampling_cuda"), graph="products")
+    assert epoch in {
+        f"{float(row['epoch_s']):.1f} s" for row in epochs if row["epoch_s"]
+    }
+    (accuracy, *quoted) = re.findall(
+        r"([\d.]+) of the nodes were right after ([\d.]+ s) of sampled steps "
+        r"\(compilation left out\) or ([\d.]+ s) of full ones",
+        text,
+    )[0]
+    head, _, *measured = pages.time_to_accuracy()
+    column = head.split("|").index(f" {accuracy} of nodes right ")
+    for way, seconds in zip(("sampled", "full batch"), quoted, strict=True):
+        rows = [row.split("|") for row in measured if row.startswith(f"| {way}")]
+        assert seconds in {row[column].strip().partition(",")[0] for row in rows}
 
 
 def test_one_version_is_named_everywhere() -> None:
