@@ -48,6 +48,9 @@ def test_edges_that_lead_one_way_are_followed_both_ways(folder: Path) -> None:
     forth, back = (found.data[kind].edge_index for kind in (WRITES, REVERSE))
     assert set(map(tuple, back.flip(0).T.tolist())) == set(map(tuple, forth.T.tolist()))
     assert any("author__writes__paper lead one way" in note for note in found.notes)
+    asked_for = as_dataset(folder, options=ReadOptions(directed=False))
+    assert asked_for.data.edge_types == found.data.edge_types
+    assert not any("lead one way" in note for note in asked_for.notes)
     directed = as_dataset(folder, options=ReadOptions(directed=True))
     assert directed.data.edge_types == [WRITES, ("paper", "to", "paper")]
 

@@ -217,7 +217,8 @@ def _add_reverses(
         if not has_reverse:
             data[end, f"rev_{relation}", source].edge_index = reverse
             added.append(_BETWEEN.join((source, relation, end)))
-    if not added:
+    # With `directed=False` this is what the user asked for.
+    if not added or options.directed is False:
         return ()
     return (
         f"{folder}: edges of {', '.join(added)} lead one way, so they are followed "
