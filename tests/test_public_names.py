@@ -12,6 +12,7 @@ FUNCTIONS = sorted(
         "attention",
         "compare",
         "draw_node",
+        "from_dgl",
         "gate_penalty",
         "load",
         "load_model",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         TemperGATConv,
         TemperGATv2Conv,
         attention,
+        from_dgl,
         gate_penalty,
         upgrade,
     )
@@ -34,6 +35,7 @@ __all__ = [
     "attention",
     "compare",
     "draw_node",
+    "from_dgl",
     "gate_penalty",
     "load",
     "load_model",
@@ -60,6 +62,7 @@ _MODULES = {
     "attention": "nn",
     "compare": "study",
     "draw_node": "study",
+    "from_dgl": "nn",
     "gate_penalty": "nn",
     "load": "data",
     "load_model": "training",

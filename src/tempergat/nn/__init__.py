@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
     from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
     from tempergat.nn.conv.gcn import batch_degree
+    from tempergat.nn.convert.dgl import from_dgl
+    from tempergat.nn.convert.upgrading import upgrade
     from tempergat.nn.gate import FeatureGate
     from tempergat.nn.inspection.coefficients import (
         LayerAttention,
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
         TypedNodeClassifier,
         build_typed_model,
     )
-    from tempergat.nn.upgrading import upgrade
 
 __all__ = [
     "BACKBONES",
@@ -65,6 +66,7 @@ __all__ = [
     "edge_order",
     "find_method",
     "forget_graphs",
+    "from_dgl",
     "gate_penalty",
     "run_with_attention",
     "temperature_of",

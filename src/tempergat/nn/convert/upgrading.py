@@ -158,7 +158,7 @@ def _replace(
     new.ignores_edge_attr = isinstance(old, GATConv)
     _adopt(old, new)
     if gate is not None:
-        _start_gate(new)
+        start_gate(new)
     return new
 
 
@@ -263,7 +263,7 @@ def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, floa
 
 
 @torch.no_grad()
-def _start_gate(layer: Any) -> None:
+def start_gate(layer: Any) -> None:
     """Sets the gate to a constant and divides the weights by it."""
     for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
         if hasattr(layer, name):

@@ -1,0 +1,1 @@
+"""Layers and models of other libraries as layers of this one."""
