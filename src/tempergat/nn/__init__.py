@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         caller_edges,
         edge_order,
     )
+    from tempergat.nn.inspection.layer_values import LayerValues, model_values
     from tempergat.nn.methods import METHODS, Method, find_method
     from tempergat.nn.models import NodeClassifier, build_model
     from tempergat.nn.penalty import gate_penalty
@@ -48,6 +49,7 @@ __all__ = [
     "Features",
     "GraphCall",
     "LayerAttention",
+    "LayerValues",
     "Method",
     "NodeClassifier",
     "NodeType",
@@ -68,6 +70,7 @@ __all__ = [
     "forget_graphs",
     "from_dgl",
     "gate_penalty",
+    "model_values",
     "run_with_attention",
     "temperature_of",
     "upgrade",

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from tempergat.base import UserError, counted
-from tempergat.data import Dataset, as_dataset
+from tempergat.data import Dataset
 from tempergat.nn import LayerAttention, run_with_attention
 from tempergat.training import TrainedModel
 
@@ -74,7 +74,7 @@ def neighbourhood_of(
     Raises:
         UserError: There is no such node, layer or head, or the graph has node types.
     """
-    graph = _with_labels(model, graph)
+    graph = with_labels(model, graph)
     names = graph.node_ids if isinstance(graph, Dataset) else None
     data = graph.data if isinstance(graph, Dataset) else graph
     if not isinstance(data, Data):
@@ -137,13 +137,14 @@ def class_names(model: nn.Module, graph: Any, count: int) -> tuple[str, ...]:
     return tuple(map(str, range(count))) if words is None else words
 
 
-def _with_labels(model: nn.Module, graph: Any) -> Any:
-    """A graph that was given by name, with its labels if it has any."""
+def with_labels(model: nn.Module, graph: Any) -> Any:
+    """A graph that a trained model reads, with its labels if it has any."""
     if isinstance(graph, Data | Dataset) or not isinstance(model, TrainedModel):
         return graph
     try:
-        return as_dataset(graph)
+        return model.read_graph(graph, labelled=True)
     except UserError:
+        # Without labels, or one that the model cannot use, which is then said.
         return model.read_graph(graph)
 
 

@@ -144,7 +144,11 @@ class TrainedModel(nn.Module):
         return logits
 
     def read_graph(
-        self, data: GraphInput, read_options: ReadOptions | None = None
+        self,
+        data: GraphInput,
+        read_options: ReadOptions | None = None,
+        *,
+        labelled: bool = False,
     ) -> Dataset:
         """Reads a graph as the training graph was read.
 
@@ -155,6 +159,7 @@ class TrainedModel(nn.Module):
             data: A PyG ``Data``, a dataset, or the name or path of a graph with the
                 features of the training graph. It needs no labels.
             read_options: Options that differ from those of the training graph.
+            labelled: Whether to read its labels and its split too.
 
         Returns:
             The graph; its ``notes`` say where it differs from the training graph.
@@ -164,7 +169,7 @@ class TrainedModel(nn.Module):
         """
         if self.run.status == "failed":
             raise UserError(failed_run("the run", self.run.failed_epoch))
-        return read_for_prediction(data, self._facts, read_options)
+        return read_for_prediction(data, self._facts, read_options, labelled)
 
     def predict(
         self, data: GraphInput, read_options: ReadOptions | None = None

@@ -30,14 +30,18 @@ _FLAGS = {True: "--undirected", False: "--directed"}
 
 
 def read_for_prediction(
-    graph: GraphInput, facts: Facts, options: ReadOptions | None
+    graph: GraphInput,
+    facts: Facts,
+    options: ReadOptions | None,
+    labelled: bool = False,
 ) -> Dataset:
     """Reads a graph as the training graph was read.
 
     Args:
-        graph: The graph in any form; it needs no labels.
+        graph: The graph in any form.
         facts: What the model knows of its training graph.
         options: Options that differ from those of the training graph.
+        labelled: Whether its labels and its split are read; it needs some then.
 
     Returns:
         The graph with its features in the order of training. Its notes also say where
@@ -49,7 +53,7 @@ def read_for_prediction(
     _refuse_before_reading(graph, facts, options)
     used = _options(graph, facts, options)
     try:
-        dataset = as_dataset(graph, labelled=False, options=used)
+        dataset = as_dataset(graph, labelled=labelled, options=used)
     except UserError as error:
         origin = _origin_of_option(str(error), used, options)
         raise UserError(f"{error}{origin}") from error

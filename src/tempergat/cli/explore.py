@@ -1,0 +1,57 @@
+"""`tempergat explore`: what a trained model does, node by node, as one HTML file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
+from tempergat.cli.ui.help_text import examples
+from tempergat.cli.ui.options import require_writable
+from tempergat.cli.ui.output import echo
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=examples(
+            "tempergat explore tempergat-out/cora-temp_gated-seed0",
+            "tempergat explore CHECKPOINT my/graph --out explore.html",
+        )
+    )(explore)
+
+
+def explore(
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A checkpoint of `tempergat train`, or its folder.")
+    ],
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="A name from `tempergat data list`, or the path of your own graph; "
+            "what the checkpoint names when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path(
+        "explore.html"
+    ),
+) -> None:
+    """Write a page that shows attention, gates and predictions node by node.
+
+    It is one HTML file that needs no network. Drag the temperature of a layer and see
+    coefficients and predictions change; search nodes, or go through the misclassified
+    ones. Larger graphs come as a sample of their nodes, and the page says so.
+    """
+    if data is not None:
+        refuse_unknown_name(data)
+    require_writable(out.parent)
+    from tempergat.study.explorer import write_explorer
+    from tempergat.training import load_model
+
+    found = write_explorer(load_model(checkpoint, device="cpu"), out, data)
+    print_notes(found.dataset)
+    shown = int(found.choice.shown.sum())
+    part = "" if found.choice.is_whole else f" of {found.num_nodes:,}"
+    size = out.stat().st_size / 1e6
+    echo(f"explorer {out}   {shown:,}{part} nodes, {size:.1f} MB")

@@ -1,0 +1,308 @@
+// The controls of the page: which node, layer, head and temperature are shown.
+const start = (section) => {
+  const page = JSON.parse(section.querySelector("script[type='application/json']").textContent);
+  const model = new Model(page);
+  const learned = model.learned();
+  const [numbers, labels, predicted, parts, shown] =
+    ["numbers", "labels", "predicted", "parts", "shown"].map((name) => unpack(page[name]));
+  const nodes = Array.from(numbers.keys()).filter((node) => shown[node]);
+  const wrong = nodes.filter((node) => labels[node] >= 0 && labels[node] !== predicted[node]);
+  const at = (name) => section.querySelector(`[data-at="${name}"]`);
+  const nameOf = (node) => (page.names ? page.names[node] : String(numbers[node]));
+  const classOf = (place) => {
+    const name = model.classes[place];
+    return name === String(place) ? `class ${name}` : name;
+  };
+  const state = { node: 0, layer: model.layers.length - 1, head: -1, dimension: 0, gateLayer: 0 };
+
+  const wordsOf = (label, guess) => {
+    if (label < 0) return `predicted ${classOf(guess)}, class not known`;
+    if (label === guess) return `${classOf(label)}, predicted right`;
+    return `${classOf(label)}, predicted ${classOf(guess)}`;
+  };
+  const seen = (node, weight, guess = predicted[node]) => ({
+    number: node, name: nameOf(node), weight, canOpen: Boolean(shown[node]),
+    shownClass: labels[node] < 0 ? guess : labels[node],
+    right: labels[node] < 0 ? null : labels[node] === guess,
+    words: wordsOf(labels[node], guess),
+  });
+  // What a layer and a head see at the node: its neighbours, the strongest first.
+  const viewOf = (layer, head) => {
+    const sources = model.sources(state.node);
+    const now = model.attention(layer, state.node, head);
+    const before = learned.attention(layer, state.node, head);
+    let own = null;
+    const neighbours = [];
+    sources.forEach((other, slot) => {
+      if (other === state.node && slot === sources.length - 1) own = now[slot];
+      neighbours.push({ ...seen(other, now[slot]), slot, learned: before[slot] });
+    });
+    if (own !== null) neighbours.pop();
+    const self = own === null ? null : { weight: own, learned: before[before.length - 1] };
+    // By the learned weight, so that nothing moves while the temperature is dragged.
+    neighbours.sort((a, b) => b.learned - a.learned);
+    return { node: seen(state.node, own, guessNow()), neighbours, own, self, now };
+  };
+  const guessNow = () => {
+    if (!model.exact) return predicted[state.node];
+    const shares = model.probabilities(state.node);
+    return shares.indexOf(Math.max(...shares));
+  };
+
+  const make = (tag, attributes = {}, ...content) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...content);
+    return made;
+  };
+  const layerName = (number) => `layer ${number + 1}`;
+  const headName = () => (state.head < 0 ? "mean of all heads" : `head ${state.head + 1}`);
+
+  const drawNode = () => {
+    const view = viewOf(state.layer, state.head);
+    const { node, neighbours } = view;
+    const name = `Node ${node.name} and its neighbours in ${layerName(state.layer)}, ${headName()}`;
+    // On a phone the same letters need a smaller drawing.
+    const size = section.clientWidth < 500 ? 310 : 460;
+    at("star").replaceChildren(starOf(view, size, name));
+    const rest = neighbours.slice(MOST_DRAWN);
+    const left = rest.reduce((sum, other) => sum + other.weight, 0);
+    at("left").textContent = rest.length
+      ? `The ${MOST_DRAWN} strongest of ${neighbours.length} neighbours are drawn; the others get ${left.toFixed(2)} together.`
+      : "";
+    const verdict = node.right === null ? "" : node.right ? "right" : "wrong";
+    at("verdict").className = `verdict ${verdict === "right" ? "better" : "worse"}`;
+    at("verdict").textContent = verdict ? (verdict === "right" ? "✓ right" : "✕ wrong") : "";
+    at("title").textContent = `Node ${node.name}`;
+    const part = ["", "a training node", "a validation node", "a test node"][parts[state.node]];
+    at("about").textContent = [node.words, part].filter(Boolean).join("; ");
+    const first = neighbours.reduce((a, b) => (b.weight > a.weight ? b : a), neighbours[0]);
+    const strongest = first ? `, most attention to node ${first.name}: ${first.weight.toFixed(2)}` : "";
+    const count = `${neighbours.length} ${neighbours.length === 1 ? "neighbour" : "neighbours"}`;
+    at("spoken").textContent = `Node ${node.name}: ${node.words}${verdict ? `, ${verdict}` : ""}. ${count}${strongest}.`;
+    drawTable(view);
+    drawClasses();
+  };
+  const drawTable = (view) => {
+    const rows = view.neighbours.slice(0, 200).map((other) => {
+      const link = other.canOpen
+        ? make("button", { type: "button", "data-node": other.number }, other.name)
+        : other.name;
+      return rowOf(make("th", { scope: "row" }, link), other.words, other);
+    });
+    if (view.self) {
+      rows.unshift(rowOf(make("th", { scope: "row" }, "itself"), "self-loop", view.self));
+    }
+    at("rows").replaceChildren(...rows);
+    at("cut").textContent = view.neighbours.length > 200 ? `The first 200 of ${view.neighbours.length} neighbours.` : "";
+  };
+  const rowOf = (heading, words, { weight, learned: before }) => make("tr", {}, heading,
+    make("td", {}, words), make("td", { "data-learned": before }, before.toFixed(4)),
+    make("td", { "data-now": weight }, weight.toFixed(4)));
+
+  const drawClasses = () => {
+    at("classes").hidden = !model.exact;
+    if (!model.exact) return;
+    const [before, now] = [learned, model].map((one) => one.probabilities(state.node));
+    const bars = model.classes.map((name, place) => {
+      const bar = make("div", { class: `bar-of ${colourOf(place)}`, "data-probability": now[place] });
+      const fill = make("span", { class: "fill" });
+      fill.style.width = `${100 * now[place]}%`;
+      const tick = make("span", { class: "was", title: `learned: ${before[place].toFixed(3)}` });
+      tick.style.left = `${100 * before[place]}%`;
+      bar.append(fill, tick);
+      const marks = [labels[state.node] === place ? "true class" : "", now[place] === Math.max(...now) ? "predicted" : ""];
+      const key = make("span", { class: `key ${colourOf(place)}` }, String(place));
+      const said = make("span", { class: "name" }, key, ` ${classOf(place)} `,
+        make("span", { class: "note" }, marks.filter(Boolean).join(", ")));
+      return make("li", {}, said, make("span", { class: "share" }, now[place].toFixed(3)), bar);
+    });
+    at("bars").replaceChildren(...bars);
+  };
+
+  // How many nodes are right at this temperature, over all that the page can compute.
+  let waiting = 0;
+  const drawScore = () => {
+    clearTimeout(waiting);
+    const judged = nodes.filter((node) => labels[node] >= 0);
+    const tested = judged.filter((node) => parts[node] === 3);
+    const [chosen, kind] = tested.length ? [tested, "test"] : [judged, "labelled"];
+    at("score").textContent = "";
+    if (!model.exact || !chosen.length) return;
+    waiting = setTimeout(() => {
+      const right = chosen.filter((node) => {
+        const out = model.output(model.layers.length - 1, node);
+        return out.indexOf(Math.max(...out)) === labels[node];
+      }).length;
+      const before = chosen.filter((node) => predicted[node] === labels[node]).length;
+      const share = (count) => `${((100 * count) / chosen.length).toFixed(1)} %`;
+      const changed = model.layers.some((layer) => layer.factor !== 1);
+      at("score").textContent = `${right} of ${chosen.length} ${kind} nodes in this page are right (${share(right)})`
+        + (changed ? `; ${before} (${share(before)}) at the learned temperatures.` : ".");
+      at("score").dataset.right = right;
+    }, 120);
+  };
+
+  const drawHeads = () => {
+    // Every head has the neighbours where the large drawing has them.
+    const places = new Map(viewOf(state.layer, state.head).neighbours.map((other, place) => [other.slot, place]));
+    const groups = model.layers.map((layer, number) => {
+      const list = make("div", { class: "multiples" });
+      for (let head = 0; head < layer.heads; head += 1) {
+        const view = viewOf(number, head);
+        view.neighbours.sort((a, b) => places.get(a.slot) - places.get(b.slot));
+        const entropy = view.now.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0);
+        const words = `${layerName(number)}, head ${head + 1}`;
+        const button = make("button", {
+          type: "button", class: "multiple", "data-head": head, "data-layer": number,
+          "aria-pressed": String(number === state.layer && (head === state.head || layer.heads === 1)),
+          "aria-label": `Show ${words}`,
+        }, starOf(view, 120, words), make("span", {}, `head ${head + 1}`),
+        make("span", { class: "note" }, `as if ${Math.exp(entropy).toFixed(1)} of ${view.now.length}`));
+        list.append(button);
+      }
+      const temperature = layer.learned ? `, learned temperature ${meanOf(layer.temperature).toFixed(3)}` : ", without a temperature";
+      return make("div", {}, make("h4", {}, `Layer ${number + 1}${temperature}`), list);
+    });
+    at("heads").replaceChildren(...groups);
+  };
+  const meanOf = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+  const drawTemperature = () => {
+    const layer = model.layers[state.layer];
+    const now = meanOf(layer.temperature) * layer.factor;
+    const slider = at("temperature");
+    slider.value = Math.log2(layer.factor);
+    const words = layer.factor === 1 ? (layer.learned ? "learned" : "plain attention") : `${layer.factor.toFixed(2)} × ${layer.learned ? "learned" : "plain"}`;
+    at("value").textContent = `${now.toPrecision(3)} (${words})`;
+    slider.setAttribute("aria-valuetext", `temperature ${now.toPrecision(3)}, ${words}`);
+    at("layer").value = String(state.layer);
+    const heads = [make("option", { value: -1 }, "mean of all heads")];
+    for (let head = 0; head < layer.heads; head += 1) heads.push(make("option", { value: head }, `head ${head + 1}`));
+    at("head").replaceChildren(...heads);
+    at("head").value = String(state.head);
+  };
+
+  const gated = model.layers.map((layer, number) => number).filter((number) => model.layers[number].gate);
+  const drawGate = () => {
+    if (!gated.length) return;
+    const layer = model.layers[state.gateLayer];
+    // Later layers' gates are only known where all that they depend on is in the page.
+    const known = state.gateLayer === 0 || !model.exact ? Array.from(numbers.keys()) : nodes;
+    const sums = model.classes.map(() => new Float64Array(layer.width));
+    const counts = model.classes.map(() => 0);
+    const values = [];
+    for (const node of known) {
+      const { gate } = model.state(state.gateLayer, node);
+      values.push(gate[state.dimension]);
+      const place = labels[node] < 0 ? predicted[node] : labels[node];
+      counts[place] += 1;
+      gate.forEach((value, k) => { sums[place][k] += value; });
+    }
+    const means = sums.map((row, place) => Array.from(row, (sum) => (counts[place] ? sum / counts[place] : null)));
+    const spread = (k) => {
+      const found = means.map((row) => row[k]).filter((value) => value !== null);
+      return Math.max(...found) - Math.min(...found);
+    };
+    let dimensions = Array.from({ length: layer.width }, (_, k) => k);
+    at("dimensions-note").textContent = "";
+    if (dimensions.length > 96) {
+      dimensions = dimensions.sort((a, b) => spread(b) - spread(a)).slice(0, 96).sort((a, b) => a - b);
+      at("dimensions-note").textContent = `The 96 of ${layer.width} dimensions whose gate differs most between classes.`;
+    }
+    const ends = means.flat().filter((value) => value !== null);
+    const range = [Math.min(...ends), Math.max(...ends)];
+    at("heat-range").textContent = `From ${range[0].toFixed(2)} (weakest colour) to ${range[1].toFixed(2)} (strongest).`;
+    at("heat").replaceChildren(heatOf(range, means, dimensions, state.dimension, model.classes.map((_, place) => classOf(place))));
+    const own = model.state(state.gateLayer, state.node).gate[state.dimension];
+    at("histogram").replaceChildren(histogramOf(values, own, `Gates of dimension ${state.dimension}`));
+    at("dimension").max = layer.width - 1;
+    at("dimension").value = state.dimension;
+    const open = means.map((row, place) => [row[state.dimension], place]).filter(([value]) => value !== null).sort((a, b) => b[0] - a[0]);
+    const [most, least] = [open[0], open[open.length - 1]];
+    at("gate-words").textContent = `Dimension ${state.dimension} is most open for ${classOf(most[1])} (${most[0].toFixed(2)} on average) and least for ${classOf(least[1])} (${least[0].toFixed(2)}).`;
+    const inputs = layer.strongest[state.dimension];
+    const input = (number) => {
+      if (state.gateLayer > 0) return `dimension ${number} of layer ${state.gateLayer}`;
+      return (page.features && page.features[number]) || `feature ${number}`;
+    };
+    const listOf = (found) => found.map(([number, weight]) => make("li", {}, `${input(number)} `, make("span", { class: "note" }, weight.toFixed(3).replace("-", "\u2212"))));
+    at("opens").replaceChildren(...listOf(inputs.slice(0, inputs.length / 2)));
+    at("closes").replaceChildren(...listOf(inputs.slice(inputs.length / 2).reverse()));
+  };
+
+  const drawAll = () => { drawTemperature(); drawNode(); drawHeads(); drawGate(); drawScore(); };
+  const open = (node) => { state.node = node; at("found").replaceChildren(); at("said").textContent = ""; drawAll(); };
+  const step = (list, direction, what) => {
+    if (!list.length) { at("said").textContent = `No ${what} in this page.`; return; }
+    const next = direction > 0 ? list.find((node) => node > state.node) : list.findLast((node) => node < state.node);
+    open(next ?? (direction > 0 ? list[0] : list[list.length - 1]));
+    at("said").textContent = `${what} ${list.indexOf(state.node) + 1} of ${list.length}`;
+  };
+
+  const search = (words) => {
+    const wanted = words.trim().toLowerCase();
+    if (!wanted) return [];
+    const named = nodes.filter((node) => nameOf(node).toLowerCase() === wanted);
+    if (named.length) return named;
+    const place = model.classes.findIndex((name, number) => [name, classOf(number)].some((word) => word.toLowerCase() === wanted));
+    if (place >= 0) return nodes.filter((node) => (labels[node] < 0 ? predicted[node] : labels[node]) === place);
+    return nodes.filter((node) => nameOf(node).toLowerCase().startsWith(wanted));
+  };
+  const listFound = () => {
+    const words = at("find").value;
+    const found = search(words);
+    const buttons = found.slice(0, 12).map((node) => make("button", { type: "button", "data-node": node },
+      make("span", { class: `key ${colourOf(seen(node, 0).shownClass)}` }, String(seen(node, 0).shownClass)),
+      ` ${nameOf(node)}${seen(node, 0).right === false ? " ✕" : ""}`));
+    at("found").replaceChildren(...buttons);
+    const absent = page.whole ? "" : "; the page holds only some of the nodes";
+    at("said").textContent = !words.trim() ? "" : found.length
+      ? `${found.length} ${found.length === 1 ? "node" : "nodes"} found${found.length > 12 ? ", the first 12 listed" : ""}`
+      : `There is no node or class ${words.trim()} here${absent}.`;
+  };
+
+  section.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-node]");
+    const button = event.target.closest("button");
+    const cell = event.target.closest("[data-dimension]");
+    if (link) open(Number(link.dataset.node));
+    else if (cell) { state.dimension = Number(cell.dataset.dimension); drawGate(); }
+    else if (button && button.dataset.head) {
+      state.layer = Number(button.dataset.layer);
+      state.head = Number(button.dataset.head);
+      drawAll();
+      section.querySelector(`[data-layer="${state.layer}"][data-head="${state.head}"]`).focus();
+    } else if (button && button.dataset.go === "next") step(wrong, 1, "misclassified node");
+    else if (button && button.dataset.go === "back") step(wrong, -1, "misclassified node");
+    else if (button && button.dataset.go === "random") open(nodes[Math.floor(Math.random() * nodes.length)]);
+    else if (button && button.dataset.go === "reset") {
+      model.layers.forEach((_, number) => model.setFactor(number, 1));
+      drawAll();
+    }
+  });
+  at("find").addEventListener("input", listFound);
+  at("find").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    const [first] = search(at("find").value);
+    if (first !== undefined) open(first); else listFound();
+  });
+  at("temperature").addEventListener("input", (event) => {
+    model.setFactor(state.layer, 2 ** Number(event.target.value));
+    drawAll();
+  });
+  at("layer").addEventListener("change", (event) => { state.layer = Number(event.target.value); state.head = -1; drawAll(); });
+  at("head").addEventListener("change", (event) => { state.head = Number(event.target.value); drawAll(); });
+  window.addEventListener("resize", () => drawNode());
+  if (gated.length) {
+    [state.gateLayer] = gated;
+    at("gate-layer").addEventListener("change", (event) => { state.gateLayer = Number(event.target.value); state.dimension = 0; drawGate(); });
+    at("dimension").addEventListener("input", (event) => {
+      const wanted = Math.round(Number(event.target.value));
+      if (wanted >= 0 && wanted < model.layers[state.gateLayer].width) { state.dimension = wanted; drawGate(); }
+    });
+  }
+  const busy = (node) => model.sources(node).length >= 5 && model.sources(node).length <= 14;
+  open(wrong.find(busy) ?? nodes.find(busy) ?? nodes[0]);
+};
+for (const section of document.querySelectorAll("section.explorer")) start(section);

@@ -1,0 +1,222 @@
+"""The explorer as a section of a page, or as a page by itself."""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+from pathlib import Path
+
+from tempergat.base import write_text
+from tempergat.data import GraphInput
+from tempergat.study.explorer.recording import Recorded, record
+from tempergat.study.html_report import json_block, page_html
+from tempergat.training import TrainedModel
+
+_SCRIPTS = ("model.js", "drawing.js", "explorer.js")
+
+
+def write_explorer(
+    model: TrainedModel, path: Path, graph: GraphInput | None = None
+) -> Recorded:
+    """Writes the explorer of a model as one HTML file that needs no network.
+
+    Args:
+        model: A trained model of a method with attention.
+        path: The file; it is replaced as a whole or not at all.
+        graph: The graph; None for that of the training.
+
+    Returns:
+        What the page shows.
+
+    Raises:
+        UserError: The method has no attention, the graph cannot be used, or the file
+            cannot be written.
+    """
+    found = record(model, graph)
+    title = f"{found.method} on {found.dataset.name}, node by node"
+    write_text(path, page_html(title, explorer_html(found)), follow_link=False)
+    return found
+
+
+def explorer_html(found: Recorded) -> str:
+    """The explorer as a section, with its style and its script."""
+    name = html.escape(f"Explorer of {found.method} on {found.dataset.name}")
+    script = "\n".join(_asset(part) for part in _SCRIPTS)
+    values = found.values | {"whole": found.choice.is_whole}
+    return (
+        f"<style>\n{_asset('explorer.css')}</style>\n"
+        f'<section class="explorer" aria-label="{name}">\n'
+        f'<p class="answer">{html.escape(_answer(found))}</p>\n'
+        f'<div class="limits"><ul>{_limits(found)}</ul></div>\n'
+        f"{_SEARCH}{_temperature(found)}{_node(found)}{_HEADS}{_gate(found)}"
+        f"{json_block(values)}\n</section>\n"
+        f'<script>\n"use strict";\n(() => {{\n{script}}})();\n</script>'
+    )
+
+
+def _answer(found: Recorded) -> str:
+    name = found.dataset.name
+    if found.test is not None:
+        right, count = found.test
+        share = f"{100 * right / count:.1f} % of the {count:,} test nodes"
+    elif found.labelled:
+        share = (
+            f"{100 * found.right / found.labelled:.1f} % of the {found.labelled:,} "
+            "labelled nodes"
+        )
+    else:
+        return f"What {found.method} does at each node of {name}."
+    return f"{found.method} classifies {share} of {name} correctly."
+
+
+def _limits(found: Recorded) -> str:
+    """What the page holds and what it computes, as list items."""
+    choice = found.choice
+    lines = []
+    if choice.is_whole:
+        lines.append(f"The page holds the whole graph: {found.num_nodes:,} nodes.")
+    else:
+        shown = int(choice.shown.sum())
+        near = f"{choice.nodes.size(0):,} nodes within {len(found.values['layers'])}"
+        lines.append(
+            f"The page holds {shown:,} of {found.num_nodes:,} nodes, drawn at random "
+            f"(wrongly and rightly classified ones in turn), with all {near} hops of "
+            "them, so that what it shows of them is exact."
+        )
+        if choice.left_out:
+            lines.append(
+                f"{choice.left_out:,} nodes that were drawn have too many others near "
+                "them and were left out."
+            )
+    if found.why_not_exact is None:
+        lines.append(
+            "Coefficients, gates and predictions are computed in this page, through "
+            "all layers, at the temperatures that you choose."
+        )
+    else:
+        lines.append(
+            "The temperature changes the coefficients of the chosen layer only. "
+            "Predictions and later layers stay those of the learned temperatures, "
+            f"because {found.why_not_exact}."
+        )
+    if not found.is_training_graph:
+        lines.append(
+            "This is not the graph that the model was trained on, or it has another "
+            "split, so the page does not say which nodes were used for training."
+        )
+    lines.append(
+        "A coefficient says how a layer weighs a neighbour's features; it is no proof "
+        "that the neighbour is the reason for a prediction."
+    )
+    return "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+
+
+_SEARCH = """<div class="tools" role="search">
+<label>Node or class <input type="search" data-at="find" autocomplete="off" spellcheck="false"></label>
+<button type="button" data-go="back">← previous wrong</button>
+<button type="button" data-go="next">next wrong →</button>
+<button type="button" data-go="random">random node</button>
+</div>
+<p class="said" role="status" data-at="said"></p>
+<div class="found" data-at="found"></div>
+"""  # noqa: E501
+
+
+def _temperature(found: Recorded) -> str:
+    layers = "".join(
+        f'<option value="{number}">layer {number + 1}</option>'
+        for number in range(len(found.values["layers"]))
+    )
+    return (
+        '<div class="warmth">'
+        f'<label>Layer <select data-at="layer">{layers}</select></label>'
+        '<label>Head <select data-at="head"></select></label>'
+        '<label class="wide"><span>Temperature of this layer: '
+        '<strong data-at="value"></strong></span>'
+        '<input type="range" data-at="temperature" min="-4" max="4" step="0.02" '
+        'value="0"></label>'
+        '<button type="button" data-go="reset">learned temperatures</button></div>\n'
+        '<p class="note" data-at="score" role="status"></p>\n'
+    )
+
+
+def _node(found: Recorded) -> str:
+    # Where predictions are computed, their bars name the classes.
+    legend = "" if found.why_not_exact is None else _legend(found.values["classes"])
+    return (
+        '<div class="pair"><figure class="figure" data-name="node">'
+        '<h3 data-at="title"></h3><div data-at="star"></div>'
+        f"{legend}"
+        "<figcaption>Width: attention. Ring: attention of the node to itself. Colour "
+        "and number: class. Cross: classified wrongly. Choose a neighbour to go there. "
+        '<span data-at="left"></span></figcaption>'
+        '<p class="buttons"><button type="button" data-save="svg">Save SVG</button> '
+        '<button type="button" data-save="png">Save PNG</button></p></figure>\n'
+        '<div><h3>Prediction <span data-at="verdict"></span></h3>'
+        '<p data-at="about"></p><p class="hidden" role="status" data-at="spoken"></p>'
+        '<div data-at="classes"><ul class="bars" data-at="bars"></ul>'
+        '<p class="note">Probability of each class; the line is the value at the '
+        "learned temperatures.</p></div></div></div>\n"
+        "<details><summary>All neighbours as a table</summary>"
+        '<div class="scroll" tabindex="0" role="group" aria-label="All neighbours">'
+        "<table><thead><tr><th>Neighbour</th><th>Class</th><th>Attention, learned</th>"
+        '<th>Attention, now</th></tr></thead><tbody data-at="rows"></tbody></table>'
+        '</div><p class="note" data-at="cut"></p></details>\n'
+    )
+
+
+def _legend(classes: list[str]) -> str:
+    items = "".join(
+        f'<li><span class="key k{place % 8}">{place}</span> '
+        f"{html.escape(name if name != str(place) else f'class {name}')}</li>"
+        for place, name in enumerate(classes)
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+_HEADS = (
+    "<h2>All layers and heads</h2>\n"
+    '<p class="note">The same node as every head sees it. "As if 3.1 of 7" means that '
+    "attention is as spread as over 3.1 equal edges of 7 (the exponential of its "
+    "entropy), the self-loop counted. Choose a head to see it above.</p>\n"
+    '<div data-at="heads"></div>\n'
+)
+
+
+def _gate(found: Recorded) -> str:
+    gated = [
+        number for number, layer in enumerate(found.values["layers"]) if layer["gate"]
+    ]
+    heading = "<h2>What the gate lets through</h2>\n"
+    if not gated:
+        words = f"{found.method} has no gate."
+        return f'{heading}<p class="note">{html.escape(words)}</p>\n'
+    options = "".join(
+        f'<option value="{number}">layer {number + 1}</option>' for number in gated
+    )
+    return (
+        f"{heading}"
+        '<p class="note">A gate multiplies each dimension of a layer by a number from '
+        "0 (closed) to 1 (open). The stronger the colour of a field, the more open the "
+        "gate on average over the nodes of the class. "
+        '<span data-at="heat-range"></span> '
+        "Choose a dimension in the map or by its number.</p>\n"
+        f'<div class="tools"><label>Layer <select data-at="gate-layer">{options}'
+        "</select></label>"
+        '<label>Dimension <input type="number" data-at="dimension" min="0" step="1">'
+        "</label></div>\n"
+        '<div class="scroll heat-map" tabindex="0" role="group" '
+        'aria-label="Mean gate by class and dimension" data-at="heat"></div>'
+        '<p class="note" data-at="dimensions-note"></p>'
+        '<p data-at="gate-words" role="status"></p>\n'
+        '<div class="gate"><div><h4>The gate of this dimension at all nodes</h4>'
+        '<div data-at="histogram"></div></div>'
+        "<div><h4>Inputs that open it most, by weight</h4>"
+        '<ul data-at="opens"></ul><h4>Inputs that close it most</h4>'
+        '<ul data-at="closes"></ul></div></div>\n'
+    )
+
+
+def _asset(name: str) -> str:
+    folder = resources.files("tempergat.study.explorer") / "assets"
+    return (folder / name).read_text(encoding="utf-8")

@@ -1,0 +1,49 @@
+"""`tempergat explore`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+
+@pytest.fixture(name="run")
+def checkpoint_folder(command: Command, graph: Path, recipe: Path) -> Path:
+    arguments = ("--method", "temp_gated", "--recipe", recipe, "--out", "run")
+    ended = command("train", graph, *arguments, "--quiet")
+    assert ended.status == 0, ended.err
+    return Path("run")
+
+
+def test_the_page_is_written_and_its_size_said(
+    command: Command, run: Path, graph: Path
+) -> None:
+    ended = command("explore", run, graph)
+    assert ended.status == 0, ended.err
+    assert ended.out == "explorer explore.html   60 nodes, 0.1 MB\n"
+    assert Path("explore.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_graph_that_is_no_dataset_must_be_given(command: Command, run: Path) -> None:
+    ended = command("explore", run)
+    assert ended.status == 2
+    assert ended.err.count("\n") == 1
+    assert "was trained on graph, which cannot be found by that name" in ended.err
+
+
+def test_mistakes_are_said_before_anything_is_written(
+    command: Command, run: Path, graph: Path, recipe: Path
+) -> None:
+    assert "cannot read checkpoint nowhere" in command("explore", "nowhere").err
+    assert "did you mean cora" in command("explore", run, "corra").err
+    ended = command("explore", run, graph, "--out", graph / "explore.html")
+    assert ended.status == 2
+    assert "graph.npz" in ended.err
+    command(
+        *("train", graph, "--method", "gcn", "--recipe", recipe),
+        *("--out", "plain", "--quiet"),
+    )
+    ended = command("explore", "plain", graph)
+    assert ended.status == 2
+    assert "gcn has no attention to show" in ended.err
+    assert not Path("explore.html").exists()
