@@ -1,4 +1,4 @@
-"""The code on the pages of docs/ runs."""
+"""The code on the pages of docs/ and in README.md runs."""
 
 import ast
 import signal
@@ -11,7 +11,7 @@ from tempergat.nn import forget_graphs
 from tests.support.doc_blocks import MARKS, blocks_of, run_page
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 RUNNING = sorted({block.page for block in BLOCKS if block.runs})
 
