@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tempergat.stats import RankTable
 from tempergat.study.html_report import charts
-from tempergat.study.html_report.parts import as_sentence, copy_buttons, figure
+from tempergat.study.html_report.parts import as_sentence, figure, limits
+from tempergat.study.html_report.plain_table import plain_table
 from tempergat.study.html_report.section import Section
-from tempergat.study.report import Table, as_html, as_latex, as_markdown
+from tempergat.study.report import Table
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,25 @@ def overview_html(overview: Overview, sections: Mapping[str, Section]) -> str:
     )
     parts = [
         f'<p class="answer">{html.escape(as_sentence(overview.answer))}</p>',
+        limits(_limits(overview, len(sections))),
         f'<ul class="answers">{links}</ul>',
         *_figures(overview, list(sections.values())),
-        *map(_table, overview.tables),
+        *map(plain_table, overview.tables),
     ]
     return '<section aria-label="All graphs">' + "\n".join(parts) + "</section>"
+
+
+def _limits(overview: Overview, count: int) -> list[str]:
+    words = [
+        f"Other graphs than these {count}, and other settings: each graph has the ones "
+        "that its section names."
+    ]
+    if overview.ranks is not None:
+        words.append(
+            "Ranks leave out how large a difference is; the sections say that for each "
+            "graph."
+        )
+    return words
 
 
 def _settings(section: Section) -> str:
@@ -62,7 +77,8 @@ def _figures(overview: Overview, sections: Sequence[Section]) -> list[str]:
             figure(
                 "Difference to the baseline on each graph",
                 drawn,
-                "In points; a star marks a Holm-corrected p below 0.05 within a graph.",
+                "In points; gains are blue, losses orange. A star marks a "
+                "Holm-corrected p below 0.05 within a graph.",
             )
         )
     ranks = overview.ranks
@@ -78,10 +94,3 @@ def _figures(overview: Overview, sections: Sequence[Section]) -> list[str]:
             )
         )
     return parts
-
-
-def _table(table: Table) -> str:
-    copies = {"LaTeX": as_latex(table), "Markdown": as_markdown(table)}
-    return f'<div class="scroll">{as_html(table)}</div>' + copy_buttons(
-        table.title, copies
-    )

@@ -2,10 +2,43 @@
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 # With these, and not with a name, verdicts may begin.
 _FIRST_WORDS = ("no", "nothing", "on", "over", "the", "too")
+
+
+def scrolled(content: str, name: str) -> str:
+    """Content that may be wider than the page; the keyboard can scroll it."""
+    return (
+        f'<div class="scroll" tabindex="0" role="group" '
+        f'aria-label="{html.escape(name)}">{content}</div>'
+    )
+
+
+def sort_heading(
+    number: int, words: str, explained: str = "", attributes: str = ""
+) -> str:
+    """The heading of a column, with a button that sorts by it.
+
+    Args:
+        number: The column, from 0.
+        words: Its name.
+        explained: What it means, shown while the pointer is over it.
+        attributes: Further attributes of the heading, as HTML.
+    """
+    about = f' title="{html.escape(explained)}"' if explained else ""
+    return (
+        f'<th scope="col" aria-sort="none"{attributes}>'
+        f'<button type="button" data-sort="{number}"{about}>{html.escape(words)}'
+        "</button></th>"
+    )
+
+
+def limits(words: Iterable[str]) -> str:
+    """What an answer does not cover, as a list of sentences."""
+    items = "".join(f"<li>{html.escape(word)}</li>" for word in words)
+    return f'<div class="limits"><p>What this does not cover:</p><ul>{items}</ul></div>'
 
 
 def figure(title: str, content: str, caption: str) -> str:
@@ -13,8 +46,7 @@ def figure(title: str, content: str, caption: str) -> str:
     name = html.escape(title)
     return (
         f'<figure class="figure" data-name="{name}"><h3>{name}</h3>'
-        f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">'
-        f"{content}</div>"
+        f"{scrolled(content, title)}"
         f"<figcaption>{html.escape(caption)}</figcaption>"
         '<p class="buttons"><button type="button" data-save="svg">Save SVG</button> '
         '<button type="button" data-save="png">Save PNG</button></p></figure>'

@@ -31,7 +31,9 @@ def repeating_part(section: "Section") -> str:
                 run.fingerprint for run in sorted(runs, key=lambda run: run.split)
             )
         ),
-        "numerics": ", ".join(sorted({str(run.numerics) for run in runs})),
+        "version of the numerics": ", ".join(
+            sorted({str(run.numerics) for run in runs})
+        ),
     }
     shown = "".join(
         f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(value)}</code></dd>"

@@ -4,6 +4,8 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tempergat.stats import PairedComparison
+from tempergat.study.html_report.parts import as_sentence, scrolled, sort_heading
 from tempergat.study.report import (
     interval_text,
     mean_and_std,
@@ -42,20 +44,26 @@ def score_table(section: "Section") -> str:
         (r.summary.mean for r in rows if r.summary.mean is not None), default=None
     )
     columns = _columns(section)
-    head = "".join(_heading(number, column) for number, column in enumerate(columns))
+    head = "".join(
+        sort_heading(number, column.heading, column.explained, _view(column))
+        for number, column in enumerate(columns)
+    )
     body = "".join(
         _row(row, number, columns, is_best=row.summary.mean == best is not None)
         for number, row in enumerate(rows)
     )
     compared = any(row.comparison is not None for row in rows)
     return (
-        (_view_buttons() if compared else "")
-        + '<div class="scroll"><table class="scores" data-view="scores">'
-        f'<caption class="hidden">{html.escape(section.table.title)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-        f'<p class="note">{html.escape(section.table.title)}.</p>'
+        (_view_buttons(section.baseline) if compared else "")
+        + scrolled(
+            '<table class="scores" data-view="scores">'
+            f'<caption class="hidden">{html.escape(section.table.title)}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
+            section.table.title,
+        )
+        + f'<p class="note">{html.escape(section.table.title)}.</p>'
         + "".join(
-            f'<p class="note">{html.escape(note)}</p>'
+            f'<p class="note">{html.escape(as_sentence(note))}</p>'
             for note in (*section.table.notes, *_note_on_paper(section))
         )
     )
@@ -66,6 +74,7 @@ def _columns(section: "Section") -> list[_Column]:
     metric = METRIC_NAMES[section.result.metric]
     summaries = [row.summary for row in rows]
     compared = [row.comparison for row in rows]
+    verdicts = [_verdict(row, compared) for row in rows]
     columns = [
         _Column("method", [row.method for row in rows], [row.method for row in rows]),
         _Column(
@@ -114,11 +123,7 @@ def _columns(section: "Section") -> list[_Column]:
             "differences",
             "Cohen's d of the pairs",
         ),
-        _Column(
-            "verdict",
-            [_verdict(row) for row in rows],
-            [_verdict(row) for row in rows],
-        ),
+        _Column("verdict", verdicts, verdicts),
         _Column("runs", [str(s.runs) for s in summaries], [s.runs for s in summaries]),
     ]
     if any(s.failed for s in summaries):
@@ -177,17 +182,11 @@ def _interval(low: float | None, high: float | None) -> str:
     return f"{signed(low)} to {signed(high)}"
 
 
-def _verdict(row: MethodResult) -> str:
-    return _NONE if row.comparison is None else row.comparison.verdict
-
-
-def _heading(number: int, column: _Column) -> str:
-    about = f' title="{html.escape(column.explained)}"' if column.explained else ""
-    return (
-        f'<th scope="col" aria-sort="none"{_view(column)}>'
-        f'<button type="button" data-sort="{number}"{about}>'
-        f"{html.escape(column.heading)}</button></th>"
-    )
+def _verdict(row: MethodResult, compared: Sequence[PairedComparison | None]) -> str:
+    if row.comparison is not None:
+        return row.comparison.verdict
+    is_baseline = any(c is not None and c.baseline == row.method for c in compared)
+    return "baseline" if is_baseline else _NONE
 
 
 def _row(
@@ -222,11 +221,12 @@ def _view(column: _Column) -> str:
     return "" if column.view is None else f' data-in="{column.view}"'
 
 
-def _view_buttons() -> str:
+def _view_buttons(baseline: str | None) -> str:
+    other = "the backbone" if baseline is None else baseline
     return (
         '<p class="buttons views" role="group" aria-label="What the table shows">'
         '<button type="button" data-view="scores" aria-pressed="true">'
         "mean ± std</button> "
         '<button type="button" data-view="differences" aria-pressed="false">'
-        "difference to the baseline</button></p>"
+        f"difference to {html.escape(other)}</button></p>"
     )

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from tempergat.study.engine import Run
 from tempergat.study.html_report import charts
-from tempergat.study.html_report.parts import as_sentence, choice, copy_buttons, figure
+from tempergat.study.html_report.parts import (
+    as_sentence,
+    choice,
+    copy_buttons,
+    figure,
+    limits,
+)
 from tempergat.study.html_report.repeating import repeating_part
 from tempergat.study.html_report.score_table import score_table
 from tempergat.study.report import Table, as_csv, as_latex, as_markdown
@@ -97,16 +103,15 @@ def _limits(section: Section) -> str:
     """What the answer does not cover."""
     result = section.result
     words = [
-        f"One recipe ({html.escape(section.recipe)}): with other settings the order "
-        "of methods can change."
+        f"One recipe ({section.recipe}): with other settings the order of methods can "
+        "change."
     ]
     if result.splits == 1:
         words.append(
             "One test set: more seeds do not reduce the chance in the choice of its "
             "nodes."
         )
-    items = "".join(f"<li>{word}</li>" for word in words)
-    return f'<div class="limits"><p>What this does not cover:</p><ul>{items}</ul></div>'
+    return limits(words)
 
 
 def _warnings(result: DatasetResult) -> str:
@@ -138,7 +143,12 @@ def _figures(section: Section) -> list[str]:
             "neither temperature nor gate, triangles a temperature, squares a gate, "
             "diamonds both.",
         ),
-        ("Learning curves", charts.curves_chart(runs, result.methods, metric), band),
+        (
+            "Learning curves",
+            charts.curves_chart(runs, result.methods, metric),
+            f"{band} The axis begins at the least value after the first tenth of the "
+            "epochs.",
+        ),
         *(
             (title, charts.learned_chart(runs, result.methods, what), band)
             for what, (title, _) in charts.LEARNED.items()

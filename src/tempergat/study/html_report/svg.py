@@ -125,19 +125,25 @@ def drawing(width: float, height: float, name: str, content: Sequence[str]) -> s
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_value(width)} '
         f'{_value(height)}" width="{_value(width)}" height="{_value(height)}" '
-        f'role="img" aria-label="{html.escape(name)}">' + "".join(content) + "</svg>"
+        f'style="--width:{_value(width)}px" role="img" '
+        f'aria-label="{html.escape(name)}">' + "".join(content) + "</svg>"
     )
 
 
 def x_axis(
-    scale: Scale, y: float, top: float, values: Sequence[float], label: str = ""
+    scale: Scale,
+    y: float,
+    top: float,
+    values: Sequence[float],
+    label: str = "",
+    words: Sequence[str] | None = None,
 ) -> list[str]:
-    """Vertical grid lines with their numbers below, and the axis' name."""
+    """Vertical grid lines with their numbers or words below, and the axis' name."""
     parts = []
-    for value in values:
+    for value, word in zip(values, words or map(number_text, values), strict=True):
         x = scale(value)
         parts.append(line(x, top, x, y, "grid"))
-        parts.append(text(x, y + 16, number_text(value), class_="tick middle"))
+        parts.append(text(x, y + 16, word, class_="tick middle"))
     if label:
         middle = (scale.start + scale.end) / 2
         parts.append(text(middle, y + 36, label, class_="label middle"))

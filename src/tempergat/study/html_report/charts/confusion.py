@@ -86,6 +86,6 @@ def _cell(x: float, y: float, size: float, share: float, words: str) -> str:
     dark = " on-heat" if share > 0.5 else ""
     number = svg.text(
         x + size / 2, y + size / 2 + 4, f"{100 * share:.0f}",
-        class_=f"tick middle{dark}", pointer_events="none",
+        class_=f"cell middle{dark}", pointer_events="none",
     )  # fmt: skip
     return square + number

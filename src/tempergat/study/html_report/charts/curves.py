@@ -26,11 +26,29 @@ def curves_chart(
         panels.setdefault(known.backbone if known else _OWN, []).append(line)
     if not panels:
         return None
+    lines = [line for found in panels.values() for line in found]
     return panels_chart(
         [Panel(backbone, found) for backbone, found in panels.items()],
         f"Validation {metric} over epochs by method",
         f"validation {metric} (%)",
+        lowest=_lowest(lines),
     )
+
+
+def _lowest(lines: Sequence[Line]) -> float:
+    """Where the axis begins: near the least value after the first tenth of the epochs.
+
+    The first epochs are far below all others, which would be squeezed to one line.
+    """
+    start = 0.1 * max(epoch for line in lines for epoch in line.at)
+    low = [
+        value
+        for line in lines
+        for epoch, value in zip(line.at, line.low, strict=True)
+        if epoch >= start
+    ]
+    high = max(value for line in lines for value in line.high)
+    return max(0.0, min(low) - 0.05 * (high - min(low)))
 
 
 def _validation(run: Run) -> Mapping[int, float]:

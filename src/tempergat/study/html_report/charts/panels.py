@@ -1,7 +1,8 @@
-"""Small panels side by side, each with lines and bands over epochs."""
+"""Small panels side by side, each with lines and bands."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tempergat.study.html_report import svg
 
@@ -12,14 +13,14 @@ DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2")
 
 @dataclass(frozen=True)
 class Line:
-    """One method's values over epochs.
+    """One method's values over epochs or noise levels.
 
     Attributes:
         name: The method.
         colour: Class of its colour.
         dash: SVG's `stroke-dasharray`.
-        epochs: Epochs, from 1.
-        middle: The mean over runs at each epoch.
+        at: Where the values are: epochs, or the places of noise levels.
+        middle: The mean over runs at each of them.
         low: The lower edge of the band.
         high: Its upper edge.
     """
@@ -27,7 +28,7 @@ class Line:
     name: str
     colour: str
     dash: str
-    epochs: Sequence[int]
+    at: Sequence[float]
     middle: Sequence[float]
     low: Sequence[float]
     high: Sequence[float]
@@ -41,13 +42,35 @@ class Panel:
     lines: Sequence[Line]
 
 
-def panels_chart(panels: Sequence[Panel], name: str, label: str) -> str:
+@dataclass(frozen=True)
+class Across:
+    """The horizontal axis of all panels.
+
+    Attributes:
+        label: Its name.
+        ticks: Words by their places; whole numbers when left out.
+    """
+
+    label: str = "epoch"
+    ticks: Mapping[float, str] | None = None
+
+
+def panels_chart(
+    panels: Sequence[Panel],
+    name: str,
+    label: str,
+    across: Across | None = None,
+    lowest: float | None = None,
+) -> str:
     """Panels with one vertical axis, and the legend below them.
 
     Args:
         panels: From left to right, at most three in a row.
         name: What the figure shows, for screen readers.
         label: The name of the vertical axis.
+        across: The horizontal axis; epochs when left out.
+        lowest: Where the vertical axis begins; lines are cut there. The least value
+            when left out.
     """
     values = [
         value
@@ -57,13 +80,15 @@ def panels_chart(panels: Sequence[Panel], name: str, label: str) -> str:
         for value in edge
     ]
     low, high = svg.padded(values)
+    low = low if lowest is None else lowest
     columns = min(len(panels), _COLUMNS)
     rows = -(-len(panels) // _COLUMNS)
     parts = []
     for number, panel in enumerate(panels):
         x = _LEFT + (number % _COLUMNS) * (_PANEL + _GAP)
         y = _TOP + (number // _COLUMNS) * (_HEIGHT + _BELOW + _TOP)
-        parts += _panel(panel, x, y, (low, high), label)
+        scale = svg.Scale(low, high, y + _HEIGHT, y)
+        parts += _panel(panel, x, scale, label, across or Across())
     below = rows * (_TOP + _HEIGHT + _BELOW) + 14
     width = _LEFT + columns * _PANEL + (columns - 1) * _GAP + 18
     legend, height = _legend(panels, below, width)
@@ -71,20 +96,23 @@ def panels_chart(panels: Sequence[Panel], name: str, label: str) -> str:
 
 
 def _panel(
-    panel: Panel, left: float, top: float, ends: tuple[float, float], label: str
+    panel: Panel, left: float, y: svg.Scale, label: str, across: Across
 ) -> list[str]:
-    epochs = [epoch for line in panel.lines for epoch in line.epochs]
-    x = svg.Scale(min(epochs), max(epochs), left, left + _PANEL)
-    y = svg.Scale(*ends, top + _HEIGHT, top)
-    bottom = top + _HEIGHT
+    places = [place for line in panel.lines for place in line.at]
+    x = svg.Scale(min(places), max(places), left, left + _PANEL)
+    ticks = across.ticks or {
+        tick: svg.number_text(tick) for tick in _whole_ticks(x.low, x.high)
+    }
     parts = [
-        svg.text(left, top - 26, panel.title, class_="name strong"),
-        *svg.x_axis(x, bottom, top, _whole_ticks(x.low, x.high), "epoch"),
-        *svg.y_axis(y, left, left + _PANEL, svg.ticks(*ends, 4), label),
+        svg.text(left, y.end - 26, panel.title, class_="name strong"),
+        *svg.x_axis(x, y.start, y.end, list(ticks), across.label, list(ticks.values())),
+        *svg.y_axis(y, left, left + _PANEL, svg.ticks(y.low, y.high, 4), label),
     ]
     for line in panel.lines:
-        upper = [(x(e), y(v)) for e, v in zip(line.epochs, line.high, strict=True)]
-        lower = [(x(e), y(v)) for e, v in zip(line.epochs, line.low, strict=True)]
+        upper, lower = (
+            [(x(at), y(max(v, y.low))) for at, v in zip(line.at, edge, strict=True)]
+            for edge in (line.high, line.low)
+        )
         parts.append(
             svg.element(
                 "path",
@@ -93,17 +121,37 @@ def _panel(
             )
         )
     for line in panel.lines:
-        middle = [(x(e), y(v)) for e, v in zip(line.epochs, line.middle, strict=True)]
+        drawn = "".join(
+            svg.path_of([(x(at), y(value)) for at, value in piece])
+            for piece in _above(list(zip(line.at, line.middle, strict=True)), y.low)
+        )
         parts.append(
             svg.element(
                 "path",
-                svg.title(f"{line.name}: {line.middle[-1]:.3g} at the last epoch"),
-                d=svg.path_of(middle),
+                svg.title(f"{line.name}: {line.middle[-1]:.3g} at the end"),
+                d=drawn,
                 class_=f"line {line.colour}",
                 stroke_dasharray=line.dash or "none",
             )
         )
     return parts
+
+
+def _above(
+    points: Sequence[tuple[float, float]], low: float
+) -> Iterator[list[tuple[float, float]]]:
+    """The pieces of a line that are not below `low`."""
+    piece = [points[0]] if points[0][1] >= low else []
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if (y0 < low) != (y1 < low):
+            piece.append((x0 + (x1 - x0) * (low - y0) / (y1 - y0), low))
+        if y1 >= low:
+            piece.append((x1, y1))
+        elif piece:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def _whole_ticks(low: float, high: float) -> list[float]:
