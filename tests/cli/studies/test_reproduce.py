@@ -44,10 +44,14 @@ def test_from_a_store_to_the_pages(results: Path, tmp_path: Path) -> None:
         "file": table,
     }
     places = ["--results", str(results), "--docs", str(tmp_path / "docs")]
+    places += ["--out", str(tmp_path / "out")]
     for command, page in (("homogeneous", "reproduction.md"), ("ranks", "ranks.md")):
         plain = runner.invoke(app, ["reproduce", command, *places])
         assert plain.exit_code == 0, plain.output
         assert f"wrote {tmp_path / 'docs' / page}" in plain.output
+        report = tmp_path / "out" / f"{command}.html"
+        assert f"report   {report}" in plain.output
+        assert report.stat().st_size < 3_000_000
         result = runner.invoke(app, ["reproduce", command, *places, "--json"])
         found = json.loads(result.output)
         assert found["page"] == str(tmp_path / "docs" / page)

@@ -117,7 +117,7 @@ def _command_for(name: str) -> Callable[..., None]:
             _print_plan(plan_page(page, workspace, docs, chosen), as_json)
             return
         outcome = _run(page, workspace, chosen, quiet) if run else None
-        _write(page, results, docs, outcome, as_json)
+        _write(page, results, docs, out, outcome, as_json)
 
     return command
 
@@ -193,11 +193,19 @@ def _run(
 
 
 def _write(
-    page: "Page", results: Path, docs: Path, outcome: "Outcome | None", as_json: bool
+    page: "Page",
+    results: Path,
+    docs: Path,
+    out: Path,
+    outcome: "Outcome | None",
+    as_json: bool,
 ) -> None:
+    from tempergat.study.reproduce import write_page_report
+
     written = page.write(results, docs)
+    report = write_page_report(page, written, results, out / f"{page.name}.html")
     if as_json:
-        facts = written.facts
+        facts = written.facts | {"report": str(report)}
         if outcome is not None:
             facts = facts | {
                 "made": list(outcome.done),
@@ -208,6 +216,7 @@ def _write(
         for line in (*(outcome.done if outcome else ()), *written.lines):
             echo(line)
         echo(f"wrote {written.path}")
+        echo(f"report   {report}")
     if outcome is not None and outcome.not_done:
         for dataset, reason in outcome.not_done.items():
             echo(f"{dataset}: not complete: {reason}", err=True)

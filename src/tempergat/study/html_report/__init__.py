@@ -5,13 +5,26 @@ from typing import TYPE_CHECKING
 from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
+    from tempergat.study.html_report.charts.panels import (
+        DASHES,
+        Across,
+        Line,
+        Panel,
+        panels_chart,
+    )
     from tempergat.study.html_report.document import (
         page_html,
         report_html,
         write_report,
     )
+    from tempergat.study.html_report.markdown_page import markdown_html
     from tempergat.study.html_report.overview import Overview
-    from tempergat.study.html_report.parts import json_block
+    from tempergat.study.html_report.parts import (
+        as_sentence,
+        facts_list,
+        json_block,
+        limits,
+    )
     from tempergat.study.html_report.section import Published, Section
     from tempergat.study.html_report.svg import (
         drawing,
@@ -23,14 +36,23 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "DASHES",
+    "Across",
+    "Line",
     "Overview",
+    "Panel",
     "Published",
     "Section",
+    "as_sentence",
     "drawing",
     "element",
+    "facts_list",
     "json_block",
+    "limits",
     "line",
+    "markdown_html",
     "page_html",
+    "panels_chart",
     "report_html",
     "shortened",
     "text",

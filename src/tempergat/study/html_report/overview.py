@@ -20,11 +20,13 @@ class Overview:
         answer: What they show, in one sentence.
         ranks: The methods' average ranks; None where they cannot be ranked.
         tables: The summary and the scores, as people read them.
+        lead: What else the graphs show, in a few sentences.
     """
 
     answer: str
     ranks: RankTable | None
     tables: Sequence[Table]
+    lead: str = ""
 
 
 def overview_html(overview: Overview, sections: Mapping[str, Section]) -> str:
@@ -41,6 +43,7 @@ def overview_html(overview: Overview, sections: Mapping[str, Section]) -> str:
     )
     parts = [
         f'<p class="answer">{html.escape(as_sentence(overview.answer))}</p>',
+        f'<p class="lead">{html.escape(overview.lead)}</p>' if overview.lead else "",
         limits(_limits(overview, len(sections))),
         f'<ul class="answers">{links}</ul>',
         *_figures(overview, list(sections.values())),

@@ -47,10 +47,20 @@ def figure(title: str, content: str, caption: str) -> str:
     return (
         f'<figure class="figure" data-name="{name}"><h3>{name}</h3>'
         f"{scrolled(content, title)}"
-        f"<figcaption>{html.escape(caption)}</figcaption>"
+        f"{f'<figcaption>{html.escape(caption)}</figcaption>' if caption else ''}"
         '<p class="buttons"><button type="button" data-save="svg">Save SVG</button> '
         '<button type="button" data-save="png">Save PNG</button></p></figure>'
     )
+
+
+def facts_list(facts: Mapping[str, str]) -> str:
+    """Names and what they stand for; empty ones are left out."""
+    shown = "".join(
+        f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(value)}</code></dd>"
+        for name, value in facts.items()
+        if value
+    )
+    return f'<dl class="facts">{shown}</dl>'
 
 
 def choice(name: str, drawn: Mapping[str, str], first: str) -> str:

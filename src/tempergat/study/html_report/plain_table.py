@@ -12,11 +12,12 @@ _NUMBER = re.compile(r"[<+-]?\d[\d,]*(\.\d+)?")
 _NONE = "-"
 
 
-def plain_table(table: Table) -> str:
+def plain_table(table: Table, *, captioned: bool = True) -> str:
     """The table with its title as caption, the notes and the buttons below it.
 
     Args:
         table: The text. A cell that begins with a number is sorted by that number.
+        captioned: Whether the title is shown; screen readers always have it.
     """
     head = "".join(sort_heading(n, name) for n, name in enumerate(table.columns))
     body = "".join(
@@ -24,8 +25,9 @@ def plain_table(table: Table) -> str:
         for row in table.rows
     )
     notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in table.notes)
+    shown = "" if captioned else ' class="hidden"'
     content = (
-        f"<table><caption>{html.escape(table.title)}</caption>"
+        f"<table><caption{shown}>{html.escape(table.title)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
     copies = {

@@ -4,7 +4,7 @@ import html
 import json
 from typing import TYPE_CHECKING, Any
 
-from tempergat.study.html_report.parts import copy_buttons
+from tempergat.study.html_report.parts import copy_buttons, facts_list
 
 if TYPE_CHECKING:
     from tempergat.study.html_report.section import Section
@@ -35,16 +35,10 @@ def repeating_part(section: "Section") -> str:
             sorted({str(run.numerics) for run in runs})
         ),
     }
-    shown = "".join(
-        f"<dt>{html.escape(name)}</dt><dd><code>{html.escape(value)}</code></dd>"
-        for name, value in facts.items()
-        if value
-    )
     configs = _settings(section)
     text = json.dumps(configs, indent=1, sort_keys=True, default=str)
     return (
-        f'<dl class="facts">{shown}</dl>'
-        "<details><summary>Every setting of every method</summary>"
+        facts_list(facts) + "<details><summary>Every setting of every method</summary>"
         f'<pre class="scroll" tabindex="0">{html.escape(text)}</pre></details>'
         + copy_buttons("settings", {"settings": text})
     )

@@ -2,6 +2,7 @@
 
 from tempergat.study.reproduce.jobs import Job, Stock, Workspace
 from tempergat.study.reproduce.page import Outcome, Page, Written, run_page
+from tempergat.study.reproduce.page_reports import write_page_report
 from tempergat.study.reproduce.pages import PAGES
 from tempergat.study.reproduce.plan import JobPlan, PagePlan, plan_page
 
@@ -17,4 +18,5 @@ __all__ = [
     "Written",
     "plan_page",
     "run_page",
+    "write_page_report",
 ]

@@ -84,11 +84,23 @@
     link.href = url;
     link.click();
   };
+  const savePng = (name, picture, width, height) => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [2 * width, 2 * height];
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((png) => download(`${name}.png`, URL.createObjectURL(png)));
+  };
   const save = (button) => {
     const figure = button.closest("figure");
     const svg = [...figure.querySelectorAll("svg")].find((found) => !found.closest("[hidden]"));
+    const image = figure.querySelector("img");
     const graph = button.closest("section").getAttribute("aria-label");
     const name = `${graph} ${figure.dataset.name}`.replace(/[^\w-]+/g, "_");
+    if (image) {
+      if (button.dataset.save === "svg") download(`${name}.svg`, image.src);
+      else savePng(name, image, image.naturalWidth, image.naturalHeight);
+      return;
+    }
     const source = aloneSvg(svg);
     const url = URL.createObjectURL(new Blob([source], { type: "image/svg+xml" }));
     if (button.dataset.save === "svg") {
@@ -96,13 +108,8 @@
       return;
     }
     const picture = new Image();
-    picture.onload = () => {
-      const canvas = document.createElement("canvas");
-      const { width, height } = svg.viewBox.baseVal;
-      [canvas.width, canvas.height] = [2 * width, 2 * height];
-      canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
-      canvas.toBlob((png) => download(`${name}.png`, URL.createObjectURL(png)));
-    };
+    const { width, height } = svg.viewBox.baseVal;
+    picture.onload = () => savePng(name, picture, width, height);
     picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(source)}`;
   };
 

@@ -1,0 +1,110 @@
+"""The report of a page of docs/: one HTML file that needs nothing else."""
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+from tempergat.base import write_text
+from tempergat.study.comparison import Comparison, Comparisons
+from tempergat.study.engine import Run, read_runs
+from tempergat.study.html_report import (
+    Overview,
+    facts_list,
+    markdown_html,
+    page_html,
+    write_report,
+)
+from tempergat.study.paper import (
+    BACKBONE_OF,
+    HETEROGENEOUS,
+    HOMOGENEOUS,
+    PAPER_METHODS,
+    read_paper,
+)
+from tempergat.study.reproduce.page import Page, Written
+from tempergat.study.results import dataset_result
+
+# The pages about runs that are compared on several graphs, with these graphs.
+_COMPARISONS = {"homogeneous": HOMOGENEOUS, "heterogeneous": HETEROGENEOUS}
+
+
+def write_page_report(page: Page, written: Written, results: Path, path: Path) -> Path:
+    """Write the report of a page that was written.
+
+    A page that compares runs on several graphs gets an overview and a section for each
+    graph. Of other pages the report has the text, tables and figures.
+
+    Args:
+        page: The page.
+        written: What was written of it.
+        results: The folder of results it was made from.
+        path: The file.
+
+    Returns:
+        The file.
+    """
+    if page.name in _COMPARISONS:
+        return _compared(page.name, written, results, path)
+    text = _text_of(page, written)
+    folder = written.path.parent
+    title, body = markdown_html(text, folder)
+    facts = {
+        "command": f"tempergat reproduce {page.name}",
+        "made from": ", ".join(f"results/{pattern}" for pattern in page.reads),
+    }
+    content = (
+        f'<section aria-label="{html.escape(title)}">\n{body}\n'
+        f"<h3>How to repeat this</h3>\n{facts_list(facts)}\n</section>"
+    )
+    write_text(path, page_html(title, content), follow_link=False)
+    return path
+
+
+def _text_of(page: Page, written: Written) -> str:
+    """The page in Markdown; where figures alone were written, its lines and these."""
+    if written.path.is_file():
+        return written.path.read_text(encoding="utf-8")
+    pictures = [
+        f"![{file.stem.replace('_', ' ')}]({written.path.name}/{file.name})"
+        for file in sorted(written.path.glob("*.svg"))
+    ]
+    return "\n\n".join([f"# {page.name}", "\n".join(written.lines), *pictures])
+
+
+def _compared(name: str, written: Written, results: Path, path: Path) -> Path:
+    runs = read_runs(results / f"{name}.csv")
+    found = Comparisons(
+        tuple(
+            _comparison(of_one)
+            for dataset in _COMPARISONS[name]
+            if (of_one := [run for run in runs if run.dataset == dataset])
+        )
+    )
+    command = f"tempergat reproduce {name}"
+    sections = [comparison.section(command) for comparison in found]
+    overview = Overview(
+        written.lines[0],
+        found.across.ranks,
+        (found.summary, found.scores),
+        lead=_first_paragraph(written.path),
+    )
+    return write_report(sections, path, overview)
+
+
+def _comparison(runs: Sequence[Run]) -> Comparison:
+    dataset = runs[0].dataset
+    metric = next(iter(read_paper()[dataset].values())).metric
+    return Comparison(
+        result=dataset_result(runs, PAPER_METHODS, BACKBONE_OF, metric),
+        runs=list(runs),
+        baseline=None,
+        recipe=f"paper/{dataset}",
+        device=", ".join(sorted({run.device for run in runs})),
+        complete=True,
+    )
+
+
+def _first_paragraph(page: Path) -> str:
+    """The answer of a page: what follows its title."""
+    _, answer, *_ = page.read_text(encoding="utf-8").split("\n\n")
+    return " ".join(answer.split())
