@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -315,3 +316,21 @@ def test_seeds_fall_into_groups_of_about_one_size() -> None:
     assert [seed for group in groups for seed in group] == list(range(50))
     assert even_groups([3, 5], most=24) == [[3, 5]]
     assert even_groups([], most=24) == []
+
+
+@pytest.mark.gpu
+def test_the_time_of_a_run_includes_work_that_the_device_has_not_done_yet() -> None:
+    settings = config("gat", epochs=2)
+    task = task_of(small_graph(), settings, torch.device("cuda"))
+    training = Training(SeedGroup(task, settings, [0]), settings)
+    training.run()
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    matrix = torch.randn(4096, 4096, device="cuda")
+    start = time.perf_counter()
+    first.record()
+    for _ in range(300):
+        matrix = matrix @ matrix
+    last.record()
+    (run,) = finished_runs(training, small_graph(), start)
+    last.synchronize()
+    assert run.time_s >= first.elapsed_time(last) / 1000

@@ -189,13 +189,16 @@ def finished_runs(training: EpochLoop, dataset: Dataset, start: float) -> list[R
     """
     group, config = training.group, training.config
     device = group.task.device
+    # Waits for the device: before this, the epochs may be queued and not computed.
+    history = training.history.cpu().numpy()
+    time_s = (time.perf_counter() - start) / len(group.seeds)
     memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
     shared: dict[str, Any] = {
         "dataset": dataset.name,
         "fingerprint": dataset.fingerprint,
         "method": config.method,
         "config": config.model_dump(mode="json"),
-        "time_s": (time.perf_counter() - start) / len(group.seeds),
+        "time_s": time_s,
         "memory_bytes": memory,
         "device": device_name(device),
         "numerics": numerics_of(device_name(device)),
@@ -206,7 +209,6 @@ def finished_runs(training: EpochLoop, dataset: Dataset, start: float) -> list[R
     last = layer_records(group.layer_values(training.current))
     evaluation = group.evaluation(training.best)
     gate_counts = count_gates(group, training.best)
-    history = training.history.cpu().numpy()
     runs = []
     for slot, (seed, failed_epoch) in enumerate(
         zip(group.seeds, training.failed_epoch.tolist(), strict=True)
