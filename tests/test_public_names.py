@@ -13,6 +13,7 @@ FUNCTIONS = sorted(
         "compare",
         "draw_node",
         "from_dgl",
+        "from_pretrained",
         "gate_penalty",
         "load",
         "load_model",

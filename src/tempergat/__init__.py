@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from tempergat.ops import Graph
     from tempergat.sampling import NeighborSampler
     from tempergat.study import Comparison, Comparisons, compare, draw_node, merge
-    from tempergat.training import TrainedModel, load_model, predict, train
+    from tempergat.training import (
+        TrainedModel,
+        from_pretrained,
+        load_model,
+        predict,
+        train,
+    )
     from tempergat.training.estimator import GraphClassifier
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "compare",
     "draw_node",
     "from_dgl",
+    "from_pretrained",
     "gate_penalty",
     "load",
     "load_model",
@@ -63,6 +70,7 @@ _MODULES = {
     "compare": "study",
     "draw_node": "study",
     "from_dgl": "nn",
+    "from_pretrained": "training",
     "gate_penalty": "nn",
     "load": "data",
     "load_model": "training",

@@ -1,7 +1,7 @@
 """One run from Python or the command: train, save, load and predict."""
 
 from tempergat.training.single.checkpoint import CHECKPOINT_NAME
-from tempergat.training.single.loading import load_model, predict
+from tempergat.training.single.loading import from_pretrained, load_model, predict
 from tempergat.training.single.model import TrainedModel
 from tempergat.training.single.trackers import (
     TensorBoardTracker,
@@ -16,6 +16,7 @@ __all__ = [
     "Tracker",
     "TrainedModel",
     "WandbTracker",
+    "from_pretrained",
     "load_model",
     "predict",
     "train",

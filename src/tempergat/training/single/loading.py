@@ -12,6 +12,7 @@ from tempergat.training.hardware import choose_device
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import read_facts
 from tempergat.training.single.model import TrainedModel
+from tempergat.training.single.publishing import model_file
 from tempergat.training.single.restoring import (
     refuse_untrained,
     require_progress,
@@ -47,6 +48,35 @@ def load_model(
     module = restored_module(file, facts, saved.tensors, build)
     run = run_of(facts, saved.tensors)
     return TrainedModel(module.to(place), facts, saved.tensors, run)
+
+
+def from_pretrained(
+    source: str | os.PathLike[str],
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    device: str | torch.device = "auto",
+    build: BuildModule | None = None,
+) -> TrainedModel:
+    """Reads a model from a folder or from the Hugging Face Hub.
+
+    Of a repository only ``model.safetensors`` is downloaded, once; it holds no code.
+    The Hub needs `pip install 'tempergat[hub]'`.
+
+    Args:
+        source: A folder of `TrainedModel.save_pretrained` or `tempergat.train`, or a
+            repository of `TrainedModel.push_to_hub`, as ``user/name``.
+        revision: A branch, tag or commit of the repository.
+        token: A token for a private repository; None for that of ``hf auth login``.
+        device: As for `load_model`.
+        build: As for `load_model`.
+
+    Raises:
+        UserError: There is no such folder or repository, huggingface_hub is not
+            installed, or the file is no model, as for `load_model`.
+    """
+    file = model_file(source, revision, token)
+    return load_model(file, device=device, build=build)
 
 
 def predict(

@@ -24,7 +24,7 @@ from tempergat.nn import GraphCall, NodeClassifier
 from tempergat.training.record import Run
 from tempergat.training.sampled import infer_layerwise, parts_of
 from tempergat.training.settings import RunConfig
-from tempergat.training.single import checkpoint
+from tempergat.training.single import checkpoint, publishing
 from tempergat.training.single.display import model_html
 from tempergat.training.single.facts import Facts
 from tempergat.training.single.graph_calls import (
@@ -236,6 +236,54 @@ class TrainedModel(nn.Module):
         facts = self._facts.model_dump(mode="json")
         checkpoint.write(file, {**weights, **self._progress}, facts)
         return file
+
+    def save_pretrained(
+        self, folder: str | os.PathLike[str], *, repo_id: str | None = None
+    ) -> Path:
+        """Writes a folder that `tempergat.from_pretrained` reads.
+
+        It holds the weights (safetensors), ``config.json`` and a model card.
+
+        Args:
+            folder: Made when missing.
+            repo_id: The name that the card's example loads; None for the folder's.
+
+        Returns:
+            The folder.
+
+        Raises:
+            UserError: The folder cannot be written to.
+        """
+        sizes, outcome = self._in_words()
+        card = {
+            "method": self.config.method,
+            "sizes": sizes,
+            "outcome": outcome,
+            "repo_id": Path(folder).name if repo_id is None else repo_id,
+        }
+        facts = self._facts.model_dump(mode="json")
+        return publishing.write_folder(self, folder, facts, card)
+
+    def push_to_hub(
+        self, repo_id: str, *, private: bool | None = None, token: str | None = None
+    ) -> str:
+        """Uploads the model to the Hugging Face Hub (`pip install 'tempergat[hub]'`).
+
+        Everyone who may read the repository sees what ``config.json`` says: names of
+        features and classes, and how the training graph was read.
+
+        Args:
+            repo_id: The repository, as ``user/name``; made when missing.
+            private: Whether a new repository is private; None for the user's default.
+            token: A token with write access; None for that of ``hf auth login``.
+
+        Returns:
+            The address of the repository.
+
+        Raises:
+            UserError: huggingface_hub is not installed, or the upload failed.
+        """
+        return publishing.upload(self, repo_id, private, token)
 
     def __repr__(self) -> str:
         sizes, outcome = self._in_words()
