@@ -11,6 +11,7 @@ from tempergat.data import Dataset
 from tempergat.study.engine import read_runs
 from tempergat.study.engine.sweeps import sweeping as engine
 from tempergat.study.reproduce import PAGES, Workspace, plan_page, run_page
+from tempergat.study.reproduce.estimate import memory_bytes
 from tests.support.small_study import RUNS, make_small, tiny_cora, workspace
 
 PAGE = PAGES["homogeneous"]
@@ -145,6 +146,21 @@ def test_a_plan_counts_and_estimates_and_trains_nothing(
         str(tmp_path / "docs" / "figures" / "scores-*"),
         str(tmp_path / "docs" / "figures" / "multiverse.*"),
     )
+
+
+def test_memory_is_estimated_from_counts_where_the_graph_is_not_here(
+    tmp_path: Path,
+) -> None:
+    place = workspace(tmp_path)
+    cora, pubmed = (
+        memory_bytes(job, job.stock(place).missing, place, is_local=False)
+        for job in PAGE.jobs(place)
+    )
+    assert cora is not None
+    assert pubmed is not None
+    # At least the features of one run, 1,433 of 2,708 nodes and 500 of 19,717.
+    assert cora > 1433 * 2708 * 4
+    assert pubmed > 500 * 19_717 * 4
 
 
 def test_the_time_on_an_unmeasured_dataset_is_scaled_by_its_size(

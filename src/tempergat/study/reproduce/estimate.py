@@ -4,8 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import torch
+from torch_geometric.data import Data
+
 from tempergat.base import UserError
-from tempergat.data import find_entry
+from tempergat.data import Dataset, find_entry
 from tempergat.study.engine import Run
 from tempergat.study.reproduce.jobs import Batch, Job, Workspace
 from tempergat.study.reproduce.sampled_cost import (
@@ -113,7 +116,7 @@ def memory_bytes(
     """Memory that the largest group of runs takes at once; None where unknown.
 
     Sampled training is estimated from the counts of the catalogue; full-batch training
-    from the graph itself, which must be here.
+    from the graph itself, or from the counts where it is not here and has one type.
 
     Args:
         job: The job.
@@ -124,14 +127,25 @@ def memory_bytes(
     if all(batch.config.training == "sampled" for batch in batches):
         entry = find_entry(job.dataset)
         return max(sampled_bytes(entry, batch.config) for batch in batches)
-    if not is_local:
+    graph = job.example_graph(workspace) if is_local else _counted_graph(job.dataset)
+    if graph is None:
         return None
-    graph = job.example_graph(workspace)
     return max(
         min(group_size(graph, batch.config, workspace.device), batch.runs)
         * bytes_per_seed(graph, batch.config)
         for batch in batches
     )
+
+
+def _counted_graph(name: str) -> Dataset | None:
+    """A graph of the catalogue's counts, without values; None for a typed graph."""
+    entry = find_entry(name)
+    if entry.target is not None or entry.num_edges is None:
+        return None
+    with torch.device("meta"):
+        x = torch.empty(entry.num_nodes, entry.num_features)
+        data = Data(x=x, edge_index=torch.empty(2, entry.num_edges, dtype=torch.long))
+    return Dataset(name, data, None, entry.num_classes, entry.metric, "", "")
 
 
 def disk_bytes(dataset: str) -> int | None:
