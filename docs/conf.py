@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from sphinx.pycode import ModuleAnalyzer
+
 import tempergat
 
 # For the extension mathml.
@@ -24,7 +26,9 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+# Types stand with the words on each parameter.
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
@@ -32,9 +36,6 @@ napoleon_use_rtype = False
 napoleon_custom_sections = ["Shapes"]
 # Docstrings mark code by single backticks.
 default_role = "literal"
-
-# One parameter per line where a signature is longer.
-maximum_signature_line_length = 80
 
 html_math_renderer = "mathml"
 html_theme = "furo"
@@ -53,3 +54,8 @@ html_theme_options = {
 }
 html_show_sphinx = False
 html_copy_source = False
+
+# One signature of `compare`, not one for each of its overloads.
+_analyzer = ModuleAnalyzer.for_module("tempergat.study.comparison.calling")
+_analyzer.analyze()
+_analyzer.overloads.clear()
