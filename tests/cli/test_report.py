@@ -40,6 +40,21 @@ def test_a_report_of_the_folder_shows_the_same_table(
     assert again[0] == table[0]
 
 
+def test_a_checkpoint_is_shown_node_by_node_at_the_end(
+    command: Command, compared: Path, recipe: Path
+) -> None:
+    arguments = ("--method", "temp_gated", "--recipe", recipe, "--out", "run")
+    command("train", "graph.npz", *arguments, "--quiet")
+    ended = command("report", "--checkpoint", "run", "--data", "graph.npz")
+    assert ended.status == 0, ended.err
+    text = (compared / "report.html").read_text()
+    table, node = text.index("<table"), text.index("Node by node: temp_gated on graph")
+    assert table < node < text.index('class="explorer"')
+    ended = command("report", "--data", "graph.npz")
+    assert ended.status == 2
+    assert "add --checkpoint" in ended.err
+
+
 def test_a_store_of_version_0_1_0_has_a_report(
     command: Command, tmp_path: Path
 ) -> None:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tempergat.base import UserError
+from tempergat.cli.ui.graphs import refuse_unknown_name
 from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.options import Baseline
 from tempergat.cli.ui.output import echo
@@ -16,6 +18,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "tempergat report",
             "tempergat report tempergat-out --baseline gat --out report.html",
+            "tempergat report --checkpoint tempergat-out/cora-temp_gated-seed0",
         )
     )(report)
 
@@ -36,21 +39,41 @@ def report(
         ),
     ] = None,
     baseline: Baseline = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="A checkpoint of `tempergat train` to show node by node at the end, "
+            "as `tempergat explore` does.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="With --checkpoint: the name or path of its graph, if the checkpoint "
+            "does not name it.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Write finished comparisons as one HTML file that needs no network.
 
     It has the answer, the tables, every run, learning curves, what temperatures and
     gates learned, confusion matrices, costs, and what is needed to repeat it.
     """
+    if data is not None:
+        if checkpoint is None:
+            raise UserError(
+                f"--data {data} is the graph of a checkpoint; add --checkpoint, or "
+                "leave it out"
+            )
+        refuse_unknown_name(data)
     from tempergat.study.comparison import Comparisons, stored_comparisons
+    from tempergat.training import load_model
 
     folder = store if store.is_dir() else store.parent
     path = out or folder / "report.html"
     found = stored_comparisons(store, baseline=baseline)
-    is_one = len(found) == 1
-    report = (
-        found[0].to_report(path)
-        if is_one
-        else Comparisons(tuple(found)).to_report(path)
-    )
-    echo(f"report   {report}")
+    model = None if checkpoint is None else load_model(checkpoint, device="cpu")
+    shown = found[0] if len(found) == 1 else Comparisons(tuple(found))
+    echo(f"report   {shown.to_report(path, model=model, graph=data)}")

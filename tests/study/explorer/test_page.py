@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 import tempergat
-from tempergat import TrainedModel
-from tempergat.data import Dataset, csbm
+from tempergat import TrainedModel, UserError
+from tempergat.data import Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
 from tempergat.study.explorer import write_explorer
 from tests.support.browser import browser, opened
@@ -137,6 +138,55 @@ def test_the_page_computes_what_the_model_does_at_any_temperature(
                 module.convs[number].theta.copy_(torch.log(torch.expm1(wanted)))
         for node in (17, 31):
             check_node(page, module, data, node)
+
+
+@pytest.mark.slow
+def test_cora_is_there_as_a_whole_and_computed_as_by_the_model(
+    tmp_path: Path, chromium: Any
+) -> None:
+    try:
+        dataset = tempergat.load("cora")
+    except UserError as error:
+        pytest.skip(f"Cora is not here: {error}")
+    model = tempergat.train(
+        dataset,
+        "temp_gated",
+        device="cpu",
+        progress=False,
+        settings={"epochs": 30},
+    )
+    file = tmp_path / "explore.html"
+    assert write_explorer(model, file).choice.is_whole
+    assert file.stat().st_size < 3e6
+    x = to_dense(dataset.data.x).float()
+    x = normalize_rows(x) if model.config.normalize_features else x
+    data = Data(x=x, edge_index=dataset.data.edge_index)
+    with opened(chromium, file) as page:
+        # The last one has 168 neighbours.
+        for node in (0, 1986, 1358):
+            check_node(page, model.module, data, node)
+
+
+def test_a_layer_whose_effect_is_not_computed_changes_alone(
+    tmp_path: Path, chromium: Any
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.yaml", epochs=2, norm="layer")
+    model = tempergat.train(
+        graph(), "temp_gated", recipe=recipe, device="cpu", progress=False
+    )
+    file = tmp_path / "explore.html"
+    write_explorer(model, file, graph())
+    data = graph().data
+    with opened(chromium, file) as page:
+        go_to(page, 5)
+        for number, layer in enumerate(tempergat.attention(model, data)):
+            page.select_option("[data-at=layer]", str(number))
+            own = shown_coefficients(page)["itself"]
+            assert own == pytest.approx(float(layer.self_loops[5].mean()), abs=SMALL)
+        slide(page, 4.0)
+        even = 1 / len(shown_coefficients(page))
+        assert shown_coefficients(page)["itself"] == pytest.approx(even, abs=0.02)
+        assert page.is_hidden("[data-at=classes]")
 
 
 def test_the_slider_changes_the_drawing_and_goes_back(

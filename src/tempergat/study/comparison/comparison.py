@@ -12,6 +12,7 @@ from tempergat.base import UserError, suggest_one_of, write_text
 from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
 from tempergat.study.comparison.verdict import best_method, verdict
 from tempergat.study.engine import Run
+from tempergat.study.explorer import explorer_section
 from tempergat.study.html_report import Published, Section, write_report
 from tempergat.study.paper import read_paper
 from tempergat.study.report import (
@@ -29,6 +30,9 @@ from tempergat.study.results import DatasetResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from tempergat.data import GraphInput
+    from tempergat.training import TrainedModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,16 +156,25 @@ class Comparison:
         """Everything as JSON; `path` as for `to_csv`."""
         return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
 
-    def to_report(self, path: str | Path) -> Path:
+    def to_report(
+        self,
+        path: str | Path,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> Path:
         """Write one HTML file that shows everything and needs no network.
 
         Args:
             path: The file.
+            model: A trained model to show node by node at the end.
+            graph: The graph to show it on; None for that of its training.
 
         Returns:
             The file.
         """
-        return write_report([self.section()], Path(path))
+        after = explorer_section(model, graph)
+        return write_report([self.section()], Path(path), after=after)
 
     def section(self, command: str | None = None) -> Section:
         """What a report shows of the comparison.

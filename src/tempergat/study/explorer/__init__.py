@@ -6,14 +6,14 @@ from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
     from tempergat.study.explorer.node_picture import NodePicture, draw_node
-    from tempergat.study.explorer.page import explorer_html, write_explorer
+    from tempergat.study.explorer.page import explorer_section, write_explorer
     from tempergat.study.explorer.recording import Recorded, record
 
 __all__ = [
     "NodePicture",
     "Recorded",
     "draw_node",
-    "explorer_html",
+    "explorer_section",
     "record",
     "write_explorer",
 ]

@@ -38,6 +38,23 @@ def write_explorer(
     return found
 
 
+def explorer_section(model: TrainedModel | None, graph: GraphInput | None) -> str:
+    """The explorer as the last section of a report; empty without a model.
+
+    Args:
+        model: As for `write_explorer`.
+        graph: As for `write_explorer`.
+
+    Raises:
+        UserError: As for `write_explorer`.
+    """
+    if model is None:
+        return ""
+    found = record(model, graph)
+    heading = f"Node by node: {found.method} on {found.dataset.name}"
+    return f"<h2>{html.escape(heading)}</h2>\n{explorer_html(found)}"
+
+
 def explorer_html(found: Recorded) -> str:
     """The explorer as a section, with its style and its script."""
     name = html.escape(f"Explorer of {found.method} on {found.dataset.name}")
@@ -58,15 +75,17 @@ def _answer(found: Recorded) -> str:
     name = found.dataset.name
     if found.test is not None:
         right, count = found.test
-        share = f"{100 * right / count:.1f} % of the {count:,} test nodes"
+        share = f"{_percent(right, count)} of the {count:,} test nodes"
     elif found.labelled:
-        share = (
-            f"{100 * found.right / found.labelled:.1f} % of the {found.labelled:,} "
-            "labelled nodes"
-        )
+        share = _percent(found.right, found.labelled)
+        share += f" of the {found.labelled:,} labelled nodes"
     else:
         return f"What {found.method} does at each node of {name}."
     return f"{found.method} classifies {share} of {name} correctly."
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}\N{NO-BREAK SPACE}%"
 
 
 def _limits(found: Recorded) -> str:
@@ -176,7 +195,7 @@ def _legend(classes: list[str]) -> str:
 
 _HEADS = (
     "<h2>All layers and heads</h2>\n"
-    '<p class="note">The same node as every head sees it. "As if 3.1 of 7" means that '
+    '<p class="note">The same node as every head sees it. "3.1 of 7" means that '
     "attention is as spread as over 3.1 equal edges of 7 (the exponential of its "
     "entropy), the self-loop counted. Choose a head to see it above.</p>\n"
     '<div data-at="heads"></div>\n'

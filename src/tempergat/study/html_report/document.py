@@ -17,12 +17,15 @@ _POLICY = (
 )
 
 
-def report_html(sections: Sequence[Section], overview: Overview | None = None) -> str:
+def report_html(
+    sections: Sequence[Section], overview: Overview | None = None, after: str = ""
+) -> str:
     """The page as text.
 
     Args:
         sections: One for each graph.
         overview: What comes before them; None for one graph.
+        after: HTML that comes behind them, like the explorer of a model.
 
     Raises:
         UserError: There is nothing to report.
@@ -37,6 +40,8 @@ def report_html(sections: Sequence[Section], overview: Overview | None = None) -
     body = [section_html(one, anchor, heading) for anchor, one in by_anchor.items()]
     if overview is not None:
         body.insert(0, overview_html(overview, by_anchor))
+    if after:
+        body.append(after)
     return page_html(f"Graph attention on {title}", "\n".join(body))
 
 
@@ -64,7 +69,10 @@ def page_html(title: str, body: str) -> str:
 
 
 def write_report(
-    sections: Sequence[Section], path: Path, overview: Overview | None = None
+    sections: Sequence[Section],
+    path: Path,
+    overview: Overview | None = None,
+    after: str = "",
 ) -> Path:
     """Write the page.
 
@@ -72,11 +80,12 @@ def write_report(
         sections: One for each graph.
         path: The file.
         overview: What comes before them; None for one graph.
+        after: As for `report_html`.
 
     Returns:
         The file.
     """
-    write_text(path, report_html(sections, overview), follow_link=False)
+    write_text(path, report_html(sections, overview, after), follow_link=False)
     return path
 
 

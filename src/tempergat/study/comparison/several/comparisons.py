@@ -17,6 +17,7 @@ from tempergat.study.comparison.several.tables import (
     summary_table,
     summary_verdict,
 )
+from tempergat.study.explorer import explorer_section
 from tempergat.study.html_report import Overview, write_report
 from tempergat.study.report import (
     Table,
@@ -28,6 +29,9 @@ from tempergat.study.report import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from tempergat.data import GraphInput
+    from tempergat.training import TrainedModel
 
 _SUMMARY = "summary"
 
@@ -179,12 +183,21 @@ class Comparisons:
 
         return ranks_figure(f"Average rank on {graphs}", ranks)
 
-    def to_report(self, path: str | Path, command: str | None = None) -> Path:
+    def to_report(
+        self,
+        path: str | Path,
+        command: str | None = None,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> Path:
         """Write one HTML file: an overview, then everything on each graph.
 
         Args:
             path: The file.
             command: What was typed to make the comparisons, for those who repeat it.
+            model: A trained model to show node by node at the end.
+            graph: The graph to show it on; None for that of its training.
 
         Returns:
             The file.
@@ -196,7 +209,8 @@ class Comparisons:
             replace(comparison.section(command), name=name)
             for name, comparison in zip(self.names, self.comparisons, strict=True)
         ]
-        return write_report(sections, Path(path), overview)
+        after = explorer_section(model, graph)
+        return write_report(sections, Path(path), overview, after)
 
     def written_to(self, folder: Path, command: str | None = None) -> "Comparisons":
         """Write the files of the summary; returns the comparisons with their paths.

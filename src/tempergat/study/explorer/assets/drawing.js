@@ -45,14 +45,16 @@ const circleOf = (node, x, y, radius, words) => {
 const starOf = (view, size, name) => {
   const { node, neighbours, own } = view;
   const large = size > 300;
-  const [width, height] = large ? [size + 110, size] : [size, size];
-  const [middle, top] = [width / 2, height / 2];
   const reach = large ? size / 2 - 46 : size / 2 - 12;
+  const drawn = neighbours.slice(0, MOST_DRAWN);
+  const labels = drawn.map((other) => `${short(other.name, size > 400 ? 14 : 8)} · ${weightText(other.weight)}`);
+  const longest = labels.reduce((most, label) => Math.max(most, label.length), 11);
+  const width = large ? Math.max(size, 2 * (reach + 26 + 7 * longest)) : size;
+  const [middle, top] = [width / 2, size / 2];
   const radius = large ? 12 : 5;
   const centre = large ? 20 : 8;
   const widest = large ? WIDEST : 9;
-  const svg = figureOf(width, height, name);
-  const drawn = neighbours.slice(0, MOST_DRAWN);
+  const svg = figureOf(width, size, name);
   const ring = own === null ? 0 : Math.max(0.5, widest * own);
   const inner = (centre + 3 + ring / 2) / reach;
   const places = drawn.map((_, number) => {
@@ -84,7 +86,7 @@ const starOf = (view, size, name) => {
     if (large) {
       const anchor = Math.abs(ux) < 0.25 ? "middle" : ux > 0 ? "start" : "end";
       svg.append(svgText(x + ux * (radius + 10), y + uy * (radius + 12) + 4.5,
-        `${short(other.name, 12)} · ${weightText(other.weight)}`, { class: anchor }));
+        labels[number], { class: anchor }));
     }
   });
   svg.append(circleOf(node, middle, top, centre, `node ${node.name}: ${node.words}`));

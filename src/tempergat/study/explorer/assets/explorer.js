@@ -68,7 +68,7 @@ const start = (section) => {
     const rest = neighbours.slice(MOST_DRAWN);
     const left = rest.reduce((sum, other) => sum + other.weight, 0);
     at("left").textContent = rest.length
-      ? `The ${MOST_DRAWN} strongest of ${neighbours.length} neighbours are drawn; the others get ${left.toFixed(2)} together.`
+      ? `Of ${neighbours.length} neighbours those ${MOST_DRAWN} are drawn that get most at the learned temperature; the others get ${left.toFixed(2)} together.`
       : "";
     const verdict = node.right === null ? "" : node.right ? "right" : "wrong";
     at("verdict").className = `verdict ${verdict === "right" ? "better" : "worse"}`;
@@ -126,7 +126,8 @@ const start = (section) => {
     clearTimeout(waiting);
     const judged = nodes.filter((node) => labels[node] >= 0);
     const tested = judged.filter((node) => parts[node] === 3);
-    const [chosen, kind] = tested.length ? [tested, "test"] : [judged, "labelled"];
+    // In a sample wrong nodes are as frequent as others, so parts say nothing there.
+    const [chosen, kind] = page.whole && tested.length ? [tested, "test"] : [judged, "labelled"];
     at("score").textContent = "";
     if (!model.exact || !chosen.length) return;
     waiting = setTimeout(() => {
@@ -135,10 +136,11 @@ const start = (section) => {
         return out.indexOf(Math.max(...out)) === labels[node];
       }).length;
       const before = chosen.filter((node) => predicted[node] === labels[node]).length;
-      const share = (count) => `${((100 * count) / chosen.length).toFixed(1)} %`;
+      const share = (count) => `${((100 * count) / chosen.length).toFixed(1)}\u00a0%`;
       const changed = model.layers.some((layer) => layer.factor !== 1);
-      at("score").textContent = `${right} of ${chosen.length} ${kind} nodes in this page are right (${share(right)})`
-        + (changed ? `; ${before} (${share(before)}) at the learned temperatures.` : ".");
+      at("score").textContent = `${right} of ${chosen.length.toLocaleString("en")} ${kind} nodes in this page are right (${share(right)})`
+        + (changed ? `; ${before} (${share(before)}) at the learned temperatures.` : ".")
+        + (page.whole ? "" : " Wrong nodes were drawn on purpose, so this is no estimate for the graph.");
       at("score").dataset.right = right;
     }, 120);
   };
@@ -158,7 +160,7 @@ const start = (section) => {
           "aria-pressed": String(number === state.layer && (head === state.head || layer.heads === 1)),
           "aria-label": `Show ${words}`,
         }, starOf(view, 120, words), make("span", {}, `head ${head + 1}`),
-        make("span", { class: "note" }, `as if ${Math.exp(entropy).toFixed(1)} of ${view.now.length}`));
+        make("span", { class: "note" }, `${Math.exp(entropy).toFixed(1)} of ${view.now.length}`));
         list.append(button);
       }
       const temperature = layer.learned ? `, learned temperature ${meanOf(layer.temperature).toFixed(3)}` : ", without a temperature";
@@ -289,7 +291,12 @@ const start = (section) => {
   });
   at("temperature").addEventListener("input", (event) => {
     model.setFactor(state.layer, 2 ** Number(event.target.value));
-    drawAll();
+    drawTemperature();
+    drawNode();
+    drawHeads();
+    // The gate of the first layer comes before all temperatures.
+    if (state.gateLayer > 0) drawGate();
+    drawScore();
   });
   at("layer").addEventListener("change", (event) => { state.layer = Number(event.target.value); state.head = -1; drawAll(); });
   at("head").addEventListener("change", (event) => { state.head = Number(event.target.value); drawAll(); });
