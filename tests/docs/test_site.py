@@ -1,0 +1,51 @@
+"""The site that `make docs` builds, in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import browser, opened
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "build" / "docs"
+PAGES = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")]
+PHONE = {"width": 390, "height": 844}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (SITE / "index.html").exists(), reason="the site is not built: make docs"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[object]:
+    with browser() as running:
+        yield running
+
+
+@pytest.mark.parametrize("page", sorted(PAGES), ids=str)
+def test_a_page_fits_a_phone_and_asks_for_nothing_outside(
+    chromium: object, page: Path
+) -> None:
+    built = SITE / page.with_suffix(".html")
+    with opened(chromium, built, viewport=PHONE) as shown:
+        width = shown.evaluate("document.documentElement.scrollWidth")
+        broken = shown.evaluate(
+            "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
+        )
+    assert width <= PHONE["width"]
+    assert broken == []
+
+
+def test_the_menu_leads_to_every_page(chromium: object) -> None:
+    with opened(chromium, SITE / "index.html") as shown:
+        links = shown.eval_on_selector_all(
+            ".sidebar-tree a", "all => all.map(a => a.href.split('#')[0])"
+        )
+    listed = {Path(link.removeprefix("file://")) for link in links}
+    assert listed >= {SITE / page.with_suffix(".html") for page in PAGES} - {
+        SITE / "index.html"
+    }
