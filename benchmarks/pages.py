@@ -241,7 +241,13 @@ def sampled_epochs() -> list[str]:
             graph = GRAPHS[row["graph"]]
             body.append([graph, way, precision, step, epoch, f"{row['target']} s"])
     body.sort(key=lambda cells: (cells[0], cells[1] != "one CUDA graph", cells[2]))
-    head = ["graph", "a step is launched as", "products in", "a step", "an epoch"]
+    head = [
+        "graph",
+        "a step is launched as",
+        "matrix products in",
+        "a step",
+        "an epoch",
+    ]
     return lines([*head, "target"], body, 3)
 
 

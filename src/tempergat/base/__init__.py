@@ -22,6 +22,7 @@ from tempergat.base.lazy_packages import lazy_names
 from tempergat.base.shown_text import one_line, printable, shown
 from tempergat.base.suggest import did_you_mean, suggest_one_of
 from tempergat.base.system_errors import (
+    available_bytes,
     explain_full_disk,
     explain_unreadable,
     is_out_of_memory,
@@ -36,6 +37,7 @@ __all__ = [
     "FileLock",
     "GroupLocks",
     "UserError",
+    "available_bytes",
     "counted",
     "csv_text",
     "did_you_mean",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import warnings
 from pathlib import Path
@@ -10,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.base import UserError
+from tempergat.base import UserError, available_bytes
 
 
 def open_array(path: str | os.PathLike[str]) -> Tensor:
@@ -52,6 +54,25 @@ def as_tensor(array: np.ndarray) -> Tensor:
             f"an array of {array.dtype} with shape {list(array.shape)} cannot be used; "
             "write it as float32 or int64, in C order"
         ) from error
+
+
+def expect_random_reads(x: Tensor) -> None:
+    """Tells the system that rows will be read in no order, if they exceed memory.
+
+    By default 128 KiB around a row are read from its file. A file that fits into memory
+    is soon read by that; of a larger one most is dropped before it is used.
+
+    Args:
+        x: A tensor in the CPU's memory, which may be mapped from a file.
+    """
+    size = x.numel() * x.element_size()
+    advice = getattr(mmap, "MADV_RANDOM", None)
+    if advice is None or size <= available_bytes():
+        return
+    begin = x.data_ptr() // mmap.PAGESIZE * mmap.PAGESIZE
+    length = x.data_ptr() + size - begin
+    # Only advice: it changes no result, so a failure may be ignored.
+    ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(length), advice)
 
 
 def _reason(file: Path, error: Exception) -> str:

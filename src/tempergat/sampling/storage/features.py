@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.sampling.storage.array_files import as_tensor, open_array
+from tempergat.sampling.storage.array_files import (
+    as_tensor,
+    expect_random_reads,
+    open_array,
+)
 from tempergat.sampling.storage.gathering import gather
 
 # The share of a GPU's free memory that features may take.
@@ -49,6 +53,7 @@ class NodeFeatures:
             )
         self._x = tensor
         self._transform = transform
+        self._was_read = False
         self.device = tensor.device if device is None else torch.device(device)
 
     @classmethod
@@ -90,6 +95,9 @@ class NodeFeatures:
         nodes = nodes.to(x.device)
         if x.layout == torch.sparse_csr:
             return _rows_of_csr(x, nodes).to(self.device)
+        if x.is_cpu and not self._was_read:
+            self._was_read = True
+            expect_random_reads(x)
         if x.is_cuda or self.device.type != "cuda":
             return gather(x, nodes).float().to(self.device)
         staged = torch.empty((nodes.size(0), x.size(1)), dtype=x.dtype, pin_memory=True)
