@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
+from torch import Tensor
 from torch_geometric.data import HeteroData
 
 from tempergat.data.dataset import UNLABELLED
@@ -33,14 +34,17 @@ class Homophily:
     adjusted: float | None
 
 
-def homophily(edge_index: np.ndarray, labels: np.ndarray) -> Homophily:
+def homophily(
+    edge_index: np.ndarray | Tensor, labels: np.ndarray | Tensor
+) -> Homophily:
     """The homophily of directed edges, given both ways where they are undirected.
 
     Args:
-        edge_index: Array of shape (2, edges): sources, then targets.
+        edge_index: Sources, then targets, of shape (2, edges).
         labels: Class of each node, -1 where there is none.
     """
-    source, target = edge_index
+    source, target = _as_array(edge_index)
+    labels = _as_array(labels)
     known = (labels[source] != UNLABELLED) & (labels[target] != UNLABELLED)
     source, target = source[known], target[known]
     if len(source) == 0:
@@ -56,6 +60,10 @@ def homophily(edge_index: np.ndarray, labels: np.ndarray) -> Homophily:
         node=float((alike[reached] / received[reached]).mean()),
         adjusted=_adjust(edge, degrees),
     )
+
+
+def _as_array(values: np.ndarray | Tensor) -> np.ndarray:
+    return values.numpy(force=True) if isinstance(values, Tensor) else values
 
 
 def _adjust(edge: float, degrees: np.ndarray) -> float | None:

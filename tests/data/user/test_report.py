@@ -24,6 +24,8 @@ def test_homophily_of_a_graph_worked_out_by_hand() -> None:
     # A path 0-1-2-3 of the classes 0, 0, 1, 1, both ways: 4 of 6 edges are alike.
     edges = np.array([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
     measured = homophily(edges, np.array([0, 0, 1, 1]))
+    tensors = torch.from_numpy(edges), torch.tensor([0, 0, 1, 1])
+    assert homophily(*tensors) == measured
     assert measured.edge == pytest.approx(4 / 6)
     # Nodes 0 and 3 have only their like, 1 and 2 one of each.
     assert measured.node == pytest.approx((1 + 0.5 + 0.5 + 1) / 4)

@@ -183,3 +183,15 @@ def test_edge_columns_of_training_are_needed_and_others_are_not_used(
         with_edges.read_graph(bare)
     read = without.read_graph(weighted, options)
     assert any("trained without" in note for note in read.notes)
+
+
+def test_a_label_that_the_graph_lacks_is_refused_where_the_user_names_it(
+    model: TrainedModel, write_table: WriteTable
+) -> None:
+    labelled, unlabelled = write_table("a"), write_table("b", labelled=False)
+    for graph in (labelled, unlabelled):
+        with pytest.raises(UserError, match="--label names 'nope'"):
+            model.read_graph(graph, ReadOptions(label="nope"))
+    assert model.read_graph(labelled, ReadOptions(label="label")).name == "a"
+    # Training had labels; a graph to classify needs none.
+    assert model.read_graph(unlabelled).name == "b"

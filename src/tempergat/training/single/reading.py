@@ -57,6 +57,7 @@ def read_for_prediction(
     except UserError as error:
         origin = _origin_of_option(str(error), used, options)
         raise UserError(f"{error}{origin}") from error
+    _refuse_missing_label(dataset, options)
     _refuse_other_kind(dataset, facts)
     refuse_other_training(dataset, facts.config)
     notes = [
@@ -173,6 +174,16 @@ def _origin_of_option(
                 "it; give a graph that has the same)"
             )
     return ""
+
+
+def _refuse_missing_label(dataset: Dataset, given: ReadOptions | None) -> None:
+    """Refuses a label that the user names now; that of training may be missing."""
+    label = None if given is None else given.label
+    if label is not None and dataset.label_name != label:
+        raise UserError(
+            f"--label names {label!r}, but {dataset.name} has no such column; leave it "
+            "out: nodes to classify need no labels"
+        )
 
 
 def _by_position(dataset: Dataset, facts: Facts, is_path: bool) -> list[str]:
