@@ -6,9 +6,9 @@ What other packages may use. `ops/README.md` has the mathematics.
 from tempergat.ops.attention import attend, explain, gat, gatv2, register_attention
 from tempergat.ops.cache import tensor_cache
 from tempergat.ops.calls import Input
-from tempergat.ops.cpu.sampling.layers import make_layer_graph
 from tempergat.ops.cpu.sampling.hops import CpuSampler, Relation
 from tempergat.ops.cpu.sampling.hops import can_sample as can_sample_on_cpu
+from tempergat.ops.cpu.sampling.layers import make_layer_graph
 from tempergat.ops.cpu.sampling.topology import group_by_target
 from tempergat.ops.features.dense import linear as dense_linear
 from tempergat.ops.features.dropout import dropout as seeded_dropout

@@ -92,6 +92,33 @@ def test_several_graphs_on_a_cluster_give_the_runs_of_one_process(
 
 @needs_ray
 @pytest.mark.slow
+def test_a_search_on_a_cluster_finds_the_settings_of_one_process(
+    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna")
+    # What `auto` stands for.
+    monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+    graph = write_graph(tmp_path / "graph.npz")
+    recipe = write_recipe(tmp_path / "recipe.yaml", epochs=4)
+    there, here = (
+        tempergat.compare(
+            str(graph),
+            methods=["gat", "gated"],
+            runs=2,
+            recipe=recipe,
+            device="cpu",
+            progress=False,
+            tune=2,
+            ray=address,
+        )
+        for address in ("auto", None)
+    )
+    assert there.tuned == here.tuned
+    assert timeless(there.runs) == timeless(here.runs)
+
+
+@needs_ray
+@pytest.mark.slow
 def test_a_mistake_inside_a_task_is_one_line(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
