@@ -21,7 +21,7 @@ from tempergat.cli.ui.options import (
 )
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.reading import Reading, with_reading_options
-from tempergat.cli.ui.stopping import stoppable
+from tempergat.cli.ui.stopping import resume_command, stoppable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,17 +134,23 @@ def _print_trained(trained: dict[str, "list[Run]"], out: Path, as_json: bool) ->
 
 def _report(plan: "NoisePlan", out: Path, docs: Path, as_json: bool) -> None:
     from tempergat.study.noise import as_json as to_json
-    from tempergat.study.noise import write_page
+    from tempergat.study.noise import write_noise_report, write_page
 
     found = write_page(plan, out, docs)
+    report = write_noise_report(plan, found, out / "noise.html", resume_command())
     failed = any(run.status == "failed" for dataset in found for run in dataset.runs)
     if as_json:
-        content = {"datasets": to_json(found), "page": str(docs / "noise.md")}
+        content = {
+            "datasets": to_json(found),
+            "page": str(docs / "noise.md"),
+            "report": str(report),
+        }
         print_json(content)
     else:
         for dataset in found:
             echo(dataset.sentence)
         echo(f"wrote {docs / 'noise.md'}")
+        echo(f"report   {report}")
     if failed:
         raise typer.Exit(1)
 

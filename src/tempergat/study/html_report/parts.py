@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 # With these, and not with a name, verdicts may begin.
-_FIRST_WORDS = ("no", "nothing", "on", "over", "the", "too")
+_FIRST_WORDS = ("no", "nothing", "of", "on", "over", "the", "too")
 
 
 def scrolled(content: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from tempergat.study.noise.analysis import DatasetNoise, analyse, as_json
 from tempergat.study.noise.export import read_noise_csv
+from tempergat.study.noise.html_page import write_noise_report
 from tempergat.study.noise.moment_columns import SELECTED, Moment, layer_values
 from tempergat.study.noise.page import write_page
 from tempergat.study.noise.plan import NoisePlan, load_plan
@@ -33,5 +34,6 @@ __all__ = [
     "trends_of",
     "variant_of",
     "variant_of_config",
+    "write_noise_report",
     "write_page",
 ]

@@ -23,9 +23,17 @@ from tempergat.study.paper import (
 )
 from tempergat.study.reproduce.page import Page, Written
 from tempergat.study.results import dataset_result
+from tempergat.training import SELECTION_RULES
 
 # The pages about runs that are compared on several graphs, with these graphs.
 _COMPARISONS = {"homogeneous": HOMOGENEOUS, "heterogeneous": HETEROGENEOUS}
+
+_OUTCOME_WORDS = {
+    "holds": "hold",
+    "within noise": "are within noise",
+    "reversed": "are reversed",
+    "too few runs": "have too few runs",
+}
 
 
 def write_page_report(page: Page, written: Written, results: Path, path: Path) -> Path:
@@ -64,11 +72,11 @@ def _text_of(page: Page, written: Written) -> str:
     """The page in Markdown; where figures alone were written, its lines and these."""
     if written.path.is_file():
         return written.path.read_text(encoding="utf-8")
-    pictures = [
-        f"![{file.stem.replace('_', ' ')}]({written.path.name}/{file.name})"
-        for file in sorted(written.path.glob("*.svg"))
-    ]
-    return "\n\n".join([f"# {page.name}", "\n".join(written.lines), *pictures])
+    parts = [f"# {page.name.capitalize()}", "\n".join(written.lines)]
+    for file in sorted(written.path.glob("*.svg")):
+        words = file.stem.replace("_", " ").capitalize()
+        parts.append(f"![{words}]({written.path.name}/{file.name})")
+    return "\n\n".join(parts)
 
 
 def _compared(name: str, written: Written, results: Path, path: Path) -> Path:
@@ -83,12 +91,30 @@ def _compared(name: str, written: Written, results: Path, path: Path) -> Path:
     command = f"tempergat reproduce {name}"
     sections = [comparison.section(command) for comparison in found]
     overview = Overview(
-        written.lines[0],
+        _gains(written),
         found.across.ranks,
         (found.summary, found.scores),
         lead=_first_paragraph(written.path),
     )
     return write_report(sections, path, overview)
+
+
+def _gains(written: Written) -> str:
+    """How many of the paper's gains our runs show."""
+    outcomes = [
+        claim["outcome"]
+        for claim in written.facts["claims"]
+        if claim["rule"] == SELECTION_RULES[0] and claim["outcome"] is not None
+    ]
+    counts = [
+        f"{outcomes.count(outcome)} {words}"
+        for outcome, words in _OUTCOME_WORDS.items()
+        if outcome in outcomes
+    ]
+    return (
+        f"of {len(outcomes)} gains in the paper's table {', '.join(counts)}, at the "
+        "epoch of best validation accuracy"
+    )
 
 
 def _comparison(runs: Sequence[Run]) -> Comparison:

@@ -7,7 +7,9 @@ from itertools import pairwise
 from tempergat.study.html_report import svg
 
 _PANEL, _GAP, _LEFT, _TOP, _HEIGHT, _BELOW = 300.0, 56.0, 44.0, 44.0, 180.0, 48.0
-_LEGEND_ROW, _LEGEND_COLUMN, _COLUMNS = 20.0, 150.0, 3
+_LEGEND_ROW, _LEGEND_COLUMN = 20.0, 150.0
+# Width of a letter of the legend, and of the line before it.
+_LETTER, _SAMPLE = 7.5, 50.0
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2")
 
 
@@ -35,16 +37,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """A panel's title and its lines."""
-
-    title: str
-    lines: Sequence[Line]
-
-
-@dataclass(frozen=True)
 class Across:
-    """The horizontal axis of all panels.
+    """The horizontal axis of a panel.
 
     Attributes:
         label: Its name.
@@ -55,20 +49,27 @@ class Across:
     ticks: Mapping[float, str] | None = None
 
 
+@dataclass(frozen=True)
+class Panel:
+    """A panel's title, its lines and its horizontal axis."""
+
+    title: str
+    lines: Sequence[Line]
+    across: Across = Across()
+
+
 def panels_chart(
     panels: Sequence[Panel],
     name: str,
     label: str,
-    across: Across | None = None,
     lowest: float | None = None,
 ) -> str:
     """Panels with one vertical axis, and the legend below them.
 
     Args:
-        panels: From left to right, at most three in a row.
+        panels: From left to right, three in a row, or two where there are four.
         name: What the figure shows, for screen readers.
         label: The name of the vertical axis.
-        across: The horizontal axis; epochs when left out.
         lowest: Where the vertical axis begins; lines are cut there. The least value
             when left out.
     """
@@ -81,31 +82,31 @@ def panels_chart(
     ]
     low, high = svg.padded(values)
     low = low if lowest is None else lowest
-    columns = min(len(panels), _COLUMNS)
-    rows = -(-len(panels) // _COLUMNS)
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    rows = -(-len(panels) // columns)
     parts = []
     for number, panel in enumerate(panels):
-        x = _LEFT + (number % _COLUMNS) * (_PANEL + _GAP)
-        y = _TOP + (number // _COLUMNS) * (_HEIGHT + _BELOW + _TOP)
+        x = _LEFT + (number % columns) * (_PANEL + _GAP)
+        y = _TOP + (number // columns) * (_HEIGHT + _BELOW + _TOP)
         scale = svg.Scale(low, high, y + _HEIGHT, y)
-        parts += _panel(panel, x, scale, label, across or Across())
+        parts += _panel(panel, x, scale, label)
     below = rows * (_TOP + _HEIGHT + _BELOW) + 14
     width = _LEFT + columns * _PANEL + (columns - 1) * _GAP + 18
     legend, height = _legend(panels, below, width)
     return svg.drawing(width, below + height, name, [*parts, *legend])
 
 
-def _panel(
-    panel: Panel, left: float, y: svg.Scale, label: str, across: Across
-) -> list[str]:
+def _panel(panel: Panel, left: float, y: svg.Scale, label: str) -> list[str]:
     places = [place for line in panel.lines for place in line.at]
     x = svg.Scale(min(places), max(places), left, left + _PANEL)
-    ticks = across.ticks or {
+    ticks = panel.across.ticks or {
         tick: svg.number_text(tick) for tick in _whole_ticks(x.low, x.high)
     }
     parts = [
         svg.text(left, y.end - 26, panel.title, class_="name strong"),
-        *svg.x_axis(x, y.start, y.end, list(ticks), across.label, list(ticks.values())),
+        *svg.x_axis(
+            x, y.start, y.end, list(ticks), panel.across.label, list(ticks.values())
+        ),
         *svg.y_axis(y, left, left + _PANEL, svg.ticks(y.low, y.high, 4), label),
     ]
     for line in panel.lines:
@@ -163,10 +164,11 @@ def _legend(
     panels: Sequence[Panel], top: float, width: float
 ) -> tuple[list[str], float]:
     lines = {line.name: line for panel in panels for line in panel.lines}
-    per_row = max(1, int((width - _LEFT) // _LEGEND_COLUMN))
+    column = max(_LEGEND_COLUMN, _SAMPLE + _LETTER * max(map(len, lines)))
+    per_row = max(1, int((width - _LEFT) // column))
     parts = []
     for number, line in enumerate(lines.values()):
-        x = _LEFT + (number % per_row) * _LEGEND_COLUMN
+        x = _LEFT + (number % per_row) * column
         y = top + (number // per_row) * _LEGEND_ROW
         parts.append(
             svg.element(
