@@ -33,6 +33,8 @@ autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
+# Attributes as a list, like parameters.
+napoleon_use_ivar = True
 napoleon_custom_sections = ["Shapes"]
 # Docstrings mark code by single backticks.
 default_role = "literal"
