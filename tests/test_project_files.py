@@ -30,11 +30,6 @@ def test_every_link_to_a_file_leads_somewhere(name: str) -> None:
     assert [file for file in files if not (ROOT / file).exists()] == []
 
 
-def test_the_readme_links_every_page_of_docs() -> None:
-    found = {path.name for path in (ROOT / "docs").glob("*.md")} - {"index.md"}
-    assert [page for page in sorted(found) if f"(docs/{page})" not in README] == []
-
-
 @pytest.mark.parametrize(
     ("name", "colours"),
     [("front-page", front_page.LIGHT), ("front-page-dark", front_page.DARK)],
