@@ -22,6 +22,7 @@ from tempergat.stats.paired import (
 from tempergat.stats.ranks import RankTable, average_ranks, critical_difference
 from tempergat.stats.regression import Coefficient, least_squares
 from tempergat.stats.trends import page_p, rises
+from tempergat.stats.wilcoxon import wilcoxon_p
 
 __all__ = [
     "ALPHA",
@@ -47,4 +48,5 @@ __all__ = [
     "rises",
     "summarise",
     "welch",
+    "wilcoxon_p",
 ]

@@ -14,6 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from tempergat.stats.wilcoxon import wilcoxon_p
+
 CONFIDENCE = 0.95
 ALPHA = 1.0 - CONFIDENCE
 
@@ -270,16 +272,16 @@ def _paired_tests(
         return None, None, None
     if not differences.any():
         return 1.0, 1.0, 0.0
-    wilcoxon_p = float(scipy.stats.wilcoxon(differences).pvalue)
+    signed_rank_p = wilcoxon_p(differences)
     if np.ptp(differences) == 0.0:
         # With few test nodes and few runs every pair may have the same difference.
         # t is infinite then, and its p means nothing.
-        return wilcoxon_p, wilcoxon_p, None
+        return signed_rank_p, signed_rank_p, None
     std = float(differences.std(ddof=1))
     effect_size = float(differences.mean()) / std
     t = effect_size * math.sqrt(len(differences))
     t_p = 2.0 * float(scipy.stats.t.sf(abs(t), len(differences) - 1))
-    return t_p, wilcoxon_p, effect_size
+    return t_p, signed_rank_p, effect_size
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:

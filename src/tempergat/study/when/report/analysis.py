@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 import numpy as np
-from scipy import stats as scipy_stats
 
 from tempergat.stats import (
     ALPHA,
@@ -23,6 +22,7 @@ from tempergat.stats import (
     holm,
     least_squares,
     summarise,
+    wilcoxon_p,
 )
 from tempergat.study.when.graphs import GeneratedGraph
 from tempergat.study.when.plan import Contrast, WhenPlan
@@ -175,7 +175,7 @@ def across(
         ]
         for contrast in plan.contrasts
     ]
-    ps = [wilcoxon_p(values) for values in differences]
+    ps = [across_p(values) for values in differences]
     found = []
     for number, (contrast, values, p, p_holm) in enumerate(
         zip(plan.contrasts, differences, ps, holm(ps), strict=True)
@@ -200,12 +200,12 @@ def across(
     return found
 
 
-def wilcoxon_p(values: Sequence[float]) -> float | None:
+def across_p(values: Sequence[float]) -> float | None:
     """The p of Wilcoxon's test that values are symmetric about 0; None for one."""
     rounded = np.round(values, 9)
     if len(rounded) < 2:
         return None
-    return float(scipy_stats.wilcoxon(rounded).pvalue) if rounded.any() else 1.0
+    return wilcoxon_p(rounded) if rounded.any() else 1.0
 
 
 def _is_equivalent(values: Sequence[float], bound: float) -> bool:
@@ -288,6 +288,14 @@ def homophily_line(
     """The generated graphs that differ in homophily alone, each with its homophily."""
     line = [g for g in graphs if grid[g.graph].varied in ("centre", "homophily")]
     return sorted(((grid[g.graph].homophily, g) for g in line), key=itemgetter(0))
+
+
+def by_homophily(
+    plan: WhenPlan, graphs: Sequence[Measured]
+) -> list[tuple[float, Measured]]:
+    """Real graphs with the adjusted homophily that the plan states, in its order."""
+    known = {graph.name: graph.adjusted_homophily for graph in plan.real.graphs}
+    return sorted(((known[g.graph], g) for g in graphs), key=itemgetter(0))
 
 
 def is_heterophilic(plan: WhenPlan, graph: GeneratedGraph) -> bool:

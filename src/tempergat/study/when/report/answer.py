@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tempergat.base import listed
 from tempergat.nn import BackboneName
 from tempergat.study.report import markdown_rows, signed
-from tempergat.study.when.graphs import grid
-from tempergat.study.when.report.analysis import Across, homophily_line
+from tempergat.study.when.report.analysis import Across
 from tempergat.study.when.report.findings import (
     ALL,
     HETEROPHILIC,
@@ -34,10 +31,10 @@ _KINDS = {
 
 
 def answer(findings: Findings) -> list[str]:
-    """Three paragraphs: the gate, what to use, the temperature."""
+    """Three paragraphs: gate and residual, real graphs, the temperature."""
     if not findings.tests:
         return ["No graph has all its runs yet, so there is no answer."]
-    return [_gate_sentence(findings), _use_sentence(findings), _t_sentence(findings)]
+    return [_gate_sentence(findings), _real_sentence(findings), _t_sentence(findings)]
 
 
 def use_table(findings: Findings) -> str:
@@ -104,17 +101,16 @@ def _points(
     return " and ".join(of(backbone) for backbone in findings.plan.backbones)
 
 
-def _every(findings: Findings, kind: str, holds: Callable[[Across], bool]) -> bool:
-    """Whether something holds of the residual's gain with every backbone."""
-    tests = [findings.test(kind, b, "residual") for b in findings.plan.backbones]
-    return all(test is not None and holds(test) for test in tests)
+def _all_graphs(findings: Findings, kind: str, arm: str, against: str) -> list[Across]:
+    """A contrast with every backbone; empty where one could not be tested."""
+    tests = [findings.test(kind, b, arm, against) for b in findings.plan.backbones]
+    return [] if None in tests else [test for test in tests if test is not None]
 
 
 def _gate_sentence(findings: Findings) -> str:
     gate = _points(findings, HETEROPHILIC, "post_gate", mark=True)
-    residual = _points(findings, HETEROPHILIC, "residual")
+    residual = _points(findings, HETEROPHILIC, "residual", mark=True)
     on_top = _points(findings, HETEROPHILIC, "post_gate_residual", "residual")
-    neighbour = _points(findings, HETEROPHILIC, "neighbour_gate")
     claim = own_path_claim(findings)
     failed = [words for words, holds in claim.conditions.items() if not holds]
     verdict = f"is supported: all {len(claim.conditions)} conditions of the plan hold"
@@ -127,87 +123,70 @@ def _gate_sentence(findings: Findings) -> str:
     return (
         "On generated graphs whose neighbours share a class no more often than by "
         f"chance, a plain residual gains {residual} points "
-        f"({' and '.join(findings.plan.backbones)}), and the gate on the output "
-        f"{gate}. On top of the residual the gate changes {on_top}; a gate of the "
-        f"same size that sees only the neighbours gains {neighbour}. The claim that "
-        f"the gate is a path for the target's own features {verdict}."
+        f"({' and '.join(findings.plan.backbones)}), the gate on the output {gate}, "
+        f"and the gate on top of the residual {on_top}; the claim that the gate is a "
+        f"path for the target's own features {verdict}."
     )
 
 
-def _use_sentence(findings: Findings) -> str:
-    hetero = _points(findings, HETEROPHILIC, "residual")
-    homo = _points(findings, HOMOPHILIC, "residual")
-    if _every(findings, HETEROPHILIC, lambda t: t.is_better):
-        start = f"So add a residual there ({hetero} points)"
-    else:
-        start = f"A residual is not shown to help there ({hetero})"
-    if _every(findings, HOMOPHILIC, lambda t: t.is_better):
-        end = f"it helps where neighbours share a class more often, too ({homo})"
-    elif _every(findings, HOMOPHILIC, lambda t: t.is_worse):
-        end = f"where neighbours share a class more often it costs ({homo})"
-    elif _every(findings, HOMOPHILIC, lambda t: t.is_equivalent):
-        end = (
-            f"where neighbours share a class more often it makes no difference ({homo})"
-        )
-    else:
-        end = (
-            "where neighbours share a class more often it depends on the graph "
-            f"({homo}; {_on_graphs(findings, HOMOPHILIC)})"
-        )
-    return f"{start}; {end}.{_on_the_line(findings)}"
-
-
-def _on_graphs(findings: Findings, kind: str) -> str:
-    """On how many graphs the residual is better and worse, with each backbone."""
-    found = []
-    for backbone in findings.plan.backbones:
-        test = findings.test(kind, backbone, "residual")
-        if test is not None:
-            found.append(
-                f"{backbone}: better on {test.better} and worse on {test.worse} of "
-                f"{test.tested} graphs"
-            )
-    return ", ".join(found)
-
-
-def _on_the_line(findings: Findings) -> str:
-    """Where the residual gains and loses on graphs that differ in homophily alone."""
-    points = grid(findings.plan.generated)
-    found = []
-    for backbone, graphs in findings.generated.items():
-        gains = {
-            h: graph.gain("residual") for h, graph in homophily_line(graphs, points)
-        }
-        above = [f"{h:g}" for h, s in gains.items() if s.low is not None and s.low > 0]
-        below = [
-            f"{h:g}" for h, s in gains.items() if s.high is not None and s.high < 0
-        ]
-        found.append(
-            f"{backbone} gains at {listed(above, 10) or 'none'} and loses at "
-            f"{listed(below, 10) or 'none'}"
-        )
+def _real_sentence(findings: Findings) -> str:
+    homo = _shown(findings, HOMOPHILIC, "residual")
+    start = f"Where neighbours share a class more often, a residual {homo}"
+    found = _all_graphs(findings, REAL, "residual", "plain")
+    if not found:
+        return f"{start}; no two real graphs have all their runs yet."
+    on_top = _shown(findings, REAL, "post_gate_residual", "residual")
     return (
-        " On the graphs that differ in homophily alone, by 95 % intervals over seeds, "
-        f"{'; '.join(found)}."
+        f"{start}. On {found[0].tested} real graphs of {found[0].graphs} families, "
+        "every arm with settings of its own, a residual "
+        f"{_shown(findings, REAL, 'residual')}, the gate on the output "
+        f"{_shown(findings, REAL, 'post_gate')}, and on top of the residual the gate "
+        f"{on_top}."
     )
+
+
+def _shown(findings: Findings, kind: str, arm: str, against: str = "plain") -> str:
+    """What an arm does on graphs of a kind, with the numbers of both backbones."""
+    tests = _all_graphs(findings, kind, arm, against)
+    numbers = _points(findings, kind, arm, against)
+    bound = f"{findings.plan.bounds.equivalence:g} point"
+    if not tests:
+        return "was not tested"
+    if all(test.is_equivalent for test in tests):
+        return f"changes less than {bound} ({numbers})"
+    if all(test.is_better for test in tests):
+        return f"helps ({numbers})"
+    if all(test.is_worse for test in tests):
+        return f"costs ({numbers})"
+    counts = ", ".join(
+        f"{backbone}: better on {test.better} and worse on {test.worse} of "
+        f"{test.tested}"
+        for backbone, test in zip(findings.plan.backbones, tests, strict=True)
+    )
+    if any(test.better for test in tests) and any(test.worse for test in tests):
+        return f"helps on some graphs and costs on others ({numbers}; {counts})"
+    return f"is not shown to help or cost ({numbers}; {counts})"
 
 
 def _t_sentence(findings: Findings) -> str:
     free = _points(findings, ALL, "temperature", digits=2)
     fixed = _points(findings, ALL, "fixed_norm_temperature", "fixed_norm", 2)
+    real = ""
+    if _all_graphs(findings, REAL, "temperature", "plain"):
+        real = f" On real graphs it {_shown(findings, REAL, 'temperature')}."
     return (
         f"A temperature {_t_words(findings, 'temperature', 'plain')} ({free} over all "
-        "generated graphs). Where the attention vector has a fixed norm, so that a "
+        "generated graphs), and where the attention vector has a fixed norm, so that a "
         "temperature is no re-parametrisation, it "
-        f"{_t_words(findings, 'fixed_norm_temperature', 'fixed_norm')} ({fixed})."
+        f"{_t_words(findings, 'fixed_norm_temperature', 'fixed_norm')} ({fixed}).{real}"
     )
 
 
 def _t_words(findings: Findings, arm: str, against: str) -> str:
     if temperature_claim(findings, arm, against).is_supported:
         return "helps"
-    tests = [findings.test(ALL, b, arm, against) for b in findings.plan.backbones]
-    if all(test is not None and test.is_equivalent for test in tests):
+    tests = _all_graphs(findings, ALL, arm, against)
+    if tests and all(test.is_equivalent for test in tests):
         bound = findings.plan.bounds.equivalence
         return f"changes accuracy by less than {bound:g} point"
     return "is not shown to help"

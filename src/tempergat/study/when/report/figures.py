@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
 from tempergat.nn import BackboneName
-from tempergat.study.when.graphs import GeneratedGraph
-from tempergat.study.when.report.analysis import Measured, homophily_line
+from tempergat.study.when.report.analysis import Measured
 
 _DRAWN = {
     "residual": "residual",
@@ -17,49 +17,66 @@ _DRAWN = {
     "constant_gate": "constant gate",
     "temperature": "temperature",
 }
+_DRAWN_ON_REAL = ["residual", "post_gate", "temperature"]
+
+
+# Graphs with their homophily, by backbone.
+Lines = Mapping[BackboneName, Sequence[tuple[float, Measured]]]
 
 
 def gains_figure(
-    graphs: Mapping[BackboneName, Sequence[Measured]],
-    grid: Mapping[str, GeneratedGraph],
-    chance: float,
-    stem: Path,
+    generated: Lines, real: Lines, chance: float, stem: Path
 ) -> tuple[Path, Path]:
     """Draws the gain of each arm over the plain backbone against homophily.
 
     Args:
-        graphs: The complete generated graphs by backbone.
-        grid: All generated graphs.
-        chance: The homophily of edges drawn at random.
+        generated: Generated graphs that differ in homophily alone.
+        real: Real graphs with their adjusted homophily; drawn where there are some.
+        chance: The homophily of edges drawn at random, on generated graphs.
         stem: Path without a suffix.
     """
+    has_real = any(real.values())
     with style():
-        figure = new_figure(7.2, 3.4)
-        panels = figure.subplots(1, len(graphs), sharey=True, squeeze=False)[0]
-        for axes, (backbone, found) in zip(panels, graphs.items(), strict=True):
-            line = homophily_line(found, grid)
-            for number, (arm, label) in enumerate(_DRAWN.items()):
-                summaries = [graph.gain(arm) for _, graph in line]
-                means = [summary.mean or 0.0 for summary in summaries]
-                half = [
-                    0.0 if s.high is None or s.mean is None else s.high - s.mean
-                    for s in summaries
-                ]
-                axes.errorbar(
-                    [homophily for homophily, _ in line],
-                    means,
-                    half,
-                    label=label,
-                    color=COLOURS[number],
-                    marker=MARKERS[number],
-                    markersize=4,
-                    capsize=2,
-                    elinewidth=0.8,
-                )
-            axes.axhline(0.0, color="grey", linewidth=0.8)
+        figure = new_figure(7.2, 6.4 if has_real else 3.4)
+        panels = figure.subplots(
+            2 if has_real else 1, len(generated), sharey="row", squeeze=False
+        )
+        for axes, (backbone, line) in zip(panels[0], generated.items(), strict=True):
+            _draw(axes, line, list(_DRAWN), "-")
             axes.axvline(chance, color="grey", linewidth=0.8, linestyle=":")
-            axes.set_title(backbone)
+            axes.set_title(f"generated graphs, {backbone}")
             axes.set_xlabel("homophily (dotted: chance)")
-        panels[0].set_ylabel("points over the plain backbone")
-        panels[-1].legend(fontsize=7.5)
-    return save_figure(figure, stem)
+        panels[0, -1].legend(fontsize=7.5)
+        if has_real:
+            for axes, (backbone, line) in zip(panels[1], real.items(), strict=True):
+                _draw(axes, line, _DRAWN_ON_REAL, "none")
+                axes.axvline(0.0, color="grey", linewidth=0.8, linestyle=":")
+                axes.set_title(f"real graphs, {backbone}")
+                axes.set_xlabel("adjusted homophily (dotted: chance)")
+        for row in panels:
+            row[0].set_ylabel("points over the plain backbone")
+        return save_figure(figure, stem)
+
+
+def _draw(
+    axes: Any, line: Sequence[tuple[float, Measured]], arms: Sequence[str], style: str
+) -> None:
+    for arm in arms:
+        number = list(_DRAWN).index(arm)
+        summaries = [graph.gain(arm) for _, graph in line]
+        axes.errorbar(
+            [homophily for homophily, _ in line],
+            [summary.mean or 0.0 for summary in summaries],
+            [
+                0.0 if s.high is None or s.mean is None else s.high - s.mean
+                for s in summaries
+            ],
+            label=_DRAWN[arm],
+            color=COLOURS[number],
+            marker=MARKERS[number],
+            markersize=4,
+            capsize=2,
+            elinewidth=0.8,
+            linestyle=style,
+        )
+    axes.axhline(0.0, color="grey", linewidth=0.8)

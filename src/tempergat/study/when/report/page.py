@@ -10,6 +10,7 @@ from tempergat.base import write_text
 from tempergat.study.report import filled
 from tempergat.study.when.graphs import grid
 from tempergat.study.when.plan import load_plan
+from tempergat.study.when.report.analysis import by_homophily, homophily_line
 from tempergat.study.when.report.answer import answer, use_table
 from tempergat.study.when.report.figures import gains_figure
 from tempergat.study.when.report.findings import Findings, find
@@ -17,6 +18,7 @@ from tempergat.study.when.report.sections import (
     arms_section,
     claim_section,
     contrast_sections,
+    graphs_section,
     rank_sections,
     regression_section,
     rule_section,
@@ -55,7 +57,15 @@ def reproduce_when(results: Path, docs: Path) -> WhenReport:
     points = grid(plan.generated)
     if any(findings.generated.values()):
         chance = 1.0 / plan.generated.classes
-        gains_figure(findings.generated, points, chance, docs / FIGURE)
+        generated = {
+            backbone: homophily_line(graphs, points)
+            for backbone, graphs in findings.generated.items()
+        }
+        real = {
+            backbone: by_homophily(plan, graphs)
+            for backbone, graphs in findings.real.items()
+        }
+        gains_figure(generated, real, chance, docs / FIGURE)
     write_text(docs / PAGE, page_text(findings))
     return WhenReport(findings, tuple(answer(findings)), docs / PAGE)
 
@@ -89,28 +99,32 @@ def page_text(findings: Findings) -> str:
         + "\n\n".join(answer(findings))
         + "\n"
     ]
-    if findings.tests and not any(findings.real.values()):
-        parts.append("All of this is on generated graphs: no real one was run yet.\n")
     if any(findings.generated.values()):
         parts.append(f"![Gains over the plain backbone]({FIGURE}.svg)\n")
-        parts.append(
-            "Test accuracy minus that of the plain backbone on the generated graphs "
-            "that differ in homophily alone; bars are 95 % intervals over seeds. All "
-            "arms have one setting there: a search for each arm is made on real graphs "
-            "only, and may change how much a residual costs where neighbours are "
-            "alike.\n"
-        )
+        parts.append(_caption(findings))
     if findings.tests:
         parts.append("## Use this when\n\n" + use_table(findings) + _USE_NOTE)
     parts.append(_what_was_run(findings))
-    parts.append(arms_section(findings))
     if findings.tests:
-        parts.append(claim_section(findings))
         parts.append(rule_section(findings))
+        parts.append(graphs_section(findings))
+        parts.append(claim_section(findings))
         parts += contrast_sections(findings)
         parts += rank_sections(findings)
         parts.append(regression_section(findings))
-    return filled("\n".join(parts))
+    parts.append(arms_section(findings))
+    return filled("\n".join(part for part in parts if part))
+
+
+def _caption(findings: Findings) -> str:
+    text = (
+        "Test accuracy minus that of the plain backbone; bars are 95 % intervals over "
+        "seeds. The generated graphs differ in homophily alone, and all arms have one "
+        "setting there."
+    )
+    if any(findings.real.values()):
+        text += " On real graphs every arm has settings searched for it."
+    return f"{text}\n"
 
 
 _USE_NOTE = (
@@ -134,9 +148,9 @@ def _what_was_run(findings: Findings) -> str:
     missing = ""
     if real_done < real:
         missing = (
-            f"\nStill missing: {real - real_done} of {real} real graphs, so what is "
-            "said here about generated graphs is not yet shown on real ones. "
-            "`tempergat reproduce when --plan` lists what to run.\n"
+            f"\nStill missing: {real - real_done} of {real} real graphs "
+            f"({', '.join(_unfinished(findings))}). `tempergat reproduce when --plan` "
+            "lists what to run.\n"
         )
     done = set.intersection(
         *({graph.graph for graph in found} for found in findings.generated.values())
@@ -162,3 +176,11 @@ def _what_was_run(findings: Findings) -> str:
         f"{len(plan.real.seeds)} fresh seeds or splits). "
         f"Reported runs: {devices or 'none'}; {findings.failed} failed.\n{missing}"
     )
+
+
+def _unfinished(findings: Findings) -> list[str]:
+    """The real graphs that lack runs of a backbone."""
+    done = set.intersection(
+        *({graph.graph for graph in found} for found in findings.real.values())
+    )
+    return [g.name for g in findings.plan.real.graphs if g.name not in done]

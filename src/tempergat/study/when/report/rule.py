@@ -10,7 +10,7 @@ import numpy as np
 
 from tempergat.stats import ALPHA
 from tempergat.study.when.plan import WhenPlan
-from tempergat.study.when.report.analysis import Measured, wilcoxon_p
+from tempergat.study.when.report.analysis import Measured, across_p
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ def rule_test(plan: WhenPlan, graphs: Sequence[Measured]) -> RuleTest | None:
     values = [float(np.mean(members)) for members in differences.values()]
     if not values:
         return None
-    return RuleTest(len(values), float(np.mean(values)), wilcoxon_p(values))
+    return RuleTest(len(values), float(np.mean(values)), across_p(values))

@@ -11,9 +11,11 @@ from tempergat.study.when.arms import ARMS
 from tempergat.study.when.graphs import grid
 from tempergat.study.when.report.analysis import (
     Across,
+    by_homophily,
     gains_together,
     ranks,
     regression,
+    within,
 )
 from tempergat.study.when.report.findings import (
     ALL,
@@ -97,31 +99,66 @@ def rule_section(findings: Findings) -> str:
     )
 
 
+def graphs_section(findings: Findings) -> str:
+    """The gains on every real graph; empty without one."""
+    names = ("residual", "post_gate", "temperature")
+    rows: dict[str, list[str]] = {}
+    for backbone in findings.plan.backbones:
+        for homophily, graph in by_homophily(findings.plan, findings.real[backbone]):
+            row = rows.setdefault(graph.graph, [graph.graph, f"{homophily:.2f}"])
+            row.append(f"{graph.mean('plain'):.1f}")
+            tests = within(graph, findings.plan.contrasts)
+            by_name = {test.method: test for test in tests}
+            for arm in names:
+                test = by_name[f"{arm} - plain"]
+                mark = "*" if test.verdict in ("better", "worse") else ""
+                row.append(f"{signed(test.difference, 1)}{mark}")
+    if not rows:
+        return ""
+    columns = ["graph", "adjusted homophily"]
+    for backbone in findings.plan.backbones:
+        columns += [f"{backbone}: plain", "residual", "gate", "temperature"]
+    whole = [row for row in rows.values() if len(row) == len(columns)]
+    return (
+        "## Real graphs one by one\n\n"
+        "Test score of the plain backbone in percent, and points over it of a "
+        "residual, the gate on the output and a temperature; a star where the paired "
+        "test within the graph shows a difference (Holm-corrected).\n\n"
+        + markdown_rows(columns, whole)
+    )
+
+
 def contrast_sections(findings: Findings) -> Iterator[str]:
-    """All contrasts, by kind of graph and backbone."""
+    """All contrasts, by kind of graph."""
     for kind, title in _KINDS.items():
-        for backbone in findings.plan.backbones:
-            tests = findings.tests.get((kind, backbone))
-            if tests is None:
-                continue
-            yield (
-                f"## {title}: {backbone}\n\n"
-                f"{tests[0].graphs} {'families' if kind == REAL else 'graphs'}; p is "
-                "Wilcoxon's over them, "
-                'Holm-corrected. "On graphs" counts where the arm is better and '
-                "worse by paired tests within a graph, Holm-corrected.\n\n"
-                + markdown_rows(
-                    ["contrast", "points", "95 % interval", "p", "on graphs", "shown"],
-                    [_contrast_row(test) for test in tests],
-                )
-            )
+        by_backbone = {
+            backbone: tests
+            for backbone in findings.plan.backbones
+            if (tests := findings.tests.get((kind, backbone))) is not None
+        }
+        if not by_backbone:
+            continue
+        rows: dict[str, list[str]] = {}
+        for tests in by_backbone.values():
+            for test in tests:
+                row = rows.setdefault(test.contrast.name, [test.contrast.name])
+                row += _contrast_cells(test)
+        columns = ["contrast"]
+        for backbone in by_backbone:
+            columns += [f"{backbone}: points", "p", "on graphs", "shown"]
+        count = next(iter(by_backbone.values()))[0].graphs
+        yield (
+            f"## {title}\n\n"
+            f"{count} {'families' if kind == REAL else 'graphs'}; p is Wilcoxon's over "
+            'them, Holm-corrected; intervals are 95 %. "On graphs" counts where the '
+            "arm is better and worse by paired tests within a graph, Holm-corrected.\n"
+            "\n" + markdown_rows(columns, list(rows.values()))
+        )
 
 
-def _contrast_row(test: Across) -> list[str]:
+def _contrast_cells(test: Across) -> list[str]:
     return [
-        test.contrast.name,
-        signed(test.mean),
-        f"{signed(test.low)} to {signed(test.high)}",
+        f"{signed(test.mean)} ({signed(test.low)} to {signed(test.high)})",
         p_value(test.p_holm),
         f"{test.better} better, {test.worse} worse of {test.tested}",
         test.verdict,
