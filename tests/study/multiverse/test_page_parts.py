@@ -71,7 +71,7 @@ def write_study(results: Path, gain: float | None) -> None:
 
 def test_without_runs_there_is_nothing_to_say(results: Path, tmp_path: Path) -> None:
     assert calibration_part(results).section == ""
-    assert multiverse_part(results, tmp_path / "docs") == ""
+    assert multiverse_part(results, tmp_path / "docs").section == ""
     assert calibration_part(tmp_path / "elsewhere").answer == ""
 
 
@@ -82,10 +82,13 @@ def test_the_calibration_names_the_cell_that_fits(results: Path) -> None:
     assert "1 cannot be told from the paper's" in part.answer
     assert "epoch by best validation accuracy" in part.answer
     assert "the variants have not been run there yet" in part.answer
-    assert "These runs are missing" in multiverse_part(results, results.parent / "docs")
+    variants = multiverse_part(results, results.parent / "docs")
+    assert "These runs are missing" in variants.section
+    assert variants.answer == ""
     assert "0, near" in part.section
     # Eleven trainings are far on cora already, under three rules each.
-    assert part.section.count("| at least") == 2 * 33
+    assert part.section.count("| at least") == 2 * 9
+    assert "The other 24 cells, not shown, are at least" in part.section
     assert "had seen scores of variants" in " ".join(part.section.split())
 
 
@@ -93,7 +96,10 @@ def test_gains_and_variations_are_shown_cell_by_cell(
     results: Path, tmp_path: Path
 ) -> None:
     write_study(results, 2.0)
-    text = multiverse_part(results, tmp_path / "docs")
+    part = multiverse_part(results, tmp_path / "docs")
+    assert "is above 0 in every cell for gated, gated_v2" in part.answer
+    assert part.answer.endswith("below 0 in every cell for no variant.")
+    text = part.section
     assert "docs/reproduction.md shows" in calibration_part(results).answer
     assert (tmp_path / "docs" / "figures" / "multiverse.svg").is_file()
     (row,) = (
@@ -130,7 +136,7 @@ def test_what_was_not_run_is_listed_with_the_command(
         )
     ]
     write_runs(runs, results / runs_file("pubmed"))
-    text = multiverse_part(results, tmp_path / "docs")
+    text = multiverse_part(results, tmp_path / "docs").section
     assert "### Every cell, cora" in text
     assert "### Every cell, pubmed" not in text
     rest = text.split("### Not run yet")[1]

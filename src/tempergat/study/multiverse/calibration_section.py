@@ -9,6 +9,8 @@ from tempergat.study.report import markdown_rows, mean_and_std, p_value, signed
 
 # A misfit above this is far outside of what chance gives.
 _LARGE = 1000
+# Cells in the table; the nearest come first.
+_SHOWN = 12
 
 
 def calibration_answer(
@@ -76,7 +78,7 @@ def calibration_section(
         for method in plan.baselines
     ]
     rows = [["the paper", "", *theirs, "", "", ""]]
-    rows += [_row(plan, cell) for cell in cells]
+    rows += [_row(plan, cell) for cell in cells[:_SHOWN]]
     missing = sum(1 for _ in plan.trainings()) - len({cell.training for cell in cells})
     seeds = plan.run_seeds
     return (
@@ -98,8 +100,19 @@ def calibration_section(
         + markdown_rows(
             ["training", "epoch selected by", *heads, "misfit", "p", "distance"], rows
         )
+        + _not_shown(cells)
         + (f"\n{missing} trainings were not run yet.\n" if missing else "")
         + f"\n{_nearest(cells[0])}\n"
+    )
+
+
+def _not_shown(cells: Sequence[Cell]) -> str:
+    rest = cells[_SHOWN:]
+    if not rest:
+        return ""
+    return (
+        f"\nThe other {len(rest)} cells, not shown, are at least "
+        f"{min(cell.distance for cell in rest):.1f} standard errors away.\n"
     )
 
 

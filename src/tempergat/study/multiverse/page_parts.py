@@ -15,6 +15,7 @@ from tempergat.study.multiverse.gains import cell_gains, variation_effects
 from tempergat.study.multiverse.plan import PLAN_FILE, load_multiverse, runs_file
 from tempergat.study.multiverse.reproduction_section import (
     FIGURE,
+    multiverse_answer,
     multiverse_section,
     nearest_cells,
     not_run_section,
@@ -51,26 +52,35 @@ def calibration_part(results: Path) -> CalibrationPart:
     )
 
 
-def multiverse_part(results: Path, docs: Path) -> str:
-    """The gains in every cell for docs/reproduction.md, and their picture.
+@dataclass(frozen=True)
+class MultiversePart:
+    """The gains in every cell as text; empty where nothing was run.
 
-    Returns:
-        The section; where no variant was run, a section that says so; empty where
-        nothing was run.
+    Attributes:
+        answer: A sentence; empty where no variant was run.
+        section: The section; where no variant was run, it says so.
+    """
+
+    answer: str = ""
+    section: str = ""
+
+
+def multiverse_part(results: Path, docs: Path) -> MultiversePart:
+    """The gains in every cell for docs/reproduction.md, and their picture.
 
     Raises:
         UserError: A file cannot be read.
     """
     runs = _runs(results)
     if not runs:
-        return ""
+        return MultiversePart()
     plan, paper = load_multiverse(results), read_paper()
     index = RunIndex(runs)
     cells = judge_cells(plan, index, paper)
     chosen = chosen_trainings(plan, cells)
     found = cell_gains(plan, cells, index)
     if not found:
-        return not_run_section(plan, chosen)
+        return MultiversePart("", not_run_section(plan, chosen))
     paper_gains = {
         dataset: {
             method: paper[dataset][method].mean - paper[dataset][backbone].mean
@@ -82,7 +92,10 @@ def multiverse_part(results: Path, docs: Path) -> str:
         found, plan.variants, paper_gains, docs / "figures" / FIGURE
     )
     effects = variation_effects(plan, nearest_cells(cells), index)
-    return multiverse_section(plan, found, effects, chosen, paper_gains, _devices(runs))
+    return MultiversePart(
+        multiverse_answer(plan, found),
+        multiverse_section(plan, found, effects, chosen, paper_gains, _devices(runs)),
+    )
 
 
 def _runs(results: Path) -> list[Run]:

@@ -1,6 +1,6 @@
 """The part of docs/reproduction.md about the multiverse."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tempergat.stats import PairedComparison
 from tempergat.study.multiverse.cells import Cell, is_near
@@ -11,6 +11,47 @@ from tempergat.study.report import markdown_rows, signed
 
 PaperGains = Mapping[str, Mapping[str, float]]
 FIGURE = "multiverse"
+
+
+def multiverse_answer(plan: MultiversePlan, found: Sequence[CellGains]) -> str:
+    """Which gains do not depend on the settings that the paper leaves open."""
+    cells = len({(gains.cell.training, gains.cell.selection) for gains in found})
+    above, below = (
+        _joined(
+            f"{', '.join(methods)} on {dataset}"
+            for dataset in plan.datasets
+            if (methods := _in_every_cell(plan, found, dataset, sign))
+        )
+        for sign in (1, -1)
+    )
+    return (
+        f"At the settings that fit the paper's baselines best, under all three rules "
+        f"({cells} cells), the interval of the gain is above 0 in every cell for "
+        f"{above or 'no variant'}, and below 0 in every cell for "
+        f"{below or 'no variant'}."
+    )
+
+
+def _in_every_cell(
+    plan: MultiversePlan, found: Sequence[CellGains], dataset: str, sign: int
+) -> list[str]:
+    """The variants whose interval is on one side of 0 in every cell of a dataset."""
+    of_dataset = [gains.gains for gains in found if gains.dataset == dataset]
+    return [
+        method
+        for method in plan.variants
+        if of_dataset and all(_side(gains[method]) == sign for gains in of_dataset)
+    ]
+
+
+def _side(gain: PairedComparison) -> int:
+    if gain.low is not None and gain.low > 0:
+        return 1
+    return -1 if gain.high is not None and gain.high < 0 else 0
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "; ".join(parts)
 
 
 def multiverse_section(
@@ -106,8 +147,8 @@ def _range(gains: Sequence[PairedComparison]) -> str:
     values = [gain.difference for gain in gains if gain.difference is not None]
     if not values:
         return "-"
-    above = sum(gain.low is not None and gain.low > 0 for gain in gains)
-    below = sum(gain.high is not None and gain.high < 0 for gain in gains)
+    above = sum(_side(gain) == 1 for gain in gains)
+    below = sum(_side(gain) == -1 for gain in gains)
     return (
         f"{signed(min(values))} to {signed(max(values))}; {above}, {below} of "
         f"{len(gains)}"

@@ -87,34 +87,33 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
     if not effects and not runs:
         raise UserError(f"{results} holds no runs of the noise studies; run them first")
     claims = None if plan is None or not runs else all_claims(runs, plan)
+    confirmation = read_confirmation(results)
     sentences: tuple[str, ...] = (first_study_answer(effects),)
-    parts = []
+    opening, parts, ending = "", [], []
     if claims is not None and plan is not None:
         figures.claims_figure(claims, plan.feature_rms, docs / "figures" / _FIGURE)
         gains = first_gains(first_runs, first_plan, list(runs))
         sentences = answers(claims, gains)
+        opening = f"""
+![T against sigma, the gate against rho](figures/{_FIGURE}.svg)
+
+{_CAPTION}{_missing(plan, present, runs)}"""
         parts = [
-            f"![T against sigma, the gate against rho](figures/{_FIGURE}.svg)\n",
-            filled(_CAPTION),
+            accuracy_section(claims, list(runs), gains),
             temperature_section(claims, plan),
             flatness_section(claims),
             gate_section(claims),
-            accuracy_section(claims, list(runs), gains),
         ]
-    confirmation = read_confirmation(results)
+        ending = [method_section(plan, runs)]
     if confirmation is not None:
         sentences = (*sentences, confirmation.sentence)
-        parts.append(confirmation_section(confirmation))
+        parts.insert(1, confirmation_section(confirmation))
     if effects:
         parts.append(first_study_section(effects))
-    if claims is not None and plan is not None:
-        parts.append(method_section(plan, runs))
-    opening = "# Controlled noise\n\n" + "\n\n".join(sentences) + "\n"
-    if claims is not None and plan is not None:
-        opening += _missing(plan, present, runs)
-    opening = filled(opening + _origin(runs))
+    answer = "\n\n".join(sentences)
+    opening = filled(f"# Controlled noise\n\n{answer}\n{opening}{_origin(runs)}")
     page = docs / "noise.md"
-    write_text(page, "\n".join([opening, *parts]))
+    write_text(page, "\n".join([opening, *parts, *ending]))
     return NoiseFindings(page, sentences, claims, effects)
 
 

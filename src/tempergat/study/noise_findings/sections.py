@@ -10,6 +10,7 @@ from tempergat.study.noise_findings.sentences import (
     NOISE_WORDS,
     generally_rises,
     rises_on,
+    single_methods_sentence,
     with_interval,
 )
 from tempergat.study.noise_findings.tables import seeds_of
@@ -96,9 +97,9 @@ datasets and on all three. It had suggested what is tested here.
         )
     columns = ("methods and noise", "gain", "p", "verdict", *datasets)
     columns = (*columns, "by validation loss", "first study")
-    singles = """\
+    singles = f"""\
 Single methods, for description: the plan does not test them. p is Holm-corrected over
-the ten methods of a column.
+the ten methods of a column. {single_methods_sentence(claims.single_methods)}
 """
     return "\n".join(
         [

@@ -25,7 +25,7 @@ def answers(claims: Claims, first: FirstGains | None) -> tuple[str, str, str]:
     return (
         temperature_answer(claims),
         gate_answer(claims.gate),
-        f"{accuracy_answer(claims.gains, first)}{_not_planned(claims.single_methods)}",
+        accuracy_answer(claims.gains, first),
     )
 
 
@@ -80,18 +80,17 @@ def gate_answer(claim: TrendClaim) -> str:
 
 
 def accuracy_answer(gains: Sequence[Gain], first: FirstGains | None) -> str:
-    """The sentences on accuracy: the four tests of the plan."""
+    """The sentence on accuracy: the four tests of the plan."""
     gate_first, post, alone, gaussian = gains
     return (
-        "Accuracy, beside the backbone's: under missing coordinates a gate before the "
-        f"attention {gain_words(gate_first)}{_confirmed(gate_first, first)}. There a "
-        f"gate after the attention {gain_words(post)}, and a temperature alone "
-        f"{gain_words(alone)}. Under Gaussian noise a temperature alone "
-        f"{gain_words(gaussian)}."
+        "In accuracy, under missing coordinates a gate before the attention "
+        f"{gain_words(gate_first)}{_confirmed(gate_first, first)}, a gate after it "
+        f"{gain_words(post)}, and a temperature alone {gain_words(alone)}; under "
+        f"Gaussian noise a temperature alone {gain_words(gaussian)}."
     )
 
 
-def _not_planned(singles: Sequence[Gain]) -> str:
+def single_methods_sentence(singles: Sequence[Gain]) -> str:
     """The single methods that differ from their backbone; empty if none does."""
     parts = []
     for noise, words in NOISE_WORDS.items():
@@ -108,8 +107,7 @@ def _not_planned(singles: Sequence[Gain]) -> str:
             parts.append(f"Under {words} these {'; these '.join(shown)}.")
     if not parts:
         return ""
-    start = "Single methods are described, not tested by the plan."
-    return f" {start} {' '.join(parts)}"
+    return " ".join(parts)
 
 
 def _confirmed(gain: Gain, first: FirstGains | None) -> str:
@@ -117,9 +115,8 @@ def _confirmed(gain: Gain, first: FirstGains | None) -> str:
         return ""
     words = "confirms" if gain.verdict == "gains" else "does not confirm"
     same, every = first.same_datasets[0].summary, first.all_datasets[0].summary
-    return (
-        f", which {words} the first study's {signed(every.mean)} "
-        f"({signed(same.mean)} on these datasets)"
+    return f", which {words} the first study's {signed(every.mean)}" + (
+        "" if same.mean == every.mean else f" ({signed(same.mean)} on these datasets)"
     )
 
 

@@ -92,13 +92,15 @@ def ranks_json(report: RanksReport) -> dict[str, Any]:
 
 
 def _page(report: RanksReport) -> str:
+    first = report.figures[0]
     parts = [
         f"# Average ranks\n\n{_answer(report)}\n"
-        "This page is made by `tempergat reproduce ranks` from results/; do not edit "
-        "it by hand. Rank 1 is best. Average ranks that are closer than the critical "
-        "difference (Nemenyi, 5 %) do not show which of two methods is better.\n"
+        f"![{first.title}](figures/{first.paths[0].name})\n\n"
+        "`tempergat reproduce ranks` makes this page from results/. Rank 1 is best. "
+        "Average ranks that are closer than the critical difference (Nemenyi, 5 %) do "
+        "not show which of two methods is better.\n"
     ]
-    parts += [_figure_section(figure) for figure in report.figures]
+    parts += [_figure_section(figure, figure is first) for figure in report.figures]
     if report.not_drawn:
         parts.append(
             "## Not drawn\n\n" + "".join(f"- {line}\n" for line in report.not_drawn)
@@ -138,7 +140,7 @@ def _shown_worse(table: RankTable, better: str) -> list[str]:
     ]
 
 
-def _figure_section(figure: RankFigure) -> str:
+def _figure_section(figure: RankFigure, is_at_the_top: bool) -> str:
     table = figure.table
     datasets = ", ".join(table.datasets)
     rows = [
@@ -149,9 +151,11 @@ def _figure_section(figure: RankFigure) -> str:
         ]
         for method, rank in table.average.items()
     ]
+    picture = f"![{figure.title}](figures/{figure.paths[0].name})\n\n"
+    if is_at_the_top:
+        picture = ""
     return (
-        f"## {figure.title}\n\n"
-        f"![{figure.title}](figures/{figure.paths[0].name})\n\n"
+        f"## {figure.title}\n\n{picture}"
         f"Datasets: {datasets}. Friedman p {p_value(table.friedman_p)}; critical "
         f"difference {table.critical_difference:.2f}. {_shown(table)}\n\n"
         + markdown_rows(["method", "average", *table.datasets], rows)

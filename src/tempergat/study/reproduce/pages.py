@@ -127,7 +127,9 @@ def _noise_jobs(workspace: Workspace) -> Iterator[Job]:
 
 def _write_homogeneous(results: Path, docs: Path) -> Written:
     further = multiverse_part(results, docs)
-    return _written(reproduce_homogeneous(results, docs, further))
+    return _written(
+        reproduce_homogeneous(results, docs, further.section, further.answer)
+    )
 
 
 def _write_heterogeneous(results: Path, docs: Path) -> Written:
@@ -231,14 +233,14 @@ PAGES = {
         Page(
             "homogeneous",
             reads=(_HOMOGENEOUS_CSV, *_MULTIVERSE_FILES),
-            writes=("reproduction.md", "figures/scores-*", "figures/multiverse.*"),
+            writes=("reproduction.md", "figures/*"),
             jobs=_homogeneous_jobs,
             write=_write_homogeneous,
         ),
         Page(
             "heterogeneous",
             reads=(_HETEROGENEOUS_CSV,),
-            writes=("heterogeneous.md", "figures/scores-*"),
+            writes=("heterogeneous.md", "figures/*"),
             jobs=_heterogeneous_jobs,
             write=_write_heterogeneous,
         ),
