@@ -73,9 +73,7 @@ def test_each_gain_of_the_paper_is_judged(results: Path, tmp_path: Path) -> None
     page = report.page.read_text()
     assert "cora, temp_only_v2 over gatv2" in page
     assert "worse, not better" in page
-    assert (
-        "- cora, temp_only over gat: the paper +0.54, ours 0.00: within noise" in page
-    )
+    assert "- cora, temp_only over gat" not in page
 
 
 @pytest.mark.parametrize(

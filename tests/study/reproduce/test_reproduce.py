@@ -143,6 +143,7 @@ def test_a_plan_counts_and_estimates_and_trains_nothing(
     assert plan.writes == (
         str(complete),
         str(tmp_path / "docs" / "reproduction.md"),
+        str(tmp_path / "docs" / "figures" / "homogeneous-gains.*"),
         str(tmp_path / "docs" / "figures" / "scores-*"),
         str(tmp_path / "docs" / "figures" / "multiverse.*"),
     )

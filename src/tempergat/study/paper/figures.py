@@ -24,14 +24,16 @@ def pooled_figure(
         figure = new_figure(6.4, 1.3 + 0.42 * len(rows))
         axes = figure.subplots()
         axes.axvline(0.0, color="#808080", linewidth=0.8, zorder=0)
-        for number, (rule, words) in enumerate(RULE_WORDS.items()):
+        for number, (rule, label) in enumerate(RULE_WORDS.items()):
             for place, (name, dataset) in enumerate(rows):
                 found = pooled_gain(dataset.by_rule[rule], groups[name])
-                if found is None or found.low is None or found.high is None:
+                if found is None or found.mean is None:
                     continue
                 height = place + 0.22 * (number - 1)
                 colour = COLOURS[number + 1]
-                axes.plot([found.low, found.high], 2 * [height], color=colour)
+                if found.low is not None and found.high is not None:
+                    ends = [found.low, found.high]
+                    axes.plot(ends, 2 * [height], color=colour)
                 axes.plot(
                     found.mean,
                     height,
@@ -39,11 +41,19 @@ def pooled_figure(
                     marker=MARKERS[number],
                     markersize=4,
                     linestyle="none",
-                    label=words if place == 0 else None,
+                    label=label,
                 )
         labels = [f"{name}, {dataset.result.dataset}" for name, dataset in rows]
         axes.set_yticks(range(len(rows)), labels=labels)
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel("gain over the backbone, points")
-        figure.legend(loc="outside lower center", ncols=3)
+        lines, words = axes.get_legend_handles_labels()
+        unique = dict(zip(words, lines, strict=True))
+        if unique:
+            figure.legend(
+                list(unique.values()),
+                list(unique),
+                loc="outside lower center",
+                ncols=3,
+            )
         return save_figure(figure, stem)

@@ -233,14 +233,23 @@ PAGES = {
         Page(
             "homogeneous",
             reads=(_HOMOGENEOUS_CSV, *_MULTIVERSE_FILES),
-            writes=("reproduction.md", "figures/*"),
+            writes=(
+                "reproduction.md",
+                "figures/homogeneous-gains.*",
+                "figures/scores-*",
+                "figures/multiverse.*",
+            ),
             jobs=_homogeneous_jobs,
             write=_write_homogeneous,
         ),
         Page(
             "heterogeneous",
             reads=(_HETEROGENEOUS_CSV,),
-            writes=("heterogeneous.md", "figures/*"),
+            writes=(
+                "heterogeneous.md",
+                "figures/heterogeneous-gains.*",
+                "figures/scores-*",
+            ),
             jobs=_heterogeneous_jobs,
             write=_write_heterogeneous,
         ),

@@ -29,6 +29,9 @@ _KINDS = {
     REAL: "real graphs, settings searched",
 }
 
+# With fewer, Wilcoxon's p cannot be below 0.05.
+_LEAST_FAMILIES = 6
+
 
 def answer(findings: Findings) -> list[str]:
     """Three paragraphs: gate and residual, real graphs, the temperature."""
@@ -61,6 +64,8 @@ def _baseline(arm: str) -> str:
 
 
 def _advice(tests: list[Across]) -> str:
+    if any(test.graphs < _LEAST_FAMILIES for test in tests):
+        return "too few graphs to say"
     if all(test.is_better and not test.is_equivalent for test in tests):
         return "yes"
     if all(test.is_worse or test.is_equivalent for test in tests):
@@ -136,9 +141,12 @@ def _real_sentence(findings: Findings) -> str:
     if not found:
         return f"{start}; no two real graphs have all their runs yet."
     on_top = _shown(findings, REAL, "post_gate_residual", "residual")
+    few = "(too few for a test across them), "
+    if found[0].graphs >= _LEAST_FAMILIES:
+        few = ""
     return (
-        f"{start}. On {found[0].tested} real graphs of {found[0].graphs} families, "
-        "every arm with settings of its own, a residual "
+        f"{start}. On {found[0].tested} real graphs of {found[0].graphs} families "
+        f"{few}every arm with settings of its own, a residual "
         f"{_shown(findings, REAL, 'residual')}, the gate on the output "
         f"{_shown(findings, REAL, 'post_gate')}, and on top of the residual the gate "
         f"{on_top}."
@@ -158,14 +166,22 @@ def _shown(findings: Findings, kind: str, arm: str, against: str = "plain") -> s
         return f"helps ({numbers})"
     if all(test.is_worse for test in tests):
         return f"costs ({numbers})"
-    counts = ", ".join(
-        f"{backbone}: better on {test.better} and worse on {test.worse} of "
-        f"{test.tested}"
-        for backbone, test in zip(findings.plan.backbones, tests, strict=True)
+    better_on, worse_on = (
+        " and ".join(str(count) for count in counts)
+        for counts in ([t.better for t in tests], [t.worse for t in tests])
     )
-    if any(test.better for test in tests) and any(test.worse for test in tests):
-        return f"helps on some graphs and costs on others ({numbers}; {counts})"
-    return f"is not shown to help or cost ({numbers}; {counts})"
+    counts = f"better on {better_on} of {tests[0].tested} graphs, worse on {worse_on}"
+    better, worse = (
+        any(test.better for test in tests),
+        any(test.worse for test in tests),
+    )
+    words = {
+        (True, True): "helps on some graphs and costs on others",
+        (True, False): "helps on some graphs and costs on none",
+        (False, True): "costs on some graphs and helps on none",
+        (False, False): "is not shown to help or cost",
+    }[better, worse]
+    return f"{words} ({numbers}; {counts})"
 
 
 def _t_sentence(findings: Findings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -79,12 +80,16 @@ def find(
     """Tests everything that the plan asks for on the graphs that are complete."""
     points = grid(plan.generated)
     families = {graph.name: graph.family for graph in plan.real.graphs}
+    # A real graph counts once all arms of all backbones have their runs.
+    counts = Counter(row.key.graph for row in real_rows)
+    needed = len(plan.backbones) * len(plan.arms) * len(plan.real.seeds)
+    whole_rows = [row for row in real_rows if counts[row.key.graph] == needed]
     generated, real, tests = {}, {}, {}
     for backbone in plan.backbones:
         seeds = len(plan.generated.seeds)
         generated[backbone] = measured(plan, generated_rows, backbone, seeds)
         seeds = len(plan.real.seeds)
-        real[backbone] = measured(plan, real_rows, backbone, seeds, families)
+        real[backbone] = measured(plan, whole_rows, backbone, seeds, families)
         hetero = [
             graph
             for graph in generated[backbone]
