@@ -11,18 +11,20 @@ from tempergat.training import RunConfig
 
 FLOAT_BYTES = 4
 # How many tensors of a layer a step holds at its peak, and copies of its weights.
-_NODE_TENSORS = 8
+_NODE_TENSORS = 6
 _EDGE_TENSORS = 4
 _WEIGHT_COPIES = 5
 # A forward pass costs one part of a training step, its gradients two.
 _PARTS_OF_A_STEP = 3
 
-# Operations per second in float32, and where they were measured: `temp_gated` with the
-# settings of ogbn-products, whole steps (benchmarks/sampling.py).
+# Operations per second in float32, and where they were measured: whole steps of
+# `temp_gated` with the settings of ogbn-products (benchmarks/sampling.py), and for wide
+# layers on a GPU with those of the typed datasets (benchmarks/typed.py).
 _SPEEDS = {
     "cuda": (19e12, "on an H200"),
     "cpu": (40e9, "on a core of an AMD EPYC, for torch's {threads} threads"),
 }
+_WIDE, _WIDE_SPEED = 1024, 40e12
 # Nodes with a label, and those of them in the training part.
 _LABELLED = {
     "ogbn-products": (2_449_029, 196_615),
@@ -31,6 +33,9 @@ _LABELLED = {
     "mag-year": (736_389, 368_194),
     "pokec": (1_632_803, 816_401),
 }
+# Neighbours drawn for a node on average, where they are far fewer than its edges: most
+# edges of pokec are of few types (benchmarks/typed.py).
+_MEAN_DRAWS = {"pokec": 16.0}
 
 
 class BatchSizes(NamedTuple):
@@ -46,7 +51,7 @@ def batch_sizes(entry: Entry, config: RunConfig, batch_size: int) -> BatchSizes:
     nodes, drawn = [batch_size], [0]
     for fanout in config.fanout or ():
         # A node draws from every relation, but on average no more than it has edges.
-        most = edges / entry.num_nodes
+        most = _MEAN_DRAWS.get(entry.name, edges / entry.num_nodes)
         each = most if fanout < 0 else min(fanout * max(entry.edge_types, 1), most)
         new = (nodes[-1] - (nodes[-2] if len(nodes) > 1 else 0)) * each
         drawn.append(drawn[-1] + int(new))
@@ -88,9 +93,12 @@ def sampled_seconds(
     work += _forward_operations(entry, config, scored) * labelled / scored
     speed, where = _SPEEDS["cuda" if device.type == "cuda" else "cpu"]
     threads = 1 if device.type == "cuda" else torch.get_num_threads()
+    graph = "ogbn-products' size"
+    if device.type == "cuda" and config.hidden_channels >= _WIDE:
+        speed, graph = _WIDE_SPEED, "the typed datasets' sizes"
     source = (
-        "from the arithmetic of a step, at the speed of steps on ogbn-products' size "
-        f"measured {where.format(threads=threads)}"
+        f"from the arithmetic of a step, at the speed of steps on {graph} measured "
+        f"{where.format(threads=threads)}"
     )
     return config.epochs * work / (speed * threads), source
 
