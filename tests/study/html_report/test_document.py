@@ -1,6 +1,7 @@
 """The numbers of a report are those of its runs, and it needs nothing else."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -99,6 +100,17 @@ def test_several_graphs_have_an_overview_and_a_section_each() -> None:
     labels = {found.get("aria-label") for tag, found in page.tags if tag == "svg"}
     assert "Average ranks with critical difference" in labels
     assert "Difference to the baseline by method and graph" in labels
+
+
+def test_a_method_that_predicts_one_class_is_warned_of() -> None:
+    shown = section()
+    rows = tuple(
+        replace(row, only_class={0: 1, 3: 1}) if row.method == "gated" else row
+        for row in shown.result.results
+    )
+    text = report_html([replace(shown, result=replace(shown.result, results=rows))])
+    assert "for every test node by gated in 2 of 8 runs" in text
+    assert "Only one class is predicted" not in report_html([shown])
 
 
 def test_a_report_without_runs_is_refused() -> None:

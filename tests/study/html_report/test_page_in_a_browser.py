@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from matplotlib import image
 
-from tempergat.study.html_report import write_report
-from tempergat.study.report import as_csv, as_latex, as_markdown
+from tempergat.stats import average_ranks
+from tempergat.study.html_report import (
+    Overview,
+    markdown_html,
+    page_html,
+    write_report,
+)
+from tempergat.study.report import Table, as_csv, as_latex, as_markdown
 from tests.support.browser import browser, opened
 from tests.support.report_sections import hostile_section, section
 
@@ -99,6 +105,49 @@ def test_another_confusion_matrix_is_shown_when_chosen(page: "Page") -> None:
     figure.get_by_role("combobox").select_option(label="gcn")
     name = figure.locator("svg:visible").get_attribute("aria-label")
     assert name == "Confusion matrix of gcn"
+
+
+def test_tables_of_several_graphs_are_sorted_and_copied(
+    chromium: "Browser", tmp_path: Path
+) -> None:
+    table = Table("Summary", ("method", "rank"), (("gat", "10.00"), ("gated", "9.50")))
+    names = ("cora", "citeseer")
+    scores = {name: {"gcn": 79.0, "gat": 80.0, "gated": 84.0} for name in names}
+    overview = Overview("gated is ahead", average_ranks(scores), (table,))
+    path = write_report([section(n) for n in names], tmp_path / "all.html", overview)
+    with opened(chromium, path) as page:
+        first = page.get_by_role("table", name="Summary").locator("tbody th").first
+        page.get_by_role("button", name="rank", exact=True).click()
+        assert first.inner_text() == "gat"
+        page.get_by_role("button", name="rank", exact=True).click()
+        assert first.inner_text() == "gated"
+        page.get_by_role("button", name="Copy the Summary as CSV").click()
+        page.get_by_text("copied as CSV").wait_for()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied == "method,rank\ngat,10.00\ngated,9.50\n"
+        page.get_by_role("link", name="citeseer").click()
+        assert page.evaluate("location.hash") == "#graph-2"
+
+
+def test_a_picture_of_a_page_is_saved(chromium: "Browser", tmp_path: Path) -> None:
+    drawing = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">'
+        '<rect width="20" height="20"/></svg>'
+    )
+    (tmp_path / "one.svg").write_text(drawing)
+    title, body = markdown_html("# A page\n\nWords.\n\n![One](one.svg)\n", tmp_path)
+    path = tmp_path / "page.html"
+    path.write_text(page_html(title, f'<section aria-label="A page">{body}</section>'))
+    with opened(chromium, path) as page:
+        for kind in ("SVG", "PNG"):
+            with page.expect_download() as download:
+                page.get_by_role("button", name=f"Save One as {kind}").click()
+            content = Path(download.value.path()).read_bytes()
+            assert download.value.suggested_filename == f"A_page_One.{kind.lower()}"
+            if kind == "SVG":
+                assert content.decode() == drawing
+            else:
+                assert image.imread(io.BytesIO(content)).shape[:2] == (40, 80)
 
 
 def test_the_theme_follows_the_system_and_the_button(

@@ -34,10 +34,12 @@ def report_html(
         raise UserError("there are no runs to report; compare methods first")
     names = [section.shown_name for section in sections]
     title = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
-    heading = "h1" if overview is None else "h2"
     # Numbered, because different names can give the same id.
     by_anchor = {f"graph-{n}": section for n, section in enumerate(sections, start=1)}
-    body = [section_html(one, anchor, heading) for anchor, one in by_anchor.items()]
+    body = [
+        section_html(one, anchor, named=overview is not None)
+        for anchor, one in by_anchor.items()
+    ]
     if overview is not None:
         body.insert(0, overview_html(overview, by_anchor))
     if after:

@@ -42,6 +42,7 @@ def overview_html(overview: Overview, sections: Mapping[str, Section]) -> str:
         for anchor, section in sections.items()
     )
     parts = [
+        '<h2 class="hidden">All graphs</h2>',
         f'<p class="answer">{html.escape(as_sentence(overview.answer))}</p>',
         f'<p class="lead">{html.escape(overview.lead)}</p>' if overview.lead else "",
         limits(_limits(overview, len(sections))),

@@ -48,8 +48,15 @@ def figure(title: str, content: str, caption: str) -> str:
         f'<figure class="figure" data-name="{name}"><h3>{name}</h3>'
         f"{scrolled(content, title)}"
         f"{f'<figcaption>{html.escape(caption)}</figcaption>' if caption else ''}"
-        '<p class="buttons"><button type="button" data-save="svg">Save SVG</button> '
-        '<button type="button" data-save="png">Save PNG</button></p></figure>'
+        f'<p class="buttons">{_save_button(title, "SVG")} {_save_button(title, "PNG")}'
+        "</p></figure>"
+    )
+
+
+def _save_button(title: str, kind: str) -> str:
+    return (
+        f'<button type="button" data-save="{kind.lower()}" '
+        f'aria-label="Save {html.escape(title)} as {kind}">Save {kind}</button>'
     )
 
 

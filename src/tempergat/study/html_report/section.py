@@ -65,19 +65,20 @@ class Section:
         return self.name or self.result.dataset
 
 
-def section_html(section: Section, anchor: str, heading: str = "h1") -> str:
+def section_html(section: Section, anchor: str, *, named: bool = False) -> str:
     """The section as HTML.
 
     Args:
         section: One graph's comparison.
         anchor: The section's id in the page.
-        heading: The tag of its heading.
+        named: Whether its heading is shown.
     """
     result = section.result
     name = html.escape(section.shown_name)
-    title = "" if heading == "h1" else f"<{heading}>{name}</{heading}>"
+    # The page's heading names a single graph; screen readers still get every level.
+    shown = "" if named else ' class="hidden"'
     parts = [
-        title,
+        f"<h2{shown}>{name}</h2>",
         f'<p class="answer">{html.escape(as_sentence(section.answer))}</p>',
         _limits(section),
         _warnings(result),
