@@ -10,8 +10,15 @@ from torch_geometric.nn import GATConv, GATv2Conv, HeteroConv, to_hetero
 from torch_geometric.utils import to_torch_coo_tensor, to_torch_csr_tensor
 
 import tempergat
-from tempergat import NeighborSampler, TemperGATConv, TemperGATv2Conv, UserError
+from tempergat import (
+    Graph,
+    NeighborSampler,
+    TemperGATConv,
+    TemperGATv2Conv,
+    UserError,
+)
 from tempergat.nn import build_model
+from tempergat.sampling import LayerGraphs
 
 PAIRS = {"gat": (GATConv, TemperGATConv), "gatv2": (GATv2Conv, TemperGATv2Conv)}
 PLAIN: dict[str, Any] = {"temperature": None, "gate": None}
@@ -268,6 +275,36 @@ def test_a_sampled_batch_has_the_coefficients_of_its_edges() -> None:
         torch.testing.assert_close(a.weights[seen], b.weights[batch.e_id[seen]])
         torch.testing.assert_close(a.self_loops, b.self_loops[batch.n_id[:reached]])
         assert layer == 0 or reached == 2
+
+
+def test_a_batch_that_others_made_keeps_the_order_of_its_edges() -> None:
+    torch.manual_seed(0)
+    data = messy_graph()
+    model = build_model("temp_gated", 5, 8, 3, heads=2)
+    expected = tempergat.attention(model, data)
+    # Sorting for the layers changes the order of the edges.
+    batch = data.clone()
+    batch.graph = LayerGraphs.of_batch(batch)
+    for a, b in zip(tempergat.attention(model, batch), expected, strict=True):
+        torch.testing.assert_close(a.weights, b.weights)
+        assert torch.equal(a.used, b.used)
+        assert not a.from_model
+
+
+@pytest.mark.parametrize("loops", [True, False])
+def test_a_ready_graph_keeps_the_columns(loops: bool) -> None:
+    torch.manual_seed(0)
+    data = messy_graph()
+    model = TwoLayers(TemperGATConv)
+    expected = tempergat.attention(model, data)
+    graph = Graph(data.edge_index, 12, self_loops=loops)
+    # By which edges the graph was made is only known where the data has them.
+    for given in (data, Data(x=data.x)):
+        found = tempergat.attention(model, given, edge_index=graph)
+        for a, b in zip(found, expected, strict=True):
+            torch.testing.assert_close(a.weights, b.weights)
+            torch.testing.assert_close(a.self_loops, b.self_loops)
+            assert torch.equal(a.used, b.used)
 
 
 def test_a_module_that_changes_its_edges_is_marked() -> None:

@@ -64,7 +64,7 @@ class LayerCall:
         places = self.edge_id
         if order is not None:
             places = order.to(places.device).index_select(0, places)
-        edges = edge_index.as_subclass(Tensor)
+        edges = edge_index.as_subclass(Tensor).to(places.device)
         return torch.equal(edges.index_select(1, places).long(), self.ends.long())
 
 

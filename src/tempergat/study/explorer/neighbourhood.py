@@ -99,9 +99,8 @@ def neighbourhood_of(
         name = str(other) if names is None else names[other]
         return Seen(name, None if label < 0 else label, guess, weight)
 
-    used = found.used
-    assert isinstance(used, Tensor)
-    mine = ((edges[1] == number) & used).nonzero().squeeze(1).tolist()
+    assert isinstance(found.used, Tensor)
+    mine = ((edges[1] == number) & found.used.cpu()).nonzero().squeeze(1).tolist()
     pairs = sorted(((float(weights[e]), int(edges[0, e])) for e in mine), reverse=True)
     own = 0.0 if loops is None else float(loops[number])
     word = "mean of all heads" if head is None else f"head {head}"
@@ -170,6 +169,7 @@ def _of_one_head(
     assert isinstance(edges, Tensor)
     assert isinstance(weights, Tensor)
     assert loops is None or isinstance(loops, Tensor)
+    edges, weights = edges.cpu(), weights.cpu()
     if head is None:
         return edges, weights.mean(dim=1), None if loops is None else loops.mean(dim=1)
     place = _chosen("head", head, weights.size(1))
