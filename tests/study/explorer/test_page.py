@@ -12,7 +12,7 @@ import tempergat
 from tempergat import TrainedModel, UserError
 from tempergat.data import Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
-from tempergat.study.explorer import write_explorer
+from tempergat.study.explorer import recording, write_explorer
 from tests.support.browser import browser, opened
 from tests.support.tiny_graph import write_recipe
 
@@ -165,6 +165,30 @@ def test_cora_is_there_as_a_whole_and_computed_as_by_the_model(
         # The last one has 168 neighbours.
         for node in (0, 1986, 1358):
             check_node(page, model.module, data, node)
+
+
+@pytest.mark.slow
+def test_of_a_large_graph_the_nodes_in_the_page_are_exact(
+    tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "MOST_CHARACTERS", 20_000)
+    monkeypatch.setattr(recording, "_LEAST_CHARACTERS", 0)
+    large = csbm(n=400, a=5.0, b=2.0, d=8, mu=0.6)
+    recipe = write_recipe(tmp_path / "recipe.yaml")
+    model = tempergat.train(
+        large, "temp_gated", recipe=recipe, device="cpu", progress=False
+    )
+    file = tmp_path / "explore.html"
+    choice = write_explorer(model, file, large).choice
+    shown = choice.nodes[choice.shown].tolist()
+    assert 2 < len(shown) < 400
+    with opened(chromium, file) as page:
+        for node in shown[:3]:
+            check_node(page, model.module, large.data, node)
+        absent = next(node for node in range(400) if node not in shown)
+        go_to(page, absent)
+        said = page.inner_text("[data-at=said]")
+        assert f"no node or class {absent} here; the page holds only some" in said
 
 
 def test_a_layer_whose_effect_is_not_computed_changes_alone(

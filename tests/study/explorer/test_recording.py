@@ -57,6 +57,7 @@ def test_a_large_graph_is_sampled_and_the_page_says_so(
     data = graph(400)
     model = trained(tmp_path, data, "temp_gated")
     monkeypatch.setattr(recording, "MOST_CHARACTERS", 20_000)
+    monkeypatch.setattr(recording, "_LEAST_CHARACTERS", 0)
     file = tmp_path / "explore.html"
     found = write_explorer(model, file, data)
     assert not found.choice.is_whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from tempergat.data import Dataset, GraphInput, normalize_rows
 from tempergat.nn import (
     BACKBONES,
     METHODS,
+    AttentionLayer,
     LayerValues,
     NodeClassifier,
     model_values,
@@ -39,6 +40,8 @@ from tempergat.training import TrainedModel
 _CHARACTERS = 8 / 3
 # So that the whole page stays under 3 MB.
 MOST_CHARACTERS = 2_300_000
+# Nodes and edges get as much even beside the weights of a very wide model.
+_LEAST_CHARACTERS = 300_000
 _PARTS = ("train", "val", "test")
 
 
@@ -200,20 +203,21 @@ def _on_cpu(module: NodeClassifier) -> NodeClassifier:
 
 
 def _costs(module: NodeClassifier, exact: bool) -> Costs:
-    """Characters of the page that a node and an edge take."""
-    first: Any = module.convs[0]
+    """Characters of the page that a node and an edge take, beside the weights."""
+    first, *later = cast(list[AttentionLayer], list(module.convs))
+    if exact:
+        arrays = 1 + (first.res is not None) + (first.gate is not None)
+        weights = sum(p.numel() for layer in later for p in layer.parameters())
+        heads = first.heads
+    else:
+        arrays = sum(layer.gate is not None for layer in (first, *later))
+        weights = 0
+        heads = sum(layer.heads for layer in (first, *later))
     width = first.heads * first.out_channels
-    arrays = (1 + (first.res is not None)) if exact else 0
-    arrays += first.gate is not None
-    if not exact:
-        layers: Any = list(module.convs)
-        arrays = sum(layer.gate is not None for layer in layers)
-    heads = sum(layer.heads for layer in module.convs)  # type: ignore[misc]
-    per_edge = (first.heads if exact else heads) + 1
     return Costs(
         node=_CHARACTERS * (width * arrays + 6),
-        edge=_CHARACTERS * per_edge,
-        most=MOST_CHARACTERS,
+        edge=_CHARACTERS * (heads + 1),
+        most=max(MOST_CHARACTERS - _CHARACTERS * weights, _LEAST_CHARACTERS),
     )
 
 

@@ -1,4 +1,10 @@
-// Drawings of the page, as SVG elements.
+// Elements and drawings of the page.
+const make = (tag, attributes = {}, ...content) => {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...content);
+  return made;
+};
 const SVG = "http://www.w3.org/2000/svg";
 const svgElement = (tag, attributes = {}, ...content) => {
   const made = document.createElementNS(SVG, tag);

@@ -49,12 +49,6 @@ const start = (section) => {
     return shares.indexOf(Math.max(...shares));
   };
 
-  const make = (tag, attributes = {}, ...content) => {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    made.append(...content);
-    return made;
-  };
   const layerName = (number) => `layer ${number + 1}`;
   const headName = () => (state.head < 0 ? "mean of all heads" : `head ${state.head + 1}`);
 
@@ -168,7 +162,6 @@ const start = (section) => {
     });
     at("heads").replaceChildren(...groups);
   };
-  const meanOf = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
   const drawTemperature = () => {
     const layer = model.layers[state.layer];
@@ -191,17 +184,8 @@ const start = (section) => {
     const layer = model.layers[state.gateLayer];
     // Later layers' gates are only known where all that they depend on is in the page.
     const known = state.gateLayer === 0 || !model.exact ? Array.from(numbers.keys()) : nodes;
-    const sums = model.classes.map(() => new Float64Array(layer.width));
-    const counts = model.classes.map(() => 0);
-    const values = [];
-    for (const node of known) {
-      const { gate } = model.state(state.gateLayer, node);
-      values.push(gate[state.dimension]);
-      const place = labels[node] < 0 ? predicted[node] : labels[node];
-      counts[place] += 1;
-      gate.forEach((value, k) => { sums[place][k] += value; });
-    }
-    const means = sums.map((row, place) => Array.from(row, (sum) => (counts[place] ? sum / counts[place] : null)));
+    const means = model.gateMeans(state.gateLayer, known, (node) => seen(node, 0).shownClass);
+    const values = known.map((node) => model.state(state.gateLayer, node).gate[state.dimension]);
     const spread = (k) => {
       const found = means.map((row) => row[k]).filter((value) => value !== null);
       return Math.max(...found) - Math.min(...found);
@@ -242,26 +226,42 @@ const start = (section) => {
     at("said").textContent = `${what} ${list.indexOf(state.node) + 1} of ${list.length}`;
   };
 
+  // The nodes of an id or a class; or, if there is no such, those whose id begins so.
   const search = (words) => {
     const wanted = words.trim().toLowerCase();
-    if (!wanted) return [];
+    if (!wanted) return { found: [], begins: false };
     const named = nodes.filter((node) => nameOf(node).toLowerCase() === wanted);
-    if (named.length) return named;
-    const place = model.classes.findIndex((name, number) => [name, classOf(number)].some((word) => word.toLowerCase() === wanted));
-    if (place >= 0) return nodes.filter((node) => (labels[node] < 0 ? predicted[node] : labels[node]) === place);
-    return nodes.filter((node) => nameOf(node).toLowerCase().startsWith(wanted));
+    if (named.length) return { found: named, begins: false };
+    // A bare number is a node's; classes without a name are found as "class 2".
+    const place = model.classes.findIndex((_, number) => {
+      const word = classOf(number).toLowerCase();
+      return word === wanted || `class ${word}` === wanted;
+    });
+    if (place >= 0) {
+      return { found: nodes.filter((node) => seen(node, 0).shownClass === place), begins: false };
+    }
+    return { found: nodes.filter((node) => nameOf(node).toLowerCase().startsWith(wanted)), begins: true };
+  };
+  const saidOf = (words, { found, begins }) => {
+    if (!words) return "";
+    const count = `${found.length} ${found.length === 1 ? "node" : "nodes"}`;
+    const listed = found.length > 12 ? ", the first 12 listed" : "";
+    if (!begins) return `${count} found${listed}`;
+    const absent = page.whole ? "" : "; the page holds only some of the nodes";
+    const similar = found.length ? ` The ids of ${count} begin with it${listed}.` : "";
+    return `There is no node or class ${words} here${absent}.${similar}`;
   };
   const listFound = () => {
-    const words = at("find").value;
-    const found = search(words);
-    const buttons = found.slice(0, 12).map((node) => make("button", { type: "button", "data-node": node },
-      make("span", { class: `key ${colourOf(seen(node, 0).shownClass)}` }, String(seen(node, 0).shownClass)),
-      ` ${nameOf(node)}${seen(node, 0).right === false ? " ✕" : ""}`));
+    const words = at("find").value.trim();
+    const result = search(words);
+    const buttons = result.found.slice(0, 12).map((node) => {
+      const { shownClass, right } = seen(node, 0);
+      const key = make("span", { class: `key ${colourOf(shownClass)}` }, String(shownClass));
+      return make("button", { type: "button", "data-node": node }, key,
+        ` ${nameOf(node)}${right === false ? " ✕" : ""}`);
+    });
     at("found").replaceChildren(...buttons);
-    const absent = page.whole ? "" : "; the page holds only some of the nodes";
-    at("said").textContent = !words.trim() ? "" : found.length
-      ? `${found.length} ${found.length === 1 ? "node" : "nodes"} found${found.length > 12 ? ", the first 12 listed" : ""}`
-      : `There is no node or class ${words.trim()} here${absent}.`;
+    at("said").textContent = saidOf(words, result);
   };
 
   section.addEventListener("click", (event) => {
@@ -286,8 +286,8 @@ const start = (section) => {
   at("find").addEventListener("input", listFound);
   at("find").addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
-    const [first] = search(at("find").value);
-    if (first !== undefined) open(first); else listFound();
+    const { found, begins } = search(at("find").value);
+    if (found.length && !begins) open(found[0]); else listFound();
   });
   at("temperature").addEventListener("input", (event) => {
     model.setFactor(state.layer, 2 ** Number(event.target.value));

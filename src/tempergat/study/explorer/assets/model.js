@@ -31,6 +31,7 @@ const softmax = (logits) => {
   const total = powers.reduce((sum, value) => sum + value, 0);
   return powers.map((value) => value / total);
 };
+const meanOf = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 const sigmoid = (value) => 1 / (1 + Math.exp(-value));
 const ACTIVATIONS = {
   elu: (value) => (value > 0 ? value : Math.expm1(value)),
@@ -200,6 +201,18 @@ class Model {
       if (after.scale) x = x * after.scale[k] + after.shift[k];
       return after.act ? after.act(x) : x;
     });
+  }
+
+  // The mean gate of each class in each dimension; null for a class without nodes.
+  gateMeans(number, nodes, classOf) {
+    const sums = this.classes.map(() => new Float64Array(this.layers[number].width));
+    const counts = this.classes.map(() => 0);
+    for (const node of nodes) {
+      const place = classOf(node);
+      counts[place] += 1;
+      this.state(number, node).gate.forEach((value, k) => { sums[place][k] += value; });
+    }
+    return sums.map((row, place) => Array.from(row, (sum) => (counts[place] ? sum / counts[place] : null)));
   }
 
   probabilities(node) {
