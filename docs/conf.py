@@ -7,7 +7,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 import tempergat
 
-# For the extension mathml.
+# For the extensions mathml and tables.
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "tempergat"
@@ -17,6 +17,7 @@ release = version = tempergat.__version__
 
 extensions = [
     "mathml",
+    "tables",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -24,6 +25,8 @@ extensions = [
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 # Links to #sections of a page, as GitHub makes them.
 myst_heading_anchors = 3
+# A line that begins with a percent sign is text, as on GitHub, and no comment.
+myst_disable_syntax = ["myst_line_comment"]
 
 autodoc_member_order = "bysource"
 # Types stand with the words on each parameter.

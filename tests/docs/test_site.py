@@ -49,3 +49,12 @@ def test_the_menu_leads_to_every_page(chromium: object) -> None:
     assert listed >= {SITE / page.with_suffix(".html") for page in PAGES} - {
         SITE / "index.html"
     }
+
+
+def test_lines_that_begin_with_a_percent_sign_are_shown() -> None:
+    # Sphinx's Markdown would take them for comments; wrapped text has such lines.
+    for page in PAGES:
+        shown = (SITE / page.with_suffix(".html")).read_text(encoding="utf-8")
+        for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
+            if line.startswith("%"):
+                assert " ".join(line.split()[:3]) in " ".join(shown.split()), page
