@@ -100,3 +100,12 @@ def test_commands_print_through_one_function_that_escapes_control_characters() -
         if path != output and "typer.echo(" in path.read_text()
     ]
     assert found == []
+
+
+def test_every_picture_of_the_docs_is_shown_on_a_page():
+    root = SOURCE.parents[1]
+    docs = root / "docs"
+    pages = [root / "README.md", *docs.glob("*.md")]
+    shown = " ".join(page.read_text() for page in pages)
+    pictures = [*(docs / "figures").rglob("*.png")]
+    assert [p.name for p in pictures if p.name not in shown] == []

@@ -74,12 +74,28 @@ def save_figure(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
     Returns:
         The two paths, SVG first.
     """
-    paths = []
-    for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
-        buffer = io.BytesIO()
-        with style():
-            figure.savefig(buffer, format=suffix[1:], metadata=metadata)
-        path = Path(f"{stem}{suffix}")
-        write_bytes(path, buffer.getvalue(), follow_link=False)
-        paths.append(path)
-    return paths[0], paths[1]
+    return save_drawing(figure, stem), _save(figure, stem, ".png", {"Software": None})
+
+
+def save_drawing(figure: Figure, stem: str | Path) -> Path:
+    """Writes a figure as SVG alone, as the pages of the documentation show it.
+
+    Args:
+        figure: The figure.
+        stem: Path without a suffix.
+
+    Returns:
+        The path of the SVG.
+    """
+    return _save(figure, stem, ".svg", {"Date": None})
+
+
+def _save(
+    figure: Figure, stem: str | Path, suffix: str, metadata: dict[str, None]
+) -> Path:
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format=suffix[1:], metadata=metadata)
+    path = Path(f"{stem}{suffix}")
+    write_bytes(path, buffer.getvalue(), follow_link=False)
+    return path

@@ -187,7 +187,7 @@ def test_the_papers_ranks_are_drawn_with_their_critical_difference(
     # By hand from the table: temp_gated is 1, 2, 10, 7, 6 and 3.
     assert homogeneous.table.average["temp_gated"] == pytest.approx(29 / 6)
     for figure in report.figures:
-        assert all(path.is_file() for path in figure.paths)
+        assert figure.path.is_file()
     assert [line.split(":")[0] for line in report.not_drawn] == [
         "Ours, homogeneous",
         "Ours, heterogeneous",

@@ -214,7 +214,7 @@ def test_the_page_says_what_is_missing(tmp_path: Path) -> None:
     text = reproduce_when(tmp_path, tmp_path / "docs").page.read_text()
     assert "all 10 conditions of the plan hold" in " ".join(text.split())
     assert "figures/when-gains.svg" in text
-    assert (tmp_path / "docs" / "figures" / "when-gains.png").exists()
+    assert (tmp_path / "docs" / "figures" / "when-gains.svg").exists()
     assert "14 of 14 generated graphs" in " ".join(text.split())
 
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
+from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
 from tempergat.study.default_recipe.confirmation import ConfirmationResult
 
 
-def gains_figure(found: ConfirmationResult, stem: Path) -> tuple[Path, Path]:
+def gains_figure(found: ConfirmationResult, stem: Path) -> Path:
     """A row for every graph, by falling gain, with a point for every baseline.
 
     Args:
@@ -33,4 +33,4 @@ def gains_figure(found: ConfirmationResult, stem: Path) -> tuple[Path, Path]:
         axes.set_ylim(len(graphs) - 0.5, -0.5)
         axes.set_xlabel("gain over the earlier default, points")
         axes.legend(loc="lower right")
-        return save_figure(figure, stem)
+        return save_drawing(figure, stem)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
+from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
 from tempergat.study.multiverse.gains import CellGains
 from tempergat.study.paper import RULE_WORDS
 
@@ -17,7 +17,7 @@ def multiverse_figure(
     methods: Sequence[str],
     paper: Mapping[str, Mapping[str, float]],
     stem: Path,
-) -> tuple[Path, Path]:
+) -> Path:
     """Draw the gains with their 95 % intervals, one panel per dataset.
 
     Args:
@@ -79,4 +79,4 @@ def multiverse_figure(
             loc="outside lower center",
             ncols=4,
         )
-    return save_figure(figure, stem)
+    return save_drawing(figure, stem)

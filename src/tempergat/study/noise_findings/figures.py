@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.base.figures import new_figure, save_figure, style
+from tempergat.base.figures import new_figure, save_drawing, style
 from tempergat.study.noise import SELECTED
 from tempergat.study.noise_findings.claims import LAST, Cell, Claims, TrendClaim
 
@@ -19,9 +19,7 @@ _MOMENTS = {
 }
 
 
-def claims_figure(
-    claims: Claims, feature_rms: Mapping[str, float], stem: Path
-) -> tuple[Path, Path]:
+def claims_figure(claims: Claims, feature_rms: Mapping[str, float], stem: Path) -> Path:
     """T against sigma above, the mean gate against rho below; one column per dataset.
 
     Args:
@@ -47,7 +45,7 @@ def claims_figure(
         panels[1, 0].set_ylabel("mean gate")
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
-        return save_figure(figure, stem)
+        return save_drawing(figure, stem)
 
 
 def _draw(axes: Any, claim: TrendClaim, dataset: str) -> None:

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
+from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
 from tempergat.study.paper.claims import DatasetReproduction
 from tempergat.study.paper.gains import GATED, TEMPERATURE_ALONE, pooled_gain
 from tempergat.study.paper.summary import RULE_WORDS
 
 
-def pooled_figure(
-    datasets: Sequence[DatasetReproduction], stem: Path
-) -> tuple[Path, Path]:
+def pooled_figure(datasets: Sequence[DatasetReproduction], stem: Path) -> Path:
     """Draw the pooled gains with their 95 % intervals.
 
     Args:
@@ -56,4 +54,4 @@ def pooled_figure(
                 loc="outside lower center",
                 ncols=3,
             )
-        return save_figure(figure, stem)
+        return save_drawing(figure, stem)

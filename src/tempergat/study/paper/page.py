@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, write_text
+from tempergat.base import figures as base_figures
 from tempergat.stats import ALPHA
 from tempergat.study.engine import read_runs
 from tempergat.study.paper import figures, summary
@@ -17,8 +18,8 @@ from tempergat.study.report import (
     filled,
     p_value,
     percent,
+    result_figure,
     signed,
-    write_figure,
 )
 
 _SECOND_PAGE = "heterogeneous.md"
@@ -98,7 +99,7 @@ def _reproduce(
         raise UserError(f"{source} has no run on {', '.join(names)}; {remedy}")
     for dataset in found:
         stem = page.parent / "figures" / f"scores-{dataset.result.dataset}"
-        write_figure(dataset.result, stem)
+        base_figures.save_drawing(result_figure(dataset.result), stem)
     report = Reproduction(
         found,
         tuple(dataset for dataset, of_one in by_dataset.items() if not of_one),

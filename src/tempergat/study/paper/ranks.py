@@ -41,12 +41,12 @@ class BelowBackbone:
 
 @dataclass(frozen=True)
 class RankFigure:
-    """One figure of average ranks and the files it was written to."""
+    """One figure of average ranks and the file it was written to."""
 
     name: str
     title: str
     table: RankTable
-    paths: tuple[Path, Path]
+    path: Path
 
 
 def below_backbone(
@@ -148,5 +148,5 @@ def _draw(
         name,
         full_title,
         table,
-        base_figures.save_figure(figure, docs / "figures" / name),
+        base_figures.save_drawing(figure, docs / "figures" / name),
     )

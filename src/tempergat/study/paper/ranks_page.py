@@ -80,7 +80,7 @@ def ranks_json(report: RanksReport) -> dict[str, Any]:
                 "name": figure.name,
                 "title": figure.title,
                 **asdict(figure.table),
-                "paths": [str(path) for path in figure.paths],
+                "paths": [str(figure.path)],
             }
             for figure in report.figures
         ],
@@ -95,7 +95,7 @@ def _page(report: RanksReport) -> str:
     first = report.figures[0]
     parts = [
         f"# Average ranks\n\n{_answer(report)}\n"
-        f"![{first.title}](figures/{first.paths[0].name})\n\n"
+        f"![{first.title}](figures/{first.path.name})\n\n"
         "`tempergat reproduce ranks` makes this page from results/. Rank 1 is best. "
         "Average ranks that are closer than the critical difference (Nemenyi, 5 %) do "
         "not show which of two methods is better.\n"
@@ -151,7 +151,7 @@ def _figure_section(figure: RankFigure, is_at_the_top: bool) -> str:
         ]
         for method, rank in table.average.items()
     ]
-    picture = f"![{figure.title}](figures/{figure.paths[0].name})\n\n"
+    picture = f"![{figure.title}](figures/{figure.path.name})\n\n"
     if is_at_the_top:
         picture = ""
     return (

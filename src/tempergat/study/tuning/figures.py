@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
+from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
 from tempergat.stats import PairedComparison
 
 # Differences are cut off here, so that collapsed methods do not hide the others.
@@ -13,7 +13,7 @@ _LOWEST = -4.0
 
 def tuned_figure(
     series: Mapping[str, Mapping[str, Sequence[PairedComparison]]], stem: Path
-) -> tuple[Path, Path]:
+) -> Path:
     """Differences with 95 % intervals, one panel per graph.
 
     Args:
@@ -62,4 +62,4 @@ def tuned_figure(
         figure.legend(
             list(handles.values()), list(handles), loc="outside lower center", ncols=2
         )
-        return save_figure(figure, stem)
+        return save_drawing(figure, stem)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_figure, style
+from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
 from tempergat.nn import BackboneName
 from tempergat.study.when.report.analysis import Measured
 
@@ -24,9 +24,7 @@ _DRAWN_ON_REAL = ["residual", "post_gate", "temperature"]
 Lines = Mapping[BackboneName, Sequence[tuple[float, Measured]]]
 
 
-def gains_figure(
-    generated: Lines, real: Lines, chance: float, stem: Path
-) -> tuple[Path, Path]:
+def gains_figure(generated: Lines, real: Lines, chance: float, stem: Path) -> Path:
     """Draws the gain of each arm over the plain backbone against homophily.
 
     Args:
@@ -55,7 +53,7 @@ def gains_figure(
                 axes.set_xlabel("adjusted homophily (dotted: chance)")
         for row in panels:
             row[0].set_ylabel("points over the plain backbone")
-        return save_figure(figure, stem)
+        return save_drawing(figure, stem)
 
 
 def _draw(
