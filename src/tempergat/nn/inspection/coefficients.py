@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ class LayerAttention:
         edge_id: The number of each edge in the whole graph, int64: ``e_id`` of a
             sampled batch, 0, 1, ... otherwise.
         from_model: Whether the model made the edges of this layer itself, like one that
-            drops or adds edges. `edge_index` and `edge_id` are then the layer's own.
+            drops or adds edges. All tensors are then those of the layer's own edges.
         temperature: The temperature: 0-d, [heads], or None for plain attention.
     """
 
@@ -115,23 +114,11 @@ def run_with_attention(
             layer.register_forward_hook(look, with_kwargs=True) for layer in layers
         ]
         try:
-            output = _run(call)
+            output = call.module(*call.args, **call.kwargs)
         finally:
             for hook in hooks:
                 hook.remove()
     return output, found
-
-
-def _run(call: GraphCall) -> Any:
-    parameters = inspect.signature(call.module.forward).parameters
-    kwargs = dict(call.kwargs)
-    # Modules that torch.fx writes have hooks of their own around positional arguments.
-    leading = []
-    for name, parameter in list(parameters.items())[len(call.args) :]:
-        if name not in kwargs or parameter.kind is parameter.KEYWORD_ONLY:
-            break
-        leading.append(kwargs.pop(name))
-    return call.module(*call.args, *leading, **kwargs)
 
 
 @contextmanager
