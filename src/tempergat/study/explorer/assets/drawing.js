@@ -106,6 +106,9 @@ const heatOf = ([low, high], means, dimensions, chosen, classes) => {
   const width = left + dimensions.length * cell + 8;
   const height = top + classes.length * tall + 26;
   const svg = figureOf(width, height, "Mean gate by class and dimension");
+  // A map of many dimensions scrolls on a phone, one of few does not grow.
+  svg.style.minWidth = `${Math.min(width, 576)}px`;
+  svg.style.maxWidth = `${1.4 * width}px`;
   classes.forEach((name, row) => {
     svg.append(svgText(left - 8, top + row * tall + 14, short(name, 15), { class: "end tick" }));
     dimensions.forEach((dimension, column) => {
