@@ -76,7 +76,7 @@ def noise(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every method under controlled noise; write a page on their trends.
+    """Train every method under controlled noise; write a page and a report.
 
     Runs are stored in the --out folder group by group: the same command continues where
     it was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.

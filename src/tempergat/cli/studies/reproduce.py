@@ -51,7 +51,7 @@ _WITH_OTHER_GRAPHS = ("diagnose", "when")
 
 reproduce_app = typer.Typer(
     no_args_is_help=True,
-    help="Pages made from results/, and the runs they need.",
+    help="Pages made from results/, each also as one HTML file, and their runs.",
     epilog=examples("tempergat reproduce ranks", "tempergat reproduce noise --plan"),
 )
 

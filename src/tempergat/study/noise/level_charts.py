@@ -36,7 +36,7 @@ def level_charts(dataset: DatasetNoise, plan: NoisePlan) -> Iterator[tuple[str, 
 
 def _chart(name: str, label: str, series: Sequence[Series]) -> str | None:
     """Panels by kind of noise, layer and backbone; None without values."""
-    shown = [s for s in series if all(m.mean is not None for m in s.summaries)]
+    shown = [s for s in series if len(s.values)]
     roles = list(dict.fromkeys(_role(s) for s in shown))
     panels = []
     for key in dict.fromkeys((s.noise, s.tau, s.layer, _backbone(s)) for s in shown):
@@ -50,10 +50,11 @@ def _chart(name: str, label: str, series: Sequence[Series]) -> str | None:
 
 def _line(series: Series, role: int) -> Line:
     """Means with their 95 % intervals, the levels at equal distances."""
-    means = [m.mean or 0.0 for m in series.summaries]
+    found = series.summaries
+    means = [summary.mean or 0.0 for summary in found]
     # One seed has no interval.
-    lows = [m.mean if m.low is None else m.low for m in series.summaries]
-    highs = [m.mean if m.high is None else m.high for m in series.summaries]
+    lows = [m if s.low is None else s.low for s, m in zip(found, means, strict=True)]
+    highs = [m if s.high is None else s.high for s, m in zip(found, means, strict=True)]
     undecayed = series.variant != series.method
     return Line(
         _role(series) + (", theta undecayed" if undecayed else ""),
@@ -61,8 +62,8 @@ def _line(series: Series, role: int) -> Line:
         DASHES[2] if undecayed else DASHES[role // len(_COLOURS)],
         range(len(series.levels)),
         means,
-        [low or 0.0 for low in lows],
-        [high or 0.0 for high in highs],
+        lows,
+        highs,
     )
 
 
