@@ -9,6 +9,7 @@ from scipy import stats as scipy_stats
 
 from tempergat.base import write_text
 from tempergat.stats import ALPHA, holm
+from tempergat.study.diagnose import figures
 from tempergat.study.diagnose.screening import SCREENED
 from tempergat.study.diagnose.validation import (
     GENERATED_GRAPHS,
@@ -23,6 +24,7 @@ from tempergat.study.diagnose.validation import (
 from tempergat.study.report import filled, markdown_rows, p_value
 
 _PICK = "the pick"
+_FIGURE = "diagnose-choices"
 # The choices that the pick has to beat, named beforehand.
 _CONSTANTS = ("gat", "gatv2", "temp_gated")
 
@@ -72,6 +74,8 @@ def reproduce_diagnose(results: Path, docs: Path) -> ValidationReport:
     rows = read_validation(results / VALIDATION_CSV)
     choices = choices_of(rows)
     page = docs / "diagnose.md"
+    below_best = {choice.name: choice.below_best for choice in choices}
+    figures.choices_figure(below_best, docs / "figures" / _FIGURE)
     write_text(page, page_text(rows))
     return ValidationReport(tuple(choices), _verdict(_named(choices)), page)
 
@@ -133,6 +137,7 @@ def page_text(rows: Sequence[dict[str, str]]) -> str:
             verdict=_verdict(named),
             no_difference=sum(row["finding"] == "no difference" for row in picks),
             graphs=pick.graphs,
+            figure=_FIGURE,
         )
     )
 
@@ -188,8 +193,11 @@ def _table(choices: Sequence[Choice]) -> str:
 _PAGE = """# Which method do I need?
 
 `tempergat diagnose` recommends no method. A rule that recommends one was tested on
-{graphs} graphs, and the test below does not support it. To choose a method, run
-`tempergat compare`.
+{graphs} graphs, and the test below does not support it; [another
+rule](when.md#a-rule-for-tempergat-diagnose) is judged by the study of gate and
+residual. To choose a method, run `tempergat compare`.
+
+![Points below the best method](figures/{figure}.svg)
 
     tempergat diagnose DATASET|PATH
 
@@ -221,7 +229,7 @@ The rule, fixed before it was tested: take the best of gcn, gat and gatv2, unles
 method with the highest mean in the screening is shown to be better than it (paired
 t-test, Holm-corrected).
 
-This page is made by `tempergat reproduce diagnose` from
+`tempergat reproduce diagnose` makes this page from
 `results/diagnose/validation.csv`: {generated} of {planned} generated graphs of the
 contextual block model with known noise (300 to 500 nodes; sigma 0.25 to 2, rho 0 to
 0.6, tau 1 and 3, homophilic and heterophilic, 2 and 4 classes), and these datasets:

@@ -8,6 +8,7 @@ from tempergat.study.multiverse.cells import (
     is_rejected,
     judge_cells,
 )
+from tempergat.study.multiverse.figures import distances_figure
 from tempergat.study.multiverse.page_parts import calibration_part, multiverse_part
 from tempergat.study.multiverse.plan import (
     PLAN_FILE,
@@ -28,6 +29,7 @@ __all__ = [
     "baseline_stage",
     "calibration_part",
     "chosen_trainings",
+    "distances_figure",
     "is_near",
     "is_rejected",
     "judge_cells",

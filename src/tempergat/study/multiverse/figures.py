@@ -1,10 +1,11 @@
-"""The picture of the multiverse: every variant's gain in every cell."""
+"""Pictures of the multiverse: every variant's gain, and the cells' distances."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
+from tempergat.study.multiverse.cells import Cell
 from tempergat.study.multiverse.gains import CellGains
 from tempergat.study.paper import RULE_WORDS
 
@@ -80,3 +81,40 @@ def multiverse_figure(
             ncols=4,
         )
     return save_drawing(figure, stem)
+
+
+def distances_figure(cells: Sequence[Cell], near: float, stem: Path) -> Path:
+    """Draw how far some cells are from the paper's baselines.
+
+    Args:
+        cells: The cells, nearest first, run on all datasets.
+        near: Up to this distance a cell is near.
+        stem: Path of the figure without a suffix.
+    """
+    rules = list(RULE_WORDS)
+    with style():
+        figure = new_figure(7.2, 1.4 + 0.28 * len(cells))
+        axes = figure.subplots()
+        axes.axvline(near, color="#808080", linewidth=0.8, linestyle=":", zorder=0)
+        for row, cell in enumerate(cells):
+            number = rules.index(cell.selection)
+            axes.plot(
+                cell.distance,
+                row,
+                marker=MARKERS[number],
+                color=COLOURS[number + 1],
+                linestyle="none",
+                label=RULE_WORDS[cell.selection],
+            )
+        axes.set_yticks(
+            range(len(cells)), labels=[cell.training.words for cell in cells]
+        )
+        axes.set_ylim(len(cells) - 0.5, -0.5)
+        axes.set_xlim(0.0, None)
+        axes.set_xlabel("distance in standard errors (dotted: near)")
+        lines, labels = axes.get_legend_handles_labels()
+        unique = dict(zip(labels, lines, strict=True))
+        figure.legend(
+            list(unique.values()), list(unique), loc="outside lower center", ncols=3
+        )
+        return save_drawing(figure, stem)

@@ -10,7 +10,12 @@ from tempergat.study.multiverse.calibration_section import (
     calibration_answer,
     calibration_section,
 )
-from tempergat.study.multiverse.cells import RunIndex, chosen_trainings, judge_cells
+from tempergat.study.multiverse.cells import (
+    Cell,
+    RunIndex,
+    chosen_trainings,
+    judge_cells,
+)
 from tempergat.study.multiverse.gains import cell_gains, variation_effects
 from tempergat.study.multiverse.plan import PLAN_FILE, load_multiverse, runs_file
 from tempergat.study.multiverse.reproduction_section import (
@@ -25,10 +30,19 @@ from tempergat.study.paper import BACKBONE_OF, read_paper
 
 @dataclass(frozen=True)
 class CalibrationPart:
-    """The joint calibration as text; empty where nothing was run."""
+    """The joint calibration as text; empty where nothing was run.
+
+    Attributes:
+        answer: The answer in three sentences.
+        section: The section.
+        cells: The cells that were run on all datasets, nearest first.
+        near: Up to this distance a cell is near the paper's baselines.
+    """
 
     answer: str = ""
     section: str = ""
+    cells: Sequence[Cell] = ()
+    near: float = 0.0
 
 
 def calibration_part(results: Path) -> CalibrationPart:
@@ -49,6 +63,8 @@ def calibration_part(results: Path) -> CalibrationPart:
     return CalibrationPart(
         calibration_answer(plan, cells, has_variants=has_variants),
         calibration_section(plan, cells, paper, _devices(runs)),
+        [cell for cell in cells if not cell.not_run],
+        plan.near_standard_errors,
     )
 
 

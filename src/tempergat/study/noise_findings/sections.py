@@ -75,14 +75,16 @@ of zero (TOST); "not shown": neither a gain or loss nor the
 absence of both. Gate-first are
 `gated_first`, `gated_temp` and the same for gatv2; `gated_first` and `gated_first_v2`
 are not the paper's. "First study": the mean gain over its seeds and levels, on the same
-datasets and on all three. It had suggested what is tested here.
+datasets and, where these are fewer, on all three. It had suggested what is tested here.
 """
     rows = []
     for place, gain in enumerate(claims.gains):
         earlier = "-"
         if first is not None:
             same, every = first.same_datasets[place], first.all_datasets[place]
-            earlier = f"{signed(same.summary.mean)}, {signed(every.summary.mean)}"
+            earlier = signed(every.summary.mean)
+            if same.summary.mean != every.summary.mean:
+                earlier = f"{signed(same.summary.mean)}, {earlier}"
         by_loss = claims.gains_by_loss[place]
         rows.append(
             (

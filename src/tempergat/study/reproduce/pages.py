@@ -263,7 +263,7 @@ PAGES = {
         Page(
             "calibration",
             reads=(CALIBRATION_CSV, *_MULTIVERSE_FILES),
-            writes=("calibration.md",),
+            writes=("calibration.md", "figures/calibration.*"),
             jobs=_calibration_jobs,
             write=_write_calibration,
         ),
@@ -284,7 +284,7 @@ PAGES = {
         Page(
             "diagnose",
             reads=(VALIDATION_CSV,),
-            writes=("diagnose.md",),
+            writes=("diagnose.md", "figures/diagnose-*"),
             jobs=_diagnose_jobs,
             write=_write_diagnose,
         ),

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from tempergat.base import write_text
 from tempergat.study.engine import read_runs
-from tempergat.study.multiverse import calibration_part
+from tempergat.study.multiverse import calibration_part, distances_figure
 from tempergat.study.paper import PLAIN_METHODS, PaperCell, read_paper
 from tempergat.study.report import Table, filled, markdown_rows, mean_and_std, signed
 from tempergat.study.search import CalibrationPlan, load_calibration
 from tempergat.study.tuning.calibration import Cell, DatasetCalibration, judge
 
 CALIBRATION_CSV = "calibration.csv"
+_FIGURE = "calibration"
 _TITLE = "# Settings that the paper does not state, tried on its baselines"
 _NOT_JOINT = (
     "The paper leaves settings open, and its baselines alone do not identify them: "
@@ -21,11 +22,11 @@ _NOT_JOINT = (
     "and was not run.\n"
 )
 _MADE_BY = (
-    "This page is made by `tempergat reproduce calibration` from results/; do not edit "
-    "it by hand. The paper does not state how features are normalised, the weight "
-    "decay of the attention methods, the dropout on attention, or which epoch of a run "
-    "is reported. Cells are judged by test accuracy, because the purpose is to find "
-    "the settings that the paper used, not a good model.\n"
+    "`tempergat reproduce calibration` makes this page from results/. The paper does "
+    "not state how features are normalised, the weight decay of the attention methods, "
+    "the dropout on attention, or which epoch of a run is reported. Cells are judged "
+    "by test accuracy, because the purpose is to find the settings that the paper "
+    "used, not a good model.\n"
 )
 
 
@@ -55,8 +56,12 @@ def reproduce_calibration(
     page = docs / "calibration.md"
     devices = sorted({run.device for run in runs})
     joint = calibration_part(results)
+    picture = ""
+    if joint.cells:
+        distances_figure(joint.cells, joint.near, docs / "figures" / _FIGURE)
+        picture = f"![Distances from the paper](figures/{_FIGURE}.svg)\n\n"
     text = [
-        f"{_TITLE}\n\n{joint.answer or _NOT_JOINT}\n{_MADE_BY}",
+        f"{_TITLE}\n\n{joint.answer or _NOT_JOINT}\n{picture}{_MADE_BY}",
         joint.section,
         _introduction(plan, devices),
     ]
