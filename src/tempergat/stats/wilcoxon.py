@@ -1,7 +1,7 @@
 """Wilcoxon's signed-rank test, fast for few values with ties."""
 
 import numpy as np
-import scipy.stats
+import scipy
 from numpy.typing import ArrayLike
 
 # So many values have few enough combinations of signs to go through all of them.

@@ -1,5 +1,7 @@
 """What a report gets of a comparison."""
 
+from dataclasses import replace
+
 import pytest
 
 from tempergat.study.comparison import Comparison
@@ -19,6 +21,15 @@ def test_the_papers_scores_are_those_of_its_table() -> None:
     assert list(published) == ["gat", "gated"]
     cell = read_paper()["cora"]["gated"]
     assert published["gated"] == (cell.mean, cell.std, cell.runs)
+
+
+def test_another_graph_with_the_name_of_a_dataset_has_none_either() -> None:
+    found = compared("cora")
+    two_classes = tuple(
+        replace(row, confusion=((5, 1), (1, 5))) for row in found.result.results
+    )
+    result = replace(found.result, results=two_classes)
+    assert replace(found, result=result).section().published == {}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,12 @@ from tempergat.study.html_report.charts import (
     confusion_chart,
     cost_chart,
     curves_chart,
+    strips_chart,
 )
+from tempergat.study.html_report.charts.panels import _above
 from tempergat.study.html_report.charts.series import lines_of
+from tempergat.study.results import dataset_result
+from tests.support.made_up_runs import study
 from tests.support.report_sections import section
 
 
@@ -75,6 +79,24 @@ def test_names_of_methods_of_equal_cost_and_score_do_not_cover_each_other() -> N
     heights = sorted(float(y) for _, y in places)
     assert len(heights) == 3
     assert min(np.diff(heights)) >= 12
+
+
+def test_a_long_name_of_a_method_is_cut_and_kept_in_full_for_the_pointer() -> None:
+    name = "a_method_of_the_user_with_many_layers"
+    drawn = strips_chart(
+        dataset_result(study("g", {name: 80.0}, range(3)), [name], {}), None
+    )
+    assert ">a_method_of_the_…</text>" in drawn
+    assert f"<title>{name}: mean " in drawn
+
+
+def test_a_learning_curve_is_cut_where_the_axis_begins() -> None:
+    points = [(1.0, 10.0), (2.0, 70.0), (3.0, 80.0), (4.0, 60.0)]
+    assert list(_above(points, 65.0)) == [
+        [(pytest.approx(1.9167, abs=1e-3), 65.0), *points[1:3], (3.75, 65.0)]
+    ]
+    assert list(_above(points, 0.0)) == [points]
+    assert list(_above(points, 90.0)) == []
 
 
 def test_a_short_logarithmic_axis_has_ticks() -> None:

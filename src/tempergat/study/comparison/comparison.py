@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tempergat.base import UserError, suggest_one_of, write_text
+from tempergat.data import CATALOG
 from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
 from tempergat.study.comparison.verdict import best_method, verdict
 from tempergat.study.engine import Run
@@ -236,6 +237,11 @@ class Comparison:
 
 def _published(result: DatasetResult) -> dict[str, Published]:
     """The paper's scores by method, where it has the dataset and the metric."""
+    confusions = [row.confusion for row in result.results if row.confusion]
+    classes = CATALOG[result.dataset].num_classes if result.dataset in CATALOG else 0
+    # A graph of the user may have the name of a dataset.
+    if any(len(counts) != classes for counts in confusions):
+        return {}
     return {
         method: Published(cell.mean, cell.std, cell.runs)
         for method, cell in read_paper().get(result.dataset, {}).items()

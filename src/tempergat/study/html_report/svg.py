@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 # Steps between ticks, times a power of ten.
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
+# Letters of a method's name that fit beside a figure.
+_LONGEST_NAME = 17
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,11 @@ def text(x: float, y: float, words: str, **attributes: object) -> str:
 def shortened(words: str, most: int) -> str:
     """The words, cut after `most` letters."""
     return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def method_name(x: float, y: float, method: str) -> str:
+    """A method's name that ends at a place; a long one is cut."""
+    return text(x, y, shortened(method, _LONGEST_NAME), class_="name end")
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:

@@ -27,7 +27,7 @@ def gates_chart(runs: Sequence[Run], methods: tuple[str, ...]) -> str | None:
     parts = []
     for row, method in enumerate(rows):
         top = _TOP + row * (_HEIGHT + _BELOW)
-        parts.append(svg.text(_LEFT - 14, top + _HEIGHT / 2, method, class_="name end"))
+        parts.append(svg.method_name(_LEFT - 14, top + _HEIGHT / 2, method))
         counts = [run.gate_counts for run in found[method]]
         for layer, columns in enumerate(np.array(counts, dtype=float).sum(0)):
             left = _LEFT + layer * (_PANEL + _GAP)

@@ -45,7 +45,7 @@ def heat_map(results: Mapping[str, DatasetResult]) -> str | None:
         )
     for row, method in enumerate(methods):
         y = _TOP + row * _CELL
-        parts.append(svg.text(_LEFT - 12, y + 21, method, class_="name end"))
+        parts.append(svg.method_name(_LEFT - 12, y + 21, method))
         for column, result in enumerate(results.values()):
             if method in result.methods:
                 x = _LEFT + column * _CELL_WIDTH

@@ -40,7 +40,7 @@ def _strip(
     row: MethodResult, result: DatasetResult, scale: svg.Scale, y: float
 ) -> list[str]:
     colour = marks.colour_of(row.method, result.methods)
-    parts = [svg.text(_LEFT - 12, y + 4, row.method, class_="name end")]
+    parts = [svg.method_name(_LEFT - 12, y + 4, row.method)]
     for place, (seed, score) in enumerate(row.scores.items()):
         parts.append(
             svg.element(
