@@ -97,8 +97,8 @@ def test_gains_and_variations_are_shown_cell_by_cell(
 ) -> None:
     write_study(results, 2.0)
     part = multiverse_part(results, tmp_path / "docs")
-    assert "is above 0 in every cell for gated, gated_v2" in part.answer
-    assert part.answer.endswith("below 0 in every cell for no variant.")
+    assert "under all three rules (3 cells) for gated, gated_v2" in part.answer
+    assert part.answer.endswith("and below 0 for no variant")
     text = part.section
     assert "docs/reproduction.md shows" in calibration_part(results).answer
     assert (tmp_path / "docs" / "figures" / "multiverse.svg").is_file()

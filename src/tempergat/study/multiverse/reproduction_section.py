@@ -1,6 +1,6 @@
 """The part of docs/reproduction.md about the multiverse."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tempergat.stats import PairedComparison
 from tempergat.study.multiverse.cells import Cell, is_near
@@ -14,10 +14,13 @@ FIGURE = "multiverse"
 
 
 def multiverse_answer(plan: MultiversePlan, found: Sequence[CellGains]) -> str:
-    """Which gains do not depend on the settings that the paper leaves open."""
+    """Which gains do not depend on the settings that the paper leaves open.
+
+    The end of a sentence, without its full stop.
+    """
     cells = len({(gains.cell.training, gains.cell.selection) for gains in found})
     above, below = (
-        _joined(
+        " and ".join(
             f"{', '.join(methods)} on {dataset}"
             for dataset in plan.datasets
             if (methods := _in_every_cell(plan, found, dataset, sign))
@@ -25,10 +28,9 @@ def multiverse_answer(plan: MultiversePlan, found: Sequence[CellGains]) -> str:
         for sign in (1, -1)
     )
     return (
-        f"At the settings that fit the paper's baselines best, under all three rules "
-        f"({cells} cells), the interval of the gain is above 0 in every cell for "
-        f"{above or 'no variant'}, and below 0 in every cell for "
-        f"{below or 'no variant'}."
+        "at the settings that fit the paper's baselines best, the interval of the gain "
+        f"is above 0 under all three rules ({cells} cells) for "
+        f"{above or 'no variant'}, and below 0 for {below or 'no variant'}"
     )
 
 
@@ -48,10 +50,6 @@ def _side(gain: PairedComparison) -> int:
     if gain.low is not None and gain.low > 0:
         return 1
     return -1 if gain.high is not None and gain.high < 0 else 0
-
-
-def _joined(parts: Iterable[str]) -> str:
-    return "; ".join(parts)
 
 
 def multiverse_section(

@@ -54,7 +54,7 @@ def reproduce_homogeneous(
         results: The project's folder of results.
         docs: Where the page goes; its tables and figures into `figures/` below it.
         further: Sections to put after those about the gains, in Markdown.
-        further_answer: A sentence on them for the beginning of the page.
+        further_answer: What they say, as the end of the answer's last sentence.
 
     Raises:
         UserError: A file is missing, or holds no run on a dataset of the table.
@@ -107,9 +107,9 @@ def _reproduce(
     )
     figure = f"{table}-gains"
     figures.pooled_figure(found, page.parent / "figures" / figure)
-    answer = f"{summary.answer(found).rstrip()} {further_answer}".rstrip()
+    answer = summary.answer(found, further_answer)
     picture = f"![Gains pooled over variants](figures/{figure}.svg)"
-    text = _page(report, table, f"{answer}\n\n{picture}\n", further)
+    text = _page(report, table, f"{answer}\n{picture}\n", further)
     write_text(report.page, text)
     return report
 
