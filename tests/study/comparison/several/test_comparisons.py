@@ -72,7 +72,7 @@ def test_methods_are_ranked_within_a_graph_whatever_its_metric() -> None:
 
 
 def test_a_claim_needs_the_critical_difference() -> None:
-    assert "do not tell any method apart" in three().verdict
+    assert "do not show it to be better than any other" in three().verdict
     many = Comparisons(
         tuple(
             comparison(f"g{n}", {"gat": 70.0, "gated": 75.0, "temp_only": 60.0})
@@ -91,8 +91,8 @@ def test_a_claim_needs_the_critical_difference() -> None:
     by_chance = replace(many.across.ranks, friedman_p=0.2)
     assert replace(many.across, ranks=by_chance).told_apart == ()
     assert many.verdict.startswith(
-        "gated has the best average rank on 12 graphs, 1.00 of 3, and is told apart "
-        "from gat, temp_only"
+        "gated has the best average rank on 12 graphs, 1.00 of 3, and is shown to be "
+        "better than gat, temp_only"
     )
 
 

@@ -78,13 +78,13 @@ def summary_verdict(across: AcrossGraphs) -> str:
             return leading
         it = "it" if len(best) == 1 else "them"
         return (
-            f"{leading}, but ranks do not tell any method apart from {it} (critical "
-            f"difference {ranks.critical_difference:.2f})"
+            f"{leading}, but ranks do not show {it} to be better than any other "
+            f"(critical difference {ranks.critical_difference:.2f})"
         )
     are = "is" if len(best) == 1 else "are"
     return (
-        f"{leading}, and {are} told apart from {listed(apart, len(apart))} (critical "
-        f"difference {ranks.critical_difference:.2f})"
+        f"{leading}, and {are} shown to be better than {listed(apart, len(apart))} "
+        f"(critical difference {ranks.critical_difference:.2f})"
     )
 
 
@@ -109,8 +109,8 @@ def _notes_on_ranks(across: AcrossGraphs) -> list[str]:
         notes.append(
             f"Rank 1 is the highest mean on a graph. Average ranks over "
             f"{counted(len(ranks.datasets), 'graph')} that differ by less than "
-            f"{ranks.critical_difference:.2f} are not told apart (Nemenyi, 5 %)"
-            f"{friedman}."
+            f"{ranks.critical_difference:.2f} do not show which is better (Nemenyi, "
+            f"5 %){friedman}."
         )
         notes += [
             f"{name} is not in the ranks: no finished run of {', '.join(missing)}."

@@ -192,8 +192,8 @@ def _t_sentence(findings: Findings) -> str:
         real = f" On real graphs it {_shown(findings, REAL, 'temperature')}."
     return (
         f"A temperature {_t_words(findings, 'temperature', 'plain')} ({free} over all "
-        "generated graphs), and where the attention vector has a fixed norm, so that a "
-        "temperature is no re-parametrisation, it "
+        "generated graphs), and where the attention vector has a fixed norm, so that "
+        "it cannot replace a temperature, it "
         f"{_t_words(findings, 'fixed_norm_temperature', 'fixed_norm')} ({fixed}).{real}"
     )
 

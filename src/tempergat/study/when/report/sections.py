@@ -188,8 +188,8 @@ def rank_sections(findings: Findings) -> Iterator[str]:
         )
         yield (
             f"## Average ranks on {stage} graphs\n\n{tests}. Arms whose ranks are "
-            "closer than the critical difference (Nemenyi, 5 %) are not told apart.\n\n"
-            + markdown_rows(["arm", *tables], rows)
+            "closer than the critical difference (Nemenyi, 5 %) do not show which is "
+            "better.\n\n" + markdown_rows(["arm", *tables], rows)
         )
 
 
