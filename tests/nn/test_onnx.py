@@ -119,8 +119,14 @@ def check(module, names, dynamo, scale=1.0):
         assert torch.allclose(run(given), expected, rtol=1e-4, atol=1e-5), size
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    ("layer", "variant"),
+    [
+        *(("gat", variant) for variant in VARIANTS),
+        ("gatv2", "temperature per head"),
+        ("gatv2", "gate first"),
+    ],
+)
 def test_a_traced_layer_runs_on_graphs_of_other_sizes(layer, variant):
     conv = LAYERS[layer](5, 4, heads=2, **VARIANTS[variant])
     check(conv, ["x", "edge_index"], dynamo=False)

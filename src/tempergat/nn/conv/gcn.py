@@ -90,7 +90,8 @@ def with_frontier(degree: Tensor, num_nodes: int) -> Tensor:
 
 def _degree(graph: Graph) -> Tensor:
     """Edges per target, the self-loop included."""
-    if ops.is_exporting():
+    # Traced graphs are padded; the order saves time in each call of all others.
+    if graph.padded and ops.is_exporting():
         # ONNX has no stable sort, so its edges are counted.
         return _sum_at_targets(graph, torch.ones_like(graph.dst))
     return graph.by_target.pointer.diff()
@@ -130,7 +131,7 @@ def _all_weights(graph: Graph, edge_index: Any, edge_weight: Tensor) -> Tensor:
 
 def _weighted_degree(graph: Graph, weights: Tensor) -> Tensor:
     """The sum of the weights of each target's edges."""
-    if ops.is_exporting():
+    if graph.padded and ops.is_exporting():
         return _sum_at_targets(graph, weights)
     rows = graph.by_target
     by_target = weights.index_select(0, rows.position.long())
