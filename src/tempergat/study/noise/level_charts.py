@@ -8,7 +8,8 @@ from tempergat.study.noise.analysis import DatasetNoise
 from tempergat.study.noise.plan import NoisePlan
 from tempergat.study.noise.trends import ACCURACY, Series, series_of
 
-# Classes of the report's style sheet.
+# Classes of the report's style sheet. The first three have other dashes than the last,
+# so that colours which look alike to some are still told apart.
 _COLOURS = ("c1", "c2", "c3", "c4", "c5", "c0")
 _AXES = {"gaussian": "sigma / RMS", "missing": "missing share rho"}
 
@@ -59,7 +60,7 @@ def _line(series: Series, role: int) -> Line:
     return Line(
         _role(series) + (", theta undecayed" if undecayed else ""),
         _COLOURS[role % len(_COLOURS)],
-        DASHES[2] if undecayed else DASHES[role // len(_COLOURS)],
+        DASHES[2 * undecayed + role // 3 % 2],
         range(len(series.levels)),
         means,
         lows,
