@@ -39,7 +39,7 @@ graph
 
 # %% [markdown]
 # Every method is trained with the same seeds, so that differences are tested over
-# pairs. Three runs of 50 epochs are few: the table says how sure it is. In a notebook
+# pairs. Three runs of 30 epochs are few: the table says how sure it is. In a notebook
 # the last line shows the table with every run.
 
 # %%
@@ -47,7 +47,7 @@ comparison = tempergat.compare(
     folder,
     ["mlp", "gcn", "gat", "temp_gated"],
     runs=3,
-    settings={"epochs": 50},
+    settings={"epochs": 30},
     progress=False,
 )
 print(comparison)
@@ -66,7 +66,7 @@ print(f"{report.name}: {report.stat().st_size / 1000:.0f} kB")
 
 # %%
 model = tempergat.train(
-    folder, comparison.best, settings={"epochs": 50}, progress=False
+    folder, comparison.best, settings={"epochs": 30}, progress=False
 )
 predicted = model.predict(folder)
 print([model.class_names[number] for number in predicted[:5]])
