@@ -32,7 +32,10 @@ class _Block:
 
 
 def markdown_html(
-    text: str, folder: Path, drawn: Mapping[str, str] | None = None
+    text: str,
+    folder: Path,
+    drawn: Mapping[str, str] | None = None,
+    caption: str = "",
 ) -> tuple[str, str]:
     """The title and the body of a page.
 
@@ -41,6 +44,7 @@ def markdown_html(
         folder: Where it is; its pictures are below it, as SVG. Those that are missing
             there are left out.
         drawn: SVG to show in place of a picture's file, by the file's name.
+        caption: Put below each of these.
     """
     title, heading = "", ""
     parts: list[str] = []
@@ -58,7 +62,7 @@ def markdown_html(
         elif block.kind == "table":
             parts.append(plain_table(_table(block.lines, heading), captioned=False))
         elif block.kind == "picture":
-            parts.append(_picture(words, folder, drawn or {}))
+            parts.append(_picture(words, folder, drawn or {}, caption))
         elif block.kind == "item":
             parts.append(f"<ul>{''.join(map(_item, block.lines))}</ul>")
         else:
@@ -116,11 +120,11 @@ def _table(lines: list[str], title: str) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def _picture(line: str, folder: Path, drawn: Mapping[str, str]) -> str:
+def _picture(line: str, folder: Path, drawn: Mapping[str, str], caption: str) -> str:
     found = _PICTURE.fullmatch(line.strip())
     assert found is not None
     if found["file"] in drawn:
-        return figure(found["alt"], drawn[found["file"]], "")
+        return figure(found["alt"], drawn[found["file"]], caption)
     path = (folder / found["file"]).with_suffix(".svg")
     if not path.is_file():
         return ""

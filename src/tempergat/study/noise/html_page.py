@@ -16,6 +16,9 @@ _LIMITS = (
     "Noise on the features alone; edges and labels are left as they are.",
     "A trend says that a value moves with the noise, not that accuracy gains by it.",
 )
+_CAPTION = (
+    "Means over seeds; bands are their 95 % intervals. Levels are equally spaced."
+)
 
 
 def write_noise_report(
@@ -40,7 +43,8 @@ def write_noise_report(
         for dataset in found
         for name, svg in level_charts(dataset, plan)
     }
-    title, body = markdown_html(page_text(plan, found), path.parent, drawn)
+    text = page_text(plan, found)
+    title, body = markdown_html(text, path.parent, drawn, _CAPTION)
     answers = "".join(f"<li>{html.escape(one.sentence)}</li>" for one in found)
     content = (
         f'<section aria-label="{html.escape(title)}">\n'
