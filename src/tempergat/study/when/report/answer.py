@@ -193,7 +193,7 @@ def _t_sentence(findings: Findings) -> str:
     return (
         f"A temperature {_t_words(findings, 'temperature', 'plain')} ({free} over all "
         "generated graphs), and where the attention vector has a fixed norm, so that "
-        "it cannot replace a temperature, it "
+        "it cannot replace a temperature, a temperature "
         f"{_t_words(findings, 'fixed_norm_temperature', 'fixed_norm')} ({fixed}).{real}"
     )
 
