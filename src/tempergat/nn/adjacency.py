@@ -164,10 +164,12 @@ def _from_torch_sparse(
             if looped is None
             else to_edge_index(_with_self_loops(adj_t, size))[1]
         )
-    matrix = adj_t if looped is None else looped
-    return Adjacency(
-        graph, values, lambda alpha: (set_sparse_value(matrix, alpha), alpha)
-    )
+
+    def pack(alpha: Tensor) -> tuple[Any, Tensor]:
+        matrix = _coalesced(adj_t) if looped is None else looped
+        return set_sparse_value(matrix, alpha), alpha
+
+    return Adjacency(graph, values, pack)
 
 
 def _with_self_loops(adj_t: Tensor, size: tuple[int, int]) -> Tensor:

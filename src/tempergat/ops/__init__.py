@@ -35,6 +35,7 @@ from tempergat.ops.torch_internals import (
     is_exporting,
     is_tracing,
     ordinary_tensors,
+    original_module,
     transform_level,
     tree_map,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "layer_as_one_node",
     "make_layer_graph",
     "ordinary_tensors",
+    "original_module",
     "register_attention",
     "seeded_dropout",
     "sigmoid_gate",

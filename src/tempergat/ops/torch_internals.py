@@ -48,6 +48,7 @@ __all__ = [
     "is_exporting",
     "is_tracing",
     "ordinary_tensors",
+    "original_module",
     "register_pytree_node",
     "single_level_functions",
     "sparse_parts",
@@ -102,6 +103,16 @@ def in_torch_export() -> bool:
     """
     flag = getattr(torch.compiler, "_is_exporting_flag", None)
     return torch.compiler.is_exporting() if flag is None else bool(flag)
+
+
+def original_module(module: nn.Module) -> nn.Module:
+    """The module that `torch.compile` was given; any other module as it is.
+
+    The wrapper of `torch.compile` has no public name for it, and a `forward` without
+    named parameters.
+    """
+    found = getattr(module, "_orig_mod", None)
+    return found if isinstance(found, nn.Module) else module
 
 
 def in_forward_mode() -> bool:

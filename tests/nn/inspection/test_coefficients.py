@@ -351,3 +351,32 @@ def test_a_missing_argument_is_named() -> None:
 def test_the_result_says_what_it_holds() -> None:
     found = tempergat.attention(TwoLayers(TemperGATConv), messy_graph())
     assert repr(found[0]) == "LayerAttention(first, 78 edges, 3 heads, temperature 1)"
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_compiled_model_gives_what_the_model_gives(in_place: bool) -> None:
+    model, data = TwoLayers(TemperGATConv).eval(), messy_graph()
+    expected = tempergat.attention(model, data)
+    compiled: Any = model
+    if in_place:
+        model.compile(backend="eager")
+    else:
+        compiled = torch.compile(model, backend="eager")
+    with torch.no_grad():
+        compiled(data.x, data.edge_index)
+    found = tempergat.attention(compiled, data)
+    assert [layer.layer for layer in found] == ["first", "second"]
+    for one, other in zip(found, expected, strict=True):
+        assert torch.equal(one.weights, other.weights)
+
+
+def test_repeated_entries_of_a_sparse_matrix_are_one_edge() -> None:
+    data = messy_graph()
+    index, size = data.edge_index.flip(0), (12, 12)
+    matrix = torch.sparse_coo_tensor(index, torch.ones(index.size(1)), size)
+    model = TwoLayers(TemperGATConv, add_self_loops=False)
+    (first, _) = tempergat.attention(model, Data(x=data.x), edge_index=matrix)
+    assert first.edge_index.unique(dim=1).size(1) == first.edge_index.size(1)
+    total = torch.zeros(12, 3).index_add_(0, first.edge_index[1], first.weights)
+    has_edges = data.edge_index[1].unique()
+    torch.testing.assert_close(total[has_edges], torch.ones(len(has_edges), 3))

@@ -84,6 +84,18 @@ def test_reading_sorts_and_merges_edges_but_the_columns_stay_the_callers(
         assert not b.weights[~b.used].any()
 
 
+def test_columns_of_a_large_int32_graph_stay_the_callers(trained: Train) -> None:
+    # Beyond 46,341 nodes the product of two int32 ends overflows.
+    model, count = trained(small_graph()), 70_000
+    edges = torch.tensor([[69_999, 0, 50_000, 3], [1, 60_000, 2, 69_998]])
+    data = Data(x=torch.rand(count, 8), edge_index=edges.int())
+    (layer, _) = tempergat.attention(model, data)
+    assert not layer.from_model
+    assert torch.equal(layer.edge_index, data.edge_index)
+    total = layer.self_loops.index_add(0, edges[1], layer.weights)
+    torch.testing.assert_close(total, torch.ones_like(total))
+
+
 def test_a_batch_has_the_coefficients_of_the_whole_graph(trained: Train) -> None:
     data = small_graph()
     model = trained(data)

@@ -14,6 +14,7 @@ from tempergat.base import UserError
 from tempergat.nn.conv import AttentionLayer
 from tempergat.nn.inspection.graph_calls import EdgeType, GraphCall, graph_call
 from tempergat.nn.inspection.layer_calls import LayerCall, layer_call
+from tempergat.ops import original_module
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +91,7 @@ def run_with_attention(
     model: nn.Module, graph: Any, **arguments: Any
 ) -> tuple[Any, list[LayerAttention]]:
     """What a model gives on a graph, and the coefficients of its layers."""
+    model = original_module(model)
     layers = {
         layer: name
         for name, layer in model.named_modules()
@@ -109,7 +111,12 @@ def run_with_attention(
         name = layers[layer].removeprefix("module.")
         found.append(_in_callers_order(name, seen, call))
 
-    with torch.no_grad(), _evaluating(model):
+    # What torch.compile has compiled would not call the hooks.
+    with (
+        torch.no_grad(),
+        _evaluating(model),
+        torch.compiler.set_stance("force_eager"),
+    ):
         hooks = [
             layer.register_forward_hook(look, with_kwargs=True) for layer in layers
         ]

@@ -73,9 +73,11 @@ each seed one number, the mean over the methods, all noise levels and all datase
 intervals, t-tests, Holm over the four rows. "No gain": shown to be within half a point
 of zero (TOST); "not shown": neither a gain or loss nor the
 absence of both. Gate-first are
-`gated_first`, `gated_temp` and the same for gatv2; `gated_first` and `gated_first_v2`
-are not the paper's. "First study": the mean gain over its seeds and levels, on the same
-datasets and, where these are fewer, on all three. It had suggested what is tested here.
+`gated_first`, `gated_temp` and the same for gatv2, post-gate are `gated` and
+`gated_v2`, temperature alone `temp_only` and `temp_only_v2`; `gated_first` and
+`gated_first_v2` are not the paper's. "First study": the mean gain over its seeds and
+levels, on the same datasets and, where these are fewer, on all three. It had suggested
+what is tested here.
 """
     rows = []
     for place, gain in enumerate(claims.gains):

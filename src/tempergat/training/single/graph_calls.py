@@ -131,7 +131,8 @@ def call_on_dataset(
 
 def _places(read: Tensor, given: Tensor) -> Tensor | None:
     """Where each edge is first found among those given; None if one is not there."""
-    read, given = read.cpu(), given.cpu()
+    # Keys of int32 ends would overflow.
+    read, given = read.cpu().long(), given.cpu().long()
     if torch.equal(read, given):
         return torch.arange(read.size(1))
     bound = 1 + max(int(ends.max(initial=0)) for ends in (read.numpy(), given.numpy()))

@@ -128,10 +128,10 @@ def _caption(findings: Findings) -> str:
 
 
 _USE_NOTE = (
-    '\nGains are means over graphs, in points. "Yes": with both backbones better, and '
-    'not shown to be within the bound of the plan. "No": with both worse, or shown to '
-    'be within the bound. "Perhaps": better with one backbone. The tests are those '
-    "below.\n"
+    "\nGains are means over graphs, in points; on real graphs means over families, "
+    'each the mean of its graphs. "Yes": with both backbones better, and not shown to '
+    'be within the bound of the plan. "No": with both worse, or shown to be within the '
+    'bound. "Perhaps": better with one backbone. The tests are those below.\n'
 )
 
 
