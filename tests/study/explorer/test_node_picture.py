@@ -123,3 +123,10 @@ def test_what_is_not_there_is_named(options: dict[str, Any], message: str) -> No
 def test_a_typed_graph_is_refused() -> None:
     with pytest.raises(UserError, match="draws graphs of one node type"):
         tempergat.draw_node(model(), typed_graph(), 0)
+
+
+def test_coefficients_that_are_not_numbers_are_refused_in_one_line() -> None:
+    graph = star()
+    graph.x[3] = torch.nan
+    with pytest.raises(UserError, match="the attention of node 0 is not a number"):
+        tempergat.draw_node(model(), graph, 0)

@@ -140,7 +140,9 @@ def test_a_users_own_module_trains_saves_and_loads(
     right = (model.predict(data) == data.y)[data.val_mask].double().mean().item()
     assert right == pytest.approx(model.run.scores["best_val_accuracy"].val)
     file = model.save(tmp_path / "own.safetensors")
-    with pytest.raises(UserError, match="give load_model the callable that builds it"):
+    with pytest.raises(
+        UserError, match=r"the callable that builds it: load_model\(path, build="
+    ):
         load_model(file)
     loaded = load_model(file, device="cpu", build=Own)
     assert torch.equal(loaded.predict_proba(graph), model.predict_proba(graph))

@@ -80,6 +80,8 @@ def test_a_model_from_a_folder_predicts_the_same(
     data = small_graph().data
     assert torch.equal(found.predict_proba(data), model.predict_proba(data))
     assert found.run.scores == model.run.scores
+    loaded = tempergat.load_model(tmp_path / "saved", device="cpu")
+    assert torch.equal(loaded.predict_proba(data), model.predict_proba(data))
 
 
 def test_the_folder_of_a_training_run_is_read_too(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from tempergat.data.features import to_scipy
 
-# Fewer nodes can be told apart by chance.
+# Fewer nodes can have different values by chance.
 _FEWEST_NODES = 20
 _SAMPLE = 100
 
@@ -56,7 +56,7 @@ def _telling(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
     kinds = classes[order]
     changes = kinds[1:] != kinds[:-1]
     runs = changes.sum(axis=0) + 1
-    # Nodes of equal values cannot be told apart.
+    # Nodes of equal values are one group.
     is_mixed = (changes & (ranked[1:] == ranked[:-1])).any(axis=0)
     found: np.ndarray = np.flatnonzero((runs == len(np.unique(classes))) & ~is_mixed)
     return found

@@ -141,7 +141,7 @@ def _has_attention(weights: Mapping[str, Tensor]) -> bool:
 def _joined_heads(
     groups: Mapping[str, Mapping[str, Tensor]], last: bool
 ) -> dict[str, bool]:
-    """Whether each layer joins its heads; all but the last are told by the next."""
+    """Whether each layer joins its heads; the inputs of the next layer show it."""
     names = list(groups)
     joined = {names[-1]: last}
     for name, following in pairwise(names):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +73,8 @@ def neighbourhood_of(
         head: The head, from 0; None for the mean over heads.
 
     Raises:
-        UserError: There is no such node, layer or head, or the graph has node types.
+        UserError: There is no such node, layer or head, the graph has node types, or
+            the coefficients are not finite numbers.
     """
     graph = with_labels(model, graph)
     names = graph.node_ids if isinstance(graph, Dataset) else None
@@ -103,6 +105,11 @@ def neighbourhood_of(
     mine = ((edges[1] == number) & found.used.cpu()).nonzero().squeeze(1).tolist()
     pairs = sorted(((float(weights[e]), int(edges[0, e])) for e in mine), reverse=True)
     own = 0.0 if loops is None else float(loops[number])
+    if not all(math.isfinite(weight) for weight in (own, *(w for w, _ in pairs))):
+        raise UserError(
+            f"the attention of node {node!r} is not a number; look for NaN or infinity "
+            "in the features of its neighbours and in the weights of the model"
+        )
     word = "mean of all heads" if head is None else f"head {head}"
     return Neighbourhood(
         seen(number, own),

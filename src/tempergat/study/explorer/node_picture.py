@@ -18,7 +18,7 @@ from tempergat.study.explorer.neighbourhood import (
 )
 from tempergat.study.html_report import drawing, element, shortened, text, title
 
-# Fill and text of each class, after Okabe and Ito: told apart by people who confuse
+# Fill and text of each class, after Okabe and Ito: different also to people who confuse
 # red and green, on light and on dark pages. The number of the class is written inside.
 COLOURS = (
     ("#0072b2", "#ffffff"),

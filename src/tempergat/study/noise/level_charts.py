@@ -9,7 +9,7 @@ from tempergat.study.noise.plan import NoisePlan
 from tempergat.study.noise.trends import ACCURACY, Series, series_of
 
 # Classes of the report's style sheet. The first three have other dashes than the last,
-# so that colours which look alike to some are still told apart.
+# so that colours which look alike to some can still be distinguished.
 _COLOURS = ("c1", "c2", "c3", "c4", "c5", "c0")
 _AXES = {"gaussian": "sigma / RMS", "missing": "missing share rho"}
 

@@ -108,7 +108,7 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
         axes.text(
             (best + worst) / 2,
             first_label + left_count + 0.1,
-            "thick line: closer than the critical difference, not told apart",
+            "thick line: closer than the critical difference, not shown to differ",
             ha="center",
             va="center",
             fontsize=8,

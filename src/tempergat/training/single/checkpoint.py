@@ -22,6 +22,7 @@ from torch import Tensor
 from tempergat.base import UserError, write_bytes
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
+PUBLISHED_NAME = "model.safetensors"
 _OURS = "tempergat checkpoint "
 _FORMAT = f"{_OURS}1"
 _LENGTH_BYTES = 8
@@ -45,9 +46,15 @@ class Checkpoint:
 
 
 def file_at(path: str | os.PathLike[str]) -> Path:
-    """The checkpoint at a path: the file itself, or the one in a folder."""
+    """The checkpoint at a path: the file itself, or the one in a folder.
+
+    A folder of `TrainedModel.save_pretrained` has it under another name.
+    """
     path = Path(path)
-    return path / CHECKPOINT_NAME if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    published = path / PUBLISHED_NAME
+    return published if published.is_file() else path / CHECKPOINT_NAME
 
 
 def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from tempergat.training.single import checkpoint
 if TYPE_CHECKING:
     from tempergat.training.single.model import TrainedModel
 
-MODEL_FILE = "model.safetensors"
+MODEL_FILE = checkpoint.PUBLISHED_NAME
 _CONFIG_FILE = "config.json"
 _CARD = """\
 ---
@@ -130,8 +130,7 @@ def model_file(
     """
     folder = Path(source)
     if folder.is_dir():
-        file = folder / MODEL_FILE
-        return file if file.exists() else checkpoint.file_at(folder)
+        return checkpoint.file_at(folder)
     name = os.fspath(source)
     if name.startswith((".", "~", os.sep)) or name.count("/") != 1:
         raise UserError(

@@ -170,8 +170,8 @@ def _empty_module(file: Path, facts: Facts, build: BuildModule | None) -> nn.Mod
         return single_model(config, *sizes, 0, facts.edge_dim, facts.types)
     if build is None:
         raise UserError(
-            f"{file} holds your own module {config.method}; give load_model the "
-            "callable that builds it: build=..."
+            f"{file} holds your own module {config.method}; load it in Python, with "
+            "the callable that builds it: load_model(path, build=...)"
         )
     module = build_user_module(build, config.method, *sizes, seed=0)
     if any(is_lazy(parameter) for parameter in module.parameters()):

@@ -53,7 +53,7 @@ def use_table(findings: Findings) -> str:
                 continue
             found = [test for test in tests if test is not None]
             beyond = " over the residual" if _baseline(arm) != "plain" else ""
-            gains = [f"{signed(t.mean, 1)} ({t.verdict}){beyond}" for t in found]
+            gains = [f"{signed(t.mean, 1)} ({_verdict(t)}){beyond}" for t in found]
             rows.append([words, kind_words, _advice(found), *gains])
     backbones = [f"gain, {backbone}" for backbone in findings.plan.backbones]
     return markdown_rows(["add", "where", "use it?", *backbones], rows)
@@ -61,6 +61,10 @@ def use_table(findings: Findings) -> str:
 
 def _baseline(arm: str) -> str:
     return "residual" if arm == "post_gate_residual" else "plain"
+
+
+def _verdict(test: Across) -> str:
+    return "not tested" if test.graphs < _LEAST_FAMILIES else test.verdict
 
 
 def _advice(tests: list[Across]) -> str:
@@ -141,15 +145,14 @@ def _real_sentence(findings: Findings) -> str:
     if not found:
         return f"{start}; no two real graphs have all their runs yet."
     on_top = _shown(findings, REAL, "post_gate_residual", "residual")
-    few = "(too few for a test across them), "
-    if found[0].graphs >= _LEAST_FAMILIES:
-        few = ""
+    few = "" if found[0].graphs >= _LEAST_FAMILIES else ", too few for a test"
     return (
-        f"{start}. On {found[0].tested} real graphs of {found[0].graphs} families "
-        f"{few}every arm with settings of its own, a residual "
+        f"{start}. On {found[0].tested} real graphs, every arm with settings of its "
+        "own, a residual "
         f"{_shown(findings, REAL, 'residual')}, the gate on the output "
         f"{_shown(findings, REAL, 'post_gate')}, and on top of the residual the gate "
-        f"{on_top}."
+        f"{on_top}. Points on real graphs are means over {found[0].graphs} families "
+        f"of graphs{few}."
     )
 
 

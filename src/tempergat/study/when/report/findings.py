@@ -109,7 +109,7 @@ def find(
         for kind, graphs in kinds.items():
             if len(graphs) >= 2:
                 tests[kind, backbone] = across(plan, graphs, pairs)
-    rows = [*generated_rows, *real_rows]
+    rows = [*generated_rows, *whole_rows]
     devices = {row.device: 0 for row in rows}
     for row in rows:
         devices[row.device] += 1
