@@ -30,7 +30,7 @@ from tempergat.base.system_errors import (
     require_memory,
 )
 from tempergat.base.validation import first_validation_error, validated
-from tempergat.base.words import counted, duration, listed
+from tempergat.base.words import counted, duration, joined, listed
 
 __all__ = [
     "STANDARD_OUTPUT",
@@ -50,6 +50,7 @@ __all__ = [
     "first_validation_error",
     "is_out_of_memory",
     "is_system_error",
+    "joined",
     "lazy_names",
     "listed",
     "one_line",

@@ -1,6 +1,6 @@
 """Counts, lists and times in words."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import islice
 
 
@@ -14,6 +14,12 @@ def listed(words: Collection[str], most: int = 5) -> str:
     shown = ", ".join(islice(words, most))
     rest = len(words) - most
     return shown if rest <= 0 else f"{shown} and {rest} more"
+
+
+def joined(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def duration(seconds: float) -> str:

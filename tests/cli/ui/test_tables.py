@@ -7,9 +7,10 @@ from rich.console import Console
 from rich.text import Text
 
 from tempergat.cli.ui.progress import make_display
-from tempergat.cli.ui.tables import layout
+from tempergat.cli.ui.tables import layout, print_table
 from tempergat.study.comparison import make_plan
 from tempergat.study.engine import Progress
+from tempergat.study.report import Table
 from tests.support.made_up_runs import failed_run, run
 
 COLUMNS = ("method", "accuracy", "95 % interval", "runs", "p", "d", "verdict")
@@ -36,6 +37,15 @@ def test_a_narrow_terminal_loses_the_least_important_columns() -> None:
         assert "82.00 ± 0.50" in table
     assert " d " not in layout(COLUMNS, ROWS, 70).plain
     assert "80.50 to 81.50" not in layout(COLUMNS, ROWS, 40).plain
+
+
+def test_the_answer_stands_between_the_rows_and_the_notes() -> None:
+    file = io.StringIO()
+    table = Table("scores", COLUMNS, ROWS, ("p: paired t-test.",))
+    print_table(Console(file=file, width=90), table, "temp_gated is best")
+    *_, last_row, answer, note = file.getvalue().splitlines()
+    assert last_row.startswith("temp_gated  82.00")
+    assert (answer, note) == ("temp_gated is best", "p: paired t-test.")
 
 
 def test_verdicts_are_coloured() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tempergat.study.comparison import make_plan
-from tempergat.study.comparison.verdict import best_method, verdict
+from tempergat.study.comparison.verdict import best_by_test, best_method, verdict
 from tempergat.study.report import result_table
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import METHODS, failed_run, study
@@ -32,6 +32,13 @@ SEEDS = range(8)
             {"gat": 74.0, "gated": 70.0, "temp_only": 69.0},
             0.003,
             "gat is best on cora, .*; every method compared with it is worse",
+        ),
+        (
+            {"gat": 74.0, "gated": 70.0, "temp_only": 69.0, "temp_gated": 74.01},
+            0.003,
+            "no method is shown to be better than its baseline on cora; gated and "
+            "temp_only are worse than gat; the highest mean is 74.01 ± .*, of "
+            "temp_gated",
         ),
     ],
 )
@@ -66,7 +73,26 @@ def test_without_a_finished_run_there_is_no_best() -> None:
 def test_one_method_alone_is_compared_with_nothing() -> None:
     runs = study("cora", {"mlp": 70.0}, SEEDS)
     result = dataset_result(runs, ["mlp"], {})
-    assert verdict(result).startswith("nothing is compared on cora; the highest mean")
+    assert re.fullmatch(
+        r"mlp scores 70\.00 ± .* on cora; there is no other method to compare it with",
+        verdict(result),
+    )
+
+
+@pytest.mark.parametrize(
+    ("means", "best"),
+    [
+        ({"gat": 70.0, "gated": 74.0}, "gated"),
+        ({"gat": 74.0, "gated": 70.0}, "gat"),
+        ({"gat": 70.0, "gated": 70.01}, None),
+        ({"gat": 74.0, "gated": 70.0, "temp_gated": 74.01}, None),
+    ],
+)
+def test_a_method_is_called_best_only_where_a_test_shows_it(
+    means: dict[str, float], best: str | None
+) -> None:
+    result = dataset_result(study("cora", means, SEEDS, 0.003), METHODS, "gat")
+    assert best_by_test(result) == best
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,12 @@ def test_the_papers_scores_stand_beside_ours() -> None:
     assert (gat["paper"], gat["to the paper"]) == ("81.00 ± 0.50", "-1.00")
 
 
+def test_the_highest_mean_is_called_best_only_where_the_answer_says_so() -> None:
+    for best, badge in ((None, "highest mean"), ("gated", "best")):
+        _, *rows = _Page(report_html([section(best=best)])).rows
+        assert [row[0] for row in rows[:3]] == ["gcn", "gat", f"gated {badge}"]
+
+
 def test_every_run_is_a_dot() -> None:
     page = _Page(report_html([section()]))
     dots = [found for tag, found in page.tags if tag == "circle"]

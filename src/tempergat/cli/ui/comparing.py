@@ -119,7 +119,8 @@ class GraphSweep:
             is_one = len(self.prepared) == 1
             echo(done[0].to_json() if is_one else together.to_json())
         elif part is not None:
-            _show(part, self.as_json)
+            # The answer may change with the rest of the runs.
+            _show(part, self.as_json, with_answer=False)
         if done:
             total = sum(one.plan.total_runs for one in self.prepared)
             self.stderr.print(
@@ -140,15 +141,15 @@ class GraphSweep:
 def _nothing(line: str) -> None: ...
 
 
-def _show(comparison: "Comparison", as_json: bool) -> None:
+def _show(comparison: "Comparison", as_json: bool, *, with_answer: bool = True) -> None:
     from tempergat.cli.ui.tables import output_console, print_table
 
     if as_json:
         echo(comparison.to_json())
         return
-    print_table(output_console(), comparison.text_table)
+    answer = comparison.verdict if with_answer else None
+    print_table(output_console(), comparison.text_table, answer)
     if comparison.files:
-        echo(comparison.verdict)
         *tables, _, picture, report = comparison.files
         echo(f"report   {report}")
         echo(f"picture  {picture}")
@@ -173,8 +174,7 @@ def show_together(comparisons: "Comparisons", as_json: bool) -> None:
         echo(comparisons.to_json())
         return
     echo("")
-    print_table(output_console(), comparisons.summary)
-    echo(comparisons.verdict)
+    print_table(output_console(), comparisons.summary, comparisons.verdict)
     if comparisons.files:
         *others, report = comparisons.files
         echo(f"report   {report}")
@@ -200,7 +200,6 @@ def show_stored(
         if number:
             echo("")
         _show(comparison, as_json)
-        echo(comparison.verdict)
         echo(f"settings {comparison.recipe}, on {comparison.device}")
     if together is not None and len(found) == len(datasets):
         show_together(together, as_json)

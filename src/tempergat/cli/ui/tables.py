@@ -47,10 +47,18 @@ def _console(is_terminal: bool, stderr: bool) -> Console:
     )
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Print a table with its title and its notes."""
+def print_table(console: Console, table: Table, answer: str | None = None) -> None:
+    """Print a table with its title and its notes.
+
+    Args:
+        console: Where to print.
+        table: The table.
+        answer: What it shows, in one sentence; printed directly below the rows.
+    """
     console.print(Text(printable(table.title), style="bold"))
     console.print(layout(table.columns, table.rows, console.width))
+    if answer is not None:
+        console.print(Text(printable(answer)), soft_wrap=True)
     for note in table.notes:
         console.print(Text(printable(note), style="dim"))
 

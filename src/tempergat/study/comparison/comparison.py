@@ -11,7 +11,7 @@ import numpy as np
 from tempergat.base import UserError, suggest_one_of, write_text
 from tempergat.data import CATALOG
 from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
-from tempergat.study.comparison.verdict import best_method, verdict
+from tempergat.study.comparison.verdict import best_by_test, best_method, verdict
 from tempergat.study.engine import Run
 from tempergat.study.explorer import explorer_section
 from tempergat.study.html_report import Published, Section, write_report
@@ -194,6 +194,7 @@ class Comparison:
             settings=self.settings,
             command=command,
             published=_published(self.result),
+            best=best_by_test(self.result),
         )
 
     def plot(self) -> "Figure":

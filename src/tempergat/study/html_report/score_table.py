@@ -40,7 +40,7 @@ def score_table(section: "Section") -> str:
         section: One graph's comparison.
     """
     rows = section.result.results
-    best = max(
+    highest = max(
         (r.summary.mean for r in rows if r.summary.mean is not None), default=None
     )
     columns = _columns(section)
@@ -49,7 +49,12 @@ def score_table(section: "Section") -> str:
         for number, column in enumerate(columns)
     )
     body = "".join(
-        _row(row, number, columns, is_best=row.summary.mean == best is not None)
+        _row(
+            row,
+            number,
+            columns,
+            badge=_badge(row, section.best) if row.summary.mean == highest else "",
+        )
         for number, row in enumerate(rows)
     )
     compared = any(row.comparison is not None for row in rows)
@@ -189,8 +194,15 @@ def _verdict(row: MethodResult, compared: Sequence[PairedComparison | None]) -> 
     return "baseline" if is_baseline else _NONE
 
 
+def _badge(row: MethodResult, best: str | None) -> str:
+    """What stands beside the highest mean."""
+    if row.summary.mean is None:
+        return ""
+    return "best" if row.method == best else "highest mean"
+
+
 def _row(
-    row: MethodResult, number: int, columns: Sequence[_Column], *, is_best: bool
+    row: MethodResult, number: int, columns: Sequence[_Column], *, badge: str
 ) -> str:
     cells = []
     for place, column in enumerate(columns):
@@ -198,7 +210,7 @@ def _row(
         written = html.escape(column.texts[number])
         data = f' data-key="{html.escape(_key(key))}"'
         if place == 0:
-            mark = ' <span class="chip">best</span>' if is_best else ""
+            mark = f' <span class="chip">{badge}</span>' if badge else ""
             star = (
                 ' <span class="star" title="predicts one class">*</span>'
                 if row.only_class
@@ -210,7 +222,7 @@ def _row(
         if column.heading == "verdict":
             kind = f' class="verdict {written.replace(" ", "-")}"'
         cells.append(f"<td{kind}{data}{_view(column)}>{written}</td>")
-    return f"<tr{' class=best' if is_best else ''}>{''.join(cells)}</tr>"
+    return f"<tr{' class=best' if badge else ''}>{''.join(cells)}</tr>"
 
 
 def _key(key: float | str | None) -> str:

@@ -45,6 +45,7 @@ class Section:
         command: What was typed; None where it is not known.
         published: The paper's scores by method, where it has the dataset.
         name: The graph's name in the page; the dataset's when it is None.
+        best: The method that the answer calls best; None where it calls none so.
     """
 
     result: DatasetResult
@@ -58,6 +59,7 @@ class Section:
     command: str | None = None
     published: Mapping[str, Published] = field(default_factory=dict)
     name: str | None = None
+    best: str | None = None
 
     @property
     def shown_name(self) -> str:

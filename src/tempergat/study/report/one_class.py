@@ -1,7 +1,6 @@
 """Methods that predict one class for every test node, in words."""
 
-from collections.abc import Sequence
-
+from tempergat.base import joined
 from tempergat.study.results import DatasetResult, MethodResult
 
 
@@ -34,7 +33,7 @@ def one_class_clause(result: DatasetResult) -> str:
         return "; every method predicts only one class in all runs"
     parts = []
     if everywhere:
-        parts.append(f"{_joined(everywhere)} {_in_all(len(everywhere))}")
+        parts.append(f"{joined(everywhere)} {_in_all(len(everywhere))}")
     parts += [
         f"{m.method} in {_of_runs(m)}" for m in named if m.method not in everywhere
     ]
@@ -50,8 +49,3 @@ def _in_all(methods: int) -> str:
 def _of_runs(result: MethodResult) -> str:
     found, runs = len(result.only_class), result.summary.runs
     return f"all {runs} runs" if found == runs > 1 else f"{found} of {runs} runs"
-
-
-def _joined(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
