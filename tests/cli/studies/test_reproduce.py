@@ -146,7 +146,7 @@ def test_options_that_contradict_each_other_end_in_one_line(command: Command) ->
         assert ending.err.count("\n") == 1
 
 
-def test_calibrating_one_dataset_keeps_the_rows_of_the_others(
+def test_calibrating_one_dataset_keeps_published_rows_and_those_of_others(
     command: Command, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tempergat.cli.studies import calibrate
@@ -165,6 +165,11 @@ def test_calibrating_one_dataset_keeps_the_rows_of_the_others(
         for line in (FACTS / "calibration.csv").read_text().splitlines()
         if not line.startswith("cora,")
     ]
+    monkeypatch.chdir(results.parent)
+    published = (results / "calibration.csv").read_bytes()
+    ending = command("calibrate", "cora", "--device", "cpu")
+    assert ending.status == 0, ending.err
+    assert (results / "calibration.csv").read_bytes() == published
     ending = command("calibrate", "cora", "--results", results, "--device", "cpu")
     assert ending.status == 0, ending.err
     assert "replaced 520 of cora; kept 520 of citeseer, 520 of pubmed" in ending.out

@@ -51,6 +51,17 @@ def test_command_writes_tables_and_figures_and_prints_verdicts(run, tmp_path):
     assert "self-loops" in result.output
 
 
+def test_published_tables_are_not_written_by_default(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    published = tmp_path / "results" / "theory" / "best_temperature.csv"
+    published.parent.mkdir(parents=True)
+    published.write_text("published")
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert published.read_text() == "published"
+    assert (tmp_path / "tempergat-out" / "theory" / published.name).is_file()
+
+
 def test_command_prints_json_that_parses_without_infinities(run, tmp_path):
     result = run("--out", str(tmp_path), "--json")
     assert result.exit_code == 0, result.output

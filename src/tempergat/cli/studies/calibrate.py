@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.studies.reproduce import RESULTS
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
 from tempergat.cli.ui.help_text import examples
 from tempergat.cli.ui.json_output import print_json
@@ -43,7 +42,10 @@ def calibrate(
             show_default=False,
         ),
     ] = None,
-    results: RESULTS = Path("results"),
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Folder for calibration.csv; --out when left out."),
+    ] = None,
     device: DeviceName = "auto",
     out: OutFolder = Path("tempergat-out/calibration"),
     as_json: Json = False,
@@ -52,11 +54,12 @@ def calibrate(
     """Find settings that the paper does not state, on its baselines only.
 
     Trains gcn, gat and gatv2 in every cell of a fixed grid and chooses the cell whose
-    means are nearest to the paper's. The runs go to results/calibration.csv, where the
-    rows of other datasets stay. A stopped command continues when it is run again.
+    means are nearest to the paper's. The runs go to calibration.csv, where the rows of
+    other datasets stay. A stopped command continues when it is run again.
     """
     for name in datasets or ():
         refuse_unknown_name(name)
+    folder = out if results is None else results
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.progress import progress_lines
         from tempergat.cli.ui.tables import error_console, output_console, print_table
@@ -71,6 +74,7 @@ def calibrate(
             tuning.grid_of(plan, name)
         where = parse_device(device)
         require_writable(out)
+        require_writable(folder)
     console = error_console()
     found = []
     with stoppable(), Store(out / STORE_NAME) as store:
@@ -78,7 +82,7 @@ def calibrate(
             graph = load_graph(name, None, None, None if quiet else console)
             show = None if quiet else progress_lines(console, name)
             found.append(tuning.calibrate(graph, plan, paper[name], store, where, show))
-        merged = export_runs(store, results / tuning.CALIBRATION_CSV, names)
+        merged = export_runs(store, folder / tuning.CALIBRATION_CSV, names)
     if as_json:
         print_json(tuning.calibration_json(found))
         return

@@ -61,7 +61,7 @@ def noise(
     *,
     reading: Reading,
     device: DeviceName = "auto",
-    out: OutFolder = Path("results/noise"),
+    out: OutFolder = Path("tempergat-out/noise"),
     docs: Annotated[
         Path | None,
         typer.Option(help="Where the page and its figures go; --out when left out."),

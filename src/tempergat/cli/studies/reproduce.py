@@ -34,15 +34,14 @@ DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
 PAGE_HELP = {
     "homogeneous": "Write docs/reproduction.md: our runs beside the paper's first "
     "table.",
-    "heterogeneous": "Write docs/heterogeneous.md: our runs beside the paper's second "
-    "table, on typed graphs.",
+    "heterogeneous": "Our runs beside the paper's second table, when there are some.",
     "ranks": "Write docs/ranks.md: average ranks, and variants below their backbone.",
     "calibration": "Write docs/calibration.md: settings tried on the baselines.",
     "tuned": "Write docs/tuned.md: the searched settings and their test scores.",
     "noise": "Write docs/noise.md: every method under controlled noise.",
     "diagnose": "Write docs/diagnose.md: would a method picked by a screening be good?",
     "when": "Write docs/when.md: when a gate, a residual or a temperature helps.",
-    "default": "Write docs/default.md: the search for the recipe `default`.",
+    "default": "The search for the recipe `default`, when its runs are there.",
     "theory": "Draw the figures of docs/theory.md: the paper's two theorems.",
 }
 
@@ -125,7 +124,7 @@ def _command_for(name: str) -> Callable[..., None]:
 def export(
     stores: Annotated[list[Path], typer.Argument(help="Stores of finished runs.")],
     to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
-        "results/homogeneous.csv"
+        "tempergat-out/runs.csv"
     ),
     as_json: Json = False,
 ) -> None:

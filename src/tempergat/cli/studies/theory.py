@@ -31,7 +31,7 @@ def theory(
     ] = False,
     out: Annotated[
         Path, typer.Option(help="Folder for the tables, and figures/ inside it.")
-    ] = Path("results/theory"),
+    ] = Path("tempergat-out/theory"),
     as_json: Json = False,
 ) -> None:
     """Check both theorems: closed forms, simulation, and other settings."""

@@ -84,7 +84,7 @@ def _reproduce(
     if not source.exists():
         raise UserError(
             f"there is no {source} with runs; {remedy}, or write those of a store with "
-            "`tempergat reproduce export`"
+            f"`tempergat reproduce export STORE --to {source}`"
         )
     runs = read_runs(source)
     by_dataset = {
