@@ -199,9 +199,30 @@ def test_shared_weights_are_folded_once():
 
 
 def test_other_layers_are_left_alone():
-    model = torch.nn.ModuleList([GCNConv(6, 5), torch.nn.Linear(5, 5)])
-    assert upgrade(model) == []
+    model = torch.nn.ModuleList([GCNConv(6, 5), torch.nn.Linear(5, 5), GATConv(5, 5)])
+    upgrade(model)
     assert type(model[0]) is GCNConv
+    assert type(model[1]) is torch.nn.Linear
+
+
+def test_a_model_without_attention_layers_is_refused():
+    with pytest.raises(ValueError, match=r"no GATConv or GATv2Conv .* in Linear; give"):
+        upgrade(torch.nn.Linear(5, 5))
+    with pytest.raises(ValueError, match="found in ModuleList"):
+        upgrade(torch.nn.ModuleList([GCNConv(6, 5)]))
+
+
+def test_a_second_upgrade_of_the_same_layers_is_refused():
+    model = torch.nn.ModuleList([GATConv(6, 5)])
+    upgrade(model)
+    layer = model[0]
+    with pytest.raises(ValueError, match="layers of ModuleList are tempergat's alr"):
+        upgrade(model, gate="post")
+    assert model[0] is layer
+    # A new layer beside it is upgraded, and the first stays as it is.
+    model.append(GATv2Conv(6, 5))
+    assert len(upgrade(model)) == 1
+    assert model[0] is layer
 
 
 def test_user_subclasses_are_left_alone_with_a_warning():

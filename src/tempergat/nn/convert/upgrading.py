@@ -46,19 +46,21 @@ def upgrade(
         init_temp: Initial value of a learnable temperature.
 
     Returns:
-        The new parameters.
+        The new parameters; none where every layer was left as it is, with a warning.
 
     Raises:
-        ValueError: The model is itself a PyG layer and cannot be replaced in place; a
-            layer is lazy and has not seen an input yet; a layer was compiled on its
-            own; or, for a gate, weights cannot be rescaled because another module
-            shares them or they are parametrised.
+        ValueError: The model has no such layer, or all of them were upgraded before;
+            it is itself a PyG layer and cannot be replaced in place; a layer is lazy
+            and has not seen an input yet; a layer was compiled on its own; or, for a
+            gate, weights cannot be rescaled because another module shares them or they
+            are parametrised.
     """
     if type(model) in _REPLACEMENTS:
         raise ValueError(
             f"the model is itself a {type(model).__name__}; put it into a module, for "
             f"example torch.nn.Sequential or PyG's, so that it can be replaced there"
         )
+    _refuse_nothing_to_do(model)
     places = _find(model)
     layers = list({id(old): old for _, _, old in places}.values())
     for parent, _, layer in places:
@@ -108,6 +110,21 @@ def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
                 stacklevel=3,
             )
     return places
+
+
+def _refuse_nothing_to_do(model: nn.Module) -> None:
+    if any(isinstance(module, GATConv | GATv2Conv) for module in model.modules()):
+        return
+    name = type(model).__name__
+    if any(isinstance(module, AttentionLayer) for module in model.modules()):
+        raise ValueError(
+            f"the attention layers of {name} are tempergat's already; call upgrade "
+            f"once, on a model with PyG's GATConv or GATv2Conv"
+        )
+    raise ValueError(
+        f"no GATConv or GATv2Conv layer was found in {name}; give a model that "
+        f"contains PyG's layers"
+    )
 
 
 def _refuse_compiled(parent: nn.Module, layer: nn.Module) -> None:
