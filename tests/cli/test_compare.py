@@ -300,6 +300,7 @@ def test_official_splits_share_all_but_their_masks() -> None:
             ["'temp_gate'", "did you mean temp_gated"],
         ),
         (["csbm", "--methods", ","], ["--methods is ','"]),
+        (["csbm", "--methods", "gat,gcn,gat"], ["--methods names gat twice"]),
         (["csbm", "--baseline", "gatt"], ["'gatt'", "did you mean"]),
         (["csbm", "--runs", "0"], ["--runs is '0'", "paper"]),
         (["csbm", "--runs", "many"], ["--runs is 'many'"]),

@@ -1,5 +1,6 @@
-"""Help pages have examples that a user can type; tries leave results/ as it is."""
+"""Help pages can be read in 80 columns and have examples that a user can type."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,17 +14,26 @@ from tempergat.cli.application import app
 ROOT: Any = typer.main.get_command(app)
 
 
+def _parts(command: Any) -> dict[str, Any]:
+    return getattr(command, "commands", {})
+
+
 def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     yield path, command
-    for name, part in getattr(command, "commands", {}).items():
+    for name, part in _parts(command).items():
         yield from _commands(f"{path} {name}", part)
 
 
 COMMANDS = dict(_commands("tempergat", ROOT))
 
 
+def _help(command: Any, path: str) -> str:
+    text: str = command.get_help(command.context_class(command, info_name=path))
+    return text
+
+
 def _examples(command: Any, path: str) -> list[str]:
-    text = command.get_help(command.context_class(command, info_name=path))
+    text = _help(command, path)
     _, found, shown = text.partition("\n  Examples:\n")
     assert found, f"{path} --help has no examples"
     return [line.strip() for line in shown.splitlines()]
@@ -53,3 +63,22 @@ def test_only_reproduce_works_on_the_published_results_by_default(path: str) -> 
     ]
     is_page = path.startswith("tempergat reproduce ") and not path.endswith(" export")
     assert folders == ([Path("results")] if is_page else [])
+
+
+@pytest.mark.parametrize("path", [p for p, c in COMMANDS.items() if _parts(c)])
+def test_a_list_of_commands_has_every_command_with_its_whole_summary(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = _help(COMMANDS[path], path)
+    for name, command in _parts(COMMANDS[path]).items():
+        summary = " ".join(command.help.split("\n\n")[0].split())
+        assert re.search(rf"\n  {name} +{re.escape(summary)}\n", text), name
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_usage_lines_name_arguments_without_braces_or_python_types(path: str) -> None:
+    text = _help(COMMANDS[path], path)
+    usage = text.partition("\n\n")[0]
+    assert not re.search(r"[{}]|\.\.\.\]\.\.\.|\[\[", usage)
+    assert "<list" not in text

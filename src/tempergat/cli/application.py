@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -32,15 +33,53 @@ from tempergat.cli import (
 )
 from tempergat.cli.studies import calibrate, noise, reproduce, theory
 from tempergat.cli.ui.allocation import keep_freed_memory
-from tempergat.cli.ui.help_text import examples
+from tempergat.cli.ui.help_text import HelpCommand, examples
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped
 
 _FAILED = 1
 _BAD_INPUT = 2
+# Columns left of a command's name and between it and its summary.
+_MARGINS = 4
+
+
+# Headings of the help page, and the modules whose commands it lists below them.
+_FAMILIES: dict[str, tuple[ModuleType, ...]] = {
+    "Compare and train": (
+        compare,
+        train,
+        predict,
+        explore,
+        report,
+        methods,
+        tune,
+        merge,
+    ),
+    "Graphs": (data, diagnose),
+    "Studies of the paper": (reproduce, noise, theory, calibrate),
+    "This installation": (doctor,),
+}
 
 
 class _Commands(TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        longest = max(map(len, self.commands))
+        for heading, families in _FAMILIES.items():
+            # A module is called like its command.
+            names = [family.__name__.rpartition(".")[2] for family in families]
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (
+                            name.ljust(longest),
+                            self.commands[name].get_short_help_str(
+                                formatter.width - longest - _MARGINS
+                            ),
+                        )
+                        for name in names
+                    ]
+                )
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
@@ -86,24 +125,12 @@ def _options(
 ) -> None: ...
 
 
-for _family in (
-    compare,
-    report,
-    merge,
-    train,
-    predict,
-    explore,
-    methods,
-    data,
-    noise,
-    diagnose,
-    tune,
-    calibrate,
-    theory,
-    reproduce,
-    doctor,
-):
-    _family.register(app)
+for _families in _FAMILIES.values():
+    for _family in _families:
+        _family.register(app)
+for _group in (app, *(info.typer_instance for info in app.registered_groups)):
+    for _command in _group.registered_commands if _group else ():
+        _command.cls = HelpCommand
 
 
 def run() -> None:

@@ -57,7 +57,7 @@ def compare(
     datasets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[DATASET|PATH]...",
+            metavar="DATASET|PATH",
             help="A name (`tempergat data list`) or the path of your own graph, or "
             "several; a generated graph with both kinds of noise when left out.",
             show_default=False,

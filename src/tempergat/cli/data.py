@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_datasets(root: _Root = None, as_json: Json = False) -> None:
-    """List every dataset: size, metric, official splits, what is on this machine."""
+    """List every dataset: size, metric, splits, what is on disk."""
     from tempergat.data import CATALOG, data_root
 
     facts = [_facts(entry, data_root(root)) for entry in CATALOG.values()]
@@ -79,7 +79,9 @@ def show_info(
     name: Annotated[
         str,
         typer.Argument(
-            help="A name from `tempergat data list`.", autocompletion=complete_dataset
+            metavar="NAME",
+            help="A name from `tempergat data list`.",
+            autocompletion=complete_dataset,
         ),
     ],
     root: _Root = None,
@@ -110,7 +112,8 @@ def check(
     path: Annotated[
         Path,
         typer.Argument(
-            help="A folder of tables or .npy files, or an .npz, .pt or .graphml file."
+            metavar="PATH",
+            help="A folder of tables or .npy files, or an .npz, .pt or .graphml file.",
         ),
     ],
     *,

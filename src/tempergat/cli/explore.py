@@ -23,11 +23,16 @@ def register(app: typer.Typer) -> None:
 
 def explore(
     checkpoint: Annotated[
-        Path, typer.Argument(help="A checkpoint of `tempergat train`, or its folder.")
+        Path,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="A checkpoint of `tempergat train`, or its folder.",
+        ),
     ],
     data: Annotated[
         str | None,
         typer.Argument(
+            metavar="DATASET|PATH",
             help="A name from `tempergat data list`, or the path of your own graph; "
             "what the checkpoint names when left out.",
             show_default=False,
@@ -37,11 +42,12 @@ def explore(
         "explore.html"
     ),
 ) -> None:
-    """Write a page that shows attention, gates and predictions node by node.
+    """Write a page that shows a trained model node by node.
 
-    It is one HTML file that needs no network. Drag the temperature of a layer and see
-    coefficients and predictions change; search nodes, or go through the misclassified
-    ones. Larger graphs come as a sample of their nodes, and the page says so.
+    It has attention, gates and predictions. It is one HTML file that needs no network.
+    Drag the temperature of a layer and see coefficients and predictions change; search
+    nodes, or go through the misclassified ones. Larger graphs come as a sample of their
+    nodes, and the page says so.
     """
     if data is not None:
         refuse_unknown_name(data)

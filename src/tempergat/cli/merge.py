@@ -25,7 +25,7 @@ def merge(
     stores: Annotated[
         list[Path],
         typer.Argument(
-            metavar="STORE...",
+            metavar="STORE",
             help="Stores of `tempergat compare`, or its output folders.",
         ),
     ],

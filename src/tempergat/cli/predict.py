@@ -36,7 +36,11 @@ def register(app: typer.Typer) -> None:
 
 def predict(
     checkpoint: Annotated[
-        Path, typer.Argument(help="A checkpoint of `tempergat train`, or its folder.")
+        Path,
+        typer.Argument(
+            metavar="CHECKPOINT",
+            help="A checkpoint of `tempergat train`, or its folder.",
+        ),
     ],
     data: DatasetName,
     out: Annotated[
@@ -53,10 +57,10 @@ def predict(
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:
-    """Classify the nodes of a graph with a checkpoint; they need no labels.
+    """Classify the nodes of a graph with a checkpoint.
 
-    Writes a CSV of nodes and classes. The graph is read as the training graph was, and
-    its features are matched by name.
+    The nodes need no labels. Writes a CSV of nodes and classes. The graph is read as
+    the training graph was, and its features are matched by name.
     """
     refuse_unknown_name(data)
     from tempergat.base import write_text

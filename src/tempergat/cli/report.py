@@ -56,10 +56,11 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Write finished comparisons as one HTML file that needs no network.
+    """Write finished comparisons as one HTML file.
 
-    It has the answer, the tables, every run, learning curves, what temperatures and
-    gates learned, confusion matrices, costs, and what is needed to repeat it.
+    It needs no network. It has the answer, the tables, every run, learning curves, what
+    temperatures and gates learned, confusion matrices, costs, and what is needed to
+    repeat it.
     """
     if data is not None:
         if checkpoint is None:

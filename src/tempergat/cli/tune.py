@@ -62,11 +62,11 @@ def tune(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search for good settings of gcn, gat and gatv2 by validation score.
+    """Search for good settings of gcn, gat and gatv2.
 
-    Writes a recipe for `tempergat compare --recipe`, in which all variants use their
-    backbone's settings. A stopped command continues when it is run again. Needs the
-    extra: pip install 'tempergat[tune]'.
+    They are judged by validation score. Writes a recipe for `tempergat compare
+    --recipe`, in which all variants use their backbone's settings. A stopped command
+    continues when it is run again. Needs the extra: pip install 'tempergat[tune]'.
     """
     refuse_unknown_name(dataset)
     with spinner("starting", quiet=quiet):

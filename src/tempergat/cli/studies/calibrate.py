@@ -37,7 +37,7 @@ def calibrate(
     datasets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="DATASET...",
+            metavar="DATASET",
             help="Some of cora, citeseer, pubmed; all three when left out.",
             show_default=False,
         ),
@@ -51,11 +51,12 @@ def calibrate(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find settings that the paper does not state, on its baselines only.
+    """Find settings that the paper does not state.
 
-    Trains gcn, gat and gatv2 in every cell of a fixed grid and chooses the cell whose
-    means are nearest to the paper's. The runs go to calibration.csv, where the rows of
-    other datasets stay. A stopped command continues when it is run again.
+    Uses the baselines only: trains gcn, gat and gatv2 in every cell of a fixed grid and
+    chooses the cell whose means are nearest to the paper's. The runs go to
+    calibration.csv, where the rows of other datasets stay. A stopped command continues
+    when it is run again.
     """
     for name in datasets or ():
         refuse_unknown_name(name)

@@ -76,10 +76,11 @@ def noise(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every method under controlled noise; write a page and a report.
+    """Train every method under controlled noise.
 
-    Runs are stored in the --out folder group by group: the same command continues where
-    it was stopped. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
+    Writes a page and a report. Runs are stored in the --out folder group by group: the
+    same command continues where it was stopped. Exit status: 0 done, 1 some runs
+    failed, 2 bad usage or input.
     """
     if only_train and only_report:
         raise UserError("--only-train and --only-report leave nothing to do; give one")

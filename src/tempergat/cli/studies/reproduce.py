@@ -32,17 +32,16 @@ DOCS = Annotated[Path, typer.Option(help="Where the page and its figures go.")]
 
 # The names are those of `study.reproduce.PAGES`, which takes a second to import.
 PAGE_HELP = {
-    "homogeneous": "Write docs/reproduction.md: our runs beside the paper's first "
-    "table.",
-    "heterogeneous": "Our runs beside the paper's second table, when there are some.",
-    "ranks": "Write docs/ranks.md: average ranks, and variants below their backbone.",
+    "homogeneous": "Write docs/reproduction.md: the paper's first table.",
+    "heterogeneous": "The paper's second table, when it has runs.",
+    "ranks": "Write docs/ranks.md: average ranks of the methods.",
     "calibration": "Write docs/calibration.md: settings tried on the baselines.",
-    "tuned": "Write docs/tuned.md: the searched settings and their test scores.",
+    "tuned": "Write docs/tuned.md: searched settings and their scores.",
     "noise": "Write docs/noise.md: every method under controlled noise.",
-    "diagnose": "Write docs/diagnose.md: would a method picked by a screening be good?",
-    "when": "Write docs/when.md: when a gate, a residual or a temperature helps.",
-    "default": "The search for the recipe `default`, when its runs are there.",
-    "theory": "Draw the figures of docs/theory.md: the paper's two theorems.",
+    "diagnose": "Write docs/diagnose.md: does a screening pick well?",
+    "when": "Write docs/when.md: when gates and temperatures help.",
+    "default": "The search for the recipe `default`, when it has runs.",
+    "theory": "Draw the figures of docs/theory.md.",
 }
 
 # Pages about graphs that are not all in the catalogue.
@@ -50,7 +49,8 @@ _WITH_OTHER_GRAPHS = ("diagnose", "when")
 
 reproduce_app = typer.Typer(
     no_args_is_help=True,
-    help="Pages made from results/, each also as one HTML file, and their runs.",
+    help="Make pages of docs/ from results/, and the runs they need.\n\n"
+    "Each page is also written as one HTML file.",
     epilog=examples("tempergat reproduce ranks", "tempergat reproduce noise --plan"),
 )
 
@@ -122,13 +122,15 @@ def _command_for(name: str) -> Callable[..., None]:
 
 
 def export(
-    stores: Annotated[list[Path], typer.Argument(help="Stores of finished runs.")],
+    stores: Annotated[
+        list[Path], typer.Argument(metavar="STORE", help="Stores of finished runs.")
+    ],
     to: Annotated[Path, typer.Option(help="The CSV to write.")] = Path(
         "tempergat-out/runs.csv"
     ),
     as_json: Json = False,
 ) -> None:
-    """Write the runs of one or more stores as CSV, one row per run.
+    """Write the runs of stores as CSV, one row per run.
 
     An existing CSV keeps the rows of datasets that the stores lack.
     """

@@ -34,7 +34,7 @@ def theory(
     ] = Path("tempergat-out/theory"),
     as_json: Json = False,
 ) -> None:
-    """Check both theorems: closed forms, simulation, and other settings."""
+    """Check both theorems by closed forms and simulation."""
     require_writable(out)
 
     from tempergat.base import replace_non_finite

@@ -97,15 +97,17 @@ def parse_names(text: str, option: str, example: str = "cora,pubmed") -> list[st
 
 
 def parse_methods(text: str) -> list[str]:
-    """The methods in a list like `gat,gatv2`, each once.
+    """The methods in a list like `gat,gatv2`.
 
     Raises:
-        UserError: The list is empty, or there is no such method.
+        UserError: The list is empty, names a method twice, or there is no such method.
     """
     from tempergat.nn import find_method
 
     names = parse_names(text, "--methods", "gat,temp_gated")
     for name in names:
+        if text.replace(",", " ").split().count(name) > 1:
+            raise UserError(f"--methods names {name} twice; name each method once")
         find_method(name)
     return names
 

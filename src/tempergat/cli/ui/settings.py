@@ -72,9 +72,9 @@ Metric = Annotated[
     str | None,
     typer.Option(
         "--metric",
-        help="accuracy, micro_f1, macro_f1, roc_auc or average_precision: what is "
-        "reported, and what selects the epoch where the recipe selects by "
-        "best_val_accuracy.",
+        help="The score to report: accuracy, micro_f1, macro_f1, roc_auc or "
+        "average_precision. A recipe with best_val_accuracy also selects the epoch by "
+        "it.",
     ),
 ]
 _ClassWeights = Annotated[

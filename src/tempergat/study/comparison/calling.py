@@ -157,10 +157,10 @@ def compare(
             take turns over them, and tests are paired over splits. In a list of graphs,
             those that come with splits keep them.
         read_options: How a user graph is read; the defaults when left out.
-        metric: `accuracy`, `macro_f1`, `roc_auc` or `average_precision`: what is
-            reported, and what selects the epoch where the recipe selects by
-            `best_val_accuracy`; the dataset's metric when left out. The last two are
-            those of class 1 where there are two classes, and otherwise the mean over
+        metric: The score to report: `accuracy`, `macro_f1`, `roc_auc` or
+            `average_precision`; the dataset's metric when left out. A recipe with
+            `best_val_accuracy` also selects the epoch by it. The last two are those of
+            class 1 where there are two classes, and otherwise the mean over
             classes of each against the rest; a class without nodes in a part is left
             out of the mean.
         class_weights: `balanced` gives every class the same weight in the loss,
