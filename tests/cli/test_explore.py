@@ -28,7 +28,9 @@ def test_a_graph_that_is_no_dataset_must_be_given(command: Command, run: Path) -
     ended = command("explore", run)
     assert ended.status == 2
     assert ended.err.count("\n") == 1
-    assert "was trained on graph, which cannot be found by that name" in ended.err
+    assert "a graph given in Python or as a file (named graph)" in ended.err
+    assert "add the path of the graph to the command" in ended.err
+    assert "there is no dataset" not in ended.err
 
 
 def test_mistakes_are_said_before_anything_is_written(

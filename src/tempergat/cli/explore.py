@@ -44,10 +44,10 @@ def explore(
 ) -> None:
     """Write a page that shows a trained model node by node.
 
-    It has attention, gates and predictions. It is one HTML file that needs no network.
-    Drag the temperature of a layer and see coefficients and predictions change; search
-    nodes, or go through the misclassified ones. Larger graphs come as a sample of their
-    nodes, and the page says so.
+    It has attention weights, gates and predictions. It is one HTML file that needs no
+    network. Drag the temperature of a layer and see attention weights and predictions
+    change; search nodes, or go through the wrongly classified ones. Larger graphs come
+    as a sample of their nodes, and the page says so.
     """
     if data is not None:
         refuse_unknown_name(data)

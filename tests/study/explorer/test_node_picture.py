@@ -61,12 +61,28 @@ def test_colours_are_classes_and_wrong_predictions_have_a_cross() -> None:
     assert not lines(tempergat.draw_node(model(), right, 0), "wrong")
 
 
-def test_a_graph_without_labels_shows_predictions() -> None:
+def test_nodes_without_a_label_have_a_question_mark_and_no_colour() -> None:
     data = star()
-    del data.y
+    data.y[1:4] = -1
     picture = tempergat.draw_node(model(), data, 0)
-    assert "class not known" in str(picture)
-    assert not lines(picture, "wrong")
+    shown = [element.text for element in parsed(picture).iter() if element.text]
+    # Three nodes and the legend.
+    assert shown.count("?") == 4
+    predicted = model()(data.x, data.edge_index).argmax(dim=1)
+    said = f"node 1: class not known; predicted {predicted[1]}, attention weight"
+    assert any(text.startswith(said) for text in shown)
+    del data.y
+    bare = tempergat.draw_node(model(), data, 0)
+    assert not lines(bare, "wrong")
+    assert not any(fill in str(bare) for fill, _ in COLOURS)
+
+
+def test_the_words_count_layers_and_heads_from_one() -> None:
+    first = tempergat.draw_node(model(), star(), 0, layer=0, head=1)
+    assert "layer 1 of 2, head 2 of 2, attention weight 0." in str(first)
+    # The last layer has one head, so there is no mean.
+    last = tempergat.draw_node(model(), star(), 0)
+    assert "layer 2 of 2, head 1 of 1" in str(last)
 
 
 def test_the_weakest_of_many_neighbours_are_counted_not_drawn() -> None:

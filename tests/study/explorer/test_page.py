@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 import tempergat
 from tempergat import TrainedModel, UserError
-from tempergat.data import Dataset, csbm, normalize_rows, to_dense
+from tempergat.data import MASKS, Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
 from tempergat.study.explorer import recording, write_explorer
 from tests.support.browser import browser, opened
@@ -97,7 +97,8 @@ def check_node(page: Any, model: Any, data: Any, node: int) -> None:
         layer = values.attention
         page.select_option("[data-at=layer]", str(number))
         mine = (data.edge_index[1] == node) & layer.used
-        for head in (-1, layer.weights.size(1) - 1):
+        heads = layer.weights.size(1)
+        for head in (0,) if heads == 1 else (-1, heads - 1):
             page.select_option("[data-at=head]", str(head))
             pick = (lambda w: w.mean(-1)) if head < 0 else (lambda w, h=head: w[..., h])
             weights = pick(layer.weights)
@@ -207,6 +208,10 @@ def test_a_layer_whose_effect_is_not_computed_changes_alone(
             page.select_option("[data-at=layer]", str(number))
             own = shown_coefficients(page)["itself"]
             assert own == pytest.approx(float(layer.self_loops[5].mean()), abs=SMALL)
+            # The last layer has one head, and no mean of several.
+            offered = page.locator("[data-at=head] option").all_text_contents()
+            means = ["mean of all heads", "head 1", "head 2"]
+            assert offered == (means if number == 0 else ["head 1"])
         slide(page, 4.0)
         even = 1 / len(shown_coefficients(page))
         assert shown_coefficients(page)["itself"] == pytest.approx(even, abs=0.02)
@@ -225,7 +230,7 @@ def test_the_slider_changes_the_drawing_and_goes_back(
         assert shown_coefficients(page) != before
         assert shown_probabilities(page) != shares
         assert page.inner_text("[data-at=value]").endswith(" learned)")
-        page.click("text=learned temperatures")
+        page.click("text=reset to the learned temperatures")
         assert shown_coefficients(page) == before
         assert shown_probabilities(page) == shares
         assert page.inner_text("[data-at=value]").endswith(" (learned)")
@@ -248,9 +253,13 @@ def test_jumping_goes_through_the_misclassified_nodes(
     model: TrainedModel, file: Path, chromium: Any
 ) -> None:
     data = graph().data
-    wrong = (model.predict(data) != data.y).nonzero().squeeze(1).tolist()
-    assert len(wrong) > 1
+    is_wrong = model.predict(data) != data.y
+    wrong = (is_wrong & data.test_mask).nonzero().squeeze(1).tolist()
+    every = is_wrong.nonzero().squeeze(1).tolist()
+    assert 1 < len(wrong) < len(every)
     with opened(chromium, file) as page:
+        # It begins with one of them.
+        assert page.inner_text("[data-at=title]") in [f"Node {node}" for node in wrong]
         go_to(page, wrong[0])
         assert page.inner_text("[data-at=verdict]") == "✕ wrong"
         page.click("text=next wrong")
@@ -259,8 +268,75 @@ def test_jumping_goes_through_the_misclassified_nodes(
         assert page.inner_text("[data-at=title]") == f"Node {wrong[0]}"
         page.click("text=previous wrong")
         assert page.inner_text("[data-at=title]") == f"Node {wrong[-1]}"
-        found = f"misclassified node {len(wrong)} of {len(wrong)}"
+        found = f"wrong test node {len(wrong)} of {len(wrong)}"
         assert page.inner_text("[data-at=said]") == found
+        page.select_option("[data-at=among]", "all")
+        go_to(page, every[-1])
+        page.click("text=next wrong")
+        assert page.inner_text("[data-at=title]") == f"Node {every[0]}"
+        assert page.inner_text("[data-at=said]") == f"wrong node 1 of {len(every)}"
+
+
+def test_nodes_without_a_label_are_shown_and_searched_as_unknown(
+    model: TrainedModel, tmp_path: Path, chromium: Any
+) -> None:
+    data = graph().data
+    predicted = model.predict(data)
+    data.y[::2] = -1
+    for mask in MASKS:
+        data[mask][::2] = False
+    node = 6
+    neighbours = data.edge_index[0, data.edge_index[1] == node]
+    file = tmp_path / "explore.html"
+    write_explorer(model, file, data)
+    with opened(chromium, file) as page:
+        # The graph has other labels than in training, so its parts are not known.
+        assert page.is_hidden("[data-at=among]")
+        go_to(page, node)
+        about = f"class not known; predicted class {predicted[node]}"
+        assert page.inner_text("[data-at=about]") == about
+        signs = page.locator("[data-at=star] .unknown").all_text_contents()
+        assert len(signs) == 1 + int((data.y[neighbours] < 0).sum())
+        assert all(sign.endswith("?") for sign in signs)
+        assert "question mark: class not known" in page.inner_text("figcaption")
+        page.fill("[data-at=find]", "class 1")
+        found = int((data.y == 1).sum())
+        guessed = int(((data.y < 0) & (predicted == 1)).sum())
+        said = page.inner_text("[data-at=said]")
+        assert said.startswith(f"{found} nodes found")
+        assert f"{guessed} nodes of unknown class predicted class 1" in said
+        assert page.locator("[data-at=found] .unknown").count() == 0
+        page.fill("[data-at=find]", "predicted class 1")
+        said = page.inner_text("[data-at=said]")
+        assert said.startswith(f"{int((predicted == 1).sum())} nodes found")
+
+
+def test_a_graph_without_labels_shows_predictions_only(
+    model: TrainedModel, tmp_path: Path, chromium: Any
+) -> None:
+    data = graph().data
+    del data.y
+    file = tmp_path / "explore.html"
+    write_explorer(model, file, data)
+    with opened(chromium, file) as page:
+        page.click("text=next wrong")
+        assert page.inner_text("[data-at=said]") == "No wrong node in this page."
+        assert page.inner_text("[data-at=about]").startswith("class not known; ")
+        assert page.locator("[data-at=star] .k0, [data-at=star] .k1").count() == 0
+        assert "as no class is known" in page.inner_text("[data-at=heat-classes]")
+
+
+def test_the_weights_in_the_picture_sum_to_one(file: Path, chromium: Any) -> None:
+    with opened(chromium, file) as page:
+        go_to(page, 5)
+        texts = page.locator("[data-at=star] text:not(.halo)").all_text_contents()
+        weights = {
+            text.split(" · ")[0]: float(text.split(" · ")[1])
+            for text in texts
+            if " · " in text
+        }
+        assert "itself" in weights
+        assert sum(weights.values()) == pytest.approx(1.0, abs=0.06)
 
 
 def test_search_finds_ids_and_classes_and_says_what_is_not_there(
@@ -303,6 +379,17 @@ def test_a_neighbour_a_head_and_a_dimension_can_be_chosen(
         assert page.inner_text("[data-at=gate-words]").startswith("Dimension 3 is most")
         page.select_option("[data-at=gate-layer]", "1")
         assert "of layer 1" in page.inner_text("[data-at=opens]")
+
+
+def test_only_positive_weights_open_a_gate(file: Path, chromium: Any) -> None:
+    with opened(chromium, file) as page:
+        for dimension in range(8):
+            page.fill("[data-at=dimension]", str(dimension))
+            opens = page.locator("[data-at=opens] .note").all_inner_texts()
+            closes = page.locator("[data-at=closes] .note").all_inner_texts()
+            assert not any(weight.startswith("\N{MINUS SIGN}") for weight in opens)
+            assert all(weight.startswith("\N{MINUS SIGN}") for weight in closes)
+            assert opens or closes
 
 
 def test_words_of_tables_show_as_text(tmp_path: Path, chromium: Any) -> None:

@@ -70,7 +70,7 @@ def test_what_the_page_cannot_compute_is_said(tmp_path: Path) -> None:
     file = tmp_path / "explore.html"
     found = write_explorer(model, file, graph())
     assert found.why_not_exact == "the model has the normalisation LayerNorm"
-    assert "changes the coefficients of the chosen layer only" in file.read_text()
+    assert "changes the attention weights of the chosen layer only" in file.read_text()
     assert all("logits" in layer for layer in found.values["layers"])
 
 
@@ -96,7 +96,7 @@ def test_mistakes_are_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a typed graph, and the explorer shows"):
         record(trained(tmp_path, typed, "temp_only"), typed)
     model = trained(tmp_path, graph(), "temp_only")
-    with pytest.raises(UserError, match="was trained on csbm, which cannot be found"):
+    with pytest.raises(UserError, match="what has that name here cannot be used"):
         record(model)
     small = Data(x=torch.ones(3, 2), edge_index=torch.zeros(2, 1, dtype=torch.int64))
     with pytest.raises(UserError, match="2 features per node, but the model was"):

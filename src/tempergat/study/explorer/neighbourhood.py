@@ -23,24 +23,21 @@ class Seen:
     Attributes:
         name: Its id or number.
         label: Its class; None if it is not known.
-        predicted: The class that the model gives it.
-        weight: The attention paid to it.
+        predicted: The class that the model gives it; None if it gives none.
+        weight: The attention weight of its edge.
     """
 
     name: str
     label: int | None
-    predicted: int
+    predicted: int | None
     weight: float
 
     @property
     def is_right(self) -> bool | None:
-        """Whether the prediction is right; None without a label."""
-        return None if self.label is None else self.label == self.predicted
-
-    @property
-    def shown_class(self) -> int:
-        """The class of its colour: the label, or the prediction without one."""
-        return self.predicted if self.label is None else self.label
+        """Whether the prediction is right; None without a label or a prediction."""
+        if self.label is None or self.predicted is None:
+            return None
+        return self.label == self.predicted
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ def neighbourhood_of(
 
     Raises:
         UserError: There is no such node, layer or head, the graph has node types, or
-            the coefficients are not finite numbers.
+            the attention weights are not finite numbers.
     """
     graph = with_labels(model, graph)
     names = graph.node_ids if isinstance(graph, Dataset) else None
@@ -82,7 +79,7 @@ def neighbourhood_of(
     if not isinstance(data, Data):
         raise UserError(
             "draw_node draws graphs of one node type; tempergat.attention gives the "
-            "coefficients of a typed graph by edge type"
+            "attention weights of a typed graph by edge type"
         )
     output, layers = run_with_attention(model, graph)
     place = _chosen("layer", layer, len(layers))
@@ -97,11 +94,12 @@ def neighbourhood_of(
     def seen(other: int, weight: float) -> Seen:
         label = labels[other]
         # The last layers of a batch give no scores to the nodes far from its seeds.
-        guess = predicted[other] if other < len(predicted) else label
+        guess = predicted[other] if other < len(predicted) else None
         name = str(other) if names is None else names[other]
         return Seen(name, None if label < 0 else label, guess, weight)
 
     assert isinstance(found.used, Tensor)
+    assert isinstance(found.weights, Tensor)
     mine = ((edges[1] == number) & found.used.cpu()).nonzero().squeeze(1).tolist()
     pairs = sorted(((float(weights[e]), int(edges[0, e])) for e in mine), reverse=True)
     own = 0.0 if loops is None else float(loops[number])
@@ -110,7 +108,11 @@ def neighbourhood_of(
             f"the attention of node {node!r} is not a number; look for NaN or infinity "
             "in the features of its neighbours and in the weights of the model"
         )
-    word = "mean of all heads" if head is None else f"head {head}"
+    heads = found.weights.size(1)
+    only = 0 if heads == 1 else head
+    word = (
+        "mean of all heads" if only is None else f"head {only % heads + 1} of {heads}"
+    )
     return Neighbourhood(
         seen(number, own),
         tuple(seen(other, weight) for weight, other in pairs),
@@ -171,7 +173,7 @@ def known_labels(data: Data, graph: Any, classes: Sequence[str]) -> list[int]:
 def _of_one_head(
     found: LayerAttention, head: int | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Edges, their coefficients and those of self-loops, of one head or the mean."""
+    """Edges, their attention weights and those of self-loops: of a head or the mean."""
     edges, weights, loops = found.edge_index, found.weights, found.self_loops
     assert isinstance(edges, Tensor)
     assert isinstance(weights, Tensor)

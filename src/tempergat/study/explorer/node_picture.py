@@ -34,11 +34,14 @@ _WIDTH, _MIDDLE, _RING, _TOP = 640.0, 320.0, 178.0, 262.0
 _RADIUS, _CENTRE_RADIUS = 12.0, 20.0
 # The width of an edge that has all the attention.
 _WIDEST = 16.0
+_UNKNOWN_INK = "#1d1f21"
 _LEGEND_ROW, _LEGEND_COLUMN = 24.0, 200.0
 _STYLE = (
     ".tempergat text{font:13px/1 system-ui,'Segoe UI',Roboto,'DejaVu Sans',Arial,"
     "sans-serif;fill:#1d1f21}.tempergat .soft{fill:#5b6066}"
     ".tempergat .edge{stroke:#6f7880}"
+    ".tempergat .unknown{fill:#ffffff;stroke:#5b6066;stroke-width:1.5;"
+    "stroke-dasharray:3 2.5}"
     ".tempergat .own{stroke:#6f7880;fill:none}"
     ".tempergat .wrong{stroke:#1d1f21;stroke-width:2.5;stroke-linecap:round}"
     "@media (prefers-color-scheme:dark){.tempergat text{fill:#e7e9ea}"
@@ -92,9 +95,11 @@ def draw_node(
 ) -> NodePicture:
     """Draws a node, its neighbours and the attention it pays to them.
 
-    The width of an edge is its coefficient, and so is that of the ring around the node
-    for its self-loop. The colour and the number of a node are its class; a node that
-    the model classifies wrongly has a cross.
+    The width of an edge is its attention weight, and so is that of the ring around the
+    node for its self-loop. The colour and the number of a node are its true class; a
+    node whose class is not known is dashed, with a question mark. A node that the model
+    classifies wrongly has a cross. The words of the picture count layers and heads from
+    1.
 
     Args:
         model: As for `tempergat.attention`. It returns class scores for every node.
@@ -157,7 +162,7 @@ def picture_svg(seen: Neighbourhood, most: int) -> str:
     parts += _circle(seen.node, seen, _MIDDLE, _TOP, _CENTRE_RADIUS)
     words = [f"node {seen.node.name}", seen.layer]
     if own:
-        words.append(f"{own:.2f} on itself")
+        words.append(f"attention weight {own:.2f} to itself")
     parts.append(text(20.0, 22.0, shortened(", ".join(words), 84)))
     parts.append(text(20.0, 42.0, shortened(_verdict(seen), 84), class_="soft"))
     bottom = _TOP + _RING + 60
@@ -181,18 +186,9 @@ def _place(number: int, count: int) -> tuple[float, float]:
 def _circle(
     one: Seen, seen: Neighbourhood, x: float, y: float, radius: float
 ) -> list[str]:
-    fill, ink = COLOURS[one.shown_class % len(COLOURS)]
-    said = f"node {one.name}: {_class_words(one, seen)}, attention {one.weight:.3f}"
-    parts = [
-        element("circle", title(said), cx=x, cy=y, r=radius, fill=fill),
-        text(
-            x,
-            y + 4.5,
-            str(one.shown_class),
-            text_anchor="middle",
-            style=f"fill:{ink};font-weight:600;pointer-events:none",
-        ),
-    ]
+    words = _class_words(one, seen)
+    said = f"node {one.name}: {words}, attention weight {one.weight:.3f}"
+    parts = _disc(one.label, x, y, radius, title(said))
     if one.is_right is False:
         arm = 4.5
         a, b = x + radius * 0.8, y - radius * 0.8
@@ -203,6 +199,22 @@ def _circle(
                 )
             )
     return parts
+
+
+def _disc(
+    label: int | None, x: float, y: float, radius: float, content: str = ""
+) -> list[str]:
+    """The sign of a class; None for one that is not known."""
+    if label is None:
+        sign, ink, look = "?", _UNKNOWN_INK, {"class_": "unknown"}
+    else:
+        fill, ink = COLOURS[label % len(COLOURS)]
+        sign, look = str(label), {"fill": fill}
+    style = f"fill:{ink};font-weight:600;pointer-events:none"
+    return [
+        element("circle", content, cx=x, cy=y, r=radius, **look),
+        text(x, y + 4.5, sign, text_anchor="middle", style=style),
+    ]
 
 
 def _label(one: Seen, x: float, y: float) -> list[str]:
@@ -219,11 +231,10 @@ def _class_words(one: Seen, seen: Neighbourhood) -> str:
     def name(number: int) -> str:
         return seen.classes[number] if number < len(seen.classes) else str(number)
 
-    if one.label is None:
-        return f"predicted {name(one.predicted)}, class not known"
-    if one.is_right:
-        return f"class {name(one.label)}, predicted right"
-    return f"class {name(one.label)}, predicted {name(one.predicted)}"
+    known = "class not known;" if one.label is None else f"class {name(one.label)},"
+    if one.predicted is None:
+        return f"{known} not predicted"
+    return f"{known} predicted {'right' if one.is_right else name(one.predicted)}"
 
 
 def _verdict(seen: Neighbourhood) -> str:
@@ -232,22 +243,26 @@ def _verdict(seen: Neighbourhood) -> str:
 
 
 def _legend(seen: Neighbourhood, top: float) -> tuple[list[str], float]:
-    shown = sorted({one.shown_class for one in (seen.node, *seen.neighbours)})
+    labels = {one.label for one in (seen.node, *seen.neighbours)}
+    shown: list[int | None] = [*sorted(label for label in labels if label is not None)]
+    if None in labels:
+        shown.append(None)
     per_row = int((_WIDTH - 40) // _LEGEND_COLUMN)
     parts = []
     for number, place in enumerate(shown):
         x = 32 + (number % per_row) * _LEGEND_COLUMN
         y = top + (number // per_row) * _LEGEND_ROW
-        fill, ink = COLOURS[place % len(COLOURS)]
-        parts.append(element("circle", cx=x, cy=y, r=9, fill=fill))
-        parts.append(
-            text(x, y + 4, str(place), text_anchor="middle", style=f"fill:{ink}")
-        )
-        word = seen.classes[place] if place < len(seen.classes) else str(place)
-        named = word if word != str(place) else f"class {word}"
+        parts += _disc(place, x, y, 9)
+        named = "class not known"
+        if place is not None:
+            word = seen.classes[place] if place < len(seen.classes) else str(place)
+            named = word if word != str(place) else f"class {word}"
         parts.append(text(x + 16, y + 4, shortened(named, 22)))
     rows = -(-len(shown) // per_row)
     y = top + rows * _LEGEND_ROW
-    note = "Width: attention. Ring: attention to itself. Cross: classified wrongly."
+    note = (
+        "Width: attention weight. Ring: attention weight to itself. "
+        "Cross: classified wrongly."
+    )
     parts.append(text(20.0, y + 4, note, class_="soft"))
     return parts, y + 20

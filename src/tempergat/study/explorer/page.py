@@ -12,7 +12,7 @@ from tempergat.study.explorer.recording import Recorded, record
 from tempergat.study.html_report import json_block, page_html
 from tempergat.training import TrainedModel
 
-_SCRIPTS = ("model.js", "drawing.js", "explorer.js")
+_SCRIPTS = ("model.js", "nodes.js", "drawing.js", "gate.js", "explorer.js")
 
 
 def write_explorer(
@@ -109,12 +109,12 @@ def _limits(found: Recorded) -> str:
             )
     if found.why_not_exact is None:
         lines.append(
-            "Coefficients, gates and predictions are computed in this page, through "
-            "all layers, at the temperatures that you choose."
+            "Attention weights, gates and predictions are computed in this page, "
+            "through all layers, at the temperatures that you choose."
         )
     else:
         lines.append(
-            "The temperature changes the coefficients of the chosen layer only. "
+            "The temperature changes the attention weights of the chosen layer only. "
             "Predictions and later layers stay those of the learned temperatures, "
             f"because {found.why_not_exact}."
         )
@@ -124,14 +124,19 @@ def _limits(found: Recorded) -> str:
             "split, so the page does not say which nodes were used for training."
         )
     lines.append(
-        "A coefficient says how a layer weighs a neighbour's features; it is no proof "
-        "that the neighbour is the reason for a prediction."
+        "An attention weight says how much of a neighbour's features a layer takes; it "
+        "is no proof that the neighbour is the reason for a prediction."
+    )
+    lines.append(
+        "Layers and heads are counted from 1; nodes, classes, features and dimensions "
+        "that have no name are counted from 0, as in Python."
     )
     return "".join(f"<li>{html.escape(line)}</li>" for line in lines)
 
 
 _SEARCH = """<div class="tools" role="search">
-<label>Node or class <input type="search" data-at="find" autocomplete="off" spellcheck="false"></label>
+<label>Search <input type="search" data-at="find" placeholder="node id or class" autocomplete="off" spellcheck="false"></label>
+<label>Go through <select data-at="among"><option value="test">wrong test nodes</option><option value="all">all wrong nodes</option></select></label>
 <button type="button" data-go="back">← previous wrong</button>
 <button type="button" data-go="next">next wrong →</button>
 <button type="button" data-go="random">random node</button>
@@ -154,20 +159,25 @@ def _temperature(found: Recorded) -> str:
         '<strong data-at="value"></strong></span>'
         '<input type="range" data-at="temperature" min="-4" max="4" step="0.02" '
         'value="0"></label>'
-        '<button type="button" data-go="reset">learned temperatures</button></div>\n'
+        '<button type="button" data-go="reset">reset to the learned temperatures'
+        "</button></div>\n"
         '<p class="note" data-at="score" role="status"></p>\n'
     )
 
 
 def _node(found: Recorded) -> str:
     # Where predictions are computed, their bars name the classes.
-    legend = "" if found.why_not_exact is None else _legend(found.values["classes"])
+    legend = "" if found.why_not_exact is None else _legend(found)
+    unknown = ""
+    if found.labelled < found.num_nodes:
+        unknown = "Dashed, with a question mark: class not known. "
     return (
         '<div class="pair"><figure class="figure" data-name="node">'
         '<h3 data-at="title"></h3><div data-at="star"></div>'
         f"{legend}"
-        "<figcaption>Width: attention. Ring: attention of the node to itself. Colour "
-        "and number: class. Cross: classified wrongly. Choose a neighbour to go there. "
+        "<figcaption>Width and number at an edge: attention weight. Ring: attention "
+        "weight of the node to itself. Colour and number in a node: its true class. "
+        f"{unknown}Cross: classified wrongly. Choose a neighbour to go there. "
         '<span data-at="left"></span></figcaption>'
         '<p class="buttons"><button type="button" data-save="svg">Save SVG</button> '
         '<button type="button" data-save="png">Save PNG</button></p></figure>\n'
@@ -178,26 +188,29 @@ def _node(found: Recorded) -> str:
         "learned temperatures.</p></div></div></div>\n"
         "<details><summary>All neighbours as a table</summary>"
         '<div class="scroll" tabindex="0" role="group" aria-label="All neighbours">'
-        "<table><thead><tr><th>Neighbour</th><th>Class</th><th>Attention, learned</th>"
-        '<th>Attention, now</th></tr></thead><tbody data-at="rows"></tbody></table>'
+        "<table><thead><tr><th>Neighbour</th><th>Class</th><th>Attention weight, "
+        "learned</th><th>Attention weight, now</th></tr></thead>"
+        '<tbody data-at="rows"></tbody></table>'
         '</div><p class="note" data-at="cut"></p></details>\n'
     )
 
 
-def _legend(classes: list[str]) -> str:
+def _legend(found: Recorded) -> str:
     items = "".join(
         f'<li><span class="key k{place % 8}">{place}</span> '
         f"{html.escape(name if name != str(place) else f'class {name}')}</li>"
-        for place, name in enumerate(classes)
+        for place, name in enumerate(found.values["classes"])
     )
+    if found.labelled < found.num_nodes:
+        items += '<li><span class="key unknown">?</span> class not known</li>'
     return f'<ul class="legend">{items}</ul>'
 
 
 _HEADS = (
     "<h2>All layers and heads</h2>\n"
     '<p class="note">The same node as every head sees it. "3.1 of 7" means that '
-    "attention is as spread as over 3.1 equal edges of 7 (the exponential of its "
-    "entropy), the self-loop counted. Choose a head to see it above.</p>\n"
+    "the attention weights are as spread as over 3.1 equal edges of 7 (the exponential "
+    "of their entropy), the self-loop counted. Choose a head to see it above.</p>\n"
     '<div data-at="heads"></div>\n'
 )
 
@@ -217,13 +230,14 @@ def _gate(found: Recorded) -> str:
         f"{heading}"
         '<p class="note">A gate multiplies each dimension of a layer by a number from '
         "0 (closed) to 1 (open). The stronger the colour of a field, the more open the "
-        "gate on average over the nodes of the class. "
+        "gate on average over the nodes "
+        '<span data-at="heat-classes"></span>. '
         '<span data-at="heat-range"></span> '
         "Choose a dimension in the map or by its number.</p>\n"
         f'<div class="tools"><label>Layer <select data-at="gate-layer">{options}'
         "</select></label>"
-        '<label>Dimension <input type="number" data-at="dimension" min="0" step="1">'
-        "</label></div>\n"
+        '<label>Dimension, from 0 <input type="number" data-at="dimension" min="0" '
+        'step="1"></label></div>\n'
         '<div class="scroll heat-map" tabindex="0" role="group" '
         'aria-label="Mean gate by class and dimension" data-at="heat"></div>'
         '<p class="note" data-at="dimensions-note"></p>'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tempergat.base import UserError
-from tempergat.data import Dataset, GraphInput, normalize_rows
+from tempergat.data import CATALOG, Dataset, GraphInput, normalize_rows
 from tempergat.nn import (
     BACKBONES,
     METHODS,
@@ -177,9 +178,15 @@ def _read(model: TrainedModel, graph: GraphInput | None) -> Dataset:
         try:
             dataset = with_labels(model, graph)
         except UserError as error:
+            if graph in CATALOG or Path(graph).exists():
+                raise UserError(
+                    f"the model was trained on {graph}, and what has that name here "
+                    f"cannot be used: {error}"
+                ) from error
             raise UserError(
-                f"the model was trained on {graph}, which cannot be found by that name "
-                f"({error}); give the graph"
+                "the model was trained on a graph given in Python or as a file (named "
+                f"{graph}), and a model does not store where its graph is; add the "
+                "path of the graph to the command"
             ) from error
     else:
         dataset = with_labels(model, graph)
@@ -189,7 +196,7 @@ def _read(model: TrainedModel, graph: GraphInput | None) -> Dataset:
     if dataset.is_heterogeneous:
         raise UserError(
             f"{dataset.name} is a typed graph, and the explorer shows graphs of one "
-            "node type; tempergat.attention gives the coefficients by edge type"
+            "node type; tempergat.attention gives the attention weights by edge type"
         )
     return dataset
 

@@ -22,16 +22,20 @@ const weightText = (value) => value.toFixed(value >= 0.095 ? 2 : 3);
 
 const MOST_DRAWN = 24;
 const WIDEST = 18;
-const colourOf = (place) => `k${place % 8}`;
+// The style of a class; -1 stands for a class that is not known.
+const lookOf = (label) => (label < 0 ? "unknown" : `k${label % 8}`);
+const signOf = (label) => (label < 0 ? "?" : String(label));
+const keyOf = (label) => make("span", { class: `key ${lookOf(label)}` }, signOf(label));
 
-// A node's circle: its colour and number are its class, a cross means classified wrongly.
+// A node's circle: its colour and number are its true class, dashed with ? where that is
+// not known; a cross means classified wrongly.
 const circleOf = (node, x, y, radius, words) => {
-  const group = svgElement("g", { class: colourOf(node.shownClass) });
+  const group = svgElement("g", { class: lookOf(node.label) });
   const circle = svgElement("circle", { cx: x, cy: y, r: radius, class: "node" });
   circle.append(titleOf(words));
   group.append(circle);
   if (radius >= 10) {
-    group.append(svgText(x, y + 4.5, String(node.shownClass), { class: "inside middle" }));
+    group.append(svgText(x, y + 4.5, signOf(node.label), { class: "inside middle" }));
   }
   if (node.right === false) {
     const [a, b, arm] = [x + radius * 0.8, y - radius * 0.8, radius >= 10 ? 4.5 : 2.5];
@@ -46,7 +50,7 @@ const circleOf = (node, x, y, radius, words) => {
   return group;
 };
 
-// A node in the middle, its neighbours around it, attention as the width of edges.
+// A node in the middle, its neighbours around it, attention weights as the width of edges.
 // The self-loop is the ring around the node.
 const starOf = (view, size, name) => {
   const { node, neighbours, own } = view;
@@ -82,7 +86,7 @@ const starOf = (view, size, name) => {
   drawn.forEach((other, number) => {
     const [ux, uy] = places[number];
     const [x, y] = [middle + ux * reach, top + uy * reach];
-    const words = `node ${other.name}: ${other.words}, attention ${other.weight.toFixed(3)}`;
+    const words = `node ${other.name}: ${other.words}, attention weight ${other.weight.toFixed(3)}`;
     const circle = circleOf(other, x, y, radius, words);
     if (large && other.canOpen) {
       circle.dataset.node = other.number;
@@ -96,6 +100,12 @@ const starOf = (view, size, name) => {
     }
   });
   svg.append(circleOf(node, middle, top, centre, `node ${node.name}: ${node.words}`));
+  if (large && own !== null) {
+    // Edges may run behind it.
+    for (const kind of ["halo", "itself"]) {
+      svg.append(svgText(middle, top + centre + ring + 18, `itself · ${weightText(own)}`, { class: `${kind} middle` }));
+    }
+  }
   return svg;
 };
 

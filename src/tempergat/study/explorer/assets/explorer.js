@@ -3,29 +3,15 @@ const start = (section) => {
   const page = JSON.parse(section.querySelector("script[type='application/json']").textContent);
   const model = new Model(page);
   const learned = model.learned();
-  const [numbers, labels, predicted, parts, shown] =
-    ["numbers", "labels", "predicted", "parts", "shown"].map((name) => unpack(page[name]));
-  const nodes = Array.from(numbers.keys()).filter((node) => shown[node]);
-  const wrong = nodes.filter((node) => labels[node] >= 0 && labels[node] !== predicted[node]);
+  const nodes = new Nodes(page);
   const at = (name) => section.querySelector(`[data-at="${name}"]`);
-  const nameOf = (node) => (page.names ? page.names[node] : String(numbers[node]));
-  const classOf = (place) => {
-    const name = model.classes[place];
-    return name === String(place) ? `class ${name}` : name;
-  };
-  const state = { node: 0, layer: model.layers.length - 1, head: -1, dimension: 0, gateLayer: 0 };
+  const state = { node: 0, layer: 0, head: 0, dimension: 0, gateLayer: 0 };
 
-  const wordsOf = (label, guess) => {
-    if (label < 0) return `predicted ${classOf(guess)}, class not known`;
-    if (label === guess) return `${classOf(label)}, predicted right`;
-    return `${classOf(label)}, predicted ${classOf(guess)}`;
+  // The mean of all heads, or the only one.
+  const chooseLayer = (layer) => {
+    state.layer = layer;
+    state.head = model.layers[layer].heads === 1 ? 0 : -1;
   };
-  const seen = (node, weight, guess = predicted[node]) => ({
-    number: node, name: nameOf(node), weight, canOpen: Boolean(shown[node]),
-    shownClass: labels[node] < 0 ? guess : labels[node],
-    right: labels[node] < 0 ? null : labels[node] === guess,
-    words: wordsOf(labels[node], guess),
-  });
   // What a layer and a head see at the node: its neighbours, the strongest first.
   const viewOf = (layer, head) => {
     const sources = model.sources(state.node);
@@ -35,16 +21,16 @@ const start = (section) => {
     const neighbours = [];
     sources.forEach((other, slot) => {
       if (other === state.node && slot === sources.length - 1) own = now[slot];
-      neighbours.push({ ...seen(other, now[slot]), slot, learned: before[slot] });
+      neighbours.push({ ...nodes.seen(other, now[slot]), slot, learned: before[slot] });
     });
     if (own !== null) neighbours.pop();
     const self = own === null ? null : { weight: own, learned: before[before.length - 1] };
     // By the learned weight, so that nothing moves while the temperature is dragged.
     neighbours.sort((a, b) => b.learned - a.learned);
-    return { node: seen(state.node, own, guessNow()), neighbours, own, self, now };
+    return { node: nodes.seen(state.node, own, guessNow()), neighbours, own, self, now };
   };
   const guessNow = () => {
-    if (!model.exact) return predicted[state.node];
+    if (!model.exact) return nodes.predicted[state.node];
     const shares = model.probabilities(state.node);
     return shares.indexOf(Math.max(...shares));
   };
@@ -62,16 +48,15 @@ const start = (section) => {
     const rest = neighbours.slice(MOST_DRAWN);
     const left = rest.reduce((sum, other) => sum + other.weight, 0);
     at("left").textContent = rest.length
-      ? `Of ${neighbours.length} neighbours those ${MOST_DRAWN} are drawn that get most at the learned temperature; the others get ${left.toFixed(2)} together.`
+      ? `Of ${neighbours.length} neighbours those ${MOST_DRAWN} with the largest attention weights at the learned temperature are drawn; the others have ${left.toFixed(2)} together.`
       : "";
     const verdict = node.right === null ? "" : node.right ? "right" : "wrong";
     at("verdict").className = `verdict ${verdict === "right" ? "better" : "worse"}`;
     at("verdict").textContent = verdict ? (verdict === "right" ? "✓ right" : "✕ wrong") : "";
     at("title").textContent = `Node ${node.name}`;
-    const part = ["", "a training node", "a validation node", "a test node"][parts[state.node]];
-    at("about").textContent = [node.words, part].filter(Boolean).join("; ");
+    at("about").textContent = [node.words, nodes.partOf(state.node)].filter(Boolean).join("; ");
     const first = neighbours.reduce((a, b) => (b.weight > a.weight ? b : a), neighbours[0]);
-    const strongest = first ? `, most attention to node ${first.name}: ${first.weight.toFixed(2)}` : "";
+    const strongest = first ? `, largest attention weight: ${first.weight.toFixed(2)} to node ${first.name}` : "";
     const count = `${neighbours.length} ${neighbours.length === 1 ? "neighbour" : "neighbours"}`;
     at("spoken").textContent = `Node ${node.name}: ${node.words}${verdict ? `, ${verdict}` : ""}. ${count}${strongest}.`;
     drawTable(view);
@@ -99,15 +84,14 @@ const start = (section) => {
     if (!model.exact) return;
     const [before, now] = [learned, model].map((one) => one.probabilities(state.node));
     const bars = model.classes.map((name, place) => {
-      const bar = make("div", { class: `bar-of ${colourOf(place)}`, "data-probability": now[place] });
+      const bar = make("div", { class: `bar-of ${lookOf(place)}`, "data-probability": now[place] });
       const fill = make("span", { class: "fill" });
       fill.style.width = `${100 * now[place]}%`;
       const tick = make("span", { class: "was", title: `learned: ${before[place].toFixed(3)}` });
       tick.style.left = `${100 * before[place]}%`;
       bar.append(fill, tick);
-      const marks = [labels[state.node] === place ? "true class" : "", now[place] === Math.max(...now) ? "predicted" : ""];
-      const key = make("span", { class: `key ${colourOf(place)}` }, String(place));
-      const said = make("span", { class: "name" }, key, ` ${classOf(place)} `,
+      const marks = [nodes.labels[state.node] === place ? "true class" : "", now[place] === Math.max(...now) ? "predicted" : ""];
+      const said = make("span", { class: "name" }, keyOf(place), ` ${nodes.classOf(place)} `,
         make("span", { class: "note" }, marks.filter(Boolean).join(", ")));
       return make("li", {}, said, make("span", { class: "share" }, now[place].toFixed(3)), bar);
     });
@@ -118,10 +102,9 @@ const start = (section) => {
   let waiting = 0;
   const drawScore = () => {
     clearTimeout(waiting);
-    const judged = nodes.filter((node) => labels[node] >= 0);
-    const tested = judged.filter((node) => parts[node] === 3);
+    const { labelled, tested, labels, predicted } = nodes;
     // In a sample wrong nodes are as frequent as others, so parts say nothing there.
-    const [chosen, kind] = page.whole && tested.length ? [tested, "test"] : [judged, "labelled"];
+    const [chosen, kind] = page.whole && tested.length ? [tested, "test"] : [labelled, "labelled"];
     at("score").textContent = "";
     if (!model.exact || !chosen.length) return;
     waiting = setTimeout(() => {
@@ -151,7 +134,7 @@ const start = (section) => {
         const words = `${layerName(number)}, head ${head + 1}`;
         const button = make("button", {
           type: "button", class: "multiple", "data-head": head, "data-layer": number,
-          "aria-pressed": String(number === state.layer && (head === state.head || layer.heads === 1)),
+          "aria-pressed": String(number === state.layer && head === state.head),
           "aria-label": `Show ${words}`,
         }, starOf(view, 120, words), make("span", {}, `head ${head + 1}`),
         make("span", { class: "note" }, `${Math.exp(entropy).toFixed(1)} of ${view.now.length}`));
@@ -172,96 +155,35 @@ const start = (section) => {
     at("value").textContent = `${now.toPrecision(3)} (${words})`;
     slider.setAttribute("aria-valuetext", `temperature ${now.toPrecision(3)}, ${words}`);
     at("layer").value = String(state.layer);
-    const heads = [make("option", { value: -1 }, "mean of all heads")];
+    const heads = layer.heads === 1 ? [] : [make("option", { value: -1 }, "mean of all heads")];
     for (let head = 0; head < layer.heads; head += 1) heads.push(make("option", { value: head }, `head ${head + 1}`));
     at("head").replaceChildren(...heads);
     at("head").value = String(state.head);
   };
 
   const gated = model.layers.map((layer, number) => number).filter((number) => model.layers[number].gate);
-  const drawGate = () => {
-    if (!gated.length) return;
-    const layer = model.layers[state.gateLayer];
-    // Later layers' gates are only known where all that they depend on is in the page.
-    const known = state.gateLayer === 0 || !model.exact ? Array.from(numbers.keys()) : nodes;
-    const means = model.gateMeans(state.gateLayer, known, (node) => seen(node, 0).shownClass);
-    const values = known.map((node) => model.state(state.gateLayer, node).gate[state.dimension]);
-    const spread = (k) => {
-      const found = means.map((row) => row[k]).filter((value) => value !== null);
-      return Math.max(...found) - Math.min(...found);
-    };
-    let dimensions = Array.from({ length: layer.width }, (_, k) => k);
-    at("dimensions-note").textContent = "";
-    if (dimensions.length > 96) {
-      dimensions = dimensions.sort((a, b) => spread(b) - spread(a)).slice(0, 96).sort((a, b) => a - b);
-      at("dimensions-note").textContent = `The 96 of ${layer.width} dimensions whose gate differs most between classes.`;
-    }
-    const ends = means.flat().filter((value) => value !== null);
-    const range = [Math.min(...ends), Math.max(...ends)];
-    at("heat-range").textContent = `From ${range[0].toFixed(2)} (weakest colour) to ${range[1].toFixed(2)} (strongest).`;
-    at("heat").replaceChildren(heatOf(range, means, dimensions, state.dimension, model.classes.map((_, place) => classOf(place))));
-    const own = model.state(state.gateLayer, state.node).gate[state.dimension];
-    at("histogram").replaceChildren(histogramOf(values, own, `Gates of dimension ${state.dimension}`));
-    at("dimension").max = layer.width - 1;
-    at("dimension").value = state.dimension;
-    const open = means.map((row, place) => [row[state.dimension], place]).filter(([value]) => value !== null).sort((a, b) => b[0] - a[0]);
-    const [most, least] = [open[0], open[open.length - 1]];
-    at("gate-words").textContent = `Dimension ${state.dimension} is most open for ${classOf(most[1])} (${most[0].toFixed(2)} on average) and least for ${classOf(least[1])} (${least[0].toFixed(2)}).`;
-    const inputs = layer.strongest[state.dimension];
-    const input = (number) => {
-      if (state.gateLayer > 0) return `dimension ${number} of layer ${state.gateLayer}`;
-      return (page.features && page.features[number]) || `feature ${number}`;
-    };
-    const listOf = (found) => found.map(([number, weight]) => make("li", {}, `${input(number)} `, make("span", { class: "note" }, weight.toFixed(3).replace("-", "\u2212"))));
-    at("opens").replaceChildren(...listOf(inputs.slice(0, inputs.length / 2)));
-    at("closes").replaceChildren(...listOf(inputs.slice(inputs.length / 2).reverse()));
-  };
+  const drawGates = () => { if (gated.length) drawGate(at, model, nodes, state); };
 
-  const drawAll = () => { drawTemperature(); drawNode(); drawHeads(); drawGate(); drawScore(); };
+  const drawAll = () => { drawTemperature(); drawNode(); drawHeads(); drawGates(); drawScore(); };
   const open = (node) => { state.node = node; at("found").replaceChildren(); at("said").textContent = ""; drawAll(); };
-  const step = (list, direction, what) => {
+  // Goes to the next or the previous node that is classified wrongly.
+  const step = (direction) => {
+    const inTest = nodes.tested.length > 0 && at("among").value === "test";
+    const [list, what] = inTest ? [nodes.wrongTested, "wrong test node"] : [nodes.wrong, "wrong node"];
     if (!list.length) { at("said").textContent = `No ${what} in this page.`; return; }
     const next = direction > 0 ? list.find((node) => node > state.node) : list.findLast((node) => node < state.node);
     open(next ?? (direction > 0 ? list[0] : list[list.length - 1]));
     at("said").textContent = `${what} ${list.indexOf(state.node) + 1} of ${list.length}`;
   };
-
-  // The nodes of an id or a class; or, if there is no such, those whose id begins so.
-  const search = (words) => {
-    const wanted = words.trim().toLowerCase();
-    if (!wanted) return { found: [], begins: false };
-    const named = nodes.filter((node) => nameOf(node).toLowerCase() === wanted);
-    if (named.length) return { found: named, begins: false };
-    // A bare number is a node's; classes without a name are found as "class 2".
-    const place = model.classes.findIndex((_, number) => {
-      const word = classOf(number).toLowerCase();
-      return word === wanted || `class ${word}` === wanted;
-    });
-    if (place >= 0) {
-      return { found: nodes.filter((node) => seen(node, 0).shownClass === place), begins: false };
-    }
-    return { found: nodes.filter((node) => nameOf(node).toLowerCase().startsWith(wanted)), begins: true };
-  };
-  const saidOf = (words, { found, begins }) => {
-    if (!words) return "";
-    const count = `${found.length} ${found.length === 1 ? "node" : "nodes"}`;
-    const listed = found.length > 12 ? ", the first 12 listed" : "";
-    if (!begins) return `${count} found${listed}`;
-    const absent = page.whole ? "" : "; the page holds only some of the nodes";
-    const similar = found.length ? ` The ids of ${count} begin with it${listed}.` : "";
-    return `There is no node or class ${words} here${absent}.${similar}`;
-  };
   const listFound = () => {
-    const words = at("find").value.trim();
-    const result = search(words);
-    const buttons = result.found.slice(0, 12).map((node) => {
-      const { shownClass, right } = seen(node, 0);
-      const key = make("span", { class: `key ${colourOf(shownClass)}` }, String(shownClass));
-      return make("button", { type: "button", "data-node": node }, key,
-        ` ${nameOf(node)}${right === false ? " ✕" : ""}`);
+    const { found, similar = [], said } = nodes.search(at("find").value);
+    const buttons = [...found, ...similar].slice(0, 12).map((node) => {
+      const { label, right, words } = nodes.seen(node, 0);
+      return make("button", { type: "button", "data-node": node, title: words }, keyOf(label),
+        ` ${nodes.nameOf(node)}${right === false ? " ✕" : ""}`);
     });
     at("found").replaceChildren(...buttons);
-    at("said").textContent = saidOf(words, result);
+    at("said").textContent = said;
   };
 
   section.addEventListener("click", (event) => {
@@ -269,15 +191,15 @@ const start = (section) => {
     const button = event.target.closest("button");
     const cell = event.target.closest("[data-dimension]");
     if (link) open(Number(link.dataset.node));
-    else if (cell) { state.dimension = Number(cell.dataset.dimension); drawGate(); }
+    else if (cell) { state.dimension = Number(cell.dataset.dimension); drawGates(); }
     else if (button && button.dataset.head) {
       state.layer = Number(button.dataset.layer);
       state.head = Number(button.dataset.head);
       drawAll();
       section.querySelector(`[data-layer="${state.layer}"][data-head="${state.head}"]`).focus();
-    } else if (button && button.dataset.go === "next") step(wrong, 1, "misclassified node");
-    else if (button && button.dataset.go === "back") step(wrong, -1, "misclassified node");
-    else if (button && button.dataset.go === "random") open(nodes[Math.floor(Math.random() * nodes.length)]);
+    } else if (button && button.dataset.go === "next") step(1);
+    else if (button && button.dataset.go === "back") step(-1);
+    else if (button && button.dataset.go === "random") open(nodes.open[Math.floor(Math.random() * nodes.open.length)]);
     else if (button && button.dataset.go === "reset") {
       model.layers.forEach((_, number) => model.setFactor(number, 1));
       drawAll();
@@ -286,8 +208,8 @@ const start = (section) => {
   at("find").addEventListener("input", listFound);
   at("find").addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
-    const { found, begins } = search(at("find").value);
-    if (found.length && !begins) open(found[0]); else listFound();
+    const { found } = nodes.search(at("find").value);
+    if (found.length) open(found[0]); else listFound();
   });
   at("temperature").addEventListener("input", (event) => {
     model.setFactor(state.layer, 2 ** Number(event.target.value));
@@ -295,21 +217,22 @@ const start = (section) => {
     drawNode();
     drawHeads();
     // The gate of the first layer comes before all temperatures.
-    if (state.gateLayer > 0) drawGate();
+    if (state.gateLayer > 0) drawGates();
     drawScore();
   });
-  at("layer").addEventListener("change", (event) => { state.layer = Number(event.target.value); state.head = -1; drawAll(); });
+  at("layer").addEventListener("change", (event) => { chooseLayer(Number(event.target.value)); drawAll(); });
   at("head").addEventListener("change", (event) => { state.head = Number(event.target.value); drawAll(); });
   window.addEventListener("resize", () => drawNode());
   if (gated.length) {
     [state.gateLayer] = gated;
-    at("gate-layer").addEventListener("change", (event) => { state.gateLayer = Number(event.target.value); state.dimension = 0; drawGate(); });
+    at("gate-layer").addEventListener("change", (event) => { state.gateLayer = Number(event.target.value); state.dimension = 0; drawGates(); });
     at("dimension").addEventListener("input", (event) => {
       const wanted = Math.round(Number(event.target.value));
-      if (wanted >= 0 && wanted < model.layers[state.gateLayer].width) { state.dimension = wanted; drawGate(); }
+      if (wanted >= 0 && wanted < model.layers[state.gateLayer].width) { state.dimension = wanted; drawGates(); }
     });
   }
-  const busy = (node) => model.sources(node).length >= 5 && model.sources(node).length <= 14;
-  open(wrong.find(busy) ?? nodes.find(busy) ?? nodes[0]);
+  at("among").parentElement.hidden = !nodes.tested.length;
+  chooseLayer(model.layers.length - 1);
+  open(nodes.first((node) => model.sources(node).length));
 };
 for (const section of document.querySelectorAll("section.explorer")) start(section);
