@@ -39,6 +39,10 @@ def load(
 ) -> Dataset:
     """Loads a dataset by name, or a user graph by path.
 
+    Features with less than 10 % non-zeros, like Cora's, come as a sparse CSR tensor.
+    Our layers take it, but slices like `x[:5]`, `torch.nn.functional.dropout` and PyG's
+    `data.subgraph` do not; `sparse=False` or `data.x = to_dense(data.x)` helps.
+
     Args:
         name: A name from `tempergat data list`, or a path: a `.pt` or `.npz` file, or
             a folder with `nodes.csv` and `edges.csv`. Write `./cora` for a folder
