@@ -79,3 +79,15 @@ def test_a_missing_store_ends_in_a_line_that_says_what_to_do(
         assert ended.status == 2
         assert ended.err.count("\n") == 1
         assert words in ended.err
+
+
+def test_a_file_that_is_no_store_is_not_called_damaged(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "labels.csv").write_text("node,label\n" + "0,a\n" * 500)
+    (tmp_path / "store.sqlite").write_bytes(b"\xff" * 5000)
+    ended = command("report", "labels.csv")
+    assert ended.status == 2
+    assert "labels.csv is not a store of tempergat; name a store.sqlite" in ended.err
+    ended = command("report", "store.sqlite")
+    assert "store.sqlite is not a store, or is damaged" in ended.err

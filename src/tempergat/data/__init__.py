@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         is_typed_folder,
         match_features,
         option_flag,
+        refuse_other_columns,
         refuse_unused_options,
     )
 
@@ -69,6 +70,7 @@ __all__ = [
     "node_counts",
     "normalize_rows",
     "option_flag",
+    "refuse_other_columns",
     "refuse_unused_options",
     "to_dense",
     "warn_of_notes",

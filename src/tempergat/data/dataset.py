@@ -78,6 +78,7 @@ class Dataset:
             type; empty where there are no such tables.
         graph_fingerprint: As `fingerprint`, but without the masks; empty where it is
             not known.
+        split_name: The column of the user's table that holds the split.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Dataset:
     read_options: "ReadOptions | None" = None
     type_names: Mapping[str, TypeNames] = field(default_factory=dict)
     graph_fingerprint: str = ""
+    split_name: str | None = None
 
     @property
     def store(self) -> BaseStorage:

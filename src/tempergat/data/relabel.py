@@ -33,6 +33,7 @@ def with_labels(
         num_classes=len(class_names),
         class_names=class_names,
         label_name=None,
+        split_name=None,
         split=split,
         num_splits=1,
         split_number=0,

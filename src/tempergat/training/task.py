@@ -210,7 +210,7 @@ def _refuse_graph(dataset: Dataset) -> None:
     if getattr(dataset.data, "x", None) is None:
         raise UserError(
             f"{dataset.name} has no node features; add some, or make them from the "
-            "edges with --make-features degree (in Python "
+            "edges with --make-features degree (in Python: "
             'ReadOptions(make_features="degree"))'
         )
     if dataset.data.x.size(1) == 0:

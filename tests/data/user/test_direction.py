@@ -127,7 +127,7 @@ def test_options_are_refused_where_a_graph_is_always_read_the_same_way() -> None
 def test_repeated_edges_of_a_pyg_object_are_merged_with_a_note() -> None:
     dataset = as_dataset(graph([*BOTH, (0, 1), (0, 1)]))
     assert pairs(dataset) == sorted(BOTH)
-    assert dataset.notes[0].startswith("2 repeated edges of graph are merged")
+    assert dataset.notes[0].startswith("2 edges of graph repeat an earlier")
 
 
 def test_reverse_edges_get_the_columns_of_their_edge(tmp_path: Path) -> None:
@@ -151,7 +151,10 @@ def test_edge_columns_are_used_only_when_asked_for() -> None:
     plain = as_dataset(data)
     assert "edge_attr" not in plain.data
     assert "edge_weight" not in plain.data
-    assert "edge_attr, edge_weight are not used; --edge-features" in plain.notes[0]
+    assert "the edge columns edge_attr, edge_weight are not used" in plain.notes[0]
+    (note,) = as_dataset(data, options=ReadOptions(edge_features=("edge_attr",))).notes
+    assert "column edge_weight is not used" in note
+    assert "add --edge-weight edge_weight or --edge-features edge_weight" in note
     used = as_dataset(data, options=ReadOptions(edge_features=("edge_attr",)))
     assert used.edge_feature_names == ("edge_attr[0]", "edge_attr[1]")
     assert used.data.edge_attr.shape == (10, 2)

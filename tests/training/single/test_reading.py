@@ -195,3 +195,34 @@ def test_a_label_that_the_graph_lacks_is_refused_where_the_user_names_it(
     assert model.read_graph(labelled, ReadOptions(label="label")).name == "a"
     # Training had labels; a graph to classify needs none.
     assert model.read_graph(unlabelled).name == "b"
+
+
+def test_a_split_column_that_the_graph_lacks_is_refused_where_the_user_names_it(
+    model: TrainedModel, write_table: WriteTable
+) -> None:
+    graph = write_table("a", order=[*NAMES])
+    with pytest.raises(UserError, match="--split-column names 'nope'"):
+        model.read_graph(graph, ReadOptions(split_column="nope"))
+    lines = (graph / "nodes.csv").read_text().splitlines()
+    lines = [f"{lines[0]},part", *(f"{line},train" for line in lines[1:])]
+    (graph / "nodes.csv").write_text("\n".join(lines))
+    assert model.read_graph(graph, ReadOptions(split_column="Part")).name == "a"
+
+
+def test_other_columns_are_named_before_what_is_in_them(
+    model: TrainedModel, write_table: WriteTable
+) -> None:
+    graph = write_table("a", names={"age": "tissue"})
+    table = graph / "nodes.csv"
+    lines = table.read_text().splitlines()
+    lines = [f"{lines[0]},organ", *(f"{line},liver" for line in lines[1:])]
+    table.write_text("\n".join(lines))
+    with pytest.raises(UserError, match=r"a lacks age and has tissue, organ") as found:
+        model.read_graph(graph)
+    assert "liver" not in str(found.value)
+    # With the same columns, it is the value that is wrong.
+    same = write_table("b")
+    text = (same / "nodes.csv").read_text()
+    (same / "nodes.csv").write_text(text.replace("n0,", "n0,old,", 1))
+    with pytest.raises(UserError, match="row 2 has"):
+        model.read_graph(same)

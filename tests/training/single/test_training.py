@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,13 @@ def test_the_checkpoint_of_another_run_is_not_continued(
         train_single(small_graph(nodes), config(method, epochs=2), seed, CPU, tmp_path)
     for option in ("--out", "out=", "--no-resume", "resume=False"):
         assert option in str(found.value)
+
+
+def test_the_checkpoint_of_another_graph_names_the_graphs(tmp_path: Path) -> None:
+    train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path)
+    other = replace(small_graph(80), name="shops")
+    with pytest.raises(UserError, match=r"it was trained on .*csbm.*, not on shops; "):
+        train_single(other, config(epochs=3), 0, CPU, tmp_path)
 
 
 @pytest.mark.parametrize("method", ["gcn", "temp_gated_v2"])

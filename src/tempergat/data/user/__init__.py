@@ -6,7 +6,7 @@ from tempergat.data.user.loading import (
     open_user_graph,
     refuse_unused_options,
 )
-from tempergat.data.user.matching import match_features
+from tempergat.data.user.matching import match_features, refuse_other_columns
 from tempergat.data.user.options import ReadOptions, option_flag
 from tempergat.data.user.report import check_graph
 from tempergat.data.user.tables.typed_folder import is_typed_folder
@@ -20,5 +20,6 @@ __all__ = [
     "match_features",
     "open_user_graph",
     "option_flag",
+    "refuse_other_columns",
     "refuse_unused_options",
 ]

@@ -79,7 +79,7 @@ def set_direction(
             return False, ()
         note = (
             f"{shown} of the edges of {name} have a reverse edge, and edges are "
-            "followed as given, from source to target; --undirected (in Python "
+            "followed as given, from source to target; --undirected (in Python: "
             "ReadOptions(directed=False)) adds the reverse edges"
         )
         return False, (note,)
@@ -87,13 +87,13 @@ def set_direction(
         _add_reverse_edges(store, bound)
         note = (
             f"{shown} of the edges of {name} have a reverse edge, so it is read as an "
-            "undirected graph that lists each edge once; --directed (in Python "
+            "undirected graph that lists each edge once; --directed (in Python: "
             "ReadOptions(directed=True)) follows edges from source to target only"
         )
         return True, (note,)
     raise UserError(
         f"{shown} of the edges of {name} have a reverse edge, so it is not clear "
-        "whether the graph is directed; choose --directed or --undirected (in Python "
+        "whether the graph is directed; choose --directed or --undirected (in Python: "
         "ReadOptions(directed=...))"
     )
 
@@ -122,10 +122,14 @@ def merged_note(name: str, merged: int) -> tuple[str, ...]:
     """A note on repeated edges; none where there were none."""
     if not merged:
         return ()
-    are = "is" if merged == 1 else "are"
+    verbs = (
+        "repeats an earlier edge and is"
+        if merged == 1
+        else ("repeat an earlier edge and are")
+    )
     return (
-        f"{counted(merged, 'repeated edge')} of {name} {are} merged with the first of "
-        "the same direction, which keeps its columns",
+        f"{counted(merged, 'edge')} of {name} {verbs} left out; the columns of the "
+        "first one are kept",
     )
 
 

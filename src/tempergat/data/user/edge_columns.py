@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, suggest_one_of
+from tempergat.base import UserError, listed, suggest_one_of
 from tempergat.data.dataset import MASKS
-from tempergat.data.user.options import ReadOptions, option_flag
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
 from tempergat.data.user.user_graph import UserGraph
 
 _OF_NODES = ("x", "y", *MASKS)
@@ -97,10 +97,16 @@ def choose_edge_columns(
 def _note(source: str, unused: Sequence[str]) -> tuple[str, ...]:
     if not unused:
         return ()
-    shown = ", ".join(unused[:5]) + (", ..." if len(unused) > 5 else "")
+    python = in_python("edge_weight", "edge_features")
+    if len(unused) == 1:
+        name = unused[0]
+        return (
+            f"{source}: the edge column {name} is not used; to use it, add "
+            f"--edge-weight {name} or --edge-features {name} {python}",
+        )
     return (
-        f"{source}: of the edges, {shown} {'is' if len(unused) == 1 else 'are'} not "
-        "used; --edge-features or --edge-weight with a name uses it",
+        f"{source}: the edge columns {listed(unused)} are not used; to use some, name "
+        f"them with --edge-features or --edge-weight {python}",
     )
 
 
@@ -137,14 +143,15 @@ def _one_weight_per_edge(source: str, name: str, column: np.ndarray) -> Tensor:
     if column.shape[1] != 1:
         raise UserError(
             f"{source}: {name} has {column.shape[1]} values per edge, but a weight is "
-            f"one; use them as --edge-features {name}"
+            f"one; use them as --edge-features {name} {in_python('edge_features')}"
         )
     negative = np.flatnonzero(column[:, 0] < 0)
     if len(negative):
         edge = int(negative[0])
         raise UserError(
             f"{source}: {name} of edge {edge} is {column[edge, 0]:g}, but a weight "
-            f"cannot be negative; use it as --edge-features {name}"
+            f"cannot be negative; use it as --edge-features {name} "
+            f"{in_python('edge_features')}"
         )
     return torch.from_numpy(column[:, 0].copy())
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tempergat.base import UserError, listed
+from tempergat.base import UserError, counted, listed
 from tempergat.data.dataset import UNLABELLED
+from tempergat.data.user.options import in_python
 
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
@@ -65,7 +66,7 @@ def classes_of_texts(
             raise UserError(
                 f"{at(row)}: label is {text!r}, but the first label is the {kind} "
                 f"{given[0]}; use numbers or words throughout, or name words for a "
-                "missing label with --missing"
+                f"missing label with --missing {in_python('missing')}"
             )
         if are_numbers and _INTEGER.fullmatch(text) is None:
             raise UserError(f"{at(row)}: label is {text!r}; {REGRESSION}")
@@ -103,6 +104,17 @@ def classes_of_numbers(source: str, values: np.ndarray, known: np.ndarray) -> Cl
     return labels, None if is_plain else names, notes
 
 
+def unlabelled_note(source: str, count: int) -> tuple[str, ...]:
+    """A note on nodes whose label is written as -1; none where there are none."""
+    if not count:
+        return ()
+    verbs = ("has", "counts") if count == 1 else ("have", "count")
+    return (
+        f"{source}: {counted(count, 'node')} {verbs[0]} the label -1 and {verbs[1]} as "
+        "unlabelled",
+    )
+
+
 def _notes(
     source: str, names: tuple[str, ...], counts: "dict[str, int] | Counter[str]"
 ) -> tuple[str, ...]:
@@ -122,7 +134,7 @@ def _notes(
         notes.append(
             f"{source}: {nodes} labelled nodes are of {len(names)} classes "
             f"({listed(names, 3)}); if these are not classes, choose another column "
-            "with --label"
+            f"with --label {in_python('label')}"
         )
     return tuple(notes)
 

@@ -55,7 +55,7 @@ from tempergat.data.user.layouts.published_folder import (
 )
 from tempergat.data.user.layouts.pyg_objects import from_pyg
 from tempergat.data.user.leaks import telling_features
-from tempergat.data.user.options import ReadOptions, option_flag
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.tables.files import not_a_file
 from tempergat.data.user.tables.folder import read_folder
@@ -130,6 +130,7 @@ def open_user_graph(
         class_names=read.class_names,
         feature_names=read.feature_names,
         label_name=read.label_name,
+        split_name=read.split_name,
         undirected=read.undirected,
         edge_feature_names=read.edge_feature_names,
         edge_weight_name=read.edge_weight_name,
@@ -181,7 +182,8 @@ def _with_note_on_leaks(
     ]
     note = (
         f"{name}: the feature {listed(names)} alone tells the class of all training "
-        "nodes, so it may be the label in other words; leave it out with --features"
+        "nodes, so it may be the label in other words; leave it out with --features "
+        f"{in_python('features')}"
     )
     return replace(read, notes=(*read.notes, note))
 
@@ -314,5 +316,5 @@ def target_type(
     raise UserError(
         f"{source} has labels for {found} of the node types "
         f"{', '.join(data.node_types)}; give the one to classify a y, or choose it "
-        "with --target (target in Python)"
+        f"with --target {in_python('target')}"
     )

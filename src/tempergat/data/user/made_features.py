@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.data.user.options import MadeFeatures
+from tempergat.data.user.options import MadeFeatures, in_python
 
 _WALK_LENGTH = 8
 # Walks need this many multiplications per second of patience.
@@ -46,7 +46,8 @@ def make_features(
     if steps > _MOST_STEPS:
         raise UserError(
             f"{source} has {num_nodes} nodes and {edge_index.shape[1]} edges, too many "
-            "for --make-features random-walk; choose degree"
+            f"for --make-features random-walk; choose degree "
+            f"{in_python('make_features')}"
         )
     names = tuple(f"return after {step}" for step in range(1, _WALK_LENGTH + 1))
     return _return_probabilities(edge_index, num_nodes), names

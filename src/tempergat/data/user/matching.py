@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,6 +12,9 @@ from torch import Tensor
 from tempergat.base import UserError, listed, one_line
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.features import csr_tensor
+from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.tables.columns import node_columns
+from tempergat.data.user.tables.files import find_table, iter_tables
 
 
 def match_features(
@@ -67,16 +71,7 @@ def match_features(
         if name not in found and not (_is_word(name) and _column(name) in encoded)
     ]
     other = [name for name in found if name not in wanted]
-    if missing or other:
-        parts = []
-        if missing:
-            parts.append(f"lacks {listed(missing)}")
-        if other:
-            parts.append(f"has {listed(other)}, which the model was not trained on")
-        raise UserError(
-            f"{where} {' and '.join(parts)}; name the features as in training, "
-            "or choose them with --features"
-        )
+    _refuse_differences(where, missing, other)
     positions = np.array([wanted[name] for name in found], dtype=np.int64)
     data = copy.copy(dataset.data)
     store = data if node_type is None else data[node_type]
@@ -88,6 +83,51 @@ def match_features(
     if node_type == dataset.target:
         changed = replace(changed, feature_names=tuple(names))
     return changed
+
+
+def refuse_other_columns(
+    folder: Path, names: Sequence[str], options: ReadOptions | None
+) -> None:
+    """Refuses a folder whose columns differ from the features a model knows.
+
+    It reads the first line of the table of nodes, so it can say so where the features
+    cannot be read. Other graphs are left alone.
+
+    Args:
+        folder: The graph.
+        names: The names of the features that the model was trained on.
+        options: How the graph is read.
+
+    Raises:
+        UserError: Columns are missing, or there are others.
+    """
+    try:
+        path = find_table(folder, "nodes")
+        if path is None:
+            return
+        piece = next(iter_tables(path))
+        found = node_columns(piece, options or ReadOptions(), labelled=False).features
+    except UserError:
+        # What is wrong with the table itself is said by its reader.
+        return
+    known = {name if name in found else _column(name): None for name in names}
+    missing = [name for name in known if name not in found]
+    _refuse_differences(
+        str(folder), missing, [name for name in found if name not in known]
+    )
+
+
+def _refuse_differences(where: str, missing: list[str], other: list[str]) -> None:
+    parts = []
+    if missing:
+        parts.append(f"lacks {listed(missing)}")
+    if other:
+        parts.append(f"has {listed(other)}, which the model was not trained on")
+    if parts:
+        raise UserError(
+            f"{where} {' and '.join(parts)}; name the features as in training, "
+            f"or choose them with --features {in_python('features')}"
+        )
 
 
 def _reordered(x: Tensor, positions: np.ndarray, width: int) -> Tensor:

@@ -72,3 +72,8 @@ class ReadOptions:
 def option_flag(name: str) -> str:
     """The option of the command line for a field, like `--split-column`."""
     return f"--{name.replace('_', '-')}"
+
+
+def in_python(*names: str) -> str:
+    """How options of the command line are given in Python, for the end of a remedy."""
+    return f"(in Python: ReadOptions({', '.join(f'{name}=...' for name in names)}))"

@@ -20,6 +20,7 @@ class UserGraph:
         class_names: The label of each class; None where the labels are numbers.
         feature_names: The name of each feature; None where they have none.
         label_name: The column that holds the labels.
+        split_name: The column that holds the split.
         undirected: Whether the file says that its edges go both ways; None where it
             says nothing.
         keeps_direction: Whether edges are followed as they are listed, like those of
@@ -36,6 +37,7 @@ class UserGraph:
     class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     label_name: str | None = None
+    split_name: str | None = None
     undirected: bool | None = None
     keeps_direction: bool = False
     edge_feature_names: tuple[str, ...] = ()

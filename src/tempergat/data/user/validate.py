@@ -19,9 +19,10 @@ from tempergat.data.user.labels import (
     REGRESSION,
     NoLabels,
     classes_of_numbers,
+    unlabelled_note,
 )
 from tempergat.data.user.made_features import make_features
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.user_graph import UserGraph
 
 
@@ -80,11 +81,12 @@ def _with_features(source: str, read: UserGraph, options: ReadOptions) -> UserGr
     data = read.data
     if options.make_features is None:
         return read
+    made = in_python("make_features")
     if not isinstance(data, Data):
-        raise UserError(f"{source} has node types; leave --make-features out")
+        raise UserError(f"{source} has node types; leave --make-features out {made}")
     if isinstance(data.get("x"), Tensor):
         raise UserError(
-            f"{source} has {data.x.shape[1]} features; leave --make-features out"
+            f"{source} has {data.x.shape[1]} features; leave --make-features out {made}"
         )
     edges = data.edge_index.numpy()
     data.x, names = make_features(options.make_features, source, edges, data.num_nodes)
@@ -159,12 +161,21 @@ def _check_edges(
         wrong = torch.nonzero((values < 0) | (values >= size))
         if len(wrong):
             position = int(wrong[0])
+            remedy = "add the node or drop the edge"
+            if _counts_from_one(ends, sizes):
+                remedy = "it seems to count nodes from 1: subtract 1 from edge_index"
             raise UserError(
                 f"{source}: edge_index{where}[{row}, {position}] is "
                 f"{int(values[position])}, but there are {size} nodes "
-                f"(0..{size - 1}); add the node or drop the edge"
+                f"(0..{size - 1}); {remedy}"
             )
     store.edge_index = ends.long()
+
+
+def _counts_from_one(ends: Tensor, sizes: tuple[int, int]) -> bool:
+    """Whether the smallest index is 1 and the largest is the number of nodes."""
+    past = [int(values.max()) - size for values, size in zip(ends, sizes, strict=True)]
+    return int(ends.min()) == 1 and max(past) == 0
 
 
 def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
@@ -178,6 +189,7 @@ def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
     """
     store = read.data if target is None else read.data[target]
     labels = store.get("y")
+    notes: tuple[str, ...] = ()
     if not isinstance(labels, Tensor):
         raise NoLabels(f"{source} has no labels y; give every node a class, or -1")
     if labels.dim() == 2 and labels.shape[1] == 1:
@@ -187,6 +199,9 @@ def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
             f"{source}: y has shape {tuple(labels.shape)}, but {MULTI_LABEL}, like "
             "y.argmax(1) where each row has a single 1"
         )
+    if read.label_name is None:
+        # In a table, a missing value has become -1 too.
+        notes = unlabelled_note(source, int((labels == UNLABELLED).sum()))
     if labels.is_floating_point():
         whole = torch.where(labels.isnan(), UNLABELLED, labels)
         if not torch.isfinite(whole).all() or (whole != whole.round()).any():
@@ -200,12 +215,12 @@ def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
         raise UserError(f"{source}: y[{row}] is {int(labels[row])}; {NEGATIVE}")
     if not known.any():
         raise NoLabels(f"{source} has no labelled node; label some nodes")
-    classes, names, notes = classes_of_numbers(source, labels.numpy(), known.numpy())
+    classes, names, more = classes_of_numbers(source, labels.numpy(), known.numpy())
     store.y = torch.from_numpy(classes)
     if read.class_names is not None:
         # A table has given its classes names already.
         return read
-    return replace(read, class_names=names, notes=(*read.notes, *notes))
+    return replace(read, class_names=names, notes=(*read.notes, *notes, *more))
 
 
 def classes_in_splits(labels: np.ndarray, masks: Mapping[str, Tensor]) -> np.ndarray:

@@ -20,6 +20,7 @@ from tempergat.data import (
     match_features,
     named_entry,
     option_flag,
+    refuse_other_columns,
     refuse_unused_options,
 )
 from tempergat.training.single.facts import Facts
@@ -55,9 +56,11 @@ def read_for_prediction(
     try:
         dataset = as_dataset(graph, labelled=labelled, options=used)
     except UserError as error:
+        if facts.feature_names is not None and isinstance(graph, str | os.PathLike):
+            refuse_other_columns(Path(graph), facts.feature_names, used)
         origin = _origin_of_option(str(error), used, options)
         raise UserError(f"{error}{origin}") from error
-    _refuse_missing_label(dataset, options)
+    _refuse_missing_columns(dataset, options)
     _refuse_other_kind(dataset, facts)
     refuse_other_training(dataset, facts.config)
     notes = [
@@ -176,14 +179,21 @@ def _origin_of_option(
     return ""
 
 
-def _refuse_missing_label(dataset: Dataset, given: ReadOptions | None) -> None:
-    """Refuses a label that the user names now; that of training may be missing."""
-    label = None if given is None else given.label
-    if label is not None and dataset.label_name != label:
-        raise UserError(
-            f"--label names {label!r}, but {dataset.name} has no such column; leave it "
-            "out: nodes to classify need no labels"
-        )
+def _refuse_missing_columns(dataset: Dataset, given: ReadOptions | None) -> None:
+    """Refuses a label or a split that the user names now; those of training may be
+    missing.
+    """
+    if given is None:
+        return
+    for option, name, found, need in (
+        ("label", given.label, dataset.label_name, "labels"),
+        ("split_column", given.split_column, dataset.split_name, "split"),
+    ):
+        if name is not None and (found is None or found.lower() != name.lower()):
+            raise UserError(
+                f"{option_flag(option)} names {name!r}, but {dataset.name} has no such "
+                f"column; leave it out: nodes to classify need no {need}"
+            )
 
 
 def _by_position(dataset: Dataset, facts: Facts, is_path: bool) -> list[str]:

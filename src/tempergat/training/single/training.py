@@ -310,6 +310,12 @@ def _refuse_another_run(path: Path, found: Facts, wanted: Facts) -> None:
         facts.model_dump(mode="json", include=set(_IDENTITY))
         for facts in (found, wanted)
     )
+    if found.fingerprint != wanted.fingerprint and found.dataset != wanted.dataset:
+        # The settings of another graph are often others too.
+        raise UserError(
+            f"{path} belongs to another run: it was trained on {found.dataset or '?'}, "
+            f"not on {wanted.dataset}; {_START_AGAIN}"
+        )
     for name in _IDENTITY:
         seen, value = theirs[name], ours[name]
         if seen == value:

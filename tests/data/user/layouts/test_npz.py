@@ -272,3 +272,19 @@ def test_values_of_an_adjacency_matrix_are_weights(tmp_path: Path) -> None:
     assert used.edge_weight.tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
     ones = load(save(matrices(), tmp_path))
     assert ones.notes == ()
+
+
+def test_an_edge_index_that_counts_from_one_is_recognised(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="count nodes from 1: subtract 1"):
+        load(save(plain(edge_index=RING + 1), tmp_path))
+    beyond = RING + (RING == 3)
+    with pytest.raises(UserError, match="add the node or drop the edge"):
+        load(save(plain(edge_index=beyond), tmp_path))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_labels_of_minus_one_are_named_in_a_note(tmp_path: Path, kind: type) -> None:
+    labels = np.array([0, 1, -1, -1], dtype=kind)
+    notes = load(save(plain(y=labels), tmp_path)).notes
+    assert any("2 nodes have the label -1 and count as unl" in note for note in notes)
+    assert not any("label -1" in note for note in load(save(plain(), tmp_path)).notes)

@@ -165,7 +165,7 @@ def test_unused_edge_attributes_are_named_and_left_out(tmp_path: Path) -> None:
     assert "edge_attr" not in dataset.data
     assert "edge_weight" not in dataset.data
     (note,) = [note for note in dataset.notes if "not used" in note]
-    assert "edge_attr, edge_weight are not used; --edge-features" in note
+    assert "the edge columns edge_attr, edge_weight are not used" in note
 
 
 def test_edge_attributes_are_used_when_asked_for(tmp_path: Path) -> None:

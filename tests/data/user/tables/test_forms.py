@@ -336,3 +336,47 @@ def test_the_report_on_many_features_is_cut(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", nodes, "source,target\n0,1\n")
     found = {finding.subject: finding.value for finding in check_graph(folder)}
     assert found["names of features"].endswith("f19 (constant) and 2980 more")
+
+
+PROTEINS = NODES.replace("id,", "protein,")
+
+
+def test_words_that_differ_in_every_row_are_proposed_as_ids(tmp_path: Path) -> None:
+    folder = write(tmp_path / "graph", PROTEINS)
+    with pytest.raises(UserError, match=r"add --id protein \(in Python: Read") as found:
+        read(folder)
+    assert "ReadOptions(id='protein')" in str(found.value)
+    assert "one-hot" not in str(found.value)
+    assert read(folder, id="protein").num_classes == 2
+    repeated = NODES.replace("width", "colour").replace(",1,", ",red,")
+    with pytest.raises(UserError, match=r"encode it with --one-hot.*Python: .*one_hot"):
+        read(write(tmp_path / "colours", repeated))
+
+
+def test_edges_that_count_nodes_from_one_are_recognised(tmp_path: Path) -> None:
+    nodes = "\n".join(line.partition(",")[2] for line in NODES.splitlines())
+    edges = EDGES.replace("n", "")
+    assert read(write(tmp_path / "zero", nodes, edges)).num_classes == 2
+    shifted = "source,target\n1,2\n2,3\n3,4\n4,5\n5,6\n"
+    with pytest.raises(
+        UserError, match=r"seem to count the 6 nodes from 1.*subtract 1"
+    ):
+        read(write(tmp_path / "one", nodes, shifted))
+    with pytest.raises(UserError, match=r"target is '6', but .* no such node"):
+        read(write(tmp_path / "gap", nodes, shifted + "0,3\n"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "option"),
+    [
+        (NODES.replace("label", "kind"), "label"),
+        (NODES.replace("train", "teach"), "split_column"),
+        (NODES.replace("n1", "n0"), "id"),
+        (NODES.replace("7", ""), "features"),
+    ],
+)
+def test_a_remedy_names_the_option_in_python_too(
+    tmp_path: Path, nodes: str, option: str
+) -> None:
+    with pytest.raises(UserError, match=rf"\(in Python: ReadOptions\({option}="):
+        read(write(tmp_path / "graph", nodes))

@@ -19,7 +19,7 @@ from tempergat.data.user.edge_columns import choose_edge_columns
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.layouts.arrays import read_edge_column, read_tensors
 from tempergat.data.user.layouts.published_npz import read_matrices, read_node_edges
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.user_graph import UserGraph
 
 _Reader = Callable[[Path, NpzArchive, ReadOptions, bool], UserGraph]
@@ -95,7 +95,8 @@ def _read_pyg_names(
         raise UserError(
             f"{path} has an array {unknown[0]}, which is not known; "
             f"{did_you_mean(unknown[0], _KNOWN)}an .npz graph takes "
-            f"{', '.join(_KNOWN)}, and arrays named by --edge-features"
+            f"{', '.join(_KNOWN)}, and arrays named by --edge-features "
+            f"{in_python('edge_features')}"
         )
     wanted = ["edge_index", "x", *(("y", *MASKS) if labelled else ())]
     tensors = read_tensors(path, archive, [name for name in wanted if name in names])

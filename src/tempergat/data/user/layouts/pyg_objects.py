@@ -10,7 +10,7 @@ from tempergat.data.dataset import MASKS
 from tempergat.data.user.edge_columns import choose_edge_columns, edge_attributes
 from tempergat.data.user.layouts.arrays import native_numbers
 from tempergat.data.user.layouts.pt_classes import SavedArray
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.user_graph import UserGraph
 
 # What is read of a graph. NumPy arrays under other names are left as they are.
@@ -33,7 +33,8 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
         if options.edge_features or options.edge_weight:
             raise UserError(
                 f"{source} has node types, where edge features and weights are not "
-                "used; leave --edge-features and --edge-weight out"
+                "used; leave --edge-features and --edge-weight out "
+                f"{in_python('edge_features', 'edge_weight')}"
             )
         return read
     ends = data.get("edge_index")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tempergat.base import UserError, listed
 from tempergat.data.dataset import MASKS
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import ReadOptions, option_flag
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
 from tempergat.data.user.tables.table import Table, find_column
 
 # Compared in lower case without spaces, dashes and underscores. The first name of a
@@ -77,7 +77,8 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     if masks and roles["split_column"] is not None:
         raise UserError(
             f"{table.path} has the column {roles['split_column']} and mask columns "
-            "too; choose with --split-column, or drop one of them"
+            f"too; choose with --split-column {in_python('split_column')}, or drop "
+            "one of them"
         )
     taken = {*masks.values(), *(name for name in roles.values() if name is not None)}
     one_hot = [find_column(table, name, "one_hot") for name in options.one_hot]
@@ -102,7 +103,7 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
         raise NoLabels(
             f"{table.path} has no column label, only "
             f"{listed(list(table.columns), 9)}; name the column of the classes with "
-            "--label"
+            f"--label {in_python('label')}"
         )
     return NodeColumns(
         roles["id"],
@@ -157,7 +158,8 @@ def _find_role(
     table: Table, role: str, given: str | None, labelled: bool
 ) -> str | None:
     if given is not None:
-        if not labelled and role != "id" and given not in table.columns:
+        known = map(str.lower, table.columns)
+        if not labelled and role != "id" and given.lower() not in known:
             return None
         return find_column(table, given, role)
     names = _NAMES[role]
@@ -172,7 +174,7 @@ def _find_role(
     word = role.removesuffix("_column")
     raise UserError(
         f"{table.path} has {' and '.join(found)}, and each may be the {word}; choose "
-        f"with {option_flag(role)}, and drop what is not a feature"
+        f"with {option_flag(role)} {in_python(role)}, and drop what is not a feature"
     )
 
 
@@ -221,5 +223,5 @@ def _refuse_unclear(
             f"{table.path}: the column {name} has the name of "
             f"{'an' if word == 'id' else 'a'} {word}{beside}, so it is not taken for "
             f"a feature; drop it, choose with {option_flag(kind)}, or list the "
-            "features with --features"
+            f"features with --features {in_python(kind, 'features')}"
         )

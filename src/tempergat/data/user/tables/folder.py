@@ -12,7 +12,7 @@ from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import MASKS
 from tempergat.data.user.edge_columns import EdgeColumns, choose_edge_columns
 from tempergat.data.user.labels import classes_of_texts
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.tables.columns import edge_ends
 from tempergat.data.user.tables.files import find_table, iter_tables, read_table
 from tempergat.data.user.tables.nodes import Nodes, read_nodes
@@ -129,6 +129,7 @@ def with_targets(
         class_names=class_names,
         feature_names=nodes.feature_names if nodes.features is not None else None,
         label_name=nodes.columns.label,
+        split_name=nodes.columns.split,
         notes=notes,
     )
 
@@ -159,7 +160,12 @@ def _read_edges(
         _refuse_missing_header(piece, nodes)
         columns = edge_ends(piece)
         names = [name for name in piece.columns if name not in columns]
-        ends.append(np.stack([node_rows(piece, column, nodes) for column in columns]))
+        try:
+            rows = [node_rows(piece, column, nodes) for column in columns]
+        except UserError:
+            _refuse_counting_from_one(piece, columns, nodes)
+            raise
+        ends.append(np.stack(rows))
         for name in names:
             if name in asked:
                 remedy = "make it numbers, or leave it out"
@@ -169,6 +175,22 @@ def _read_edges(
         str(path), names, lambda name: np.concatenate(parts[name]), options
     )
     return np.concatenate(ends, axis=1), chosen
+
+
+def _refuse_counting_from_one(
+    table: Table, columns: tuple[str, str], nodes: Nodes
+) -> None:
+    """Says so where edges seem to number the nodes from 1."""
+    ends = [text for name in columns for text in as_text(table.columns[name])]
+    if nodes.columns.id is not None or not all(map(str.isdecimal, ends)):
+        return
+    numbers = np.array(ends, dtype=np.float64)
+    if numbers.min() == 1 and numbers.max() == len(nodes):
+        raise UserError(
+            f"{table.path}: {columns[0]} and {columns[1]} seem to count the "
+            f"{len(nodes)} nodes from 1, but rows of {nodes.path.name} are numbered "
+            f"from 0; subtract 1, or give {nodes.path.name} a column id"
+        )
 
 
 def _refuse_missing_header(table: Table, nodes: Nodes) -> None:
@@ -215,7 +237,7 @@ def node_rows(table: Table, column: str, nodes: Nodes) -> np.ndarray:
 def _numbering(nodes: Nodes) -> str:
     if nodes.columns.id is not None:
         return f" (by {nodes.columns.id})"
-    return " (numbered from 0; --id names a column of ids)"
+    return f" (numbered from 0; --id names a column of ids {in_python('id')})"
 
 
 def masks_of(
@@ -275,7 +297,8 @@ def _assign(
         if mask is None:
             raise UserError(
                 f"{table.at(row)}: {column} is {word!r}; write train, val, test or "
-                "nothing, or choose another column with --split-column"
+                f"nothing, or choose another column with --split-column "
+                f"{in_python('split_column')}"
             )
         node = owners[row]
         for other in MASKS:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base import UserError, require_memory
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.tables.columns import NodeColumns, node_columns
 from tempergat.data.user.tables.table import (
+    LEAVE_OUT,
     Table,
     as_known_text,
     as_numbers,
@@ -136,7 +137,10 @@ def _other_columns(
 
 
 def _mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
-    remedy = "write 0 or 1, or choose another column with --split-column"
+    remedy = (
+        "write 0 or 1, or choose another column with --split-column "
+        f"{in_python('split_column')}"
+    )
     values = as_numbers(piece, name, missing, False, remedy)
     values = np.nan_to_num(values)
     wrong = np.flatnonzero((values != 0) & (values != 1))
@@ -167,19 +171,18 @@ def _encoded(
         if len(gaps):
             raise UserError(
                 f"{nodes.at(int(gaps[0]))}: {name} is missing; fill it, drop the row, "
-                "or leave the column out with --features"
+                f"or {LEAVE_OUT}"
             )
         different = sorted(set(texts.tolist()))
         if len(different) > _MOST_WORDS:
             raise UserError(
                 f"{nodes.path}: {name} holds {len(different)} different words, more "
-                f"than the {_MOST_WORDS} that --one-hot encodes; leave the column out "
-                "with --features"
+                f"than the {_MOST_WORDS} that --one-hot encodes; {LEAVE_OUT}"
             )
         require_memory(
             4 * len(texts) * len(different),
             f"the {len(different)} words of {name} as 0-1 features",
-            "leave the column out with --features",
+            LEAVE_OUT,
         )
         names += [f"{name}={word}" for word in different]
         columns += [(texts == word).astype(np.float32) for word in different]
@@ -204,7 +207,7 @@ def _positions(
             raise UserError(
                 f"{nodes.at(row)}: {column} {identifier!r} is also that of row "
                 f"{nodes.numbers[positions[identifier]]}; give every node its own, or "
-                "choose another column with --id"
+                f"choose another column with --id {in_python('id')}"
             )
         positions[identifier] = row
     return positions

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base import UserError, listed
-from tempergat.data.user.options import ReadOptions, option_flag
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
 
+LEAVE_OUT = f"leave the column out with --features {in_python('features')}"
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
 
@@ -74,7 +75,7 @@ def as_numbers(
     name: str,
     missing: frozenset[str],
     require_finite: bool = True,
-    remedy: str = "encode it with --one-hot, or leave the column out with --features",
+    remedy: str | None = None,
 ) -> np.ndarray:
     """A column as float32.
 
@@ -84,7 +85,7 @@ def as_numbers(
         missing: What `missing_words` returned; such a value becomes NaN.
         require_finite: Whether missing values, infinity and what float32 cannot hold
             are refused.
-        remedy: What to do about a word.
+        remedy: What to do about a word; by default what to do about a feature.
 
     Raises:
         UserError: A value is not a number; the message names file, row and column.
@@ -103,7 +104,7 @@ def as_numbers(
             row = next(r for r, v in enumerate(column) if not _is_read(v, number_of))
             raise UserError(
                 f"{table.at(row)}: {name} is {column[row]!r}, which is not a number; "
-                f"{remedy}"
+                f"{remedy or _remedy_for_words(name, column)}"
             ) from None
     with np.errstate(over="ignore"):
         values = wide.astype(np.float32)
@@ -113,9 +114,21 @@ def as_numbers(
         kind = "a missing value" if math.isnan(wide[row]) else "not a finite number"
         raise UserError(
             f"{table.at(row)}: {name} is {column[row]!r}, which is {kind}; fill it, "
-            "drop the row, or leave the column out with --features"
+            f"drop the row, or {LEAVE_OUT}"
         )
     return values
+
+
+def _remedy_for_words(name: str, column: np.ndarray) -> str:
+    if len({*map(str, column)}) == len(column):
+        return (
+            "it differs in every row: if the edges name nodes by it, add "
+            f"--id {name} (in Python: ReadOptions(id={name!r})), otherwise {LEAVE_OUT}"
+        )
+    return (
+        "encode it with --one-hot, or leave the column out with --features "
+        f"{in_python('one_hot', 'features')}"
+    )
 
 
 def _number_reader(

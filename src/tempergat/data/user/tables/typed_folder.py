@@ -19,7 +19,7 @@ from torch_geometric.data import HeteroData
 from tempergat.base import UserError, explain_unreadable, suggest_one_of
 from tempergat.data.dataset import TypeNames
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.tables.columns import edge_ends, node_columns
 from tempergat.data.user.tables.files import TABLE_SUFFIXES, find_table, iter_tables
 from tempergat.data.user.tables.folder import node_rows, with_targets
@@ -54,7 +54,8 @@ def read_typed_folder(
     if options.edge_features or options.edge_weight:
         raise UserError(
             f"{folder} has node types, where edge features and weights are not used; "
-            "leave --edge-features and --edge-weight out"
+            "leave --edge-features and --edge-weight out "
+            f"{in_python('edge_features', 'edge_weight')}"
         )
     tables = _tables(folder, _NODES)
     target = _target(folder, tables, options, labelled)
@@ -129,11 +130,13 @@ def _target(
         kind = NoLabels if labelled else UserError
         raise kind(
             f"no table of nodes in {folder} has a column {column}; give one node type "
-            "its classes, or name the column with --label and the type with --target"
+            "its classes, or name the column with --label and the type with --target "
+            f"{in_python('label', 'target')}"
         )
     raise UserError(
         f"{folder} has labels for the node types {', '.join(found)}; choose the one to "
-        "classify with --target (target in Python)"
+        "classify with --target "
+        f"{in_python('target')}"
     )
 
 

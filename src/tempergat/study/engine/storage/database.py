@@ -189,6 +189,8 @@ class Database:
                 f"cannot use the store {self.path}: {error}; {remedy}"
             ) from (error)
         except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+                raise UserError(self._not_a_database(str(error))) from error
             raise UserError(self._damaged(str(error))) from error
 
     @contextmanager
@@ -202,6 +204,17 @@ class Database:
             yield
         except (ValueError, RecursionError) as error:
             raise UserError(self._damaged(str(error))) from error
+
+    def _not_a_database(self, detail: str) -> str:
+        if self.path.suffix == ".sqlite":
+            return (
+                f"{self.path} is not a store, or is damaged ({detail}); restore it "
+                "from a copy, or move it away and run again"
+            )
+        return (
+            f"{self.path} is not a store of tempergat; name a store.sqlite, or the "
+            "folder of a comparison"
+        )
 
     def _damaged(self, detail: str) -> str:
         # Some of SQLite's messages quote the damaged text.
