@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROW = re.compile(
-    r"^\| `(?P<method>\w+)`(?: \\\*)? \| (?P<mean>[\d.]+) ± (?P<std>[\d.]+) "
+    r"^\| `(?P<method>\w+)`(?: †)? \| (?P<mean>[\d.]+) ± (?P<std>[\d.]+) "
     r"\| (?P<difference>\S*) ?\| (?P<p>\S*) ?\| (?P<verdict>[\w ]*?) ?\|$",
     re.MULTILINE,
 )

@@ -35,6 +35,16 @@ class RankTable:
         """The datasets the methods were ranked on."""
         return tuple(self.ranks)
 
+    @property
+    def largest_difference(self) -> int:
+        """The largest possible one of average ranks: always first, and always last."""
+        return len(self.average) - 1
+
+    @property
+    def too_few_datasets(self) -> bool:
+        """Whether not even this difference would be significant."""
+        return self.critical_difference >= self.largest_difference
+
 
 def critical_difference(methods: int, datasets: int) -> float:
     """Nemenyi's critical difference of average ranks at 5 %.

@@ -48,6 +48,14 @@ def test_the_answer_stands_between_the_rows_and_the_notes() -> None:
     assert (answer, note) == ("temp_gated is best", "p: paired t-test.")
 
 
+def test_a_column_that_is_not_shown_is_not_explained() -> None:
+    table = Table("scores", COLUMNS, ROWS, ("d: Cohen's d of the pairs.",))
+    for width, is_shown in ((90, True), (60, False)):
+        file = io.StringIO()
+        print_table(Console(file=file, width=width), table)
+        assert ("Cohen's d" in file.getvalue()) == is_shown
+
+
 def test_verdicts_are_coloured() -> None:
     styles = {str(span.style) for span in layout(COLUMNS, ROWS, 200).spans}
     assert "green" in styles

@@ -32,9 +32,9 @@ def result(**confusions: list[tuple[tuple[int, ...], ...]]) -> DatasetResult:
 def test_a_method_that_only_predicts_the_largest_class_is_marked_and_named() -> None:
     found = result(gat=[BOTH] * 4, gated=[ONLY_LARGEST] * 4)
     text = as_text(result_table(found))
-    assert "\ngated *  " in text
+    assert "\ngated †  " in text
     assert "\ngat  " in text
-    assert "gated *: predicts only the largest class in all 4 runs; " in text
+    assert "\n† predicts only the largest class: gated in all 4 runs. " in text
     assert verdict(found).endswith(
         "; only the largest class is predicted by gated in all runs"
     )
@@ -45,19 +45,21 @@ def test_a_method_that_only_predicts_the_largest_class_is_marked_and_named() -> 
 
 def test_some_runs_and_other_classes_are_said() -> None:
     some = result(gat=[BOTH, ONLY_LARGEST, BOTH], gated=[BOTH] * 3)
-    assert "predicts only the largest class in 1 of 3 runs" in as_text(
+    assert "predicts only the largest class: gat in 1 of 3 runs" in as_text(
         result_table(some)
     )
     assert verdict(some).endswith("class is predicted by gat in 1 of 3 runs")
     other = result(gat=[ONLY_SMALLEST, BOTH], gated=[BOTH] * 2)
-    assert "predicts only one class in 1 of 2 runs" in as_text(result_table(other))
+    assert "predicts only one class: gat in 1 of 2 runs" in as_text(result_table(other))
     every = result(gat=[ONLY_LARGEST] * 2, gated=[ONLY_SMALLEST] * 2)
     assert verdict(every).endswith("; every method predicts only one class in all runs")
+    many = result(gat=[BOTH], **{name: [ONLY_LARGEST] for name in "abcd"})
+    assert verdict(many).endswith("; 4 of 5 methods predict only the largest class")
 
 
 def test_nothing_is_said_without_such_runs_or_without_confusion() -> None:
     fine = result(gat=[BOTH] * 3, gated=[BOTH] * 3)
-    assert "*" not in as_text(result_table(fine))
+    assert "†" not in as_text(result_table(fine))
     assert "class" not in verdict(fine)
     old = dataset_result([run("gat", seed) for seed in range(3)], ["gat"], "gat")
     assert old["gat"].confusion is None

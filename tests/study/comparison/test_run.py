@@ -59,11 +59,11 @@ def test_a_comparison_can_be_read_in_every_form(graph: Path, recipe: Path) -> No
     assert found.best in found.verdict
     lines = list(csv.DictReader(io.StringIO(found.to_csv())))
     assert [line["baseline"] for line in lines] == ["", "", "gat"]
-    # A star marks runs that predict one class only.
-    assert re.search(r"\| temp_gated( \*)? \|", found.to_markdown())
+    # A dagger marks runs that predict one class only.
+    assert re.search(r"\| temp_gated( †)? \|", found.to_markdown())
     assert r"temp\_gated" in found.to_latex()
     assert json.loads(found.to_json())["results"][0]["method"] == "gcn"
-    assert re.search(r">temp_gated( \*)?</td>", found._repr_html_())
+    assert re.search(r">temp_gated( †)?</td>", found._repr_html_())
     assert repr(found).splitlines()[-1] == found.verdict
     labels = [text.get_text() for text in found.plot().axes[0].get_yticklabels()]
     assert labels == list(METHODS)

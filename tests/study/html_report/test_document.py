@@ -9,7 +9,9 @@ import pytest
 from tempergat.base import UserError
 from tempergat.stats import average_ranks
 from tempergat.study.html_report import Overview, report_html
-from tempergat.study.report import percent, signed
+from tempergat.study.report import percent, result_table, signed
+from tempergat.study.results import dataset_result
+from tests.support.made_up_runs import METHODS
 from tests.support.report_sections import hostile_section, section
 
 
@@ -108,14 +110,48 @@ def test_several_graphs_have_an_overview_and_a_section_each() -> None:
     assert "Difference to the baseline by method and graph" in labels
 
 
+def test_too_few_graphs_for_the_test_of_ranks_are_named() -> None:
+    scores = {name: {"gcn": 1.0, "gat": 2.0, "gated": 3.0} for name in ("a", "b", "c")}
+    sections = [section(name) for name in scores]
+    enough = Overview("gated is ahead", average_ranks(scores), ())
+    assert "too few" not in report_html(sections, enough)
+    scores.pop("c")
+    few = Overview("gated is ahead", average_ranks(scores), ())
+    assert "2 graphs are too few for this test." in report_html(sections[:2], few)
+
+
+def test_intervals_are_mentioned_only_where_they_are_drawn() -> None:
+    assert "a mean with its 95 % interval. Circles" in report_html([section()])
+    shown = section()
+    few = [run for run in shown.runs if run.seed < 3]
+    result = dataset_result(few, METHODS, "gat")
+    table = result_table(result)
+    text = report_html([replace(shown, runs=few, result=result, table=table)])
+    assert "each shape a mean. Circles" in text
+    assert (
+        '<p class="note">A 95 % interval needs 5 runs of a method or more.</p>' in text
+    )
+
+
+def test_panels_of_learning_curves_say_which_methods_they_hold() -> None:
+    text = report_html([section()])
+    assert ">gcn</text>" in text
+    assert ">gat and its variants</text>" in text
+
+
 def test_a_method_that_predicts_one_class_is_warned_of() -> None:
     shown = section()
     rows = tuple(
         replace(row, only_class={0: 1, 3: 1}) if row.method == "gated" else row
         for row in shown.result.results
     )
-    text = report_html([replace(shown, result=replace(shown.result, results=rows))])
-    assert "for every test node by gated in 2 of 8 runs" in text
+    result = replace(shown.result, results=rows)
+    table = result_table(result)
+    text = report_html([replace(shown, result=result, table=table)])
+    assert "for every test node by gated † in 2 of 8 runs" in text
+    # The copies of the table have their own note.
+    page = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    assert page.count("in 2 of 8 runs") == 1
     assert "Only one class is predicted" not in report_html([shown])
 
 

@@ -57,9 +57,11 @@ def print_table(console: Console, table: Table, answer: str | None = None) -> No
     """
     console.print(Text(printable(table.title), style="bold"))
     console.print(layout(table.columns, table.rows, console.width))
+    shown = _fitting(table.columns, table.rows, console.width)
+    hidden = [name for at, name in enumerate(table.columns) if at not in shown]
     if answer is not None:
         console.print(Text(printable(answer)), soft_wrap=True)
-    for note in table.notes:
+    for note in table.notes_without(hidden):
         console.print(Text(printable(note), style="dim"))
 
 

@@ -79,8 +79,8 @@ def notes_on_test_sets(
     nodes = int(next(iter(graphs.values())).store.test_mask.sum())
     if result.metric not in ("accuracy", "micro_f1"):
         return (
-            f"Scores are on one test set of {nodes:,} nodes; more seeds do not reduce "
-            "the chance in the choice of these nodes.",
+            f"Scores are on one test set of {nodes:,} nodes; more seeds do not show "
+            "how they would change with other nodes.",
         )
     share = max(means) / 100.0
     error = 100.0 * math.sqrt(share * (1.0 - share) / nodes)
@@ -97,8 +97,8 @@ def note_on_splits(*, made: bool) -> tuple[str, ...]:
         made: Whether the splits were drawn here, each from all labelled nodes.
     """
     note = (
-        "Each split has other test nodes, so intervals and p include part of the "
-        "chance in the choice of test nodes."
+        "Each split has other test nodes, so intervals and p also include, in part, "
+        "how much scores change with the test nodes."
     )
     if made:
         note += (

@@ -55,13 +55,13 @@ def overview_html(overview: Overview, sections: Mapping[str, Section]) -> str:
 
 def _limits(overview: Overview, count: int) -> list[str]:
     words = [
-        f"Other graphs than these {count}, and other settings: each graph has the ones "
-        "that its section names."
+        f"Other graphs: the methods were compared on these {count} only.",
+        "Other settings: the section of each graph names the recipe that was used.",
     ]
     if overview.ranks is not None:
         words.append(
-            "Ranks leave out how large a difference is; the sections say that for each "
-            "graph."
+            "The size of differences: ranks only count which method is ahead. The "
+            "sections give the differences in points."
         )
     return words
 
@@ -88,13 +88,17 @@ def _figures(overview: Overview, sections: Sequence[Section]) -> list[str]:
     ranks = overview.ranks
     if ranks is not None:
         p = ranks.friedman_p
-        tested = "" if p is None else f" Friedman's test over all methods: p = {p:.3g}."
+        tested = ""
+        if ranks.too_few_datasets:
+            tested = f" {len(ranks.datasets)} graphs are too few for this test."
+        if p is not None:
+            tested += f" Friedman's test over all methods: p = {p:.3g}."
         parts.append(
             figure(
                 f"Average ranks over {len(ranks.datasets)} graphs",
                 charts.ranks_chart(ranks),
                 "A bar joins methods whose average ranks differ by less than the "
-                f"critical difference (Nemenyi, 5 %).{tested}",
+                f"critical difference (Nemenyi's test, 5 %).{tested}",
             )
         )
     return parts

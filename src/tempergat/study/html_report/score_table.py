@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from tempergat.stats import PairedComparison
 from tempergat.study.html_report.parts import as_sentence, scrolled, sort_heading
 from tempergat.study.report import (
+    ONE_CLASS_MARK,
     interval_text,
     mean_and_std,
+    notes_on_one_class,
     p_value,
     signed,
 )
@@ -68,10 +70,22 @@ def score_table(section: "Section") -> str:
         )
         + f'<p class="note">{html.escape(section.table.title)}.</p>'
         + "".join(
-            f'<p class="note">{html.escape(as_sentence(note))}</p>'
-            for note in (*section.table.notes, *_note_on_paper(section))
+            f'<p class="note"{_view_of(note)}>{html.escape(as_sentence(note))}</p>'
+            for note in _notes(section)
         )
     )
+
+
+def _notes(section: "Section") -> list[str]:
+    """The notes of the table, but for those that a box of the page gives."""
+    said = notes_on_one_class(section.result)
+    notes = [note for note in section.table.notes if note not in said]
+    return [*notes, *_note_on_paper(section)]
+
+
+def _view_of(note: str) -> str:
+    """Only the view of differences has the column d."""
+    return ' data-in="differences"' if note.startswith("d: ") else ""
 
 
 def _columns(section: "Section") -> list[_Column]:
@@ -211,11 +225,10 @@ def _row(
         data = f' data-key="{html.escape(_key(key))}"'
         if place == 0:
             mark = f' <span class="chip">{badge}</span>' if badge else ""
-            star = (
-                ' <span class="star" title="predicts one class">*</span>'
-                if row.only_class
-                else ""
-            )
+            star = ""
+            if row.only_class:
+                about = 'class="star" title="predicts one class"'
+                star = f" <span {about}>{ONE_CLASS_MARK}</span>"
             cells.append(f'<th scope="row"{data}>{written}{star}{mark}</th>')
             continue
         kind = ' class="number"' if not isinstance(key, str) else ""
@@ -234,7 +247,7 @@ def _view(column: _Column) -> str:
 
 
 def _view_buttons(baseline: str | None) -> str:
-    other = "the backbone" if baseline is None else baseline
+    other = "the baseline" if baseline is None else baseline
     return (
         '<p class="buttons views" role="group" aria-label="What the table shows">'
         '<button type="button" data-view="scores" aria-pressed="true">'

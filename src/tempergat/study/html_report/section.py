@@ -16,7 +16,14 @@ from tempergat.study.html_report.parts import (
 )
 from tempergat.study.html_report.repeating import repeating_part
 from tempergat.study.html_report.score_table import score_table
-from tempergat.study.report import Table, as_csv, as_latex, as_markdown
+from tempergat.study.report import (
+    ONE_CLASS_MARK,
+    Table,
+    as_csv,
+    as_latex,
+    as_markdown,
+    shown_interval,
+)
 from tempergat.study.results import METRIC_NAMES, DatasetResult
 
 
@@ -106,13 +113,13 @@ def _limits(section: Section) -> str:
     """What the answer does not cover."""
     result = section.result
     words = [
-        f"One recipe ({section.recipe}): with other settings the order of methods can "
-        "change."
+        f"Other settings: one recipe was used ({section.recipe}), and the order of "
+        "methods can change with another."
     ]
     if result.splits == 1:
         words.append(
-            "One test set: more seeds do not reduce the chance in the choice of its "
-            "nodes."
+            "Other test nodes: all runs are scored on the same ones, and more seeds do "
+            "not show how the scores would change with others."
         )
     return limits(words)
 
@@ -122,7 +129,8 @@ def _warnings(result: DatasetResult) -> str:
     if not found:
         return ""
     named = ", ".join(
-        f"{html.escape(row.method)} in {len(row.only_class)} of {row.summary.runs} runs"
+        f"{html.escape(row.method)} {ONE_CLASS_MARK} in {len(row.only_class)} of "
+        f"{row.summary.runs} runs"
         for row in found
     )
     return (
@@ -142,7 +150,7 @@ def _figures(section: Section) -> list[str]:
         (
             "Every run",
             charts.strips_chart(result, section.baseline),
-            "Each dot is a run, each shape a mean with its 95 % interval. Circles have "
+            f"Each dot is a run, each shape a mean{_intervals(result)}. Circles have "
             "neither temperature nor gate, triangles a temperature, squares a gate, "
             "diamonds both.",
         ),
@@ -164,6 +172,11 @@ def _figures(section: Section) -> list[str]:
     ]
     parts = [figure(title, svg, words) for title, svg, words in drawn if svg]
     return [*parts, _confusions(section), _costs(section)]
+
+
+def _intervals(result: DatasetResult) -> str:
+    shown = [shown_interval(row.summary, result.splits) for row in result.results]
+    return " with its 95 % interval" if any(shown) else ""
 
 
 def _confusions(section: Section) -> str:
@@ -199,6 +212,6 @@ def _costs(section: Section) -> str:
     return figure(
         "Cost against score",
         choice("cost", drawn, next(iter(drawn))),
-        "Time is a group's wall time divided by its runs: runs that train together "
-        "share it.",
+        "Time is per run. Where several runs are trained together, each counts an "
+        "equal part of the time that all of them took.",
     )

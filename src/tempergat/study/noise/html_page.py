@@ -12,9 +12,11 @@ from tempergat.study.noise.page import page_text
 from tempergat.study.noise.plan import NoisePlan
 
 _LIMITS = (
-    "One recipe for each method: other settings can change how T and gates move.",
-    "Noise on the features alone; edges and labels are left as they are.",
-    "A trend says that a value moves with the noise, not that accuracy gains by it.",
+    "Other settings: each method has one recipe, and another can change how T and "
+    "gates move.",
+    "Noise on edges or labels: only the features are changed.",
+    "Accuracy: a trend says that a value moves with the noise, not that accuracy gains "
+    "by it.",
 )
 _CAPTION = (
     "Means over seeds; bands are their 95 % intervals. Levels are equally spaced."

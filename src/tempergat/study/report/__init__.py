@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     )
     from tempergat.study.report.markdown import filled
     from tempergat.study.report.notebook import notebook_html
-    from tempergat.study.report.one_class import one_class_clause
+    from tempergat.study.report.one_class import (
+        ONE_CLASS_MARK,
+        notes_on_one_class,
+        one_class_clause,
+    )
     from tempergat.study.report.records import as_csv, as_json, as_rows
     from tempergat.study.report.tables import (
         interval_text,
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ONE_CLASS_MARK",
     "Table",
     "aligned",
     "as_csv",
@@ -47,6 +52,7 @@ __all__ = [
     "markdown_rows",
     "mean_and_std",
     "notebook_html",
+    "notes_on_one_class",
     "one_class_clause",
     "p_value",
     "percent",

@@ -57,9 +57,10 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         ]
         axes.set_yticks(range(len(labels)), labels=labels)
         axes.set_ylim(len(labels) - 0.5, -0.5)
-        axes.set_xlabel(
-            f"test {METRIC_NAMES[result.metric]} (%); bar: 95 % interval of the mean"
-        )
+        rows = result.results
+        has_bars = any(shown_interval(r.summary, result.splits) for r in rows)
+        bars = "; bar: 95 % interval of the mean" if has_bars else ""
+        axes.set_xlabel(f"test {METRIC_NAMES[result.metric]} (%){bars}")
         axes.set_title(f"{_title(result.dataset)}, {_runs_in_words(result)}")
     return figure
 

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tempergat.base import printable
@@ -14,6 +14,7 @@ _LATEX = str.maketrans(
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "±": r"$\pm$",
+        "†": r"$\dagger$",
         "<": "$<$",
         ">": "$>$",
         **{character: f"\\{character}" for character in "%_&#${}"},
@@ -34,13 +35,23 @@ class Table:
         title: One line above.
         columns: Headings.
         rows: Cells, one for each heading.
-        notes: Sentences below.
+        notes: Sentences below. One that begins with the name of a column and a colon
+            explains this column.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+
+    def notes_without(self, hidden: Collection[str]) -> list[str]:
+        """The notes, but for those that explain a hidden column.
+
+        Args:
+            hidden: Headings of the columns that are not shown.
+        """
+        starts = tuple(f"{column}: " for column in hidden)
+        return [note for note in self.notes if not note.startswith(starts)]
 
 
 def as_text(table: Table) -> str:

@@ -1,25 +1,25 @@
 """Methods that predict one class for every test node, in words."""
 
+from collections.abc import Sequence
+
 from tempergat.base import joined
 from tempergat.study.results import DatasetResult, MethodResult
 
-
-def predicts_one_class(result: MethodResult) -> str | None:
-    """`predicts only the largest class in 3 of 10 runs`; None where no run does."""
-    classes = set(result.only_class.values())
-    if not classes:
-        return None
-    what = "the largest class" if classes == {result.largest_class} else "one class"
-    return f"predicts only {what} in {_of_runs(result)}"
+# Beside the name of such a method in tables.
+ONE_CLASS_MARK = "†"
+# A verdict names up to this many methods, and counts more.
+_MOST_NAMED = 3
 
 
 def notes_on_one_class(result: DatasetResult) -> list[str]:
-    """A sentence below the table for each method that has such runs."""
+    """One note below the table on all methods that have such runs."""
+    named = [m for m in result.results if m.only_class]
+    if not named:
+        return []
+    methods = ", ".join(f"{m.method} in {_of_runs(m)}" for m in named)
     return [
-        f"{method.method} *: {words}; class weights (--class-weights balanced) or "
-        "another recipe can help."
-        for method in result.results
-        if (words := predicts_one_class(method)) is not None
+        f"{ONE_CLASS_MARK} predicts only {_class_in_words(named)}: {methods}. Class "
+        "weights (--class-weights balanced) or another recipe can help."
     ]
 
 
@@ -31,15 +31,23 @@ def one_class_clause(result: DatasetResult) -> str:
     everywhere = [m.method for m in named if len(m.only_class) == m.summary.runs]
     if len(everywhere) == len(result.results) > 1:
         return "; every method predicts only one class in all runs"
+    if len(named) > _MOST_NAMED:
+        return (
+            f"; {len(named)} of {len(result.results)} methods predict only "
+            f"{_class_in_words(named)}"
+        )
     parts = []
     if everywhere:
         parts.append(f"{joined(everywhere)} {_in_all(len(everywhere))}")
     parts += [
         f"{m.method} in {_of_runs(m)}" for m in named if m.method not in everywhere
     ]
+    return f"; only {_class_in_words(named)} is predicted by {', '.join(parts)}"
+
+
+def _class_in_words(named: Sequence[MethodResult]) -> str:
     largest = all(set(m.only_class.values()) == {m.largest_class} for m in named)
-    what = "the largest class" if largest else "one class"
-    return f"; only {what} is predicted by {', '.join(parts)}"
+    return "the largest class" if largest else "one class"
 
 
 def _in_all(methods: int) -> str:

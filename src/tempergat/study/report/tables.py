@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tempergat.nn import METHODS
 from tempergat.stats import Summary
 from tempergat.study.report.formats import Table
-from tempergat.study.report.one_class import notes_on_one_class
+from tempergat.study.report.one_class import ONE_CLASS_MARK, notes_on_one_class
 from tempergat.study.report.words import mean_and_std, p_value, percent, signed
 from tempergat.study.results import (
     METRIC_NAMES,
@@ -85,7 +85,7 @@ def _cells(
 ) -> tuple[str, ...]:
     summary, comparison = result.summary, result.comparison
     cells = [
-        f"{result.method} *" if result.only_class else result.method,
+        f"{result.method} {ONE_CLASS_MARK}" if result.only_class else result.method,
         mean_and_std(summary.mean, summary.std),
         interval_text(summary, dataset.splits),
         str(summary.runs),
@@ -108,10 +108,19 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
     if compared:
         notes.append(
             f"Means ± standard deviation over runs. Differences over paired "
-            f"{result.pairing}; p: paired t-test, Holm-corrected; d: Cohen's d of the "
-            "pairs; within noise: p of 0.05 or more."
+            f"{result.pairing}; p: paired t-test, Holm-corrected; within noise: p of "
+            "0.05 or more."
         )
+        notes.append("d: Cohen's d of the pairs.")
         notes += _notes_on_other_baselines(result)
+    if any(
+        r.scores and shown_interval(r.summary, result.splits) is None
+        for r in result.results
+    ):
+        of_what = "runs of a method" if result.splits == 1 else "splits"
+        notes.append(
+            f"A 95 % interval needs {_MIN_VALUES_FOR_INTERVAL} {of_what} or more."
+        )
     if result.splits > 1:
         most = max(r.summary.runs + r.summary.failed for r in result.results)
         notes.append(

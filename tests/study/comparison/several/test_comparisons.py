@@ -91,8 +91,8 @@ def test_a_claim_needs_the_critical_difference() -> None:
     by_chance = replace(many.across.ranks, friedman_p=0.2)
     assert replace(many.across, ranks=by_chance).told_apart == ()
     assert many.verdict.startswith(
-        "gated has the best average rank on 12 graphs, 1.00 of 3, and is shown to be "
-        "better than gat, temp_only"
+        "gated has the best average rank of 3 methods on 12 graphs (1.00), and is "
+        "shown to be better than gat and temp_only"
     )
 
 
@@ -175,7 +175,21 @@ def test_equal_average_ranks_share_the_best_one() -> None:
     assert found.across.best == ("gat", "gated")
     assert found.best is None
     assert found.verdict == (
-        "gat, gated share the best average rank on 2 graphs, 1.50 of 2"
+        "gat and gated share the best average rank of 2 methods on 2 graphs (1.50)"
+    )
+
+
+def test_graphs_that_are_too_few_for_the_test_are_said_to_be() -> None:
+    means = {"gat": 70.0, "gated": 74.0, "temp_only": 69.0}
+    found = Comparisons(tuple(comparison(name, means) for name in ("cora", "actor")))
+    assert found.verdict == (
+        "gated has the best average rank of 3 methods on 2 graphs (1.00), but 2 graphs "
+        "are too few for a test of ranks"
+    )
+    assert found.summary.notes[0].startswith(
+        "Rank 1 is the highest mean on a graph. 2 graphs are too few for this test "
+        "(Nemenyi, 5 %): average ranks of 3 methods differ by 2 at most, and a "
+        "significant difference is above 2.34"
     )
 
 

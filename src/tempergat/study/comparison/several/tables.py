@@ -1,6 +1,6 @@
 """The tables and the verdict of several graphs as people read them."""
 
-from tempergat.base import counted, listed
+from tempergat.base import counted, joined
 from tempergat.study.comparison.several.across import AcrossGraphs
 from tempergat.study.report import Table, mean_and_std, p_value
 from tempergat.study.results import METRIC_NAMES
@@ -63,19 +63,22 @@ def summary_verdict(across: AcrossGraphs) -> str:
     graphs = counted(len(across.results), "graph")
     if ranks is None:
         if across.repeated:
-            names = listed(across.repeated, len(across.repeated))
+            names = joined(across.repeated)
             return f"no ranks over graphs: there are several comparisons on {names}"
         return f"the methods are not ranked over {graphs}"
     best = across.best
+    ranked = counted(len(ranks.datasets), "graph")
     leading = (
-        f"{listed(best, len(best))} {'has' if len(best) == 1 else 'share'} the best "
-        f"average rank on {counted(len(ranks.datasets), 'graph')}, "
-        f"{ranks.average[best[0]]:.2f} of {len(across.methods)}"
+        f"{joined(best)} {'has' if len(best) == 1 else 'share'} the best "
+        f"average rank of {counted(len(across.methods), 'method')} on {ranked} "
+        f"({ranks.average[best[0]]:.2f})"
     )
     apart = across.told_apart
     if not apart:
         if len(best) == len(across.methods):
             return leading
+        if ranks.too_few_datasets:
+            return f"{leading}, but {ranked} are too few for a test of ranks"
         it = "it" if len(best) == 1 else "them"
         return (
             f"{leading}, but ranks do not show {it} to be better than any other "
@@ -83,7 +86,7 @@ def summary_verdict(across: AcrossGraphs) -> str:
         )
     are = "is" if len(best) == 1 else "are"
     return (
-        f"{leading}, and {are} shown to be better than {listed(apart, len(apart))} "
+        f"{leading}, and {are} shown to be better than {joined(apart)} "
         f"(critical difference {ranks.critical_difference:.2f})"
     )
 
@@ -106,12 +109,18 @@ def _notes_on_ranks(across: AcrossGraphs) -> list[str]:
         p = p_value(ranks.friedman_p)
         sign = "" if p.startswith("<") else "= "
         friedman = "" if ranks.friedman_p is None else f"; Friedman's test: p {sign}{p}"
-        notes.append(
-            f"Rank 1 is the highest mean on a graph. Average ranks over "
-            f"{counted(len(ranks.datasets), 'graph')} that differ by less than "
+        graphs = counted(len(ranks.datasets), "graph")
+        tested = (
+            f"{graphs} are too few for this test (Nemenyi, 5 %): average ranks of "
+            f"{counted(len(ranks.average), 'method')} differ by "
+            f"{ranks.largest_difference} at most, and a significant difference is "
+            f"above {ranks.critical_difference:.2f}"
+            if ranks.too_few_datasets
+            else f"Average ranks over {graphs} that differ by less than "
             f"{ranks.critical_difference:.2f} do not show which is better (Nemenyi, "
-            f"5 %){friedman}."
+            "5 %)"
         )
+        notes.append(f"Rank 1 is the highest mean on a graph. {tested}{friedman}.")
         notes += [
             f"{name} is not in the ranks: no finished run of {', '.join(missing)}."
             for name, missing in across.not_ranked.items()

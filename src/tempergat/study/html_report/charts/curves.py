@@ -28,11 +28,19 @@ def curves_chart(
         return None
     lines = [line for found in panels.values() for line in found]
     return panels_chart(
-        [Panel(backbone, found) for backbone, found in panels.items()],
+        [Panel(_title(of, found), found) for of, found in panels.items()],
         f"Validation {metric} over epochs by method",
         f"validation {metric} (%)",
         lowest=_lowest(lines),
     )
+
+
+def _title(backbone: str, lines: Sequence[Line]) -> str:
+    names = {line.name for line in lines}
+    if backbone == _OWN or names == {backbone}:
+        return backbone
+    has_backbone = backbone in names
+    return f"{backbone} and its variants" if has_backbone else f"variants of {backbone}"
 
 
 def _lowest(lines: Sequence[Line]) -> float:
