@@ -31,7 +31,7 @@ def test_the_table_and_the_files_come_out(
     ended = command("compare", graph, "--recipe", recipe, "--runs", 5, *THREE)
     assert ended.status == 0
     for method in ("gcn", "gat", "temp_gated"):
-        row = rf"^{method}(?: \*)? +\d+\.\d\d ± \d+\.\d\d +\d+\.\d\d to \d+\.\d\d +5 "
+        row = rf"^{method}(?: †)? +\d+\.\d\d ± \d+\.\d\d +\d+\.\d\d to \d+\.\d\d +5 "
         assert re.search(row, ended.out, re.MULTILINE), ended.out
     assert re.search(r"^temp_gated .* (within noise|better|worse)$", ended.out, re.M)
     assert "picture  tempergat-out/graph.png" in ended.out
