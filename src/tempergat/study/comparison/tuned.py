@@ -22,6 +22,7 @@ from tempergat.study.search import (
     Trial,
     best_trial,
     search_for_any_graph,
+    setting_word,
 )
 from tempergat.training import RunConfig
 
@@ -249,18 +250,10 @@ def _in_words(settings: Sequence[Mapping[str, Setting]]) -> str:
     """`learning_rate 0.01, norm batch`; over splits, how often each value is chosen."""
     words = []
     for name in settings[0]:
-        counts = Counter(_value(of_split.get(name)) for of_split in settings)
+        counts = Counter(setting_word(of_split.get(name)) for of_split in settings)
         values = counts.most_common()
         if len(values) == 1:
             words.append(f"{name} {values[0][0]}")
         else:
             words.append(name + " " + " or ".join(f"{v} ({n}x)" for v, n in values))
     return ", ".join(words)
-
-
-def _value(value: Setting) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)

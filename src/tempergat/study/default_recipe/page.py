@@ -19,7 +19,7 @@ from tempergat.study.default_recipe.plan import (
 )
 from tempergat.study.default_recipe.search import SearchResult, search_result
 from tempergat.study.report import filled, markdown_rows, p_value, signed
-from tempergat.study.search import Setting
+from tempergat.study.search import Setting, setting_word
 
 _FIGURE = "default-gains"
 # Cells of the table; the others are in the CSVs.
@@ -169,7 +169,7 @@ def _search_section(plan: DefaultPlan, search: SearchResult) -> str:
     rows = [
         [
             str(places[int(i)]),
-            *(_value(value) for value in cells[i].values()),
+            *(setting_word(value) for value in cells[i].values()),
             f"{search.ranks[i]:.2f}",
             "the earlier default" if i == present else "",
         ]
@@ -189,12 +189,4 @@ def _search_section(plan: DefaultPlan, search: SearchResult) -> str:
 
 def _cell_words(cell: Mapping[str, Setting]) -> str:
     """`residual yes, norm batch, learning_rate 0.005, dropout 0.5`."""
-    return ", ".join(f"{name} {_value(value)}" for name, value in cell.items())
-
-
-def _value(value: Setting) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return ", ".join(f"{name} {setting_word(value)}" for name, value in cell.items())

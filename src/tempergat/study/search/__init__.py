@@ -9,6 +9,7 @@ from tempergat.study.search.plans import (
     load_search,
     search_for_any_graph,
     search_names,
+    setting_word,
 )
 from tempergat.study.search.proposals import (
     Proposals,
@@ -30,4 +31,5 @@ __all__ = [
     "require_optuna",
     "search_for_any_graph",
     "search_names",
+    "setting_word",
 ]

@@ -203,3 +203,12 @@ def _read(model: type[_Model], file: Traversable) -> _Model:
         return model.model_validate(values)
     except ValidationError as error:
         raise UserError(f"{file}: {first_validation_error(error, model)}") from error
+
+
+def setting_word(value: Setting) -> str:
+    """A setting's value as tables and sentences show it: `yes`, `none`, `0.005`."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

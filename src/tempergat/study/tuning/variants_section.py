@@ -1,9 +1,8 @@
 """The part of docs/tuned.md about every method with a search of its own."""
 
-from typing import Any
-
 from tempergat.stats import PairedComparison
 from tempergat.study.report import as_markdown, markdown_rows, result_table, signed
+from tempergat.study.search import setting_word
 from tempergat.study.tuning.variants import (
     PLAN_FILE,
     SETTINGS,
@@ -69,7 +68,7 @@ def variants_section(found: TunedVariants) -> str:
 
 def _settings(graph: TunedGraph) -> str:
     rows = [
-        [method, *(_value(of_method.get(name, "-")) for name in SETTINGS)]
+        [method, *(setting_word(of_method.get(name, "-")) for name in SETTINGS)]
         for method, of_method in graph.settings.items()
     ]
     return markdown_rows(["method", *SETTINGS], rows)
@@ -85,11 +84,3 @@ def _named(found: list[tuple[str, PairedComparison]]) -> str:
 def _joined(names: list[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
