@@ -14,7 +14,10 @@ def page(folder: Path, *blocks: str) -> Path:
 
 
 def test_later_blocks_see_the_names_of_earlier_ones(tmp_path: Path) -> None:
-    run_page(page(tmp_path, "```python\nx = 1\n```", "```python\nassert x == 1\n```"))
+    found = run_page(
+        page(tmp_path, "```python\nx = 1\n```", "```python\ny = x + 1\n```")
+    )
+    assert found["y"] == 2
 
 
 def test_an_error_names_the_line_of_the_page(tmp_path: Path) -> None:
@@ -25,7 +28,7 @@ def test_an_error_names_the_line_of_the_page(tmp_path: Path) -> None:
 
 
 def test_a_block_that_needs_a_gpu_is_not_run(tmp_path: Path) -> None:
-    run_page(page(tmp_path, "```python gpu\n1 / 0\n```"))
+    assert "x" not in run_page(page(tmp_path, "```python gpu\nx = 1\n```"))
 
 
 def test_output_must_be_what_was_printed(tmp_path: Path) -> None:
@@ -37,7 +40,8 @@ def test_output_must_be_what_was_printed(tmp_path: Path) -> None:
 
 def test_setup_in_a_comment_runs(tmp_path: Path) -> None:
     setup = "<!-- setup:\nx = 5\n-->"
-    run_page(page(tmp_path, setup, "```python\nassert x == 5\n```"))
+    found = run_page(page(tmp_path, setup, "```python\ny = x + 1\n```"))
+    assert found["y"] == 6
 
 
 def test_a_command_that_fails_fails_the_page(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ def test_logits_of_ten_thousand(backbone, dtype):
         for name, parameter in conv.named_parameters():
             if name.startswith("att"):
                 parameter.fill_(5e3)
-    train_step(conv, torch.randn(8, 4).to(dtype), torch.randint(0, 8, (2, 30)))
+    out = train_step(conv, torch.randn(8, 4).to(dtype), torch.randint(0, 8, (2, 30)))
+    assert (out.shape, out.dtype) == ((8, 3), dtype)
 
 
 @pytest.mark.parametrize("backbone", LAYERS)
@@ -116,7 +117,8 @@ def test_temperatures_over_six_decades(backbone, dtype, temperature, fixed):
     )
     conv = LAYERS[backbone](4, 3, heads=2, **options).to(dtype)
     x = 5 * torch.randn(8, 4)
-    train_step(conv, x.to(dtype), torch.randint(0, 8, (2, 30)))
+    out = train_step(conv, x.to(dtype), torch.randint(0, 8, (2, 30)))
+    assert (out.shape, out.dtype) == ((8, 6), dtype)
 
 
 @pytest.mark.parametrize("backbone", LAYERS)

@@ -63,10 +63,13 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-def run_page(page: Path) -> None:
+def run_page(page: Path) -> dict[str, Any]:
     """Runs the blocks of a page in order, in one namespace and the current folder.
 
     A traceback shows the lines of the page.
+
+    Returns:
+        The names that the blocks have defined.
 
     Raises:
         AssertionError: A block printed something else than the page says.
@@ -87,6 +90,7 @@ def run_page(page: Path) -> None:
         elif "output" in block.marks:
             place = f"{page.name}:{block.line}"
             assert _trimmed(printed) == _trimmed(block.code), place
+    return names
 
 
 def run_commands(block: Block) -> None:
