@@ -31,9 +31,9 @@ from tempergat.cli import (
     train,
     tune,
 )
+from tempergat.cli.options.help_text import HelpCommand, examples
 from tempergat.cli.studies import calibrate, noise, reproduce, theory
 from tempergat.cli.ui.allocation import keep_freed_memory
-from tempergat.cli.ui.help_text import HelpCommand, examples
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped
 

@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.ui.comparing import (
-    GraphSweep,
-    show_shard,
-    show_stored,
-    show_together,
-)
-from tempergat.cli.ui.completion import complete_dataset, complete_methods
-from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.completion import complete_dataset, complete_methods
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.settings import Settings, with_settings_options
+from tempergat.cli.options.shared import (
     DEFAULT_RUNS,
     Baseline,
     DeviceName,
@@ -32,9 +27,14 @@ from tempergat.cli.ui.options import (
     parse_runs,
     require_writable,
 )
+from tempergat.cli.ui.comparing import (
+    GraphSweep,
+    show_shard,
+    show_stored,
+    show_together,
+)
+from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits, refuse_unknown_name
 from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.reading import Reading, with_reading_options
-from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import resume_command
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, one_line, printable
-from tempergat.cli.ui.completion import complete_dataset
-from tempergat.cli.ui.help_text import examples
+from tempergat.cli.options.completion import complete_dataset
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.shared import Json
 from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import Json
 from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.reading import Reading, with_reading_options
 
 if TYPE_CHECKING:
     from tempergat.data import Entry, Finding, ReadOptions

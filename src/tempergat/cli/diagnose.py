@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.ui.completion import complete_methods
-from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.completion import complete_methods
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
     Json,
@@ -22,7 +21,8 @@ from tempergat.cli.ui.options import (
     parse_methods,
     require_writable,
 )
-from tempergat.cli.ui.reading import Reading, with_reading_options
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.stopping import stoppable
 
 if TYPE_CHECKING:

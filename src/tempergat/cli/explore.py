@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.shared import require_writable
 from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.options import require_writable
 from tempergat.cli.ui.output import echo
 
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.ui.help_text import examples
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.shared import Json
 from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import Json
 from tempergat.cli.ui.output import echo
 
 

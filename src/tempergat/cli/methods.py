@@ -2,9 +2,9 @@
 
 import typer
 
-from tempergat.cli.ui.help_text import examples
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.shared import Json
 from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import Json
 
 _TEMPERATURES = {None: "-", "layer": "one per layer", "head": "one per head"}
 _GATES = {None: "-", "post": "after aggregation", "first": "before attention"}

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import STANDARD_OUTPUT, UserError
-from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
     Json,
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.reading import Reading, with_reading_options
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from tempergat.base import UserError
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.shared import Baseline
 from tempergat.cli.ui.graphs import refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.options import Baseline
 from tempergat.cli.ui.output import echo
 
 

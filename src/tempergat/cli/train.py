@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, replace_non_finite
-from tempergat.cli.ui.completion import complete_method
-from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.completion import complete_method
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.settings import Settings, with_settings_options
+from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
     Json,
@@ -23,9 +23,9 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.reading import Reading, with_reading_options
-from tempergat.cli.ui.settings import Settings, with_settings_options
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import file_stem
-from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.settings import Metric
+from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
     Json,
@@ -21,9 +21,9 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.reading import Reading, with_reading_options
-from tempergat.cli.ui.settings import Metric
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable
 

@@ -5,10 +5,8 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.shared import (
     DeviceName,
     Json,
     OutFolder,
@@ -16,6 +14,8 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.ui.completion import complete_datasets
-from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.completion import complete_datasets
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.shared import (
     DeviceName,
     Json,
     OutFolder,
@@ -19,8 +18,9 @@ from tempergat.cli.ui.options import (
     parse_device,
     require_writable,
 )
+from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.reading import Reading, with_reading_options
 from tempergat.cli.ui.stopping import resume_command, stoppable
 
 if TYPE_CHECKING:

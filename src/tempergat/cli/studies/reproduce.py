@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.ui.completion import complete_datasets
-from tempergat.cli.ui.graphs import refuse_unknown_name
-from tempergat.cli.ui.help_text import examples
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import (
+from tempergat.cli.options.completion import complete_datasets
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.shared import (
     DeviceName,
     Json,
     OutFolder,
@@ -20,6 +18,8 @@ from tempergat.cli.ui.options import (
     parse_names,
     require_writable,
 )
+from tempergat.cli.ui.graphs import refuse_unknown_name
+from tempergat.cli.ui.json_output import print_json
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import stoppable

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.ui.help_text import examples
+from tempergat.cli.options.help_text import examples
+from tempergat.cli.options.shared import Json, require_writable
 from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.options import Json, require_writable
 from tempergat.cli.ui.stopping import exit_status
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""What the commands share: options, progress, tables, signals."""
+"""What the commands show: graphs, progress, tables, JSON, and how they end."""

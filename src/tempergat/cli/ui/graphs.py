@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tempergat.cli.ui.options import parse_split
-from tempergat.cli.ui.reading import Reading
+from tempergat.cli.options.reading import Reading
+from tempergat.cli.options.shared import parse_split
 
 if TYPE_CHECKING:
     from rich.console import Console

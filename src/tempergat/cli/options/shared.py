@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.ui.completion import complete_dataset, complete_method
+from tempergat.cli.options.completion import complete_dataset, complete_method
 
 if TYPE_CHECKING:
     import torch

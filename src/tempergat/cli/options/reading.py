@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.cli.ui.option_groups import with_option_group
+from tempergat.cli.options.groups import with_option_group
 
 if TYPE_CHECKING:
     from tempergat.data import ReadOptions

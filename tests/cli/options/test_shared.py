@@ -9,7 +9,7 @@ import pytest
 
 from tempergat.base import duration
 from tempergat.base.errors import UserError
-from tempergat.cli.ui.options import require_writable
+from tempergat.cli.options.shared import require_writable
 from tempergat.cli.ui.stopping import resume_command
 
 
@@ -52,7 +52,7 @@ def test_a_read_only_folder_is_refused() -> None:
     # folder, which nobody else may enter.
     code = (
         "import os, sys\nfrom pathlib import Path\n"
-        "from tempergat.cli.ui.options import require_writable\n"
+        "from tempergat.cli.options.shared import require_writable\n"
         "from tempergat.base.errors import UserError\n"
         "if os.geteuid() == 0:\n    os.setuid(65534)\n"
         "try:\n    require_writable(Path(sys.argv[1]))\n"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.ui.option_groups import with_option_group
+from tempergat.cli.options.groups import with_option_group
 
 if TYPE_CHECKING:
     from tempergat.training import Overrides

@@ -1,0 +1,1 @@
+"""The options of commands: those they share, and their help and completion."""
