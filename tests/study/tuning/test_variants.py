@@ -1,5 +1,6 @@
 """Every method with a search of its own: who beats its tuned backbone?"""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import yaml
 
 from tempergat.base import UserError
 from tempergat.study.engine import Run, write_runs
+from tempergat.study.tuning.trials import TrialMeans, near_best_tests
 from tempergat.study.tuning.variants import TunedVariants, read_variants
 from tempergat.study.tuning.variants_section import variants_answer, variants_section
 from tests.support.made_up_runs import run, study
@@ -18,9 +20,17 @@ MEANS = {"gcn": 81.0, "gat": 82.0, "gated": 84.0, "temp_only": 82.0, "temp_gated
 
 
 def found(
-    folder: Path, *, lacking: tuple[str, int] | None = None, rival: float = 0.5
+    folder: Path,
+    *,
+    lacking: tuple[str, int] | None = None,
+    rival: float = 0.5,
+    tests: Mapping[str, float] | None = None,
 ) -> TunedVariants:
-    """Two graphs; each method tried two settings; `rival` is the second one's score."""
+    """Two graphs; each method tried two settings.
+
+    `rival` is the second one's validation score, `tests` the test score of all trials
+    of a method.
+    """
     plan = {
         "graphs": ["cora", "pubmed"],
         "methods": list(MEANS),
@@ -30,13 +40,16 @@ def found(
         "reported_seeds": f"{SEEDS.start} to {SEEDS.stop - 1}",
     }
     runs: list[Run] = []
-    for graph in plan["graphs"]:
-        for one in study(str(graph), MEANS, SEEDS):
+    for graph in ("cora", "pubmed"):
+        for one in study(graph, MEANS, SEEDS):
             if lacking != (one.dataset, one.seed):
                 runs.append(replace(one, config=settings(one.method, 0.01)))
         for method in MEANS:
-            first = run(method, 100_000, dataset=graph, config=settings(method, 0.01))
-            other = run(method, 100_000, dataset=graph, config=settings(method, 0.02))
+            test = (tests or {}).get(method, 0.8)
+            first, other = (
+                run(method, 100_000, test, graph, settings(method, rate))
+                for rate in (0.01, 0.02)
+            )
             score = replace(other.scores["best_val_accuracy"], val=rival)
             scores = {**other.scores, "best_val_accuracy": score}
             runs += [first, replace(other, scores=scores)]
@@ -61,20 +74,48 @@ def test_the_answer_names_the_variants_that_beat_their_tuned_backbone(
     tmp_path: Path,
 ) -> None:
     read = found(tmp_path)
-    answer = variants_answer(read)
+    answer = variants_answer(read, {})
     assert "2 of 6 variants beat their tuned backbone on cora and pubmed" in answer
     assert "gated on cora +2.00" in answer
     assert "2 are within noise and 2 worse (temp_gated on cora -7.00" in answer
     assert "does not hold" in answer
     assert "No run collapses" in answer
-    assert "| gated | 0.01 | - | - | - | - | none |" in variants_section(read)
+    assert (
+        "| gated | 0.01 | - | - | - | - | none | 80.00 to 80.00 |"
+        in variants_section(read)
+    )
+
+
+def test_the_answer_says_what_the_tests_do_not_cover(tmp_path: Path) -> None:
+    read = found(tmp_path)
+    answer = variants_answer(read, {"cora": ("gat", 90.0), "pubmed": ("gat", 50.0)})
+    assert "hold for the settings that were found" in answer
+    assert "gat reaches 90.00 on cora (best method here: gated, 84.00)" in answer
+    assert "gat reaches 50.00" not in answer
+
+
+def test_a_difference_larger_than_that_between_near_best_trials_is_named(
+    tmp_path: Path,
+) -> None:
+    read = found(tmp_path, tests={"gated": 0.9})
+    assert (
+        "2 of the 4 differences above (gated on cora +2.00, gated on pubmed +2.00)"
+        in variants_answer(read, {})
+    )
+
+
+def test_the_range_is_that_of_the_five_best_trials_and_of_ties() -> None:
+    trials = [TrialMeans(str(i), 90.0 - i, 70.0 + i) for i in range(7)]
+    assert near_best_tests(trials) == (70.0, 74.0)
+    tied = [*trials[:5], replace(trials[5], val=trials[4].val), trials[6]]
+    assert near_best_tests(tied) == (70.0, 75.0)
 
 
 def test_a_graph_that_lacks_runs_is_named_and_not_judged(tmp_path: Path) -> None:
     read = found(tmp_path, lacking=("pubmed", SEEDS[-1]))
     assert list(read.graphs) == ["cora"]
     assert "gat 7 of 8" in read.missing["pubmed"]
-    assert "1 of 3 variants" in variants_answer(read)
+    assert "1 of 3 variants" in variants_answer(read, {})
 
 
 def test_runs_that_do_not_have_the_best_settings_found_are_refused(

@@ -107,7 +107,7 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
     figures.tuned_figure(series, docs / "figures" / _FIGURE)
     text = ["# Tuned methods\n"]
     if variants is not None and has_own:
-        text.append(variants_answer(variants))
+        text.append(variants_answer(variants, _best_backbones(found)))
     else:
         text.append(_answer(found) + _NOT_RUN)
     text += [
@@ -176,6 +176,15 @@ def _comparisons(found: Sequence[TunedResult]) -> dict[str, list[PairedCompariso
         ]
         for one in found
     }
+
+
+def _best_backbones(found: Sequence[TunedResult]) -> dict[str, tuple[str, float]]:
+    best = {}
+    for tuned in found:
+        plain = [one for one in tuned.result.results if one.method in PLAIN_METHODS]
+        top = max(plain, key=lambda one: one.summary.mean or 0.0)
+        best[tuned.result.dataset] = (top.method, top.summary.mean or 0.0)
+    return best
 
 
 def _answer(found: Sequence[TunedResult]) -> str:

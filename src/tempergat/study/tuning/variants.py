@@ -13,6 +13,7 @@ from tempergat.stats import PairedComparison
 from tempergat.study.engine import Run, read_runs
 from tempergat.study.paper import BACKBONE_OF
 from tempergat.study.results import DatasetResult, dataset_result
+from tempergat.study.tuning.trials import TrialMeans, near_best_tests, trial_means
 
 FOLDER = "tuned_variants"
 PLAN_FILE = f"{FOLDER}/plan.yaml"
@@ -66,11 +67,14 @@ class TunedGraph:
         result: Scores and comparisons; Holm's correction covers the variants.
         settings: The chosen settings by method.
         collapsed: Collapsed runs by method; methods without any are left out.
+        near_best: By method, the lowest and highest test mean of the trials that are
+            best by validation score.
     """
 
     result: DatasetResult
     settings: Mapping[str, Mapping[str, Any]]
     collapsed: Mapping[str, int]
+    near_best: Mapping[str, tuple[float, float]]
 
     @property
     def comparisons(self) -> list[PairedComparison]:
@@ -148,11 +152,12 @@ def _lacking(plan: VariantsPlan, runs: Sequence[Run]) -> str:
 
 def _tuned_graph(plan: VariantsPlan, name: str, runs: Sequence[Run]) -> TunedGraph:
     reported = [run for run in runs if run.seed in plan.run_seeds]
-    searched = [run for run in runs if run.seed in plan.search_seeds]
-    settings = {}
+    settings, near_best = {}, {}
     for method in plan.methods:
         of_method = [run for run in reported if run.method == method]
-        _require_best(plan, name, of_method[0], searched)
+        trials = trial_means(runs, method, plan.search_seeds)
+        _require_best(name, of_method[0], trials)
+        near_best[method] = near_best_tests(trials)
         config = of_method[0].config
         settings[method] = {key: config[key] for key in SETTINGS if key in config}
     collapsed = Counter(
@@ -161,25 +166,13 @@ def _tuned_graph(plan: VariantsPlan, name: str, runs: Sequence[Run]) -> TunedGra
         if run.status == "done" and run.scores["last_epoch"].train < _COLLAPSED
     )
     result = dataset_result(reported, plan.methods, BACKBONE_OF)
-    return TunedGraph(result, settings, dict(collapsed))
+    return TunedGraph(result, settings, dict(collapsed), near_best)
 
 
-def _require_best(
-    plan: VariantsPlan, name: str, reported: Run, searched: Sequence[Run]
-) -> None:
+def _require_best(name: str, reported: Run, trials: Sequence[TrialMeans]) -> None:
     """Refuse reported runs whose settings another trial beats on validation nodes."""
-    scores: dict[str, list[float]] = {}
-    for run in searched:
-        if run.method == reported.method and run.status == "done":
-            val = run.scores["best_val_accuracy"].val
-            scores.setdefault(run.config_hash, []).append(val)
-    sums = {
-        key: sum(found)
-        for key, found in scores.items()
-        if len(found) == len(plan.search_seeds)
-    }
-    best = max(sums.values(), default=0.0)
-    if sums.get(reported.config_hash, 0.0) < best - 1e-9:
+    means = {trial.config_hash: trial.val for trial in trials}
+    if not trials or means.get(reported.config_hash, 0.0) < trials[0].val - 1e-9:
         raise UserError(
             f"{reported.method} on {name} was not run with the best of its settings by "
             f"validation score; export its store to {RUNS_FILE} again"

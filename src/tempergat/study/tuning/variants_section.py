@@ -1,8 +1,11 @@
 """The part of docs/tuned.md about every method with a search of its own."""
 
+from collections.abc import Mapping
+
 from tempergat.stats import PairedComparison
 from tempergat.study.report import as_markdown, markdown_rows, result_table, signed
 from tempergat.study.search import setting_word
+from tempergat.study.tuning.trials import NEAR_BEST
 from tempergat.study.tuning.variants import (
     PLAN_FILE,
     SETTINGS,
@@ -11,8 +14,16 @@ from tempergat.study.tuning.variants import (
 )
 
 
-def variants_answer(found: TunedVariants) -> str:
-    """The verdict in three sentences."""
+def variants_answer(
+    found: TunedVariants, earlier: Mapping[str, tuple[str, float]]
+) -> str:
+    """The verdict, and what the tests do not cover.
+
+    Args:
+        found: The study.
+        earlier: By graph, the best backbone of the search for each backbone, and its
+            mean test score.
+    """
     better, worse = found.judged("better"), found.judged("worse")
     graphs = _joined(list(found.graphs))
     within = found.compared - len(better) - len(worse)
@@ -23,7 +34,9 @@ def variants_answer(found: TunedVariants) -> str:
         f"{_named(worse)}."
     )
     if better:
-        second = 'So "no variant beats its tuned backbone" does not hold.'
+        second = (
+            'With these settings, "no variant beats its tuned backbone" does not hold.'
+        )
     elif found.missing:
         second = (
             '"No variant beats its tuned backbone" holds there; '
@@ -42,7 +55,43 @@ def variants_answer(found: TunedVariants) -> str:
         else "No run collapses with settings of its own, so the collapses below come "
         "from settings that suit the backbone only."
     )
-    return f"{first} {second} {third}\n"
+    return f"{first} {second} {third}\n\n{_caveat(found, earlier)}"
+
+
+def _caveat(found: TunedVariants, earlier: Mapping[str, tuple[str, float]]) -> str:
+    """That the tests do not cover which settings a search finds."""
+    judged = [*found.judged("better"), *found.judged("worse")]
+    apart = [one for one in judged if _is_apart(found.graphs[one[0]], one[1])]
+    higher = []
+    for name, graph in found.graphs.items():
+        best = max(graph.result.results, key=lambda one: one.summary.mean or 0.0)
+        backbone, mean = earlier.get(name, ("", 0.0))
+        if mean > (best.summary.mean or 0.0):
+            higher.append(
+                f"{backbone} reaches {mean:.2f} on {name} (best method here: "
+                f"{best.method}, {best.summary.mean:.2f})"
+            )
+    text = (
+        "**These tests hold for the settings that were found.** Each method had one "
+        f"search, of {len(found.plan.search_seeds)} seeds per setting, and the tests "
+        "do not contain the spread between searches. The best trials by validation "
+        "score show what a search might as well have chosen: only in "
+        f"{len(apart)} of the {len(judged)} differences above{_named(apart)} do the "
+        f"{NEAR_BEST} best trials of the variant and those of its backbone lie fully "
+        "apart in test accuracy."
+    )
+    if higher:
+        text += (
+            " The earlier search below had more seeds per setting and could normalise "
+            f"features. It found better settings: with them {_joined(higher)}."
+        )
+    return f"{text}\n"
+
+
+def _is_apart(graph: TunedGraph, comparison: PairedComparison) -> bool:
+    low, high = graph.near_best[comparison.method]
+    other_low, other_high = graph.near_best[comparison.baseline]
+    return low > other_high or high < other_low
 
 
 def variants_section(found: TunedVariants) -> str:
@@ -55,23 +104,37 @@ def variants_section(found: TunedVariants) -> str:
         f"{len(seeds)} other seeds for the test score, on "
         f"{' and '.join(found.devices)}. All else is that of {plan.base}. The plan was "
         f"fixed in results/{PLAN_FILE}. A collapsed run classifies less than half of "
-        "its training nodes correctly at its last epoch.\n"
+        "its training nodes correctly at its last epoch. The last column of settings "
+        "shows what a search might as well have chosen: the lowest and highest test "
+        f"mean, over the seeds of the search, of the {NEAR_BEST} trials with the best "
+        "validation score (more where several tie with the last).\n"
     ]
     for name, graph in found.graphs.items():
         parts.append(f"### {name}\n")
         parts.append(as_markdown(result_table(graph.result)))
+        parts.append(_SETTINGS_INTRODUCTION)
         parts.append(_settings(graph))
     for name, missing in found.missing.items():
         parts.append(f"### {name}\n\nReported runs that are missing: {missing}.\n")
     return "\n".join(parts)
 
 
+_SETTINGS_INTRODUCTION = (
+    "These p values take the settings as given; which settings a search finds is not "
+    "in them. The settings, and the test means of the best trials:\n"
+)
+
+
 def _settings(graph: TunedGraph) -> str:
     rows = [
-        [method, *(setting_word(of_method.get(name, "-")) for name in SETTINGS)]
+        [
+            method,
+            *(setting_word(of_method.get(name, "-")) for name in SETTINGS),
+            "{:.2f} to {:.2f}".format(*graph.near_best[method]),
+        ]
         for method, of_method in graph.settings.items()
     ]
-    return markdown_rows(["method", *SETTINGS], rows)
+    return markdown_rows(["method", *SETTINGS, f"best {NEAR_BEST} trials, test"], rows)
 
 
 def _named(found: list[tuple[str, PairedComparison]]) -> str:
