@@ -45,7 +45,7 @@ PAGE_HELP = {
 }
 
 # Pages about graphs that are not all in the catalogue.
-_WITH_OTHER_GRAPHS = ("diagnose", "when")
+_WITH_OTHER_GRAPHS = ("default", "diagnose", "when")
 
 reproduce_app = typer.Typer(
     no_args_is_help=True,

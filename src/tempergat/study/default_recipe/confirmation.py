@@ -104,13 +104,7 @@ def family_test(
     graphs: Sequence[GraphResult], least_families: int
 ) -> ConfirmationResult:
     """The plan's test over the families of some graphs."""
-    gains: dict[str, list[float]] = {}
-    for one in graphs:
-        gains.setdefault(one.family, []).append(one.gain)
-    by_family = {
-        number: sum(of_family) / len(of_family)
-        for number, of_family in enumerate(gains.values())
-    }
+    by_family = dict(enumerate(family_gains(graphs).values()))
     (compared,) = compare_pairs(
         {"gain": by_family, "none": dict.fromkeys(by_family, 0.0)}, {"gain": "none"}
     )
@@ -120,6 +114,14 @@ def family_test(
         compared.wilcoxon_p,
         len(by_family) >= least_families,
     )
+
+
+def family_gains(graphs: Sequence[GraphResult]) -> dict[str, float]:
+    """The mean gain of each family's graphs, in points."""
+    gains: dict[str, list[float]] = {}
+    for one in graphs:
+        gains.setdefault(one.family, []).append(one.gain)
+    return {family: sum(of) / len(of) for family, of in gains.items()}
 
 
 def _graph_result(

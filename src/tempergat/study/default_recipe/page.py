@@ -1,8 +1,8 @@
-"""docs/default.md: the cells of the search by their average rank, and the verdict."""
+"""docs/default.md: the verdict, both plans, and the search."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,19 @@ from tempergat.study.default_recipe.plan import (
     load_default_plan,
 )
 from tempergat.study.default_recipe.search import SearchResult, search_result
-from tempergat.study.report import filled, markdown_rows, p_value, signed
-from tempergat.study.search import Setting, setting_word
+from tempergat.study.default_recipe.second import SecondResult, second_result
+from tempergat.study.default_recipe.second_page import (
+    second_answer,
+    second_json,
+    second_section,
+)
+from tempergat.study.default_recipe.second_plan import load_second_plan
+from tempergat.study.default_recipe.tables import cell_words, graph_rows
+from tempergat.study.report import filled, markdown_rows, p_value
+from tempergat.study.search import setting_word
 
 _FIGURE = "default-gains"
+_SECOND_FIGURE = "default-second"
 # Cells of the table; the others are in the CSVs.
 _SHOWN = 8
 
@@ -33,12 +42,14 @@ class DefaultReport:
     Attributes:
         search: What the search found.
         confirmation: The test on fresh seeds; None where it was not run.
-        sentences: The answer.
+        second: What the second plan found; None where it has no runs.
+        sentences: The answer of each plan, the latest first.
         page: Where the page is.
     """
 
     search: SearchResult
     confirmation: ConfirmationResult | None
+    second: SecondResult | None
     sentences: tuple[str, ...]
     page: Path
 
@@ -61,35 +72,59 @@ def reproduce_default(results: Path, docs: Path) -> DefaultReport:
             "them with `tempergat reproduce default --run`"
         )
     confirmation = confirmation_result(plan, search.chosen, results)
-    sentences = (_chosen(plan, search), _verdict(plan, search, confirmation))
-    parts = ["# The default recipe\n", " ".join(sentences) + "\n"]
+    second_plan = load_second_plan(results)
+    second = second_result(second_plan, results) if second_plan is not None else None
+    first = f"{_chosen(plan, search)} {_verdict(plan, search, confirmation, second)}"
+    answers = (first,) if second is None else (second_answer(second), first)
+    parts = ["# The default recipe\n", *(f"{answer}\n" for answer in answers)]
+    parts.append(_origin(plan, search))
+    if second is not None:
+        test = second.test(second.chosen, second.cells)
+        figures.gains_figure(test, docs / "figures" / _SECOND_FIGURE)
+        parts.append(second_section(second, f"figures/{_SECOND_FIGURE}.svg"))
     if confirmation is not None:
         figures.gains_figure(confirmation, docs / "figures" / _FIGURE)
-        parts += [
-            f"![Gain of the chosen cell by graph](figures/{_FIGURE}.svg)\n",
-            "Mean test score of the chosen cell less that of the earlier default, by "
-            "graph and baseline.\n",
-        ]
-    parts += [_origin(plan, search)]
-    if confirmation is not None:
         parts.append(_confirmation_section(plan, confirmation))
     parts.append(_search_section(plan, search))
     page = docs / "default.md"
     write_text(page, filled("\n".join(parts)))
-    return DefaultReport(search, confirmation, sentences, page)
+    return DefaultReport(search, confirmation, second, answers, page)
+
+
+def default_json(report: DefaultReport) -> dict[str, Any]:
+    """What the page says, as plain JSON values."""
+    search, test, second = report.search, report.confirmation, report.second
+    return {
+        "chosen": dict(search.chosen),
+        "ranks": list(search.ranks),
+        "graphs": list(search.graphs),
+        "confirmation": None
+        if test is None
+        else {
+            "gain": test.gain,
+            "p": test.p,
+            "more_one_class": test.worse,
+            "replaces": test.replaces,
+        },
+        "second": None if second is None else second_json(second),
+        "page": str(report.page),
+    }
 
 
 def _chosen(plan: DefaultPlan, search: SearchResult) -> str:
     baselines = f"{', '.join(plan.methods[:-1])} and {plan.methods[-1]}"
     return (
-        f"Of {len(search.ranks)} settings, {_cell_words(search.chosen)} has the best "
+        f"Of {len(search.ranks)} settings, {cell_words(search.chosen)} has the best "
         f"average rank in validation score for {baselines} over "
         f"{len(search.graphs)} graphs of {search.families} families."
     )
 
 
 def _verdict(
-    plan: DefaultPlan, search: SearchResult, found: ConfirmationResult | None
+    plan: DefaultPlan,
+    search: SearchResult,
+    found: ConfirmationResult | None,
+    second: SecondResult | None,
 ) -> str:
     if dict(search.chosen) == plan.present:
         return "This was the default already, so nothing changes."
@@ -117,6 +152,8 @@ def _verdict(
     )
     if found.replaces:
         return f"{start}. By the plan's rule it is now the recipe `default`."
+    if second is not None and second.replaces:
+        return f"{start}. By the first plan's rule the default would have stayed."
     return f"{start}. By the plan's rule the default stays as it was."
 
 
@@ -136,26 +173,17 @@ def _origin(plan: DefaultPlan, search: SearchResult) -> str:
 
 
 def _confirmation_section(plan: DefaultPlan, found: ConfirmationResult) -> str:
-    rows = [
-        [
-            one.graph,
-            *(
-                f"{pair.present:.2f} to {pair.chosen:.2f}"
-                for pair in one.scores.values()
-            ),
-            signed(one.gain),
-            f"{one.one_class.present:g} to {one.one_class.chosen:g}",
-        ]
-        for one in found.graphs
-    ]
     seeds = plan.confirmation.run_seeds
     return (
-        "## The chosen settings on fresh seeds\n\n"
+        "## The first plan: the chosen settings on fresh seeds\n\n"
+        f"![Gain of the chosen cell by graph](figures/{_FIGURE}.svg)\n\n"
         "Mean test score in percent with the earlier default and with the chosen "
         f"settings, seeds {seeds.start} to {seeds.stop - 1}; the gain is the mean over "
         "baselines; the last column counts runs that predict one class, of "
         f"{len(plan.methods) * len(seeds)}.\n\n"
-        + markdown_rows(["graph", *plan.methods, "gain", "one class"], rows)
+        + markdown_rows(
+            ["graph", *plan.methods, "gain", "one class"], graph_rows(found)
+        )
     )
 
 
@@ -185,8 +213,3 @@ def _search_section(plan: DefaultPlan, search: SearchResult) -> str:
         + markdown_rows(["", *plan.grid, "average rank", ""], rows)
         + f"\nThe graphs: {', '.join(search.graphs)}.\n"
     )
-
-
-def _cell_words(cell: Mapping[str, Setting]) -> str:
-    """`residual yes, norm batch, learning_rate 0.005, dropout 0.5`."""
-    return ", ".join(f"{name} {setting_word(value)}" for name, value in cell.items())

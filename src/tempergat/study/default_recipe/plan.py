@@ -80,13 +80,7 @@ class DefaultPlan(BaseModel):
 
     def config(self, cell: Mapping[str, Setting], method: str) -> RunConfig:
         """The settings of a baseline in a cell."""
-        config = load_recipe(self.base).config_for(method)
-        changes = {name: v for name, v in cell.items() if name != "dropout"}
-        if "dropout" in cell:
-            changes["feature_dropout"] = cell["dropout"]
-            if method != "gcn":
-                changes["attention_dropout"] = cell["dropout"]
-        return config.with_changes(**changes)
+        return cell_config(self.base, cell, method)
 
     def configs(self) -> Iterator[RunConfig]:
         """The settings of every cell and baseline."""
@@ -103,6 +97,23 @@ def load_default_plan(results: Path) -> DefaultPlan:
     """
     path = results / PLAN_FILE
     return validated(DefaultPlan, read_yaml(path, str(path)), str(path))
+
+
+def cell_config(base: str, cell: Mapping[str, Setting], method: str) -> RunConfig:
+    """The settings of a baseline in a cell.
+
+    Args:
+        base: The recipe that holds all other settings.
+        cell: The settings of the cell. `dropout` is that of features and of attention.
+        method: The baseline.
+    """
+    config = load_recipe(base).config_for(method)
+    changes = {name: v for name, v in cell.items() if name != "dropout"}
+    if "dropout" in cell:
+        changes["feature_dropout"] = cell["dropout"]
+        if method != "gcn":
+            changes["attention_dropout"] = cell["dropout"]
+    return config.with_changes(**changes)
 
 
 def confirmation_file(graph: str) -> str:

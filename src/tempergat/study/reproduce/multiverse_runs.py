@@ -1,22 +1,10 @@
-"""Jobs whose runs are added to a file: joint calibration, multiverse, default."""
+"""Jobs whose runs are added to a file: joint calibration and multiverse."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tempergat.data import Dataset
-from tempergat.study.default_recipe import (
-    confirmation_file,
-    load_default_plan,
-    search_result,
-)
-from tempergat.study.default_recipe import runs_file as default_runs_file
-from tempergat.study.engine import (
-    Store,
-    config_hash,
-    finished_runs,
-    sweep,
-    write_runs,
-)
+from tempergat.study.engine import Store, finished_runs, sweep, write_runs
 from tempergat.study.multiverse import (
     PLAN_FILE,
     Cell,
@@ -33,7 +21,6 @@ from tempergat.study.multiverse import (
 from tempergat.study.paper import read_paper
 from tempergat.study.reproduce.jobs import Workspace
 from tempergat.study.reproduce.method_runs import MethodRuns
-from tempergat.training import MixedRun, canonical_json, train_mixed
 
 
 @dataclass(frozen=True)
@@ -45,16 +32,16 @@ class StageRuns(MethodRuns):
 
         If the training is stopped, the runs that are done are added.
         """
-        graph = workspace.load(self.dataset)
+        splits = self.splits(workspace)
         others = [
             run for run in workspace.published_runs(self.file) if not self.asks_for(run)
         ]
         with workspace.open_store() as store:
             store.put_group(self.published_here(workspace))
             watch = workspace.watch(self.dataset)
-            work = (graph, self.configs, self.seeds, store, workspace.device)
+            work = (splits, self.configs, self.seeds, store, workspace.device)
             try:
-                self.train_together(graph, store, workspace)
+                self.train_together(splits, store, workspace)
                 sweep(*work, watch)
             finally:
                 done = finished_runs(*work)
@@ -64,57 +51,18 @@ class StageRuns(MethodRuns):
                     workspace.forget(self.file)
         return f"{path}: {len(done)} runs here, {len(others)} others kept"
 
+    def splits(self, workspace: Workspace) -> Mapping[int, Dataset]:
+        """The graph with each split that is used, by number; the first one here."""
+        return {0: workspace.load(self.dataset)}
+
     def train_together(
-        self, graph: Dataset, store: Store, workspace: Workspace
+        self, splits: Mapping[int, Dataset], store: Store, workspace: Workspace
     ) -> None:
         """Train runs that the sweep would train one after the other; none here."""
 
-
-class SearchRuns(StageRuns):
-    """Runs of a grid. Those that differ in the learning rate are trained at once."""
-
-    def train_together(
-        self, graph: Dataset, store: Store, workspace: Workspace
-    ) -> None:
-        """Train what is missing; few seeds of many configurations leave a GPU idle."""
-        work = (graph, self.configs, self.seeds, store, workspace.device)
-        done = {(run.config_hash, run.seed) for run in finished_runs(*work)}
-        together: dict[str, list[MixedRun]] = {}
-        for config in self.configs:
-            values = config.model_dump(mode="json")
-            shared = canonical_json(values | {"learning_rate": 0.0})
-            for seed in self.seeds:
-                if (config_hash(values), seed) not in done:
-                    run = MixedRun(graph, config, seed)
-                    together.setdefault(shared, []).append(run)
-        for runs in together.values():
-            store.put_group(train_mixed(runs, workspace.device))
-
-
-def default_recipe_runs(workspace: Workspace) -> Iterator[StageRuns]:
-    """The search for the default recipe, then its test on fresh seeds.
-
-    The test has the chosen cell and the present one, once the search has the runs of as
-    many families as the plan asks for.
-    """
-    plan = load_default_plan(workspace.results)
-    configs = tuple(plan.configs())
-    for graph in plan.graphs:
-        yield SearchRuns(graph, default_runs_file(graph), configs, plan.run_seeds)
-    found = search_result(plan, workspace.results)
-    if found is None or found.families < plan.confirmation.least_families:
-        return
-    if dict(found.chosen) == plan.present:
-        return
-    both = tuple(
-        plan.config(cell, method)
-        for method in plan.methods
-        for cell in (plan.present, found.chosen)
-    )
-    for graph in found.graphs:
-        yield StageRuns(
-            graph, confirmation_file(graph), both, plan.confirmation.run_seeds
-        )
+    def example_graph(self, workspace: Workspace) -> Dataset:
+        """The graph with the first of its splits."""
+        return next(iter(self.splits(workspace).values()))
 
 
 def joint_baselines(workspace: Workspace) -> Iterator[StageRuns]:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tempergat.study.default_recipe import PLAN_FILE as DEFAULT_PLAN_FILE
-from tempergat.study.default_recipe import reproduce_default
+from tempergat.study.default_recipe import default_json, reproduce_default
 from tempergat.study.diagnose import (
     VALIDATION_CSV,
     VALIDATION_DATASETS,
@@ -32,6 +32,7 @@ from tempergat.study.paper import (
     reproduction_json,
 )
 from tempergat.study.report import as_json as result_json
+from tempergat.study.reproduce.default_runs import default_recipe_runs
 from tempergat.study.reproduce.graph_runs import NoiseRuns, ValidationRuns, WhenRuns
 from tempergat.study.reproduce.jobs import Job, Workspace
 from tempergat.study.reproduce.method_runs import (
@@ -41,7 +42,6 @@ from tempergat.study.reproduce.method_runs import (
     tuned_recipes,
 )
 from tempergat.study.reproduce.multiverse_runs import (
-    default_recipe_runs,
     joint_baselines,
     multiverse_variants,
 )
@@ -209,22 +209,7 @@ def _write_when(results: Path, docs: Path) -> Written:
 
 def _write_default(results: Path, docs: Path) -> Written:
     report = reproduce_default(results, docs)
-    search, test = report.search, report.confirmation
-    facts = {
-        "chosen": dict(search.chosen),
-        "ranks": list(search.ranks),
-        "graphs": list(search.graphs),
-        "confirmation": None
-        if test is None
-        else {
-            "gain": test.gain,
-            "p": test.p,
-            "more_one_class": test.worse,
-            "replaces": test.replaces,
-        },
-        "page": str(report.page),
-    }
-    return Written(report.page, report.sentences, facts)
+    return Written(report.page, report.sentences, default_json(report))
 
 
 PAGES = {
@@ -297,7 +282,11 @@ PAGES = {
         ),
         Page(
             "default",
-            reads=(DEFAULT_PLAN_FILE, "default_recipe/**/*.csv"),
+            reads=(
+                DEFAULT_PLAN_FILE,
+                "default_recipe/second_plan.yaml",
+                "default_recipe/**/*.csv",
+            ),
             writes=("default.md", "figures/default-*"),
             jobs=default_recipe_runs,
             write=_write_default,

@@ -1,5 +1,6 @@
 """Gate or residual? A factorial study of what is added to plain attention."""
 
+from tempergat.study.when.graphs import real_graph
 from tempergat.study.when.plan import PLAN_FILE, RealGraph, WhenPlan, load_plan
 from tempergat.study.when.report.page import WhenReport, reproduce_when, when_json
 from tempergat.study.when.runs.parts import (
@@ -21,6 +22,7 @@ __all__ = [
     "WhenReport",
     "counts",
     "load_plan",
+    "real_graph",
     "reproduce_when",
     "run_generated",
     "run_real",

@@ -1,0 +1,145 @@
+"""The second plan's part of docs/default.md."""
+
+from typing import Any
+
+from tempergat.study.default_recipe.confirmation import (
+    ConfirmationResult,
+    family_gains,
+)
+from tempergat.study.default_recipe.second import SecondResult
+from tempergat.study.default_recipe.second_plan import SECOND_PLAN_FILE
+from tempergat.study.default_recipe.tables import cell_words, graph_rows
+from tempergat.study.report import markdown_rows, p_value, signed
+from tempergat.study.search import setting_word
+
+
+def second_answer(found: SecondResult) -> str:
+    """Whether the default changes, and what speaks for and against it."""
+    cell = cell_words(found.chosen_settings)
+    if not found.is_complete:
+        return (
+            f"By a second plan {cell} is compared with the default on ten splits; too "
+            "few of its runs are there to decide, so the default stays as it is."
+        )
+    test = found.test(found.chosen, found.deciding)
+    start = (
+        f"The recipe `default` is now {cell}."
+        if found.replaces
+        else f"The recipe `default` stays as it was: {cell}, the best of three "
+        "candidates, does not meet the conditions of the second plan."
+    )
+    family, gain = _largest_loss(test)
+    runs = len(found.deciding) * len(found.plan.methods) * found.plan.seeds
+    return (
+        f"{start} On graphs that use the default, the mean test score of "
+        f"{_listed(found.plan.methods)} changes by {signed(test.gain)} points over "
+        f"{len(family_gains(test.graphs))} families (Wilcoxon p {p_value(test.p)}). "
+        f"The family with the lowest gain is {family} ({signed(gain)}), and "
+        f"{found.wrong_runs(found.chosen)} of {runs} runs go wrong in place of "
+        f"{found.wrong_runs(0)}."
+    )
+
+
+def second_section(found: SecondResult, figure: str) -> str:
+    """The section about the second plan.
+
+    Args:
+        found: What was found.
+        figure: The figure's path from the page.
+    """
+    plan, seeds = found.plan, found.plan.run_seeds
+    everything = found.test(found.chosen, found.cells)
+    families = len(family_gains(everything.graphs))
+    missing = (
+        f" Without all their runs, and left out: {', '.join(found.missing)}."
+        if found.missing
+        else ""
+    )
+    return (
+        "## The second plan\n\n"
+        f"results/{SECOND_PLAN_FILE} was fixed before its first run, but with the "
+        "results below known, and its rule is another one because of them. So this is "
+        "no blind test. It asks for the average and the largest loss, since a default "
+        "is for graphs of which nothing is known. Fresh are the seeds "
+        f"({seeds.start} to {seeds.stop - 1}), the splits other than the first, two "
+        f"graphs, and two of the three candidates.{missing}\n\n"
+        + _candidates(found)
+        + "\nThe candidate is chosen by its average rank in validation score; the "
+        "other columns choose nothing. They are about graphs that use the default, so "
+        f"without {_listed(plan.with_own_recipe)}, which have recipes of their own. A "
+        "run goes wrong that fails, predicts one class, or ends more than "
+        f"{plan.far_below:g} points below the median of its ten in validation "
+        f"score. Over all {families} families, those three graphs included, the gain "
+        f"of the chosen one is {signed(everything.gain)} points (Wilcoxon p "
+        f"{p_value(everything.p)}).\n\n"
+        f"{_losses(found, everything)}\n\n"
+        f"![Gain of the chosen candidate by graph]({figure})\n\n"
+        "Mean test score in percent with the earlier default and with the chosen "
+        "candidate; the gain is the mean over baselines; the last column counts runs "
+        f"that go wrong, of {len(plan.methods) * plan.seeds}.\n\n"
+        + markdown_rows(
+            ["graph", *plan.methods, "gain", "go wrong"], graph_rows(everything)
+        )
+    )
+
+
+def second_json(found: SecondResult) -> dict[str, Any]:
+    """The outcome as plain JSON values."""
+    test = found.test(found.chosen, found.deciding)
+    return {
+        "chosen": dict(found.chosen_settings),
+        "ranks": list(found.ranks),
+        "gain": test.gain,
+        "p": test.p,
+        "gain_with_all_graphs": found.test(found.chosen, found.cells).gain,
+        "too_large_losses": found.too_large_losses,
+        "wrong_runs": [found.wrong_runs(cell) for cell in range(len(found.plan.cells))],
+        "missing": list(found.missing),
+        "replaces": found.replaces,
+    }
+
+
+def _candidates(found: SecondResult) -> str:
+    plan, rows = found.plan, []
+    for place, cell in enumerate(plan.cells):
+        test = found.test(place, found.deciding)
+        family, gain = _largest_loss(test)
+        measured = (
+            ["", "", "", ""]
+            if place == 0
+            else [
+                f"{found.ranks[place - 1]:.2f}",
+                signed(test.gain),
+                p_value(test.p),
+                f"{signed(gain)} ({family})",
+            ]
+        )
+        note = {0: "the earlier default", found.chosen: "chosen"}.get(place, "")
+        words = [setting_word(value) for value in cell.values()]
+        rows.append([*words, *measured, str(found.wrong_runs(place)), note])
+    header = ["average rank", "gain", "Wilcoxon p", "lowest gain", "runs that go wrong"]
+    return markdown_rows([*plan.present, *header, ""], rows)
+
+
+def _losses(found: SecondResult, everything: ConfirmationResult) -> str:
+    """Every family and graph whose mean falls."""
+    families = family_gains(found.test(found.chosen, found.deciding).graphs)
+    falling = {name: gain for name, gain in families.items() if gain < 0}
+    graphs = {one.graph: one.gain for one in everything.graphs if one.gain < 0}
+    return (
+        f"Families that lose, without those three graphs: {_gains(falling)}. Graphs "
+        f"that lose: {_gains(graphs)}."
+    )
+
+
+def _gains(gains: dict[str, float]) -> str:
+    ordered = sorted(gains.items(), key=lambda item: item[1])
+    return ", ".join(f"{name} {signed(gain)}" for name, gain in ordered) or "none"
+
+
+def _largest_loss(test: ConfirmationResult) -> tuple[str, float]:
+    return min(family_gains(test.graphs).items(), key=lambda item: item[1])
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}" if names[1:] else "".join(names)
