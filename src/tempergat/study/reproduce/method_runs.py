@@ -4,13 +4,17 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tempergat.study.engine import Run, config_hash, sweep, write_runs
+from tempergat.study.engine import Progress, Run, config_hash, sweep, write_runs
 from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
 from tempergat.study.reproduce.jobs import Batch, Job, Stock, Workspace
 from tempergat.study.search import CalibrationPlan, SearchPlan, Trial
 from tempergat.study.tuning import (
+    REPEATS_FILE,
+    RepeatsPlan,
+    count_searches,
     grid_configs,
     read_trials,
+    run_repeats,
     search,
     write_tuned,
 )
@@ -21,6 +25,11 @@ from tempergat.training import (
     device_name,
     load_recipe,
     numerics_of,
+)
+
+_SEARCH_TIME = (
+    "about a minute per search on an H200; processes with the same --out and --results "
+    "share the searches"
 )
 
 
@@ -126,6 +135,35 @@ class SearchTrials(Job):
             self.dataset, self.plan, trials, tuned_recipes(workspace), table.parent
         )
         return f"wrote {table} and the recipe {recipe}"
+
+
+@dataclass(frozen=True)
+class RepeatedSearches(Job):
+    """The further searches of every method on one dataset."""
+
+    dataset: str
+    plan: RepeatsPlan
+    file: str = REPEATS_FILE
+
+    def stock(self, workspace: Workspace) -> Stock:
+        """What is there, and what is missing; searches are counted."""
+        counts = count_searches(self.plan, workspace.results, self.dataset)
+        return Stock(*counts, unit="searches", time_note=_SEARCH_TIME)
+
+    def run(self, workspace: Workspace) -> str:
+        """Search; processes with the same folders share the searches."""
+        graph = workspace.load(self.dataset)
+        watch = workspace.watch(f"{self.dataset}, searches")
+
+        def show(done: int, searches: int) -> None:
+            if watch is not None:
+                watch(Progress(None, done, searches))
+
+        with workspace.open_store() as store:
+            whole = run_repeats(
+                self.plan, graph, workspace.results, store, workspace.device, show
+            )
+        return f"{self.dataset}: {whole} searches are in {workspace.results}"
 
 
 def paper_runs(dataset: str, file: str, recipe: Recipe) -> MethodRuns:

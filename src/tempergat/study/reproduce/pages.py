@@ -36,6 +36,7 @@ from tempergat.study.reproduce.default_runs import default_recipe_runs
 from tempergat.study.reproduce.graph_runs import NoiseRuns, ValidationRuns, WhenRuns
 from tempergat.study.reproduce.jobs import Job, Workspace
 from tempergat.study.reproduce.method_runs import (
+    RepeatedSearches,
     SearchTrials,
     calibration_runs,
     paper_runs,
@@ -52,6 +53,7 @@ from tempergat.study.tuning import (
     TRIALS_FOLDER,
     TUNED_CSV,
     calibration_json,
+    load_repeats,
     reproduce_calibration,
     reproduce_tuned,
 )
@@ -100,6 +102,10 @@ def _tuned_jobs(workspace: Workspace) -> Iterator[Job]:
         found = tuned_recipes(workspace) / f"{dataset}.yaml"
         name = str(found) if found.exists() else f"tuned/{dataset}"
         yield paper_runs(dataset, TUNED_CSV, load_recipe(name))
+    repeats = load_repeats(workspace.results)
+    if repeats is not None:
+        for dataset in repeats.graphs:
+            yield RepeatedSearches(dataset, repeats)
 
 
 def _diagnose_jobs(workspace: Workspace) -> Iterator[Job]:

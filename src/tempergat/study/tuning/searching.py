@@ -1,4 +1,4 @@
-"""A search for good settings of each backbone by validation score.
+"""A search for good settings of a method by validation score.
 
 Each trial trains the seeds of the search through the store, and runs that are in the
 store are not trained again. Test scores are not used.
@@ -14,7 +14,7 @@ import yaml
 
 from tempergat.base import UserError, csv_text, file_stem, write_text
 from tempergat.data import Dataset
-from tempergat.nn import BACKBONES, METHODS, BackboneName
+from tempergat.nn import BACKBONES, METHODS
 from tempergat.study.engine import OnProgress, Store, sweep
 from tempergat.study.paper import PLAIN_METHODS
 from tempergat.study.results import METRIC_NAMES
@@ -27,22 +27,25 @@ OnTrial = Callable[[Trial], None]
 def search(
     dataset: Dataset,
     plan: SearchPlan,
-    backbone: BackboneName,
+    method: str,
     store: Store,
     device: torch.device,
     on_trial: OnTrial | None = None,
     on_progress: OnProgress | None = None,
+    *,
+    own_first: bool = False,
 ) -> list[Trial]:
-    """Try settings for one backbone.
+    """Try settings for one method.
 
     Args:
         dataset: The graph.
         plan: The values to try, the number of trials and the seeds.
-        backbone: The method that is trained.
+        method: The method that is trained.
         store: Where runs are stored; runs in it are not trained again.
         device: Where to train.
         on_trial: Called with each trial as it ends.
         on_progress: As for `sweep`, within a trial.
+        own_first: Whether the first trial has the recipe's own settings.
 
     Returns:
         The trials in their order.
@@ -51,9 +54,10 @@ def search(
         UserError: Optuna is missing, or a proposal cannot be trained.
     """
     proposals = Proposals(
-        plan.base_recipe().config_for(backbone),
-        plan.values_for(backbone),
+        plan.base_recipe().config_for(method),
+        plan.values_for(METHODS[method].backbone),
         plan.sampler_seed,
+        own_first=own_first,
     )
     for _ in range(plan.trials):
         tried = proposals.ask()

@@ -17,6 +17,8 @@ from tempergat.study.search import (
     search_names,
 )
 from tempergat.study.tuning import figures
+from tempergat.study.tuning.repeats import load_repeats, read_repeats
+from tempergat.study.tuning.repeats_section import repeats_answer, repeats_section
 from tempergat.study.tuning.searching import read_trials
 from tempergat.study.tuning.variants import read_variants
 from tempergat.study.tuning.variants_section import variants_answer, variants_section
@@ -106,8 +108,11 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
         series = {"with settings of its own": own} | series
     figures.tuned_figure(series, docs / "figures" / _FIGURE)
     text = ["# Tuned methods\n"]
+    repeats = load_repeats(results)
+    repeated = {} if variants is None else read_repeats(results, variants.graphs)
     if variants is not None and has_own:
         text.append(variants_answer(variants, _best_backbones(found)))
+        text.append(repeats_answer(repeats, repeated, variants))
     else:
         text.append(_answer(found) + _NOT_RUN)
     text += [
@@ -118,6 +123,8 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
     ]
     if variants is not None:
         text.append(variants_section(variants))
+    if repeats is not None and repeated:
+        text.append(repeats_section(repeats, repeated))
     text += [
         _first_search(found, devices, has_answer=has_own),
         *(_section(one) for one in found),

@@ -55,8 +55,13 @@ class VariantsPlan(BaseModel):
     @property
     def run_seeds(self) -> range:
         """The reported seeds."""
-        first, _, last = self.reported_seeds.partition(" to ")
-        return range(int(first), int(last) + 1)
+        return seed_range(self.reported_seeds)
+
+
+def seed_range(words: str) -> range:
+    """The seeds of `first to last`."""
+    first, _, last = words.partition(" to ")
+    return range(int(first), int(last) + 1)
 
 
 @dataclass(frozen=True)
