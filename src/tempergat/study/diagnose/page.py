@@ -193,9 +193,10 @@ def _table(choices: Sequence[Choice]) -> str:
 _PAGE = """# Which method do I need?
 
 `tempergat diagnose` recommends no method. A rule that recommends one was tested on
-{graphs} graphs, and the test below does not support it; [another
-rule](when.md#a-rule-for-tempergat-diagnose) is judged by the study of gate and
-residual. To choose a method, run `tempergat compare`.
+{graphs} graphs, and the test below does not support it. [Another
+rule](when.md#a-rule-for-tempergat-diagnose), a residual where adjusted homophily is
+low, is not shown to be better than a residual on every graph. To choose a method, run
+`tempergat compare`.
 
 ![Points below the best method](figures/{figure}.svg)
 

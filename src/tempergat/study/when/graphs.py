@@ -88,6 +88,11 @@ def generate(plan: GeneratedPlan, graph: GeneratedGraph) -> Dataset:
     )
 
 
+def is_heterophilic(plan: GeneratedPlan, graph: GeneratedGraph) -> bool:
+    """Whether neighbours share a class no more often than by chance."""
+    return graph.homophily <= 1.0 / plan.classes
+
+
 def real_graph(plan: RealPlan, name: str) -> dict[int, Dataset]:
     """A real graph with each of the splits that are used, by number.
 

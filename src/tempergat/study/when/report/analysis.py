@@ -165,14 +165,8 @@ def across(
         graphs: The graphs.
         tests: What `within` returned for each graph, by its name.
     """
-    families: dict[str, list[Measured]] = defaultdict(list)
-    for graph in graphs:
-        families[graph.family].append(graph)
     differences = [
-        [
-            float(np.mean([graph.difference(contrast) for graph in members]))
-            for members in families.values()
-        ]
+        list(family_differences(graphs, contrast.arm, contrast.against).values())
         for contrast in plan.contrasts
     ]
     ps = [across_p(values) for values in differences]
@@ -191,13 +185,31 @@ def across(
                 summary.high,
                 p,
                 p_holm,
-                _is_equivalent(values, plan.bounds.equivalence),
+                is_equivalent(values, plan.bounds.equivalence),
                 verdicts.count("better"),
                 verdicts.count("worse"),
                 len(verdicts),
             )
         )
     return found
+
+
+def by_family(graphs: Iterable[Measured]) -> dict[str, list[Measured]]:
+    """The graphs of each family."""
+    families: dict[str, list[Measured]] = defaultdict(list)
+    for graph in graphs:
+        families[graph.family].append(graph)
+    return dict(families)
+
+
+def family_differences(
+    graphs: Iterable[Measured], arm: str, against: str
+) -> dict[str, float]:
+    """The mean difference of two arms in each family, over the family's graphs."""
+    return {
+        family: float(np.mean([g.mean(arm) - g.mean(against) for g in members]))
+        for family, members in by_family(graphs).items()
+    }
 
 
 def across_p(values: Sequence[float]) -> float | None:
@@ -208,7 +220,8 @@ def across_p(values: Sequence[float]) -> float | None:
     return wilcoxon_p(rounded) if rounded.any() else 1.0
 
 
-def _is_equivalent(values: Sequence[float], bound: float) -> bool:
+def is_equivalent(values: Sequence[float], bound: float) -> bool:
+    """Whether two one-sided t-tests show the mean of values to be within a bound."""
     if len(values) < 2:
         return False
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
@@ -220,9 +233,7 @@ def _is_equivalent(values: Sequence[float], bound: float) -> bool:
 
 def ranks(plan: WhenPlan, graphs: Sequence[Measured]) -> RankTable | None:
     """Ranks of all arms over families of graphs; None for fewer than two."""
-    families: dict[str, list[Measured]] = defaultdict(list)
-    for graph in graphs:
-        families[graph.family].append(graph)
+    families = by_family(graphs)
     if len(families) < 2:
         return None
     return average_ranks(
@@ -288,16 +299,3 @@ def homophily_line(
     """The generated graphs that differ in homophily alone, each with its homophily."""
     line = [g for g in graphs if grid[g.graph].varied in ("centre", "homophily")]
     return sorted(((grid[g.graph].homophily, g) for g in line), key=itemgetter(0))
-
-
-def by_homophily(
-    plan: WhenPlan, graphs: Sequence[Measured]
-) -> list[tuple[float, Measured]]:
-    """Real graphs with the adjusted homophily that the plan states, in its order."""
-    known = {graph.name: graph.adjusted_homophily for graph in plan.real.graphs}
-    return sorted(((known[g.graph], g) for g in graphs), key=itemgetter(0))
-
-
-def is_heterophilic(plan: WhenPlan, graph: GeneratedGraph) -> bool:
-    """Whether neighbours share a class no more often than by chance."""
-    return graph.homophily <= 1.0 / plan.generated.classes

@@ -1,10 +1,12 @@
-"""The answer of docs/when.md, and what to use when."""
+"""The answer at the top of docs/when.md: three sentences, each with its numbers."""
 
 from __future__ import annotations
 
-from tempergat.base import listed
+from dataclasses import dataclass
+
+from tempergat.base import joined
 from tempergat.nn import BackboneName
-from tempergat.study.report import markdown_rows, signed
+from tempergat.study.report import signed
 from tempergat.study.when.report.analysis import Across
 from tempergat.study.when.report.findings import (
     ALL,
@@ -15,68 +17,185 @@ from tempergat.study.when.report.findings import (
     own_path_claim,
     temperature_claim,
 )
+from tempergat.study.when.report.threshold import Side, sides
 
-_USED = {
-    "residual": "a residual (`residual=True`)",
-    "post_gate": 'the gate on the output (`gate="post"`)',
-    "post_gate_residual": "gate and residual",
-    "gate_first": 'the gate before attention (`gate="first"`)',
-    "temperature": 'a temperature (`temperature="layer"`)',
-}
-_KINDS = {
-    HETEROPHILIC: "neighbours share a class no more often than by chance",
-    HOMOPHILIC: "neighbours share a class more often than by chance",
-    REAL: "real graphs, settings searched",
-}
-
-# With fewer, Wilcoxon's p cannot be below 0.05.
-_LEAST_FAMILIES = 6
+# The arms that are counted as gate and as residual where runs fail to train.
+GATE_ALONE = ("post_gate", "temperature_post_gate")
+WITH_RESIDUAL = ("residual", "post_gate_residual")
 
 
-def answer(findings: Findings) -> list[str]:
-    """Three paragraphs: gate and residual, real graphs, the temperature."""
+@dataclass(frozen=True)
+class Paragraph:
+    """A part of the answer.
+
+    Attributes:
+        sentence: What is found.
+        evidence: The numbers behind it.
+    """
+
+    sentence: str
+    evidence: str
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.evidence}".rstrip()
+
+
+def answer(findings: Findings) -> list[Paragraph]:
+    """Three parts: neighbours that rarely share a class, others, the temperature."""
     if not findings.tests:
-        return ["No graph has all its runs yet, so there is no answer."]
-    return [_gate_sentence(findings), _real_sentence(findings), _t_sentence(findings)]
+        return [Paragraph("No graph has all its runs yet, so there is no answer.", "")]
+    return [_rarely(findings), _often(findings), _temperature(findings)]
 
 
-def use_table(findings: Findings) -> str:
-    """What to add to the plain backbone, by kind of graph, as Markdown."""
-    rows = []
-    for arm, words in _USED.items():
-        for kind, kind_words in _KINDS.items():
-            tests = [
-                findings.test(kind, backbone, arm, _baseline(arm))
-                for backbone in findings.plan.backbones
-            ]
-            if any(test is None for test in tests):
-                continue
-            found = [test for test in tests if test is not None]
-            beyond = " over the residual" if _baseline(arm) != "plain" else ""
-            gains = [f"{signed(t.mean, 1)} ({_verdict(t)}){beyond}" for t in found]
-            rows.append([words, kind_words, _advice(found), *gains])
-    backbones = [f"gain, {backbone}" for backbone in findings.plan.backbones]
-    return markdown_rows(["add", "where", "use it?", *backbones], rows)
+def _rarely(findings: Findings) -> Paragraph:
+    residual = findings.tests_of(HETEROPHILIC, "residual")
+    on_top = findings.tests_of(HETEROPHILIC, "post_gate_residual", "residual")
+    on_top += findings.tests_of(REAL, "post_gate_residual", "residual")
+    helps = "helps" if _all_better(residual) else "is not shown to help"
+    adds = "is not shown to add to it"
+    if on_top and all(test.is_worse or test.is_equivalent for test in on_top):
+        adds = "adds nothing"
+    elif _all_better(on_top):
+        adds = "adds to it"
+    evidence = [
+        "On generated graphs whose neighbours share a class no more often than by "
+        "chance, a residual gains "
+        f"{_points(findings, HETEROPHILIC, 'residual', mark=True)} points "
+        f"({' and '.join(findings.plan.backbones)}), the gate on the output "
+        f"{_points(findings, HETEROPHILIC, 'post_gate', mark=True)}."
+    ]
+    below = sides(findings, "residual", is_below=True)
+    gate = sides(findings, "post_gate", is_below=True)
+    if below and gate:
+        evidence.append(
+            f"On the {len(below[0].graphs)} real graphs with adjusted homophily below "
+            f"{findings.plan.rule.threshold:g} (0 is chance, 1 is always) a residual "
+            f"gains {_side_points(below)}, the gate {_side_points(gate)}."
+        )
+    top = _points(findings, HETEROPHILIC, "post_gate_residual", "residual")
+    evidence.append(
+        f"On top of a residual the gate gains {top} on these generated graphs"
+        + (
+            f", {_points(findings, REAL, 'post_gate_residual', 'residual')} on all "
+            "real ones."
+            if findings.tests_of(REAL, "post_gate_residual", "residual")
+            else "."
+        )
+    )
+    evidence.append(_claim_sentence(findings))
+    return Paragraph(
+        f"Where neighbours rarely share a class, a residual {helps}, and a gate on "
+        f"top of it {adds}.",
+        " ".join(evidence),
+    )
 
 
-def _baseline(arm: str) -> str:
-    return "residual" if arm == "post_gate_residual" else "plain"
+def _claim_sentence(findings: Findings) -> str:
+    claim = own_path_claim(findings)
+    held = sum(claim.conditions.values())
+    if claim.is_supported:
+        verdict = "That the gate does what a residual does is supported: all"
+    else:
+        verdict = (
+            "By the plan's standard it is not shown that the gate does what a residual "
+            f"does: {held} of"
+        )
+    return f"{verdict} {len(claim.conditions)} conditions hold."
 
 
-def _verdict(test: Across) -> str:
-    return "not tested" if test.graphs < _LEAST_FAMILIES else test.verdict
+def _often(findings: Findings) -> Paragraph:
+    helping = [
+        words
+        for arm, words in (("residual", "a residual"), ("post_gate", "the gate"))
+        if _all_better(findings.tests_of(HOMOPHILIC, arm))
+    ]
+    found = f"{joined(helping)} can help" if helping else "neither helps in general"
+    runs = findings.untrained["real"]
+    gate, residual = runs.count(*GATE_ALONE), runs.count(*WITH_RESIDUAL)
+    fails = ""
+    if gate and not residual:
+        fails = " With a gate and no residual, some runs fail to train."
+    evidence = [
+        "On generated graphs with homophily above chance a residual changes accuracy "
+        f"by {_points(findings, HOMOPHILIC, 'residual')} points "
+        f"({_counts(findings.tests_of(HOMOPHILIC, 'residual'))}), the gate by "
+        f"{_points(findings, HOMOPHILIC, 'post_gate')}."
+    ]
+    above = sides(findings, "residual", is_below=False)
+    above_gate = sides(findings, "post_gate", is_below=False)
+    if above and above_gate:
+        evidence.append(
+            f"On the {len(above[0].graphs)} real graphs with adjusted homophily above "
+            f"{findings.plan.rule.threshold:g} a residual changes it by "
+            f"{_side_points(above)}, the gate by {_side_points(above_gate)}."
+        )
+    if not any(findings.real.values()):
+        evidence.append("No real graph has all its runs yet.")
+    elif gate or residual:
+        evidence.append(_failures_sentence(findings))
+    return Paragraph(f"Where they often do, {found}.{fails}", " ".join(evidence))
 
 
-def _advice(tests: list[Across]) -> str:
-    if any(test.graphs < _LEAST_FAMILIES for test in tests):
-        return "too few graphs to say"
-    if all(test.is_better and not test.is_equivalent for test in tests):
-        return "yes"
-    if all(test.is_worse or test.is_equivalent for test in tests):
-        return "no"
-    if any(test.is_better for test in tests):
-        return "perhaps"
-    return "not shown to help"
+def _failures_sentence(findings: Findings) -> str:
+    """How many runs failed to train on real graphs, and what that does to means."""
+    runs = findings.untrained["real"]
+    gate_runs, residual_runs = (
+        sum(runs.runs.get(arm, 0) for arm in arms)
+        for arms in (GATE_ALONE, WITH_RESIDUAL)
+    )
+    text = (
+        f"Of the runs on real graphs, {runs.count(*GATE_ALONE)} of {gate_runs:,} with "
+        "the gate on the output and no residual failed to train, and "
+        f"{runs.count(*WITH_RESIDUAL) or 'none'} of {residual_runs:,} with a residual"
+    )
+    lowered = []
+    for backbone in findings.plan.backbones:
+        for graph in findings.real[backbone]:
+            gain = graph.mean("post_gate") - graph.mean("plain")
+            if runs.seeds((graph.graph, backbone, "post_gate")) and gain < 0.0:
+                lowered.append(f"{signed(gain, 1)} on {graph.graph} ({backbone})")
+    if lowered:
+        text += (
+            f"; because of them the gate's mean gain is {joined(lowered)}, which the "
+            "tests do not count as worse"
+        )
+    return f"{text}."
+
+
+def _temperature(findings: Findings) -> Paragraph:
+    plain = _temperature_words(findings, "temperature", "plain")
+    fixed = _temperature_words(findings, "fixed_norm_temperature", "fixed_norm")
+    also = "the result is the same" if fixed == plain else f"a temperature {fixed}"
+    evidence = (
+        "The change is "
+        f"{_points(findings, ALL, 'temperature', digits=2)} points over all generated "
+        "graphs"
+    )
+    if findings.tests_of(REAL, "temperature"):
+        evidence += (
+            f" and {_points(findings, REAL, 'temperature', digits=2)} over real graphs"
+        )
+    evidence += (
+        ". A plain attention vector can do the same as a temperature by growing or "
+        f"shrinking; with a vector of fixed norm {also}: "
+        f"{_points(findings, ALL, 'fixed_norm_temperature', 'fixed_norm', 2)} on "
+        "generated graphs."
+    )
+    return Paragraph(f"A temperature {plain}.", evidence)
+
+
+def _temperature_words(findings: Findings, arm: str, against: str) -> str:
+    if temperature_claim(findings, arm, against).is_supported:
+        return "helps"
+    tests = findings.tests_of(ALL, arm, against) + findings.tests_of(REAL, arm, against)
+    if tests and all(test.is_equivalent for test in tests):
+        bound = findings.plan.bounds.equivalence
+        return f"changes accuracy by less than {bound:g} point on average"
+    return "is not shown to help"
+
+
+def _all_better(tests: list[Across]) -> bool:
+    return bool(tests) and all(t.is_better and not t.is_equivalent for t in tests)
 
 
 def _points(
@@ -110,102 +229,16 @@ def _points(
     return " and ".join(of(backbone) for backbone in findings.plan.backbones)
 
 
-def _all_graphs(findings: Findings, kind: str, arm: str, against: str) -> list[Across]:
-    """A contrast with every backbone; empty where one could not be tested."""
-    tests = [findings.test(kind, b, arm, against) for b in findings.plan.backbones]
-    return [] if None in tests else [test for test in tests if test is not None]
-
-
-def _gate_sentence(findings: Findings) -> str:
-    gate = _points(findings, HETEROPHILIC, "post_gate", mark=True)
-    residual = _points(findings, HETEROPHILIC, "residual", mark=True)
-    on_top = _points(findings, HETEROPHILIC, "post_gate_residual", "residual")
-    claim = own_path_claim(findings)
-    failed = [words for words, holds in claim.conditions.items() if not holds]
-    verdict = f"is supported: all {len(claim.conditions)} conditions of the plan hold"
-    if failed:
-        verdict = (
-            f"is not supported: of the plan's {len(claim.conditions)} conditions "
-            f"{len(failed)} {'does' if len(failed) == 1 else 'do'} not hold "
-            f"({listed(failed)})"
-        )
-    return (
-        "On generated graphs whose neighbours share a class no more often than by "
-        f"chance, a plain residual gains {residual} points "
-        f"({' and '.join(findings.plan.backbones)}), the gate on the output {gate}, "
-        f"and the gate on top of the residual {on_top}; the claim that the gate is a "
-        f"path for the target's own features {verdict}."
-    )
-
-
-def _real_sentence(findings: Findings) -> str:
-    homo = _shown(findings, HOMOPHILIC, "residual")
-    start = f"Where neighbours share a class more often, a residual {homo}"
-    found = _all_graphs(findings, REAL, "residual", "plain")
-    if not found:
-        return f"{start}; no two real graphs have all their runs yet."
-    on_top = _shown(findings, REAL, "post_gate_residual", "residual")
-    few = "" if found[0].graphs >= _LEAST_FAMILIES else ", too few for a test"
-    return (
-        f"{start}. On {found[0].tested} real graphs, every arm with settings of its "
-        "own, a residual "
-        f"{_shown(findings, REAL, 'residual')}, the gate on the output "
-        f"{_shown(findings, REAL, 'post_gate')}, and on top of the residual the gate "
-        f"{on_top}. Points on real graphs are means over {found[0].graphs} families "
-        f"of graphs{few}."
-    )
-
-
-def _shown(findings: Findings, kind: str, arm: str, against: str = "plain") -> str:
-    """What an arm does on graphs of a kind, with the numbers of both backbones."""
-    tests = _all_graphs(findings, kind, arm, against)
-    numbers = _points(findings, kind, arm, against)
-    bound = f"{findings.plan.bounds.equivalence:g} point"
+def _counts(tests: list[Across]) -> str:
     if not tests:
-        return "was not tested"
-    if all(test.is_equivalent for test in tests):
-        return f"changes less than {bound} ({numbers})"
-    if all(test.is_better for test in tests):
-        return f"helps ({numbers})"
-    if all(test.is_worse for test in tests):
-        return f"costs ({numbers})"
-    better_on, worse_on = (
-        " and ".join(str(count) for count in counts)
-        for counts in ([t.better for t in tests], [t.worse for t in tests])
-    )
-    counts = f"better on {better_on} of {tests[0].tested} graphs, worse on {worse_on}"
-    better, worse = (
-        any(test.better for test in tests),
-        any(test.worse for test in tests),
-    )
-    words = {
-        (True, True): "helps on some graphs and costs on others",
-        (True, False): "helps on some graphs and costs on none",
-        (False, True): "costs on some graphs and helps on none",
-        (False, False): "is not shown to help or cost",
-    }[better, worse]
-    return f"{words} ({numbers}; {counts})"
+        return "not tested"
+    better = " and ".join(str(test.better) for test in tests)
+    worse = " and ".join(str(test.worse) for test in tests)
+    return f"better on {better} of {tests[0].tested} graphs, worse on {worse}"
 
 
-def _t_sentence(findings: Findings) -> str:
-    free = _points(findings, ALL, "temperature", digits=2)
-    fixed = _points(findings, ALL, "fixed_norm_temperature", "fixed_norm", 2)
-    real = ""
-    if _all_graphs(findings, REAL, "temperature", "plain"):
-        real = f" On real graphs it {_shown(findings, REAL, 'temperature')}."
-    return (
-        f"A temperature {_t_words(findings, 'temperature', 'plain')} ({free} over all "
-        "generated graphs), and where the attention vector has a fixed norm, so that "
-        "it cannot replace a temperature, a temperature "
-        f"{_t_words(findings, 'fixed_norm_temperature', 'fixed_norm')} ({fixed}).{real}"
-    )
-
-
-def _t_words(findings: Findings, arm: str, against: str) -> str:
-    if temperature_claim(findings, arm, against).is_supported:
-        return "helps"
-    tests = _all_graphs(findings, ALL, arm, against)
-    if tests and all(test.is_equivalent for test in tests):
-        bound = findings.plan.bounds.equivalence
-        return f"changes accuracy by less than {bound:g} point"
-    return "is not shown to help"
+def _side_points(found: list[Side]) -> str:
+    points = " and ".join(signed(one.mean, 1) for one in found)
+    better = " and ".join(str(one.better) for one in found)
+    worse = " and ".join(str(one.worse) for one in found)
+    return f"{points} (better on {better} graphs, worse on {worse})"

@@ -10,7 +10,7 @@ import numpy as np
 
 from tempergat.stats import ALPHA
 from tempergat.study.when.plan import WhenPlan
-from tempergat.study.when.report.analysis import Measured, across_p
+from tempergat.study.when.report.analysis import Measured, across_p, is_equivalent
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,14 @@ class RuleTest:
         families: How many families.
         mean: Mean difference in points.
         p: p of Wilcoxon's test; None for fewer than two families.
+        is_equivalent: Whether two one-sided tests show it to be within the plan's
+            bound of 0.
     """
 
     families: int
     mean: float
     p: float | None
+    is_equivalent: bool
 
     @property
     def is_supported(self) -> bool:
@@ -49,4 +52,9 @@ def rule_test(plan: WhenPlan, graphs: Sequence[Measured]) -> RuleTest | None:
     values = [float(np.mean(members)) for members in differences.values()]
     if not values:
         return None
-    return RuleTest(len(values), float(np.mean(values)), across_p(values))
+    return RuleTest(
+        len(values),
+        float(np.mean(values)),
+        across_p(values),
+        is_equivalent(values, plan.bounds.equivalence),
+    )
