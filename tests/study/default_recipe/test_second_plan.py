@@ -33,7 +33,7 @@ def committed_plan() -> SecondPlan:
 def test_the_committed_plan_has_cells_of_the_search_and_fresh_seeds() -> None:
     first, second = load_default_plan(RESULTS), committed_plan()
     assert second.present == first.present
-    assert all(cell in first.cells() for cell in second.candidates)
+    assert all(cell in first.cells() for cell in second.cells)
     earlier = {*first.run_seeds, *first.confirmation.run_seeds}
     assert not earlier & set(second.run_seeds)
     graphs = second_graphs(RESULTS)
@@ -129,15 +129,15 @@ def graph(family: str, gain: float, best: int = 2, wrong: int = 0) -> GraphCells
 
 
 def judged(graphs: Sequence[GraphCells]) -> SecondResult:
-    return SecondResult(committed_plan(), graphs, (), candidate_ranks(graphs))
+    return SecondResult(committed_plan(), graphs, (), candidate_ranks(graphs, 2))
 
 
 def test_a_candidate_becomes_the_default_only_by_the_rule_of_the_plan() -> None:
     mixed = [3.0, -1.9] * 6
     found = judged([graph(f"f{n}", gain) for n, gain in enumerate(mixed)])
     assert found.replaces
-    assert found.chosen_settings["norm"] == "layer"
-    assert found.ranks == pytest.approx((2.5, 1.0, 2.5))
+    assert found.chosen_settings["norm"] == "batch"
+    assert found.ranks == pytest.approx((2.0, 1.0))
     some = [graph(f"f{n}", gain) for n, gain in enumerate(mixed[1:])]
     # Too few families, a large loss, more loss than gain, as many wrong runs as before.
     assert not judged(some).replaces
@@ -154,8 +154,14 @@ def test_graphs_with_recipes_of_their_own_count_in_the_choice_alone() -> None:
     found = judged([*graphs, graph("cora", -9.0, wrong=30)])
     assert found.replaces
     assert found.test(found.chosen, found.cells).gain < 1.0
-    others = [graph(name, 1.0, best=3) for name in ("cora", "citeseer", "pubmed")]
-    assert judged([graphs[0], *others]).chosen == 3
+    others = [graph(name, 1.0, best=1) for name in ("cora", "citeseer", "pubmed")]
+    assert judged([graphs[0], *others]).chosen == 1
+
+
+def test_a_cell_that_is_only_measured_cannot_be_chosen() -> None:
+    found = judged([graph(f"f{n}", 1.0, best=3) for n in range(12)])
+    assert found.chosen_settings == committed_plan().candidates[0]
+    assert not found.replaces
 
 
 def run_of(config: RunConfig, seed: int, val: float, confusion: list[list[int]]) -> Run:

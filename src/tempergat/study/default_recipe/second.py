@@ -142,7 +142,8 @@ def second_result(plan: SecondPlan, results: Path) -> SecondResult | None:
             cells.append(one)
     if all(one.graph in plan.with_own_recipe for one in cells):
         return None
-    return SecondResult(plan, cells, missing, candidate_ranks(cells))
+    ranks = candidate_ranks(cells, len(plan.candidates))
+    return SecondResult(plan, cells, missing, ranks)
 
 
 def graph_cells(
@@ -174,14 +175,18 @@ def graph_cells(
     return GraphCells(graph, family, val, test, wrong)
 
 
-def candidate_ranks(cells: Sequence[GraphCells]) -> tuple[float, ...]:
+def candidate_ranks(cells: Sequence[GraphCells], candidates: int) -> tuple[float, ...]:
     """The rank of each candidate by validation score; 1 is best.
 
     Averaged over baselines, over the graphs of a family, and over families.
+
+    Args:
+        cells: The graphs.
+        candidates: How many of the columns after the first are candidates.
     """
     by_family: dict[str, list[np.ndarray]] = {}
     for one in cells:
-        ranks = rankdata(-one.val[:, 1:], axis=1).mean(axis=0)
+        ranks = rankdata(-one.val[:, 1 : 1 + candidates], axis=1).mean(axis=0)
         by_family.setdefault(one.family, []).append(ranks)
     average = np.mean([np.mean(of, axis=0) for of in by_family.values()], axis=0)
     return tuple(map(float, average))

@@ -23,6 +23,7 @@ class SecondPlan(BaseModel):
         seeds: The number of runs; on a graph with several splits, one on each in turn.
         present: The cell of the recipe that a better one would replace.
         candidates: The cells that may replace it, from the simplest on.
+        only_measured: Cells that are reported beside them and cannot be chosen.
         with_own_recipe: Graphs that do not use the default; they count in the choice of
             the candidate, but not in the conditions.
         largest_loss: The points that a family may lose.
@@ -39,6 +40,7 @@ class SecondPlan(BaseModel):
     seeds: int = Field(ge=1)
     present: dict[str, Setting]
     candidates: list[dict[str, Setting]] = Field(min_length=1)
+    only_measured: list[dict[str, Setting]] = []
     with_own_recipe: list[str]
     largest_loss: float = Field(ge=0.0)
     far_below: float = Field(gt=0.0)
@@ -51,8 +53,8 @@ class SecondPlan(BaseModel):
 
     @property
     def cells(self) -> list[dict[str, Setting]]:
-        """The present cell, then the candidates."""
-        return [self.present, *self.candidates]
+        """The present cell, the candidates, then those that are only measured."""
+        return [self.present, *self.candidates, *self.only_measured]
 
     def config(self, cell: int, method: str) -> RunConfig:
         """The settings of a baseline in a cell, by the cell's place in `cells`."""
