@@ -158,7 +158,12 @@ def _publish(
     path = results / REPEATS_FILE
     searched = [plan.search(graph, repeat).run_seeds for repeat in plan.repeats]
     seeds = [seed for part in (*searched, plan.run_seeds) for seed in part]
+    table = results / REPEATS_TRIALS_FILE
     with _locked(store.path.with_name("repeats")):
+        lines = [line for line in _lines(table) if line["dataset"] == graph]
+        if len(_searches(lines)) == len(_planned(plan)):
+            # Another process has added all of it.
+            return
         new = store.runs(dataset=graph, methods=plan.methods, seeds=seeds)
         # Of a run that was made on two devices, the one made here stays.
         runs = {
@@ -168,7 +173,8 @@ def _publish(
         }
         if runs:
             write_runs(list(runs.values()), path)
-        _add_lines(results / REPEATS_TRIALS_FILE, _lines(ended))
+        # After the runs, so that a search in the table has all its runs.
+        _add_lines(table, _lines(ended))
 
 
 def _add_lines(path: Path, new: Lines) -> None:
