@@ -9,6 +9,10 @@ import yaml
 
 from tempergat.study.when.graphs import GeneratedGraph, grid
 from tempergat.study.when.plan import Contrast, WhenPlan, load_plan
+from tempergat.study.when.report.across_graphs import (
+    rank_sections,
+    regression_section,
+)
 from tempergat.study.when.report.advice import use_section
 from tempergat.study.when.report.analysis import (
     Measured,
@@ -206,6 +210,18 @@ def test_the_regression_finds_the_factor_that_a_gain_depends_on() -> None:
     assert found["degree, doubled"][0].value == pytest.approx(4.0, abs=0.2)
     assert found["degree, doubled"][1] < 1e-6
     assert all(p > 0.01 for name, (_, p) in found.items() if "degree" not in name)
+    text = regression_section(find(FULL, rows_of(gain, FULL), []))
+    assert "With both backbones the residual's gain rises with degree" in text
+    assert "the temperature's gain is not shown to depend on any of them" in text
+
+
+def test_the_page_says_which_arms_the_ranks_separate() -> None:
+    (generated,) = rank_sections(find(PLAN, rows_of(independent_gate), []))
+    # With 14 graphs ranks must be 4.03 apart; residual is fifth, plain among the last.
+    first = next(line for line in generated.split("\n") if line.startswith("- gat:"))
+    assert " below post_gate_residual, " in first
+    assert "must be 4.03 or more apart" in generated
+    assert "it does not separate residual from plain and post_gate from" in generated
 
 
 def test_the_page_says_what_is_missing(tmp_path: Path) -> None:

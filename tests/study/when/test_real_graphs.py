@@ -79,9 +79,11 @@ def test_gains_are_compared_on_both_sides_of_the_threshold(divided: Findings) ->
     assert untested is not None
     assert untested.better is None
     text = page_text(divided)
+    flowing = " ".join(text.split())
     assert "## Real graphs below and above adjusted homophily 0.33" in text
     assert "| below: 9 graphs of 7 families |" in text
     assert "| 7 of 7 | 9, 0 of 9 |" in text
+    assert "below the threshold: 7 of 7 with gat and 7 of 7 with gatv2." in flowing
 
 
 def test_a_gain_on_some_graphs_and_a_cost_on_others_depends_on_the_graph(
@@ -134,9 +136,10 @@ def test_noise_within_twenty_points_is_no_failure() -> None:
         key = Key("texas_4_classes", "gat", "plain", 0, seed, seed)
         return Row(key, val, val, 9, 7, (), (), "cpu", 0.1)
 
-    scores = [80.0] * 7 + [61.0, 59.9]
+    # The best run does not count, only the median.
+    scores = [95.0, *[80.0] * 7, 61.0, 59.9]
     found = find_untrained([run(k, score) for k, score in enumerate(scores)])
-    assert [row.key.seed for row in found.rows] == [8]
+    assert [row.key.seed for row in found.rows] == [9]
     assert found.largest_kept == pytest.approx(19.0)
     assert found.smallest_failed == pytest.approx(20.1)
     # A run without a score ended with an error, which is counted elsewhere.

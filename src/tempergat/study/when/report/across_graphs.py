@@ -94,7 +94,7 @@ def rank_sections(findings: Findings) -> Iterator[str]:
             "Nemenyi's test asks which pairs of arms differ: at 5 % the average ranks "
             f"of {len(first.average)} arms over {len(first.datasets)} "
             f"{'families' if stage == 'real' else 'graphs'} must be "
-            f"{first.critical_difference:.2f} or more apart.\n\n"
+            f"{first.critical_difference:.2f} or more apart. It ranks\n\n"
             + "".join(_separated_line(b, table) for b, table in tables.items())
             + f"\n{_not_separated(tables)}"
             + markdown_rows(["arm", *tables], rows)
@@ -109,7 +109,7 @@ def _separated_line(backbone: str, table: RankTable) -> str:
         above = [arm for arm in above if table.average[arm] < table.average[worse]]
         if above:
             found.append(f"{worse} below {joined(above)}")
-    return f"- {backbone}: {'; '.join(found) or 'it separates no arms'}.\n"
+    return f"- {backbone}: {'; '.join(found) or 'no arm below another'}.\n"
 
 
 def _not_separated(tables: Mapping[BackboneName, RankTable]) -> str:

@@ -113,15 +113,20 @@ def _draw_names(
     """Gains on graphs one below the other, the arms of a graph on lines of its row."""
     for place, arm in enumerate(_DRAWN_ON_REAL):
         means, errors = _gains(line, arm)
-        for row, (_, graph) in enumerate(line):
-            failed = untrained.seeds((graph.graph, backbone, arm))
-            axes.errorbar(
-                [means[row]],
-                [row + 0.25 * (place - 1)],
-                xerr=[errors[row]],
-                markerfacecolor="white" if failed else None,
-                **_look(arm),
-            )
+        failed = [
+            bool(untrained.seeds((graph.graph, backbone, arm))) for _, graph in line
+        ]
+        for is_hollow in (False, True):
+            rows = [row for row, has in enumerate(failed) if has == is_hollow]
+            if rows:
+                axes.errorbar(
+                    [means[row] for row in rows],
+                    [row + 0.25 * (place - 1) for row in rows],
+                    xerr=[errors[row] for row in rows],
+                    markerfacecolor="white" if is_hollow else COLOURS[_number(arm)],
+                    linestyle="none",
+                    **_look(arm),
+                )
     axes.axvline(0.0, color="grey", linewidth=0.8)
     axes.set_xscale("symlog", linthresh=_LINEAR_TO, linscale=0.8)
     axes.set_xlim(-35, 60)
@@ -152,11 +157,14 @@ def _gains(
 
 
 def _look(arm: str) -> dict[str, Any]:
-    number = list(_DRAWN).index(arm)
     return {
-        "color": COLOURS[number],
-        "marker": MARKERS[number],
+        "color": COLOURS[_number(arm)],
+        "marker": MARKERS[_number(arm)],
         "markersize": 4,
         "capsize": 2,
         "elinewidth": 0.8,
     }
+
+
+def _number(arm: str) -> int:
+    return list(_DRAWN).index(arm)

@@ -172,9 +172,9 @@ def own_path_claim(findings: Findings, kind: str = HETEROPHILIC) -> Claim:
             "the gate adds nothing to the residual": (
                 on_top.is_worse or on_top.is_equivalent
             ),
-            f"the gate fed by neighbours gains less than {share:.0%} of the gate's "
+            f"the gate fed by neighbours gains less than {share:g} times the gate's "
             "gain": neighbour.mean < share * gate.mean,
-            f"the constant gate gains less than {share:.0%} of the gate's gain": (
+            f"the constant gate gains less than {share:g} times the gate's gain": (
                 constant.mean < share * gate.mean
             ),
         }

@@ -22,6 +22,8 @@ from tempergat.study.when.report.rule import rule_test
 from tempergat.study.when.report.threshold import by_homophily, sides
 from tempergat.study.when.runs.rows import Case
 
+_RULE_WORDS = {"residual": "gatv2 with a residual", "plain": "plain gatv2"}
+
 
 def arms_section(findings: Findings) -> str:
     """What each arm adds, and its parameters."""
@@ -110,15 +112,19 @@ def _claim_on_real(findings: Findings) -> str:
         found = sides(findings, arm, against, is_below=True)
         return " and ".join(signed(one.mean, 1) for one in found)
 
-    if not sides(findings, "post_gate", is_below=True):
+    beside = sides(findings, "post_gate", "residual", is_below=True)
+    if not beside:
         return ""
+    shown = [str((one.better or 0) + (one.worse or 0)) for one in beside]
     return (
         "\nNot in the plan: on real graphs with adjusted homophily below "
         f"{findings.plan.rule.threshold:g}, the gate on the output gains "
         f"{points('post_gate')} points, the gate fed by neighbours "
         f"{points('neighbour_gate')} and the constant gate {points('constant_gate')}; "
         f"a residual gains {points('residual')}, and the gate on top of it "
-        f"{points('post_gate_residual', 'residual')}.\n"
+        f"{points('post_gate_residual', 'residual')}. Between the gate and a residual "
+        "the tests within graphs show a difference on "
+        f"{' and '.join(shown)} of these {len(beside[0].graphs)} graphs.\n"
     )
 
 
@@ -127,9 +133,9 @@ def rule_section(findings: Findings) -> str:
     rule = findings.plan.rule
     start = (
         "## A rule for `tempergat diagnose`\n\n"
-        f"Made from generated graphs: gatv2 with arm {rule.below} where adjusted "
-        f"homophily is below {rule.threshold:g}, with arm {rule.otherwise} elsewhere. "
-        "It is judged on real graphs against always gatv2 with a residual. "
+        f"Made from generated graphs: {_RULE_WORDS[rule.below]} where adjusted "
+        f"homophily is below {rule.threshold:g}, {_RULE_WORDS[rule.otherwise]} "
+        "elsewhere. It is judged on real graphs against always gatv2 with a residual. "
     )
     found = rule_test(findings.plan, findings.real.get("gatv2", ()))
     if found is None or found.families < 2:

@@ -8,6 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from tempergat.base import joined
 from tempergat.nn import BackboneName
 from tempergat.study.report import markdown_rows, signed
 from tempergat.study.when.plan import WhenPlan
@@ -122,7 +123,29 @@ def threshold_section(findings: Findings) -> str:
         "in the plan. Points are means over families of graphs, with the lowest and "
         'the highest family. "Gain" counts the families with a mean above 0. "Better" '
         'and "worse" count graphs by the paired tests within a graph (Holm-corrected), '
-        "where the plan has the test.\n\n" + "\n".join(tables)
+        "where the plan has the test.\n\n"
+        f"{_summary(findings)}" + "\n".join(tables)
+    )
+
+
+def _summary(findings: Findings) -> str:
+    """A paragraph on the residual; empty where a side has no graphs."""
+    below = sides(findings, "residual", is_below=True)
+    above = sides(findings, "residual", is_below=False)
+    if not below or not above:
+        return ""
+    gains, ranges = [], []
+    for backbone, low, high in zip(findings.plan.backbones, below, above, strict=True):
+        others = [family for family, value in low.families.items() if value <= 0.0]
+        but = f" (all but {joined(others)})" if others else ""
+        gains.append(f"{low.gaining} of {len(low.families)} with {backbone}{but}")
+        values = high.families.values()
+        ranges.append(
+            f"{signed(min(values), 1)} to {signed(max(values), 1)} points ({backbone})"
+        )
+    return (
+        f"Families in which a residual gains below the threshold: {joined(gains)}. "
+        f"Above it, a residual changes families by {joined(ranges)}.\n\n"
     )
 
 
