@@ -169,8 +169,9 @@ def test_a_difference_of_the_same_size_in_every_search_survives(tmp_path: Path) 
     plan = load_repeats(tmp_path)
     assert plan is not None
     answer = repeats_answer(plan, repeated, first)
-    assert "of 1 gains of the first search 1 survive (gated +2.07" in answer
-    assert "1 do not (temp_gated -3.00" in answer
+    assert "Of 1 gain by the tests of the first search, gated +2.07 (+1.92" in answer
+    assert "none survives another search: temp_gated -3.00" in answer
+    assert "moves by 1." in answer
     assert "On pubmed every method had one search only" in answer
     section = repeats_section(plan, repeated)
     assert "| gated | +2.00 | +2.10 | +2.10 | +2.07 |" in section

@@ -2,22 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
-from tempergat.stats import PairedComparison
 
 # Differences are cut off here, so that collapsed methods do not hide the others.
 _LOWEST = -4.0
 
 
+class Gain(NamedTuple):
+    """Difference of a variant from its backbone in points, and its interval."""
+
+    method: str
+    difference: float | None
+    low: float | None
+    high: float | None
+
+
 def tuned_figure(
-    series: Mapping[str, Mapping[str, Sequence[PairedComparison]]], stem: Path
+    series: Mapping[str, Mapping[str, Sequence[Gain]]], stem: Path
 ) -> Path:
     """Differences with 95 % intervals, one panel per graph.
 
     Args:
-        series: By name, then by graph, the variants against their backbone.
+        series: By name, then by graph, the gain of every variant.
         stem: Path of the figure without a suffix.
     """
     graphs = list(dict.fromkeys(name for found in series.values() for name in found))
@@ -36,8 +44,9 @@ def tuned_figure(
             axes.axvline(0.0, color="#808080", linewidth=0.8, zorder=0)
             for number, (name, found) in enumerate(series.items()):
                 for one in found.get(graph, ()):
-                    height = methods.index(one.method) + 0.3 * number - 0.15
-                    colour = COLOURS[2 * number + 1]
+                    height = methods.index(one.method) + 0.3 * number
+                    height -= 0.15 * (len(series) - 1)
+                    colour = COLOURS[(2 * number + 1) % len(COLOURS)]
                     difference = one.difference or 0.0
                     is_far = difference < _LOWEST
                     if not is_far and one.low is not None and one.high is not None:

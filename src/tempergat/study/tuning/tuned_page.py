@@ -1,7 +1,7 @@
 """docs/tuned.md: the searched settings and their test scores."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,14 @@ from tempergat.study.search import (
     search_names,
 )
 from tempergat.study.tuning import figures
-from tempergat.study.tuning.repeats import load_repeats, read_repeats
+from tempergat.study.tuning.repeats import (
+    RepeatedGraph,
+    load_repeats,
+    read_repeats,
+)
 from tempergat.study.tuning.repeats_section import repeats_answer, repeats_section
 from tempergat.study.tuning.searching import read_trials
-from tempergat.study.tuning.variants import read_variants
+from tempergat.study.tuning.variants import TunedVariants, read_variants
 from tempergat.study.tuning.variants_section import variants_answer, variants_section
 
 TUNED_CSV = "tuned.csv"
@@ -102,23 +106,23 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
     devices = ", ".join(sorted({run.device for run in runs}))
     variants = read_variants(results)
     has_own = variants is not None and bool(variants.graphs)
-    series = {"with the settings of its backbone": _comparisons(found)}
-    if variants is not None and has_own:
-        own = {name: graph.comparisons for name, graph in variants.graphs.items()}
-        series = {"with settings of its own": own} | series
-    figures.tuned_figure(series, docs / "figures" / _FIGURE)
-    text = ["# Tuned methods\n"]
     repeats = load_repeats(results)
     repeated = {} if variants is None else read_repeats(results, variants.graphs)
+    figures.tuned_figure(_series(found, variants, repeated), docs / "figures" / _FIGURE)
+    text = ["# Tuned methods\n"]
     if variants is not None and has_own:
-        text.append(variants_answer(variants, _best_backbones(found)))
-        text.append(repeats_answer(repeats, repeated, variants))
+        answers = [
+            variants_answer(variants, _best_backbones(found)),
+            repeats_answer(repeats, repeated, variants),
+        ]
+        # Several searches say more than one does.
+        text += reversed(answers) if repeated else answers
     else:
         text.append(_answer(found) + _NOT_RUN)
     text += [
         f"![Variants against their tuned backbone](figures/{_FIGURE}.svg)\n",
         "Mean difference from the tuned backbone over paired seeds, with 95 % "
-        "intervals; arrows are further left.\n",
+        f"intervals{_OVER_SEARCHES if repeated else ''}; arrows are further left.\n",
         _ORIGIN,
     ]
     if variants is not None:
@@ -131,6 +135,39 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
     ]
     write_text(page, filled("\n".join(text)))
     return tuple(found), page
+
+
+def _series(
+    found: Sequence[TunedResult],
+    variants: TunedVariants | None,
+    repeated: Mapping[str, RepeatedGraph],
+) -> dict[str, dict[str, list[figures.Gain]]]:
+    """The gains to draw, by name and graph."""
+    series = {}
+    if variants is not None and variants.graphs:
+        series["with settings of its own"] = {
+            name: [_gain(c) for c in graph.comparisons]
+            for name, graph in variants.graphs.items()
+        }
+    series["with the settings of its backbone"] = {
+        name: [_gain(c) for c in of_graph]
+        for name, of_graph in _comparisons(found).items()
+    }
+    if repeated:
+        series["mean over several searches"] = {
+            name: [_over_searches(one, variant) for variant in one.differences]
+            for name, one in repeated.items()
+        }
+    return series
+
+
+def _gain(one: PairedComparison) -> figures.Gain:
+    return figures.Gain(one.method, one.difference, one.low, one.high)
+
+
+def _over_searches(found: RepeatedGraph, variant: str) -> figures.Gain:
+    over = found.over_searches(variant)
+    return figures.Gain(variant, over.mean, over.low, over.high)
 
 
 def _tuned(
@@ -215,6 +252,7 @@ _NOT_RUN = (
     "results/tuned_variants/ and was not run; `tempergat compare cora citeseer pubmed "
     "--tune 30 --runs 50` runs it.\n"
 )
+_OVER_SEARCHES = " (over searches, where there are several)"
 _ORIGIN = (
     "`tempergat reproduce tuned` makes this page from results/tuned_variants/, "
     "results/tuning/ and results/tuned.csv.\n"

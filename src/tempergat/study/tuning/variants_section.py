@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tempergat.base import joined
 from tempergat.stats import PairedComparison
 from tempergat.study.report import as_markdown, markdown_rows, result_table, signed
 from tempergat.study.search import setting_word
@@ -25,7 +26,7 @@ def variants_answer(
             mean test score.
     """
     better, worse = found.judged("better"), found.judged("worse")
-    graphs = _joined(list(found.graphs))
+    graphs = joined(list(found.graphs))
     within = found.compared - len(better) - len(worse)
     first = (
         f"With a search of {found.plan.trials} settings for every method, "
@@ -40,7 +41,7 @@ def variants_answer(
     elif found.missing:
         second = (
             '"No variant beats its tuned backbone" holds there; '
-            f"{_joined(list(found.missing))} was not run to the end."
+            f"{joined(list(found.missing))} was not run to the end."
         )
     else:
         second = 'So "no variant beats its tuned backbone" holds.'
@@ -83,7 +84,7 @@ def _caveat(found: TunedVariants, earlier: Mapping[str, tuple[str, float]]) -> s
     if higher:
         text += (
             " The earlier search below had more seeds per setting and could normalise "
-            f"features. It found better settings: with them {_joined(higher)}."
+            f"features. It found better settings: with them {joined(higher)}."
         )
     return f"{text}\n"
 
@@ -142,8 +143,3 @@ def _named(found: list[tuple[str, PairedComparison]]) -> str:
         return ""
     words = [f"{c.method} on {name} {signed(c.difference)}" for name, c in found]
     return f" ({', '.join(words)})"
-
-
-def _joined(names: list[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
