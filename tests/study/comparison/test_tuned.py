@@ -128,6 +128,7 @@ def test_each_split_has_its_own_search(recipe: Path, tmp_path: Path) -> None:
         means = [sum(values) / 2 for values in scores.values()]
         assert choice.chosen.score == pytest.approx(max(means))
     assert "of each of the 2 splits by itself" in " ".join(found.notes)
+    assert "Another search" not in " ".join(found.notes)
 
 
 def test_a_stopped_search_continues_to_the_same_table(
@@ -189,6 +190,7 @@ def test_the_table_says_what_was_tuned_and_a_store_gives_it_back(
     found = tuned(graph, recipe, out=out)
     assert plain.files[0] != found.files[0]
     assert "best of 3 settings by mean validation" in found.to_markdown()
+    assert "Another search can find others" in " ".join(found.notes)
     for choice in found.tuned:
         (line,) = (n for n in found.notes if n.startswith(f"{choice.method}: "))
         assert f"learning_rate {choice.config.learning_rate:g}" in line

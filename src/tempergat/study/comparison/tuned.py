@@ -150,6 +150,11 @@ def notes_on_tuning(
         f"{search.seeds} seeds, on validation nodes {where}. Scores are of other "
         "seeds; no test score chose a setting."
     )
+    if splits == 1:
+        first += (
+            " Intervals and p hold for these settings. Another search can find others: "
+            "on Cora and Citeseer four searches of one method ended about 1 point apart."
+        )
     return (
         first,
         *(
