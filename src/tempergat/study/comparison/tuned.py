@@ -153,7 +153,7 @@ def notes_on_tuning(
     if splits == 1:
         first += (
             " Intervals and p hold for these settings. Another search can find others: "
-            "on Cora and Citeseer four searches of one method ended about 1 point apart."
+            "on Cora and Citeseer four searches of a method ended about 1 point apart."
         )
     return (
         first,
