@@ -21,7 +21,11 @@ from tempergat.study.tuning.repeats import (
     load_repeats,
     read_repeats,
 )
-from tempergat.study.tuning.repeats_section import repeats_answer, repeats_section
+from tempergat.study.tuning.repeats_section import (
+    best_in_any_search,
+    repeats_answer,
+    repeats_section,
+)
 from tempergat.study.tuning.variants import TunedVariants, read_variants
 from tests.study.tuning.test_variants import found as first_search
 from tests.support.made_up_runs import run
@@ -169,12 +173,43 @@ def test_a_difference_of_the_same_size_in_every_search_survives(tmp_path: Path) 
     plan = load_repeats(tmp_path)
     assert plan is not None
     answer = repeats_answer(plan, repeated, first)
-    assert "Of 1 gain by the tests of the first search, gated +2.07 (+1.92" in answer
-    assert "none survives another search: temp_gated -3.00" in answer
-    assert "moves by 1." in answer
+    assert "on cora, 1 of the 1 gains and 0 of the 1 losses of the first" in answer
+    assert "search survive (gated on cora +2.07)" in answer
+    assert "these remain: gated on cora +2.07" in answer
     assert "On pubmed every method had one search only" in answer
+    assert best_in_any_search(first, repeated)["cora"] == ("gated", pytest.approx(84.0))
     section = repeats_section(plan, repeated)
     assert "| gated | +2.00 | +2.10 | +2.10 | +2.07 |" in section
+
+
+def made_of(differences: Mapping[str, list[float]]) -> RepeatedGraph:
+    gat = [80.0, 81.0, 79.0, 80.0]
+    means = {
+        name: [mean + value for mean, value in zip(gat, values, strict=True)]
+        for name, values in differences.items()
+    }
+    return RepeatedGraph({"gat": gat, **means}, differences, [1, 2, 3], 3, ["cpu"])
+
+
+@pytest.mark.parametrize(
+    ("gated", "expected"),
+    [
+        (
+            [0.85, 1.55, 0.42, 1.27],
+            "no gain remains: the evidence that a variant beats",
+        ),
+        ([1.0, 1.1, 0.9, 1.0], "these remain: gated on cora +1.00"),
+        ([1.0, -1.0, 0.5, 0.0], "So no variant is shown to beat its tuned backbone"),
+    ],
+)
+def test_the_answer_says_what_a_correction_leaves(
+    gated: list[float], expected: str, tmp_path: Path
+) -> None:
+    first = first_search(tmp_path)
+    plan = write_plan(tmp_path, "cora", "paper/cora", ["gat", "gated"])
+    others = {"temp_only": [0.1, -0.2, 0.0, 0.1], "temp_gated": [-1.0, 2.0, 0.5, -0.4]}
+    found = made_of({"gated": gated, **others})
+    assert expected in repeats_answer(plan, {"cora": found}, first)
 
 
 def test_a_repeat_that_lacks_runs_is_not_used(tmp_path: Path) -> None:

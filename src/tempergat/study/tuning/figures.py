@@ -2,30 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, save_drawing, style
+from tempergat.stats import PairedComparison
 
 # Differences are cut off here, so that collapsed methods do not hide the others.
 _LOWEST = -4.0
 
 
-class Gain(NamedTuple):
-    """Difference of a variant from its backbone in points, and its interval."""
-
-    method: str
-    difference: float | None
-    low: float | None
-    high: float | None
-
-
 def tuned_figure(
-    series: Mapping[str, Mapping[str, Sequence[Gain]]], stem: Path
+    series: Mapping[str, Mapping[str, Sequence[PairedComparison]]], stem: Path
 ) -> Path:
     """Differences with 95 % intervals, one panel per graph.
 
     Args:
-        series: By name, then by graph, the gain of every variant.
+        series: By name, then by graph, the variants against their backbone.
         stem: Path of the figure without a suffix.
     """
     graphs = list(dict.fromkeys(name for found in series.values() for name in found))

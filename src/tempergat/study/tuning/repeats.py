@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from tempergat.base import UserError, read_yaml, validated
-from tempergat.stats import Summary, summarise
+from tempergat.stats import PairedComparison, compare_pairs
 from tempergat.study.engine import Run, read_runs
 from tempergat.study.paper import BACKBONE_OF
 from tempergat.study.search import SearchPlan, search_for_any_graph
@@ -107,9 +108,12 @@ class RepeatedGraph:
         """How many searches each method has."""
         return 1 + len(self.repeats)
 
-    def over_searches(self, variant: str) -> Summary:
-        """Mean difference and t-interval over the searches."""
-        return summarise(self.differences[variant])
+    @cached_property
+    def over_searches(self) -> dict[str, PairedComparison]:
+        """By variant, the comparison with its backbone over the searches."""
+        scores = {name: dict(enumerate(means)) for name, means in self.means.items()}
+        against = {name: BACKBONE_OF[name] for name in self.differences}
+        return {one.method: one for one in compare_pairs(scores, against)}
 
     def same_sign(self, variant: str) -> int:
         """In how many searches the difference has the sign of the mean."""
@@ -118,7 +122,7 @@ class RepeatedGraph:
 
     def excludes_zero(self, variant: str) -> bool:
         """Whether the interval over the searches excludes 0."""
-        over = self.over_searches(variant)
+        over = self.over_searches[variant]
         if over.low is None or over.high is None:
             return False
         return over.low > 0.0 or over.high < 0.0

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tempergat.base import joined
-from tempergat.stats import Summary
-from tempergat.study.report import markdown_rows, signed
+from tempergat.stats import ALPHA, summarise
+from tempergat.study.report import markdown_rows, p_value, signed
 from tempergat.study.tuning.repeats import (
     REPEATS_FILE,
     REPEATS_PLAN_FILE,
@@ -37,88 +37,112 @@ def repeats_answer(
             f"{joined(list(plan.graphs))} are planned in results/{REPEATS_PLAN_FILE} "
             "and were not run.\n"
         )
-    parts = [_on_graph(name, one, first) for name, one in repeated.items()]
+    sentences = [
+        _survivors(repeated, first),
+        _corrected(repeated),
+        _spread(repeated, first),
+    ]
     others = [name for name in first.graphs if name not in repeated]
     if others:
-        parts.append(
-            f"On {joined(others)} every method had one search only. What is said below "
-            "about them holds for the settings found, and may not survive another "
-            "search."
+        sentences.append(
+            f"On {joined(others)} every method had one search only, so its verdicts "
+            "below may not survive another one either."
         )
-    return "\n\n".join(parts) + "\n"
+    return " ".join(sentences) + "\n"
 
 
-def _on_graph(name: str, found: RepeatedGraph, first: TunedVariants) -> str:
-    sentences = [
-        f"**{name}, {found.searches} searches of every method** (means over the "
-        "searches, 95 % intervals, and in how many of them the sign is that of the "
-        "mean)."
-    ]
-    for verdict, word, words in (
-        ("better", "gain", "gains"),
-        ("worse", "loss", "losses"),
-    ):
+def _survivors(repeated: Mapping[str, RepeatedGraph], first: TunedVariants) -> str:
+    """How many gains and losses survive, and which."""
+    counts, kept = [], []
+    for verdict, word in (("better", "gains"), ("worse", "losses")):
         judged = [
-            comparison.method
-            for graph, comparison in first.judged(verdict)
-            if graph == name and comparison.method in found.differences
+            (name, comparison.method)
+            for name, comparison in first.judged(verdict)
+            if name in repeated and comparison.method in repeated[name].differences
         ]
-        if judged:
-            kept = [method for method in judged if found.survives(method)]
-            lost = [method for method in judged if method not in kept]
-            sentences.append(
-                f"Of {len(judged)} {word if len(judged) == 1 else words} by the tests "
-                f"of the first search, {_survivors(kept, lost, found)}"
-            )
-    sentences.append(_new_ones(name, found, first))
-    sentences.append(_spread(name, found, first))
-    return " ".join(one for one in sentences if one)
+        found = [(name, v) for name, v in judged if repeated[name].survives(v)]
+        counts.append(f"{len(found)} of the {len(judged)} {word}")
+        kept += found
+    searches = max(one.searches for one in repeated.values())
+    named = f" ({_named(kept, repeated)})" if kept else ""
+    return (
+        f"**Over {searches} searches of every method on {joined(list(repeated))}, "
+        f"{joined(counts)} of the first search survive{named}.**"
+    )
 
 
-def _survivors(kept: Sequence[str], lost: Sequence[str], found: RepeatedGraph) -> str:
-    if not kept:
-        return f"none survives another search: {_with_intervals(lost, found)}."
-    verb = "survives" if len(kept) == 1 else "survive"
-    text = f"{_with_intervals(kept, found)} {verb} another search"
-    return f"{text}, {_with_intervals(lost, found)} not." if lost else f"{text}."
-
-
-def _spread(name: str, found: RepeatedGraph, first: TunedVariants) -> str:
-    """How far the mean of one method moves between searches."""
-    ranges = [max(values) - min(values) for values in found.means.values()]
-    errors = [
-        (one.summary.std or 0.0) / one.summary.runs**0.5
-        for one in first.graphs[name].result.results
+def _corrected(repeated: Mapping[str, RepeatedGraph]) -> str:
+    """What is left with Holm's correction, and what follows."""
+    gains = [
+        (name, variant, over)
+        for name, one in repeated.items()
+        for variant, over in one.over_searches.items()
+        if one.excludes_zero(variant) and (over.difference or 0.0) > 0.0
     ]
+    if not gains:
+        return "So no variant is shown to beat its tuned backbone."
+    left = [
+        (name, variant)
+        for name, variant, over in gains
+        if over.t_p_holm is not None and over.t_p_holm < ALPHA
+    ]
+    correction = (
+        "With Holm's correction over the variants of a graph, which the plan does not "
+        "ask for,"
+    )
+    if left:
+        return (
+            f"{correction} these remain: {_named(left, repeated)}. There a variant "
+            "beats its tuned backbone."
+        )
     return (
-        "From one search to another, the mean test accuracy of a method moves by "
-        f"{np.median(ranges):.2f} points (median of the methods; at most "
-        f"{max(ranges):.2f}), while its standard error over seeds is "
-        f"{np.median(errors):.2f}."
+        f"{correction} no gain remains: the evidence that a variant beats its tuned "
+        "backbone is weak."
     )
 
 
-def _new_ones(name: str, found: RepeatedGraph, first: TunedVariants) -> str:
-    """Variants whose interval excludes 0, though the first test was within noise."""
-    judged = [*first.judged("better"), *first.judged("worse")]
-    known = [c.method for graph, c in judged if graph == name]
-    new = [v for v in found.differences if v not in known and found.excludes_zero(v)]
-    if not new:
-        return ""
+def _spread(repeated: Mapping[str, RepeatedGraph], first: TunedVariants) -> str:
+    """How far the mean of one method moves between searches."""
+    between, errors = [], []
+    for name, found in repeated.items():
+        deviations = [np.std(values, ddof=1) for values in found.means.values()]
+        between.append(f"{np.median(deviations):.2f} points on {name}")
+        of_graph = [
+            (one.summary.std or 0.0) / one.summary.runs**0.5
+            for one in first.graphs[name].result.results
+        ]
+        errors.append(f"{np.median(of_graph):.2f}")
     return (
-        "Within noise in the first search, but not over all of them: "
-        f"{_with_intervals(new, found)}."
+        "Tests over the seeds of one search leave out most of the spread: between "
+        "searches, the mean test accuracy of a method has a standard deviation of "
+        f"{joined(between)} (medians over the methods), while its standard error over "
+        f"the seeds of the first search is {joined(errors)}."
     )
 
 
-def _with_intervals(variants: Sequence[str], found: RepeatedGraph) -> str:
-    """`gated +0.50 (-0.10 to +1.10, 3 of 4)`, of the mean over the searches."""
-    words = []
-    for variant in variants:
-        over = found.over_searches(variant)
-        signs = f"{found.same_sign(variant)} of {found.searches}"
-        words.append(f"{variant} {signed(over.mean)} ({_interval(over)}, {signs})")
-    return joined(words)
+def _named(
+    found: Sequence[tuple[str, str]], repeated: Mapping[str, RepeatedGraph]
+) -> str:
+    """`gated on cora +0.50`, of the mean over the searches."""
+    return joined(
+        [
+            f"{v} on {name} {signed(repeated[name].over_searches[v].difference)}"
+            for name, v in found
+        ]
+    )
+
+
+def best_in_any_search(
+    variants: TunedVariants, repeated: Mapping[str, RepeatedGraph]
+) -> dict[str, tuple[str, float]]:
+    """By graph, the best method in any search, and its mean test score."""
+    best = {}
+    for name, graph in variants.graphs.items():
+        means = [(one.method, one.summary.mean or 0.0) for one in graph.result.results]
+        if name in repeated:
+            means += [(m, max(v)) for m, v in repeated[name].means.items()]
+        best[name] = max(means, key=lambda one: one[1])
+    return best
 
 
 def repeats_section(plan: RepeatsPlan, repeated: Mapping[str, RepeatedGraph]) -> str:
@@ -139,9 +163,12 @@ def repeats_section(plan: RepeatsPlan, repeated: Mapping[str, RepeatedGraph]) ->
         f"results/{REPEATS_PLAN_FILE}, was written before the first of these runs and "
         "with the results of the first search known. A difference survives if the 95 % "
         "t-interval over the searches excludes 0 and its mean has the sign it had in "
-        "the first search. The intervals are not corrected for the number of variants. "
-        "They are over few searches and therefore wide: a difference that does not "
-        "survive may be there, but one search cannot show it. Every run is in "
+        "the first search. The intervals are not corrected for the number of variants; "
+        "the p values, of the paired t-test over searches, are (Holm), which the plan "
+        "does not ask for. Few searches give wide intervals: a difference that does "
+        "not survive may be there, but one search cannot show it. The variants of a "
+        "backbone share its runs, so their differences are not independent. Every run "
+        "is in "
         f"results/{REPEATS_FILE}, and what each search tried and chose in "
         f"results/{REPEATS_TRIALS_FILE}.\n"
     ]
@@ -157,6 +184,7 @@ def repeats_section(plan: RepeatsPlan, repeated: Mapping[str, RepeatedGraph]) ->
                 "runs; only these are used.\n"
             )
         parts.append(_differences(found))
+        parts.append(_repeats_alone(found))
         parts.append(
             "Mean test accuracy of each method in percent, search by search:\n"
         )
@@ -167,14 +195,15 @@ def repeats_section(plan: RepeatsPlan, repeated: Mapping[str, RepeatedGraph]) ->
 def _differences(found: RepeatedGraph) -> str:
     rows = []
     for variant, values in found.differences.items():
-        over = found.over_searches(variant)
+        over = found.over_searches[variant]
         rows.append(
             [
                 variant,
                 *(signed(value) for value in values),
-                signed(over.mean),
-                _interval(over),
+                signed(over.difference),
+                _interval(over.low, over.high),
                 f"{found.same_sign(variant)} of {found.searches}",
+                p_value(over.t_p_holm),
                 "yes" if found.excludes_zero(variant) else "no",
             ]
         )
@@ -184,9 +213,28 @@ def _differences(found: RepeatedGraph) -> str:
         "mean",
         "95 % interval",
         "sign of the mean",
+        "p, Holm",
         "excludes 0",
     ]
     return markdown_rows(head, rows)
+
+
+def _repeats_alone(found: RepeatedGraph) -> str:
+    """What excludes 0, without the first search, which is where gains were found."""
+    kept = [one for one in found.differences if found.excludes_zero(one)]
+    if not kept or len(found.repeats) < 2:
+        return ""
+    words = []
+    for variant in kept:
+        over = summarise(found.differences[variant][1:])
+        words.append(
+            f"{variant} {signed(over.mean)} ({_interval(over.low, over.high)})"
+        )
+    return (
+        "The same over the repeats alone, without the search in which the differences "
+        "were found (not in the plan): "
+        f"{joined(words)}.\n"
+    )
 
 
 def _means(found: RepeatedGraph) -> str:
@@ -206,5 +254,5 @@ def _columns(found: RepeatedGraph) -> list[str]:
     return ["first search", *(f"repeat {number}" for number in found.repeats)]
 
 
-def _interval(over: Summary) -> str:
-    return f"{signed(over.low)} to {signed(over.high)}"
+def _interval(low: float | None, high: float | None) -> str:
+    return f"{signed(low)} to {signed(high)}"

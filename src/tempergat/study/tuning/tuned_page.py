@@ -22,10 +22,19 @@ from tempergat.study.tuning.repeats import (
     load_repeats,
     read_repeats,
 )
-from tempergat.study.tuning.repeats_section import repeats_answer, repeats_section
+from tempergat.study.tuning.repeats_section import (
+    best_in_any_search,
+    repeats_answer,
+    repeats_section,
+)
 from tempergat.study.tuning.searching import read_trials
 from tempergat.study.tuning.variants import TunedVariants, read_variants
-from tempergat.study.tuning.variants_section import variants_answer, variants_section
+from tempergat.study.tuning.variants_section import (
+    Best,
+    search_caveat,
+    variants_answer,
+    variants_section,
+)
 
 TUNED_CSV = "tuned.csv"
 TRIALS_FOLDER = "tuning"
@@ -111,12 +120,14 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
     figures.tuned_figure(_series(found, variants, repeated), docs / "figures" / _FIGURE)
     text = ["# Tuned methods\n"]
     if variants is not None and has_own:
-        answers = [
-            variants_answer(variants, _best_backbones(found)),
-            repeats_answer(repeats, repeated, variants),
-        ]
+        caveat = search_caveat(
+            variants, best_in_any_search(variants, repeated), _best_backbones(found)
+        )
+        further = repeats_answer(repeats, repeated, variants)
         # Several searches say more than one does.
-        text += reversed(answers) if repeated else answers
+        text += [further] if repeated else []
+        text += [variants_answer(variants), caveat]
+        text += [] if repeated else [further]
     else:
         text.append(_answer(found) + _NOT_RUN)
     text += [
@@ -141,33 +152,19 @@ def _series(
     found: Sequence[TunedResult],
     variants: TunedVariants | None,
     repeated: Mapping[str, RepeatedGraph],
-) -> dict[str, dict[str, list[figures.Gain]]]:
-    """The gains to draw, by name and graph."""
+) -> dict[str, dict[str, list[PairedComparison]]]:
+    """The comparisons to draw, by name and graph."""
     series = {}
     if variants is not None and variants.graphs:
         series["with settings of its own"] = {
-            name: [_gain(c) for c in graph.comparisons]
-            for name, graph in variants.graphs.items()
+            name: graph.comparisons for name, graph in variants.graphs.items()
         }
-    series["with the settings of its backbone"] = {
-        name: [_gain(c) for c in of_graph]
-        for name, of_graph in _comparisons(found).items()
-    }
+    series["with the settings of its backbone"] = _comparisons(found)
     if repeated:
         series["mean over several searches"] = {
-            name: [_over_searches(one, variant) for variant in one.differences]
-            for name, one in repeated.items()
+            name: list(one.over_searches.values()) for name, one in repeated.items()
         }
     return series
-
-
-def _gain(one: PairedComparison) -> figures.Gain:
-    return figures.Gain(one.method, one.difference, one.low, one.high)
-
-
-def _over_searches(found: RepeatedGraph, variant: str) -> figures.Gain:
-    over = found.over_searches(variant)
-    return figures.Gain(variant, over.mean, over.low, over.high)
 
 
 def _tuned(
@@ -222,7 +219,7 @@ def _comparisons(found: Sequence[TunedResult]) -> dict[str, list[PairedCompariso
     }
 
 
-def _best_backbones(found: Sequence[TunedResult]) -> dict[str, tuple[str, float]]:
+def _best_backbones(found: Sequence[TunedResult]) -> dict[str, Best]:
     best = {}
     for tuned in found:
         plain = [one for one in tuned.result.results if one.method in PLAIN_METHODS]

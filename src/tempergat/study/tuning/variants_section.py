@@ -14,22 +14,17 @@ from tempergat.study.tuning.variants import (
     TunedVariants,
 )
 
+# A method and its mean test score in percent.
+Best = tuple[str, float]
 
-def variants_answer(
-    found: TunedVariants, earlier: Mapping[str, tuple[str, float]]
-) -> str:
-    """The verdict, and what the tests do not cover.
 
-    Args:
-        found: The study.
-        earlier: By graph, the best backbone of the search for each backbone, and its
-            mean test score.
-    """
+def variants_answer(found: TunedVariants) -> str:
+    """The verdict of the first search."""
     better, worse = found.judged("better"), found.judged("worse")
     graphs = joined(list(found.graphs))
     within = found.compared - len(better) - len(worse)
     first = (
-        f"With a search of {found.plan.trials} settings for every method, "
+        f"With one search of {found.plan.trials} settings for every method, "
         f"{len(better)} of {found.compared} variants beat their tuned backbone on "
         f"{graphs}{_named(better)}; {within} are within noise and {len(worse)} worse"
         f"{_named(worse)}."
@@ -56,28 +51,35 @@ def variants_answer(
         else "No run collapses with settings of its own, so the collapses below come "
         "from settings that suit the backbone only."
     )
-    return f"{first} {second} {third}\n\n{_caveat(found, earlier)}"
+    return f"{first} {second} {third}\n"
 
 
-def _caveat(found: TunedVariants, earlier: Mapping[str, tuple[str, float]]) -> str:
-    """That the tests do not cover which settings a search finds."""
+def search_caveat(
+    found: TunedVariants, here: Mapping[str, Best], earlier: Mapping[str, Best]
+) -> str:
+    """That the tests do not cover which settings a search finds.
+
+    Args:
+        found: The study.
+        here: By graph, the best method in any search of the study.
+        earlier: By graph, the best backbone of the search for each backbone.
+    """
     judged = [*found.judged("better"), *found.judged("worse")]
     apart = [one for one in judged if _is_apart(found.graphs[one[0]], one[1])]
     higher = []
-    for name, graph in found.graphs.items():
-        best = max(graph.result.results, key=lambda one: one.summary.mean or 0.0)
-        backbone, mean = earlier.get(name, ("", 0.0))
-        if mean > (best.summary.mean or 0.0):
+    for name, (method, mean) in here.items():
+        backbone, score = earlier.get(name, ("", 0.0))
+        if score > mean:
             higher.append(
-                f"{backbone} reaches {mean:.2f} on {name} (best method here: "
-                f"{best.method}, {best.summary.mean:.2f})"
+                f"{backbone} reaches {score:.2f} on {name} (best of all methods "
+                f"searched here: {method}, {mean:.2f})"
             )
     text = (
-        "**These tests hold for the settings that were found.** Each method had one "
-        f"search, of {len(found.plan.search_seeds)} seeds per setting, and the tests "
-        "do not contain the spread between searches. The best trials by validation "
-        "score show what a search might as well have chosen: only in "
-        f"{len(apart)} of the {len(judged)} differences above{_named(apart)} do the "
+        "**These tests hold for the settings that were found.** They are about one "
+        f"search of every method, with {len(found.plan.search_seeds)} seeds per "
+        "setting, and do not contain the spread between searches. The best trials by "
+        "validation score show what a search might as well have chosen: only in "
+        f"{len(apart)} of these {len(judged)} differences{_named(apart)} do the "
         f"{NEAR_BEST} best trials of the variant and those of its backbone lie fully "
         "apart in test accuracy."
     )
