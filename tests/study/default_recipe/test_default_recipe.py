@@ -29,6 +29,8 @@ def test_the_default_is_one_of_the_cells_of_the_committed_plan() -> None:
     assert plan.present in plan.cells()
     for method in plan.methods:
         assert load_recipe("default").config_for(method) in configs
+        present = plan.config(plan.present, method)
+        assert load_recipe("plain").config_for(method) == present
     assert plan.first_seed >= load_recipe("default").runs
     assert not set(plan.run_seeds) & set(plan.confirmation.run_seeds)
 

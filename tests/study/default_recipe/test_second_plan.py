@@ -15,11 +15,12 @@ from tempergat.study.default_recipe.second import (
     SecondResult,
     candidate_ranks,
     graph_cells,
+    second_result,
 )
 from tempergat.study.default_recipe.second_plan import SecondPlan, second_graphs
 from tempergat.study.engine import read_runs
 from tempergat.study.reproduce import PAGES, Workspace, default_runs, run_page
-from tempergat.training import MixedRun, Run, RunConfig, Scores
+from tempergat.training import MixedRun, Run, RunConfig, Scores, load_recipe
 from tests.support.small_study import RESULTS, tiny_cora
 from tests.support.tiny_graph import write_graph_of_splits, write_recipe
 
@@ -40,6 +41,15 @@ def test_the_committed_plan_has_cells_of_the_search_and_fresh_seeds() -> None:
     assert len(graphs) * len(second.configs()) * second.seeds == 2160
     assert set(first.graphs) < set(graphs)
     assert set(second.with_own_recipe) < set(graphs)
+
+
+def test_the_recipe_is_the_one_that_the_plan_decides_on() -> None:
+    plan = committed_plan()
+    found = second_result(plan, RESULTS)
+    assert found is not None
+    cell = found.chosen if found.replaces else 0
+    for method in plan.methods:
+        assert load_recipe("default").config_for(method) == plan.config(cell, method)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import torch
 from tempergat.base import UserError
 from tempergat.cli.studies.reproduce import PAGE_HELP
 from tempergat.cli.studies.theory_page import theory_page
-from tempergat.study.default_recipe import second_graphs
 from tempergat.study.reproduce import PAGES, Workspace
 from tests.support.small_study import RESULTS
 
@@ -37,9 +36,7 @@ def test_what_a_page_reads_is_there_and_complete(name: str) -> None:
     ]
     # There are no runs yet on larger datasets.
     larger = ["ogbn-arxiv", "ogbn-products", "reddit"]
-    # The second plan for the default recipe has no runs yet.
-    second = list(second_graphs(RESULTS))
-    expected = {"homogeneous": larger, "ranks": larger, "default": second}
+    expected = {"homogeneous": larger, "ranks": larger}
     assert missing == expected.get(name, [])
 
 

@@ -125,7 +125,7 @@ def test_a_setting_given_twice_is_refused(tmp_path: Path) -> None:
 def test_numbers_may_be_written_without_a_point(tmp_path: Path) -> None:
     path = recipe_file(tmp_path)
     text = path.read_text()
-    path.write_text(text.replace("learning_rate: 0.005", "learning_rate: 5e-3"))
+    path.write_text(text.replace("learning_rate: 0.01", "learning_rate: 1e-2"))
     assert path.read_text() != text
     assert load_recipe(path) == load_recipe("default")
 

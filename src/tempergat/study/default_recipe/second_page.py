@@ -23,7 +23,7 @@ def second_answer(found: SecondResult) -> str:
         )
     test = found.test(found.chosen, found.deciding)
     start = (
-        f"The recipe `default` is now {cell}."
+        f"The recipe `default` is now {cell}; the earlier one is called `plain`."
         if found.replaces
         else f"The recipe `default` stays as it was: {cell}, the better candidate, "
         "does not meet the conditions of the second plan."
@@ -65,14 +65,15 @@ def second_section(found: SecondResult, figure: str) -> str:
         f"graphs, and the test of the cells with a norm.{missing}\n\n"
         + _candidates(found)
         + "\nThe candidate is chosen by its average rank in validation score; the "
-        "other columns choose nothing. Layer norm is measured but no candidate: PyG's "
-        "takes mean and variance over all nodes, so with sampled batches the scores of "
-        "a node would depend on the batch that it is in. The gains are about graphs "
-        f"that use the default, so without {_listed(plan.with_own_recipe)}, which have "
-        "recipes of their own. A run goes wrong that fails, predicts one class, or "
-        f"ends more than {plan.far_below:g} points below the median of its ten in "
-        f"validation score. Over all {families} families, those three graphs included, "
-        f"the gain of the chosen one is {signed(everything.gain)} points (Wilcoxon p "
+        f"other columns choose nothing.{_ahead_by_test(found)} Layer norm is measured "
+        "but no candidate: PyG's takes mean and variance over all nodes, so with "
+        "sampled batches the scores of a node would depend on the batch that it is in. "
+        "The gains are about graphs that use the default, so without "
+        f"{_listed(plan.with_own_recipe)}, which have recipes of their own. A run goes "
+        "wrong that fails, predicts one class, or ends more than "
+        f"{plan.far_below:g} points below the median of its ten in validation score. "
+        f"Over all {families} families, those three graphs included, the gain of the "
+        f"chosen one is {signed(everything.gain)} points (Wilcoxon p "
         f"{p_value(everything.p)}).\n\n"
         f"{_losses(found, everything)}\n\n"
         f"![Gain of the chosen candidate by graph]({figure})\n\n"
@@ -117,14 +118,34 @@ def _candidates(found: SecondResult) -> str:
     return markdown_rows([*plan.present, *header, ""], rows)
 
 
+def _ahead_by_test(found: SecondResult) -> str:
+    """The candidates that test scores would have put before the chosen one."""
+    gain = found.test(found.chosen, found.deciding).gain
+    ahead = [
+        cell_words(found.plan.cells[place])
+        for place in range(1, 1 + len(found.plan.candidates))
+        if found.test(place, found.deciding).gain > gain
+    ]
+    if not ahead:
+        return ""
+    return f" By test scores {' and '.join(ahead)} would be ahead."
+
+
 def _losses(found: SecondResult, everything: ConfirmationResult) -> str:
     """Every family and graph whose mean falls."""
     families = family_gains(found.test(found.chosen, found.deciding).graphs)
     falling = {name: gain for name, gain in families.items() if gain < 0}
     graphs = {one.graph: one.gain for one in everything.graphs if one.gain < 0}
+    single = {
+        f"{method} on {one.graph}": pair.chosen - pair.present
+        for one in everything.graphs
+        for method, pair in one.scores.items()
+    }
+    worst, loss = min(single.items(), key=lambda item: item[1])
     return (
         f"Families that lose, without those three graphs: {_gains(falling)}. Graphs "
-        f"that lose: {_gains(graphs)}."
+        f"that lose: {_gains(graphs)}. The lowest gain of a single baseline is that "
+        f"of {worst}: {signed(loss)}."
     )
 
 

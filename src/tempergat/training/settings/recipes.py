@@ -166,7 +166,7 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
 
     Args:
         name_or_path: A dataset's name for the paper's recipe (``cora``), a name with
-            its folder (``paper/cora``), ``demo``, ``default``, or a path.
+            its folder (``paper/cora``), ``demo``, ``default``, ``plain``, or a path.
 
     Raises:
         UserError: There is no such recipe, or it is not valid.
