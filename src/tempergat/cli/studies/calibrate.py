@@ -51,7 +51,7 @@ def calibrate(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find settings that the paper does not state.
+    """Try settings that the paper does not state.
 
     Uses the baselines only: trains gcn, gat and gatv2 in every cell of a fixed grid and
     chooses the cell whose means are nearest to the paper's. The runs go to

@@ -36,11 +36,11 @@ PAGE_HELP = {
     "heterogeneous": "The paper's second table, when it has runs.",
     "ranks": "Write docs/ranks.md: average ranks of the methods.",
     "calibration": "Write docs/calibration.md: settings tried on the baselines.",
-    "tuned": "Write docs/tuned.md: searched settings and their scores.",
+    "tuned": "Write docs/tuned.md: every method with searched settings.",
     "noise": "Write docs/noise.md: every method under controlled noise.",
     "diagnose": "Write docs/diagnose.md: does a screening pick well?",
-    "when": "Write docs/when.md: when gates and temperatures help.",
-    "default": "The search for the recipe `default`, when it has runs.",
+    "when": "Write docs/when.md: gate, residual or temperature?",
+    "default": "Write docs/default.md: how the default recipe was chosen.",
     "theory": "Draw the figures of docs/theory.md.",
 }
 

@@ -73,7 +73,7 @@ class MultiversePart:
     """The gains in every cell as text; empty where nothing was run.
 
     Attributes:
-        answer: The end of a sentence; empty where no variant was run.
+        answer: A sentence without its full stop; empty where no variant was run.
         section: The section; where no variant was run, it says so.
     """
 

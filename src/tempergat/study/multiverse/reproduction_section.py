@@ -16,9 +16,9 @@ FIGURE = "multiverse"
 def multiverse_answer(plan: MultiversePlan, found: Sequence[CellGains]) -> str:
     """Which gains do not depend on the settings that the paper leaves open.
 
-    The end of a sentence, without its full stop.
+    A sentence without its full stop.
     """
-    cells = len({(gains.cell.training, gains.cell.selection) for gains in found})
+    trainings = len({gains.cell.training for gains in found})
     above, below = (
         " and ".join(
             f"{', '.join(methods)} on {dataset}"
@@ -28,9 +28,11 @@ def multiverse_answer(plan: MultiversePlan, found: Sequence[CellGains]) -> str:
         for sign in (1, -1)
     )
     return (
-        "at the settings that fit the paper's baselines best, the interval of the gain "
-        f"is above 0 under all three rules ({cells} cells) for "
-        f"{above or 'no variant'}, and below 0 for {below or 'no variant'}"
+        f"At the {'setting' if trainings == 1 else f'{trainings} settings'} nearest to "
+        "the paper's baselines, the 95 % "
+        "interval of the gain (not corrected for the number of variants) is above 0 "
+        f"under all three rules for {above or 'no variant'}, and below 0 for "
+        f"{below or 'no variant'}"
     )
 
 
@@ -170,8 +172,9 @@ def _cells_table(
     ]
     return (
         f"### Every cell, {found[0].dataset}\n\n"
-        "With a star where the gain or loss is significant after Holm's correction "
-        "over the dataset's variants.\n\n" + markdown_rows(["variant", *columns], rows)
+        "With a star where the gain or loss is significant after Holm's correction: "
+        "over the paper's variants together, over the others together.\n\n"
+        + markdown_rows(["variant", *columns], rows)
     )
 
 
@@ -207,7 +210,8 @@ def _variations(effects: Sequence[VariationEffect]) -> str:
         "Baselines have neither temperature nor gate, so they say nothing about the "
         "weight decay of theta and of gates, or about a gate on the output layer. Each "
         f"was changed in training ({_letter(0)}): the average change of the test score "
-        "over the methods it concerns.\n\n" + markdown_rows(columns, rows)
+        "over the methods it concerns, with its 95 % interval over seeds, not "
+        "corrected.\n\n" + markdown_rows(columns, rows)
     )
 
 

@@ -83,7 +83,8 @@ def accuracy_answer(gains: Sequence[Gain], first: FirstGains | None) -> str:
     """The sentence on accuracy: the four tests of the plan."""
     gate_first, post, alone, gaussian = gains
     return (
-        "In accuracy, under missing coordinates a gate before the attention "
+        "In accuracy, with p corrected for four tests (Holm) and intervals not, under "
+        "missing coordinates a gate before the attention "
         f"{gain_words(gate_first)}{_confirmed(gate_first, first)}, a gate after it "
         f"{gain_words(post)}, and a temperature alone {gain_words(alone)}; under "
         f"Gaussian noise a temperature alone {gain_words(gaussian)}."

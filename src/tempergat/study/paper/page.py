@@ -54,7 +54,7 @@ def reproduce_homogeneous(
         results: The project's folder of results.
         docs: Where the page goes; its tables and figures into `figures/` below it.
         further: Sections to put after those about the gains, in Markdown.
-        further_answer: What they say, as the end of the answer's last sentence.
+        further_answer: What they say, as a sentence without its full stop.
 
     Raises:
         UserError: A file is missing, or holds no run on a dataset of the table.

@@ -19,11 +19,11 @@ _OUTCOMES = ("holds", "within noise", "reversed")
 
 
 def answer(datasets: Sequence[DatasetReproduction], further: str = "") -> str:
-    """The answer in three sentences.
+    """The answer, before the picture.
 
     Args:
         datasets: The datasets that were run.
-        further: What other settings give, as the end of the last sentence.
+        further: What other settings give, as a sentence without its full stop.
     """
     counts = {rule: _outcomes(datasets, rule) for rule in RULE_WORDS}
     gains = len(counts["best_val_accuracy"])
@@ -35,7 +35,7 @@ def answer(datasets: Sequence[DatasetReproduction], further: str = "") -> str:
         f"{_gates_sentence(datasets)} {_temperature_sentence(datasets)} How many of "
         f"the {gains} gains in the paper's table pass a test depends on the rule that "
         "selects a run's epoch, which the paper does not state: the same runs give "
-        f"{passed}{f'; {further}' if further else ''}.\n"
+        f"{passed}.{f' {further}.' if further else ''}\n"
     )
 
 

@@ -69,8 +69,10 @@ def _rarely(findings: Findings) -> Paragraph:
     if below and gate:
         evidence.append(
             f"On the {len(below[0].graphs)} real graphs with adjusted homophily below "
-            f"{findings.plan.rule.threshold:g} (0 is chance, 1 is always) a residual "
-            f"gains {_side_points(below)}, the gate {_side_points(gate)}."
+            f"{findings.plan.rule.threshold:g} (0 is chance, 1 is always), on average "
+            f"over their {len(below[0].families)} families, a residual gains "
+            f"{_side_points(below)}, the gate {_side_points(gate)}. "
+            f"{_all_families(findings)}"
         )
     top = _points(findings, HETEROPHILIC, "post_gate_residual", "residual")
     evidence.append(
@@ -87,6 +89,18 @@ def _rarely(findings: Findings) -> Paragraph:
         f"Where neighbours rarely share a class, a residual {helps}, and a gate on "
         f"top of it {adds}.",
         " ".join(evidence),
+    )
+
+
+def _all_families(findings: Findings) -> str:
+    """What the plan's test over all real graphs says of the residual and the gate."""
+    split = "This division of the real graphs is not in the plan"
+    tests = findings.tests_of(REAL, "residual") + findings.tests_of(REAL, "post_gate")
+    if not tests or any(test.is_better or test.is_worse for test in tests):
+        return f"{split}."
+    return (
+        f"{split}, whose test over all {tests[0].graphs} families shows no gain or "
+        "loss of either."
     )
 
 
@@ -126,8 +140,9 @@ def _often(findings: Findings) -> Paragraph:
     if above and above_gate:
         evidence.append(
             f"On the {len(above[0].graphs)} real graphs with adjusted homophily above "
-            f"{findings.plan.rule.threshold:g} a residual changes it by "
-            f"{_side_points(above)}, the gate by {_side_points(above_gate)}."
+            f"{findings.plan.rule.threshold:g}, {len(above[0].families)} families, a "
+            f"residual changes it by {_side_points(above)}, the gate by "
+            f"{_side_points(above_gate)}."
         )
     if not any(findings.real.values()):
         evidence.append("No real graph has all its runs yet.")
@@ -223,7 +238,7 @@ def _points(
         if test is None:
             return "-"
         is_shown = test.is_better or test.is_worse
-        noise = " (within noise)" if mark and not is_shown else ""
+        noise = f" (with {backbone} within noise)" if mark and not is_shown else ""
         return f"{signed(test.mean, digits)}{noise}"
 
     return " and ".join(of(backbone) for backbone in findings.plan.backbones)
