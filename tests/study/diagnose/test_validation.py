@@ -12,6 +12,7 @@ from tempergat.study.diagnose.validation import (
     generated_graphs,
     picked_method,
     read_validation,
+    runs_needed,
     write_validation,
 )
 
@@ -58,6 +59,11 @@ def test_the_generated_graphs_are_those_of_the_table() -> None:
             key: str(value) for key, value in parameters.items()
         }
     assert generate("csbm-07").data.num_nodes == generated_graphs()["csbm-07"]["n"]
+
+
+@pytest.mark.parametrize("name", ["actor", "cora"])
+def test_the_study_keeps_the_settings_of_its_published_rows(name: str) -> None:
+    assert not any(config.residual for config, _ in runs_needed(name))
 
 
 def test_a_pick_that_beats_too_few_constants_is_not_recommended() -> None:

@@ -241,7 +241,8 @@ The screening had {runs} seeds and at most {epochs} epochs, fewer than the comma
 longer screenings were not tested. The pick is judged by full runs of every method on
 {reference} other seeds ({reference_epochs} epochs on generated graphs, the recipe's
 number on datasets), scored on test nodes: is the picked method within noise of the best
-one (Holm-corrected paired t-test), and how many points is it below it?
+one (Holm-corrected paired t-test), and how many points is it below it? The recipe of a
+dataset is the paper's, or else `plain`, which has no residual.
 
 {table}
 
