@@ -196,7 +196,7 @@ def made_of(differences: Mapping[str, list[float]]) -> RepeatedGraph:
     [
         (
             [0.85, 1.55, 0.42, 1.27],
-            "no gain remains: the evidence that a variant beats",
+            "no gain remains. Over the repeats alone, without the first search, none",
         ),
         ([1.0, 1.1, 0.9, 1.0], "these remain: gated on cora +1.00"),
         ([1.0, -1.0, 0.5, 0.0], "So no variant is shown to beat its tuned backbone"),

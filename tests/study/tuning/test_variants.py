@@ -79,9 +79,13 @@ def test_the_answer_names_the_variants_that_beat_their_tuned_backbone(
 ) -> None:
     read = found(tmp_path)
     answer = variants_answer(read)
-    assert "2 of 6 variants beat their tuned backbone on cora and pubmed" in answer
+    assert (
+        "in 2 of 6 comparisons on cora and pubmed a variant beats its tuned" in answer
+    )
     assert "gated on cora +2.00" in answer
-    assert "2 are within noise and 2 worse (temp_gated on cora -7.00" in answer
+    assert (
+        "2 are within noise, and in 2 it is worse (temp_gated on cora -7.00" in answer
+    )
     assert "does not hold" in answer
     assert "No run collapses" in answer
     assert (
@@ -120,7 +124,7 @@ def test_a_graph_that_lacks_runs_is_named_and_not_judged(tmp_path: Path) -> None
     read = found(tmp_path, lacking=("pubmed", SEEDS[-1]))
     assert list(read.graphs) == ["cora"]
     assert "gat 7 of 8" in read.missing["pubmed"]
-    assert "1 of 3 variants" in variants_answer(read)
+    assert "1 of 3 comparisons" in variants_answer(read)
 
 
 def test_runs_that_do_not_have_the_best_settings_found_are_refused(

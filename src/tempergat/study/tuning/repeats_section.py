@@ -95,10 +95,24 @@ def _corrected(repeated: Mapping[str, RepeatedGraph]) -> str:
             f"{correction} these remain: {_named(left, repeated)}. There a variant "
             "beats its tuned backbone."
         )
+    alone = ""
+    if not any(
+        _gains_in_repeats(repeated[name], variant) for name, variant, _ in gains
+    ):
+        alone = (
+            " Over the repeats alone, without the first search, none of them has an "
+            "interval above 0."
+        )
     return (
-        f"{correction} no gain remains: the evidence that a variant beats its tuned "
-        "backbone is weak."
+        f"{correction} no gain remains.{alone} So the evidence that a variant beats "
+        "its tuned backbone is weak."
     )
+
+
+def _gains_in_repeats(found: RepeatedGraph, variant: str) -> bool:
+    """Whether the interval is above 0 without the first search."""
+    over = summarise(found.differences[variant][1:])
+    return over.low is not None and over.low > 0.0
 
 
 def _spread(repeated: Mapping[str, RepeatedGraph], first: TunedVariants) -> str:

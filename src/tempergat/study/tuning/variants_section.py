@@ -25,9 +25,9 @@ def variants_answer(found: TunedVariants) -> str:
     within = found.compared - len(better) - len(worse)
     first = (
         f"With one search of {found.plan.trials} settings for every method, "
-        f"{len(better)} of {found.compared} variants beat their tuned backbone on "
-        f"{graphs}{_named(better)}; {within} are within noise and {len(worse)} worse"
-        f"{_named(worse)}."
+        f"in {len(better)} of {found.compared} comparisons on {graphs} a variant beats "
+        f"its tuned backbone{_named(better)}; {within} are within noise, and in "
+        f"{len(worse)} it is worse{_named(worse)}."
     )
     if better:
         second = (
