@@ -6,7 +6,7 @@ from tempergat.study.default_recipe.confirmation import (
     ConfirmationResult,
     family_gains,
 )
-from tempergat.study.default_recipe.second import SecondResult
+from tempergat.study.default_recipe.second import SecondResult, candidate_ranks
 from tempergat.study.default_recipe.second_plan import SECOND_PLAN_FILE
 from tempergat.study.default_recipe.tables import cell_words, graph_rows
 from tempergat.study.report import markdown_rows, p_value, signed
@@ -74,7 +74,7 @@ def second_section(found: SecondResult, figure: str) -> str:
         f"{plan.far_below:g} points below the median of its ten in validation score. "
         f"Over all {families} families, those three graphs included, the gain of the "
         f"chosen one is {signed(everything.gain)} points (Wilcoxon p "
-        f"{p_value(everything.p)}).\n\n"
+        f"{p_value(everything.p)}).{_ranks_of_users(found)}\n\n"
         f"{_losses(found, everything)}\n\n"
         f"![Gain of the chosen candidate by graph]({figure})\n\n"
         "Mean test score in percent with the earlier default and with the chosen "
@@ -129,6 +129,20 @@ def _ahead_by_test(found: SecondResult) -> str:
     if not ahead:
         return ""
     return f" By test scores {' and '.join(ahead)} would be ahead."
+
+
+def _ranks_of_users(found: SecondResult) -> str:
+    """The choice that the graphs that use the default would make alone."""
+    ranks = candidate_ranks(found.deciding, len(found.plan.candidates))
+    best = 1 + ranks.index(min(ranks))
+    outcome = "the same candidate would be chosen"
+    if best != found.chosen:
+        outcome = f"{cell_words(found.plan.cells[best])} would be chosen"
+    words = " and ".join(f"{rank:.2f}" for rank in ranks)
+    return (
+        " Not in the plan: without those three graphs the average ranks of the "
+        f"candidates are {words}, in their order, and {outcome}."
+    )
 
 
 def _losses(found: SecondResult, everything: ConfirmationResult) -> str:
