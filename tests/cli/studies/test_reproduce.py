@@ -176,3 +176,12 @@ def test_calibrating_one_dataset_keeps_published_rows_and_those_of_others(
     left = (results / "calibration.csv").read_text().splitlines()
     assert [line for line in left if not line.startswith("cora,")] == others
     assert sum(line.startswith("cora,") for line in left) == 20
+
+
+@pytest.mark.parametrize("study_name", ["default", "when"])
+def test_outside_the_project_a_study_says_where_to_run_it(
+    command: Command, study_name: str
+) -> None:
+    ended = command("reproduce", study_name, "--plan")
+    assert ended.status == 2
+    assert "plan.yaml: No such file or directory; run this in the project" in ended.err

@@ -155,6 +155,8 @@ def _show(comparison: "Comparison", as_json: bool, *, with_answer: bool = True) 
         echo(f"picture  {picture}")
         echo(f"tables   {', '.join(str(path) for path in tables)}")
         echo(f"runs     {comparison.store}")
+        given = ", ".join(f"{k}={v}" for k, v in comparison.settings.items())
+        echo(f"recipe   {comparison.recipe}{f' with {given}' if given else ''}")
 
 
 def show_shard(shard: "FinishedShard", as_json: bool) -> None:

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 
-from tempergat.base import counted
+from tempergat.base import counted, listed
 from tempergat.data import Dataset, describe
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.comparison.tuned import search_runs
@@ -106,6 +107,35 @@ def note_on_splits(*, made: bool) -> tuple[str, ...]:
             "independent, and p is somewhat too small."
         )
     return (note,)
+
+
+def note_on_residual(
+    configs: Mapping[str, Mapping[str, Any]], recipe: str | None = None
+) -> tuple[str, ...]:
+    """That `gat` in the table is not the usual GAT, where layers have a residual.
+
+    Args:
+        configs: The settings of each method.
+        recipe: Name of the recipe; None where it is not known.
+    """
+    having = [method for method, config in configs.items() if _has_residual(config)]
+    if not having:
+        return ()
+    every = len(having) == len(configs)
+    who = "All methods" if every else listed(having, most=len(having))
+    note = (
+        f"{who} {'have' if every or len(having) > 1 else 'has'} a residual: each layer "
+        "adds a linear map of its input, which layers of the usual GCN, GAT and GATv2 "
+        "do not."
+    )
+    if recipe == "default":
+        note += ' For layers without it: --recipe plain (in Python: recipe="plain").'
+    return (note,)
+
+
+def _has_residual(config: Mapping[str, Any]) -> bool:
+    # A module of the user has settings of training only.
+    return bool(config.get("residual")) and config.get("source_hash") is None
 
 
 def _are_made(graphs: Mapping[int, Dataset]) -> bool:

@@ -9,7 +9,7 @@ import torch
 
 from tempergat.data import Dataset
 from tempergat.study.comparison.comparison import Comparison
-from tempergat.study.comparison.descriptions import notes_on_test_sets
+from tempergat.study.comparison.descriptions import note_on_residual, notes_on_test_sets
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.comparison.shards import FinishedShard
 from tempergat.study.comparison.tuned import (
@@ -246,7 +246,7 @@ def _comparison(
         complete=len(runs) == plan.total_runs,
         notes=(
             *first.notes,
-            *_notes_on_choices(choices),
+            *(_notes_on_choices(choices) or _notes_on_residual(plan)),
             *notes_on_test_sets(result, graphs),
             *notes_on_unused_edges(first, plan.configs, plan.builds),
             *_note_on_other_origins(plan, graphs, store, runs),
@@ -255,6 +255,11 @@ def _comparison(
         file_name=_file_name(graphs, store) + ("_tuned" if choices else ""),
         tuned=tuple(choices),
     )
+
+
+def _notes_on_residual(plan: Plan) -> tuple[str, ...]:
+    configs = {config.method: config.model_dump() for config in plan.configs}
+    return note_on_residual(configs, plan.recipe)
 
 
 def _notes_on_choices(choices: Sequence[Choice]) -> tuple[str, ...]:

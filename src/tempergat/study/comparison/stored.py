@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tempergat.base import UserError, counted, listed, suggest_one_of
 from tempergat.nn import METHODS
 from tempergat.study.comparison.comparison import Comparison
-from tempergat.study.comparison.descriptions import note_on_splits
+from tempergat.study.comparison.descriptions import note_on_residual, note_on_splits
 from tempergat.study.comparison.plan import (
     FIRST_TUNED_SEED,
     MOST_RUNS,
@@ -17,7 +17,7 @@ from tempergat.study.comparison.plan import (
 from tempergat.study.comparison.tuned import notes_on_tuning, searched_settings
 from tempergat.study.engine import Run, Store
 from tempergat.study.results import dataset_result
-from tempergat.study.search import Setting
+from tempergat.study.search import Setting, setting_word
 
 # Settings that recipes give to methods of all backbones alike.
 _OF_ALL_METHODS = (
@@ -132,7 +132,11 @@ def _comparison(
         device=runs[0].device,
         complete=len(set(counts.values())) == 1,
         notes=(
-            *(notes_on_tuning(_searched(runs)) if is_tuned else ()),
+            *(
+                notes_on_tuning(_searched(runs))
+                if is_tuned
+                else note_on_residual({run.method: run.config for run in runs})
+            ),
             *(note_on_splits(made=False) if result.splits > 1 else ()),
             *(_note_on_sharing(table.shared) if table.shared else ()),
             *(_note_on_noise(noisy) if noisy else ()),
@@ -271,5 +275,7 @@ def _settings(config: Mapping[str, Any], one_family: bool) -> dict[str, Any]:
 def _settings_in_words(runs: Sequence[Run]) -> str:
     """The settings by which recipes differ most often."""
     config = max((run.config for run in runs), key=len)
-    names = ("epochs", "learning_rate", "num_layers", "hidden_channels")
-    return ", ".join(f"{name} {config[name]}" for name in names if name in config)
+    names = ("epochs", "learning_rate", "num_layers", "hidden_channels", "residual")
+    return ", ".join(
+        f"{name} {setting_word(config[name])}" for name in names if name in config
+    )

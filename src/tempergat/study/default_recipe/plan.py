@@ -96,7 +96,8 @@ def load_default_plan(results: Path) -> DefaultPlan:
         UserError: It cannot be read or used.
     """
     path = results / PLAN_FILE
-    return validated(DefaultPlan, read_yaml(path, str(path)), str(path))
+    remedy = "run this in the project's folder, or name its results with --results"
+    return validated(DefaultPlan, read_yaml(path, str(path), remedy), str(path))
 
 
 def cell_config(base: str, cell: Mapping[str, Setting], method: str) -> RunConfig:

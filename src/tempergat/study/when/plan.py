@@ -228,7 +228,8 @@ def load_plan(results: Path) -> WhenPlan:
     """
     path = results / PLAN_FILE
     what = f"the plan {path}"
-    values = read_yaml(path, what)
+    remedy = "run this in the project's folder, or name its results with --results"
+    values = read_yaml(path, what, remedy)
     if not isinstance(values, dict):
         raise UserError(f"{what} is not a table of settings")
     return validated(WhenPlan, values, what)

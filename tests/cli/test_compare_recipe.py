@@ -1,0 +1,56 @@
+"""`tempergat compare` says which recipe was used, and what its `gat` is."""
+
+import json
+from pathlib import Path
+
+from torch_geometric.nn import SAGEConv
+
+import tempergat
+from tests.cli.conftest import Command
+from tests.support.tiny_graph import write_graph
+
+QUICK = ("--methods", "gcn,gat", "--runs", 2, "--epochs", 2)
+RESIDUAL = "All methods have a residual: each layer adds a linear map of its input"
+
+
+def test_the_table_says_that_the_default_recipe_has_a_residual(
+    command: Command, graph: Path
+) -> None:
+    ended = command("compare", graph, *QUICK)
+    assert RESIDUAL in " ".join(ended.out.split())
+    assert "--recipe plain" in " ".join(ended.out.split())
+    assert "recipe   default with epochs=2" in ended.out
+    assert RESIDUAL in Path("tempergat-out/graph.md").read_text()
+    assert RESIDUAL in Path("tempergat-out/graph.html").read_text()
+
+
+def test_the_table_of_a_recipe_without_a_residual_does_not_mention_one(
+    command: Command, graph: Path
+) -> None:
+    ended = command("compare", graph, *QUICK, "--recipe", "plain")
+    assert "residual" not in ended.out
+    assert "recipe   plain with epochs=2" in ended.out
+
+
+def test_tables_of_two_recipes_in_one_store_can_be_told_apart(
+    command: Command, graph: Path
+) -> None:
+    command("compare", graph, *QUICK, "--recipe", "plain")
+    command("compare", graph, *QUICK)
+    ended = command("compare", "--table", "tempergat-out", "--json")
+    plain, default = json.loads(ended.out)
+    assert plain["recipe"].endswith("residual no")
+    assert not any("residual" in note for note in plain["notes"])
+    assert default["recipe"].endswith("residual yes")
+    assert any(RESIDUAL in note for note in default["notes"])
+
+
+def test_own_layers_are_not_among_the_methods_with_a_residual(tmp_path: Path) -> None:
+    found = tempergat.compare(
+        write_graph(tmp_path / "graph.npz"),
+        methods=["gat", SAGEConv],
+        runs=2,
+        settings={"epochs": 2},
+        progress=False,
+    )
+    assert any(note.startswith("gat has a residual") for note in found.notes)
