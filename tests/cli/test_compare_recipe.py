@@ -54,3 +54,23 @@ def test_own_layers_are_not_among_the_methods_with_a_residual(tmp_path: Path) ->
         progress=False,
     )
     assert any(note.startswith("gat has a residual") for note in found.notes)
+
+
+def test_runs_of_another_recipe_in_the_store_are_mentioned_below_the_table(
+    command: Command, graph: Path
+) -> None:
+    other = "4 runs of these methods with other settings (of another recipe"
+    alone = command("compare", graph, *QUICK, "--recipe", "plain")
+    assert "with other settings" not in alone.out
+    ended = command("compare", graph, *QUICK)
+    assert other in " ".join(ended.out.split())
+    # Other methods of the same recipe are no other settings.
+    one = command("compare", graph, *QUICK, "--methods", "gat")
+    assert "2 runs of these methods" in " ".join(one.out.split())
+
+
+def test_a_screening_says_which_recipe_was_used(command: Command, graph: Path) -> None:
+    ended = command("diagnose", graph, *QUICK)
+    said = " ".join(ended.out.split())
+    assert "The recipe is default." in said
+    assert RESIDUAL in said

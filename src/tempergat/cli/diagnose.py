@@ -79,6 +79,7 @@ def diagnose(
     from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
     from tempergat.study import diagnose as study
+    from tempergat.study.comparison import note_on_residual
     from tempergat.study.engine import Progress, Store
     from tempergat.training import recipe_for
 
@@ -115,10 +116,17 @@ def diagnose(
     if as_json:
         print_json(study.as_json(found))
         return
-    _print_diagnosis(output_console(), found)
+    configs = {name: settings.config_for(name).model_dump() for name in names}
+    used = (
+        f"The recipe is {recipe_name}.",
+        *note_on_residual(configs, recipe_name),
+    )
+    _print_diagnosis(output_console(), found, used)
 
 
-def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
+def _print_diagnosis(
+    console: "Console", found: "Diagnosis", used: tuple[str, ...]
+) -> None:
     from tempergat.cli.ui.tables import print_table
     from tempergat.study.report import Table, mean_and_std, p_value, signed
 
@@ -145,6 +153,7 @@ def _print_diagnosis(console: "Console", found: "Diagnosis") -> None:
         "An accuracy on this number of validation nodes has a standard error of "
         f"{found.screening.standard_error:.1f} points: smaller differences may be due "
         "to the choice of these nodes.",
+        *used,
     ]
     if found.screening.failed:
         notes.append(f"No run finished of {', '.join(found.screening.failed)}.")

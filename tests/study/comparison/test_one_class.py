@@ -54,7 +54,11 @@ def test_some_runs_and_other_classes_are_said() -> None:
     every = result(gat=[ONLY_LARGEST] * 2, gated=[ONLY_SMALLEST] * 2)
     assert verdict(every).endswith("; every method predicts only one class in all runs")
     many = result(gat=[BOTH], **{name: [ONLY_LARGEST] for name in "abcd"})
-    assert verdict(many).endswith("; 4 of 5 methods predict only the largest class")
+    assert verdict(many).endswith("methods predict only the largest class in all runs")
+    mixed = result(gat=[BOTH] * 2, **{name: [ONLY_LARGEST, BOTH] for name in "abcd"})
+    assert verdict(mixed).endswith(
+        "; 4 of 5 methods predict only the largest class in some runs"
+    )
 
 
 def test_nothing_is_said_without_such_runs_or_without_confusion() -> None:

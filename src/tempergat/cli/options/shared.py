@@ -28,8 +28,8 @@ RecipeName = Annotated[
     typer.Option(
         "--recipe",
         help="Settings: the name of a recipe or a YAML file; the dataset's own when "
-        "left out. For your own graph that is default, with a residual in every "
-        "layer, GCN's and GAT's too; plain has none.",
+        "left out. Graphs without one have default, with a residual in every layer, "
+        "GCN's and GAT's too; plain is without it.",
     ),
 ]
 Split = Annotated[

@@ -2,7 +2,7 @@
 
 from tempergat.study.comparison.calling import compare
 from tempergat.study.comparison.comparison import Comparison
-from tempergat.study.comparison.descriptions import opening_lines
+from tempergat.study.comparison.descriptions import note_on_residual, opening_lines
 from tempergat.study.comparison.plan import Plan, make_plan
 from tempergat.study.comparison.progress_lines import (
     ProgressLines,
@@ -46,6 +46,7 @@ __all__ = [
     "compare",
     "finished_part",
     "make_plan",
+    "note_on_residual",
     "opening_lines",
     "refuse_tuned_shard",
     "run_plan",

@@ -1,7 +1,7 @@
 """What a comparison is about to do, and what its scores depend on, in words."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from tempergat.base import counted, listed
 from tempergat.data import Dataset, describe
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.comparison.tuned import search_runs
-from tempergat.study.engine import Workers
+from tempergat.study.engine import Origin, Run, Store, Workers, elsewhere_note
 from tempergat.study.results import DatasetResult
 from tempergat.training import notes_on_unused_edges
 
@@ -136,6 +136,40 @@ def note_on_residual(
 def _has_residual(config: Mapping[str, Any]) -> bool:
     # A module of the user has settings of training only.
     return bool(config.get("residual")) and config.get("source_hash") is None
+
+
+def notes_on_other_runs(
+    plan: Plan, graphs: Mapping[int, Dataset], store: Store, runs: Sequence[Run]
+) -> tuple[str, ...]:
+    """Stored runs of these methods and seeds on this graph that are not compared.
+
+    They were made on another device, by other code or with other settings.
+
+    Args:
+        plan: What is compared.
+        graphs: The graph with each of its splits, by the splits' numbers.
+        store: Keeps the runs.
+        runs: The runs compared.
+    """
+    fingerprints = [graph.fingerprint for graph in graphs.values()]
+    hashes = sorted({run.config_hash for run in runs})
+    same = store.count_by_origin(fingerprints, hashes, plan.seeds)
+    every = store.count_by_origin(fingerprints, None, plan.seeds, plan.methods)
+    used = {Origin(run.device, run.numerics) for run in runs}
+    elsewhere = elsewhere_note({o: n for o, n in same.items() if o not in used})
+    others = sum(every.values()) - sum(same.values())
+    return (
+        *(() if elsewhere is None else (elsewhere,)),
+        *(_note_on_other_settings(others) if others > 0 else ()),
+    )
+
+
+def _note_on_other_settings(runs: int) -> tuple[str, ...]:
+    return (
+        f"{counted(runs, 'run')} of these methods with other settings (of another "
+        f"recipe, for example) {'is' if runs == 1 else 'are'} in the store "
+        "and not in this table; `tempergat compare --table` prints a table of each.",
+    )
 
 
 def _are_made(graphs: Mapping[int, Dataset]) -> bool:

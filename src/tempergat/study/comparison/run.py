@@ -9,7 +9,11 @@ import torch
 
 from tempergat.data import Dataset
 from tempergat.study.comparison.comparison import Comparison
-from tempergat.study.comparison.descriptions import note_on_residual, notes_on_test_sets
+from tempergat.study.comparison.descriptions import (
+    note_on_residual,
+    notes_on_other_runs,
+    notes_on_test_sets,
+)
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.comparison.shards import FinishedShard
 from tempergat.study.comparison.tuned import (
@@ -22,13 +26,11 @@ from tempergat.study.comparison.tuned import (
 )
 from tempergat.study.engine import (
     OnProgress,
-    Origin,
     Progress,
     Run,
     Shard,
     Store,
     Workers,
-    elsewhere_note,
     finished_runs,
     sweep,
     sweep_on,
@@ -249,7 +251,7 @@ def _comparison(
             *(_notes_on_choices(choices) or _notes_on_residual(plan)),
             *notes_on_test_sets(result, graphs),
             *notes_on_unused_edges(first, plan.configs, plan.builds),
-            *_note_on_other_origins(plan, graphs, store, runs),
+            *notes_on_other_runs(plan, graphs, store, runs),
         ),
         store=store.path,
         file_name=_file_name(graphs, store) + ("_tuned" if choices else ""),
@@ -275,17 +277,3 @@ def _file_name(graphs: Mapping[int, Dataset], store: Store) -> str:
     fingerprints = {graph.fingerprint for graph in graphs.values()}
     identity = first.graph_fingerprint or first.fingerprint
     return store.table_name(first.name, identity, fingerprints)
-
-
-def _note_on_other_origins(
-    plan: Plan, graphs: Mapping[int, Dataset], store: Store, runs: list[Run]
-) -> tuple[str, ...]:
-    """Runs in the store that were made on another device or by other code."""
-    counts = store.count_by_origin(
-        [graph.fingerprint for graph in graphs.values()],
-        sorted({run.config_hash for run in runs}),
-        plan.seeds,
-    )
-    used = {Origin(run.device, run.numerics) for run in runs}
-    note = elsewhere_note({o: n for o, n in counts.items() if o not in used})
-    return () if note is None else (note,)

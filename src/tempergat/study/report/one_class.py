@@ -32,9 +32,10 @@ def one_class_clause(result: DatasetResult) -> str:
     if len(everywhere) == len(result.results) > 1:
         return "; every method predicts only one class in all runs"
     if len(named) > _MOST_NAMED:
+        often = "all" if len(everywhere) == len(named) else "some"
         return (
             f"; {len(named)} of {len(result.results)} methods predict only "
-            f"{_class_in_words(named)}"
+            f"{_class_in_words(named)} in {often} runs"
         )
     parts = []
     if everywhere:

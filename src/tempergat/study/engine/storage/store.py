@@ -227,12 +227,19 @@ class Store(Names):
     def count_by_origin(
         self,
         fingerprints: Sequence[str],
-        config_hashes: Sequence[str],
+        config_hashes: Sequence[str] | None,
         seeds: Sequence[int],
+        methods: Sequence[str] | None = None,
     ) -> dict[Origin, int]:
-        """How many stored runs of these data, settings and seeds each origin has."""
+        """How many stored runs of these data, settings and seeds each origin has.
+
+        None stands for all settings or all methods.
+        """
         where, values = _where(
-            fingerprint=fingerprints, config_hash=config_hashes, seed=seeds
+            fingerprint=fingerprints,
+            config_hash=config_hashes,
+            seed=seeds,
+            method=methods,
         )
         with self._user_errors():
             rows = self._connection.execute(
