@@ -185,3 +185,13 @@ def test_outside_the_project_a_study_says_where_to_run_it(
     ended = command("reproduce", study_name, "--plan")
     assert ended.status == 2
     assert "plan.yaml: No such file or directory; run this in the project" in ended.err
+
+
+def test_the_plan_of_a_finished_study_says_that_nothing_is_missing(
+    command: Command, tmp_path: Path
+) -> None:
+    nothing = "nothing is missing: --run trains nothing"
+    finished = command("reproduce", "tuned", "--plan", "--results", FACTS)
+    assert nothing in finished.out
+    empty = command("reproduce", "tuned", "--plan", "--results", tmp_path)
+    assert nothing not in empty.out

@@ -233,6 +233,8 @@ def _print_plan(plan: "PagePlan", as_json: bool) -> None:
         echo(f"{job.dataset}: {job.present} of {job.needed} {job.unit} in {job.file}")
         for line in _job_lines(job, plan.device):
             echo(f"  {line}")
+    if all(job.present >= job.needed for job in plan.jobs):
+        echo("nothing is missing: --run trains nothing and writes the page")
     echo("writes:")
     for file in plan.writes:
         echo(f"  {file}")
