@@ -168,7 +168,8 @@ def _origin(plan: DefaultPlan, search: SearchResult) -> str:
         "`tempergat reproduce default` makes this page from results/default_recipe/. "
         f"What was tried, how a cell is chosen and when it replaces the default was "
         f"fixed in results/{PLAN_FILE} before the first run. Baselines alone took "
-        f"part, so nothing here favours a variant.{without}\n"
+        "part, so nothing here favours a variant. All scores are accuracies, also on "
+        f"tolokers, whose authors report ROC AUC.{without}\n"
     )
 
 
