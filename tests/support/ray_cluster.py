@@ -1,14 +1,16 @@
 """A Ray cluster of two nodes on this machine, each with its own processes.
 
-Run as a script, it prints the cluster's address. It kills the second node when it reads
-`kill`, and ends when its input ends.
+Run as a script, it prints the cluster's address. When it reads `kill`, it waits until
+the second node trains, and kills it. It ends when its input ends.
 """
 
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 OBJECT_STORE_BYTES = 100 * 2**20
 # A dead node is noticed within about a second; the default is half a minute.
@@ -27,7 +29,8 @@ class RayCluster:
         self._process = process
         self.address = address
 
-    def kill_second_node(self) -> None:
+    def kill_second_node_while_it_trains(self) -> None:
+        """Kills it within its next task; returns before that."""
         assert self._process.stdin is not None
         self._process.stdin.write("kill\n")
         self._process.stdin.flush()
@@ -65,8 +68,27 @@ def _serve() -> None:
     print(cluster.address, flush=True)
     for line in sys.stdin:
         if line.strip() == "kill":
+            (raylet,) = second.all_processes["raylet"]
+            deadline = time.monotonic() + 60.0
+            while not _trains(raylet.process.pid) and time.monotonic() < deadline:
+                time.sleep(0.01)
             cluster.remove_node(second, allow_graceful=False)
     cluster.shutdown()
+
+
+def _trains(node: int) -> bool:
+    """Whether a worker of a node runs a task that trains; its title says so."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            title = (folder / "cmdline").read_bytes()
+            if title.startswith(b"ray::_train"):
+                # After the name in brackets come the state and the parent.
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                if int(parent) == node:
+                    return True
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return False
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.study.engine import Progress, Store, sweep, sweep_on
+from tempergat.study.engine import Store, sweep, sweep_on
 from tempergat.study.machines import RayWorkers
 from tests.study.engine.sweeps.test_sweeping import (
     CPU,
@@ -141,23 +141,15 @@ def test_a_mistake_inside_a_task_is_one_line(
 def test_a_node_killed_in_the_middle_changes_nothing(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
-    settings = configs(tmp_path, epochs=100)
-    killed = []
-
-    def kill_at_the_first_runs(progress: Progress) -> None:
-        if progress.new and not killed:
-            killed.append(time.monotonic())
-            cluster.kill_second_node()
-
+    # A task takes longer than a node to die.
+    settings = configs(tmp_path, epochs=300)
     with Store(tmp_path / "whole") as store:
         whole = sweep(graph(), settings, range(3), store, CPU)
     with Store(tmp_path / "spread") as store:
         with RayWorkers(cluster.address, "auto") as workers:
-            spread = sweep_on(
-                workers, graph(), settings, range(3), store, kill_at_the_first_runs
-            )
+            cluster.kill_second_node_while_it_trains()
+            spread = sweep_on(workers, graph(), settings, range(3), store)
         assert len(store.runs()) == 3 * len(METHODS)
-    assert killed
     assert workers.restarts >= 1
     assert timeless(spread) == timeless(whole)
 
