@@ -74,7 +74,7 @@ def second_section(found: SecondResult, figure: str) -> str:
         f"{plan.far_below:g} points below the median of its ten in validation score. "
         f"Over all {families} families, those three graphs included, the gain of the "
         f"chosen one is {signed(everything.gain)} points (Wilcoxon p "
-        f"{p_value(everything.p)}).{_ranks_of_users(found)}\n\n"
+        f"{p_value(everything.p)}).{_choice_of_graphs_with_default(found)}\n\n"
         f"{_losses(found, everything)}\n\n"
         f"![Gain of the chosen candidate by graph]({figure})\n\n"
         "Mean test score in percent with the earlier default and with the chosen "
@@ -131,8 +131,8 @@ def _ahead_by_test(found: SecondResult) -> str:
     return f" By test scores {' and '.join(ahead)} would be ahead."
 
 
-def _ranks_of_users(found: SecondResult) -> str:
-    """The choice that the graphs that use the default would make alone."""
+def _choice_of_graphs_with_default(found: SecondResult) -> str:
+    """Which candidate has the best rank on the graphs that use the default."""
     ranks = candidate_ranks(found.deciding, len(found.plan.candidates))
     best = 1 + ranks.index(min(ranks))
     outcome = "the same candidate would be chosen"
