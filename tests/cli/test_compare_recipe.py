@@ -10,10 +10,13 @@ from tests.cli.conftest import Command
 from tests.support.tiny_graph import write_graph
 
 QUICK = ("--methods", "gcn,gat", "--runs", 2, "--epochs", 2)
-RESIDUAL = "All methods have a residual: each layer adds a linear map of its input"
+RESIDUAL = (
+    "All methods have a residual: each layer adds a linear map of its input, and batch "
+    "norm stands between layers."
+)
 
 
-def test_the_table_says_that_the_default_recipe_has_a_residual(
+def test_the_table_says_that_the_default_recipe_has_residuals_and_batch_norm(
     command: Command, graph: Path
 ) -> None:
     ended = command("compare", graph, *QUICK)
@@ -39,9 +42,9 @@ def test_tables_of_two_recipes_in_one_store_can_be_told_apart(
     command("compare", graph, *QUICK)
     ended = command("compare", "--table", "tempergat-out", "--json")
     plain, default = json.loads(ended.out)
-    assert plain["recipe"].endswith("residual no")
+    assert plain["recipe"].endswith("residual no, norm none")
     assert not any("residual" in note for note in plain["notes"])
-    assert default["recipe"].endswith("residual yes")
+    assert default["recipe"].endswith("residual yes, norm batch")
     assert any(RESIDUAL in note for note in default["notes"])
 
 
@@ -54,6 +57,17 @@ def test_own_layers_are_not_among_the_methods_with_a_residual(tmp_path: Path) ->
         progress=False,
     )
     assert any(note.startswith("gat has a residual") for note in found.notes)
+
+
+def test_the_note_on_residuals_names_a_norm_only_where_there_is_one(
+    command: Command, graph: Path, tmp_path: Path
+) -> None:
+    source = Path(tempergat.__file__).parent / "recipes" / "default.yaml"
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(source.read_text().replace("norm: batch", "norm: null"))
+    said = " ".join(command("compare", graph, *QUICK, "--recipe", recipe).out.split())
+    assert "a linear map of its input, which layers of the usual GCN" in said
+    assert "norm stands" not in said
 
 
 def test_runs_of_another_recipe_in_the_store_are_mentioned_below_the_table(

@@ -60,7 +60,8 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         metric: The metric that chooses the epoch; None for the recipe's.
         class_weights: ``"balanced"`` to weigh each class by its rarity.
         recipe: A recipe, its name or its file; None for the recipe of the dataset
-            or, without one, `default`. It has a residual; `plain` has none.
+            or, without one, `default`. It has residuals and batch norm; `plain` has
+            neither.
         validation_fraction: Share of the nodes of each class that `fit` holds out.
         seed: Seed of the initial weights, of dropout and of the held-out nodes.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.

@@ -9,7 +9,11 @@ import pytest
 import torch
 import yaml
 
-from tempergat.study.default_recipe import load_default_plan, load_second_plan
+from tempergat.study.default_recipe import (
+    load_default_plan,
+    load_second_plan,
+    search_result,
+)
 from tempergat.study.default_recipe.second import (
     GraphCells,
     SecondResult,
@@ -43,11 +47,15 @@ def test_the_committed_plan_has_cells_of_the_search_and_fresh_seeds() -> None:
     assert set(second.with_own_recipe) < set(graphs)
 
 
-def test_the_recipe_is_the_one_that_the_plan_decides_on() -> None:
+def test_the_recipe_is_the_one_that_both_plans_choose_on_the_graphs_it_is_for() -> None:
     plan = committed_plan()
     found = second_result(plan, RESULTS)
+    search = search_result(load_default_plan(RESULTS), RESULTS, plan.with_own_recipe)
     assert found is not None
-    cell = found.chosen if found.replaces else 0
+    assert search is not None
+    best = plan.candidates[int(np.argmin(found.ranks_where_used))]
+    assert search.chosen == best
+    cell = plan.cells.index(best)
     for method in plan.methods:
         assert load_recipe("default").config_for(method) == plan.config(cell, method)
 

@@ -28,8 +28,8 @@ RecipeName = Annotated[
     typer.Option(
         "--recipe",
         help="Settings: the name of a recipe or a YAML file; the dataset's own when "
-        "left out. Graphs without one have default, with a residual in every layer, "
-        "GCN's and GAT's too; plain is without it.",
+        "left out. Graphs without one have default, with a residual in every layer "
+        "and batch norm between layers, GCN's and GAT's too; plain has neither.",
     ),
 ]
 Split = Annotated[

@@ -144,7 +144,8 @@ def compare(
         runs: Seeds per method; `paper` for as many as the recipe says.
         recipe: The settings: a recipe, its name or its YAML file; the recipe of the
             dataset when left out. Graphs without one have `default`, with a residual in
-            every layer, GCN's and GAT's too; `plain` is without it.
+            every layer and batch norm between layers, GCN's and GAT's too; `plain` has
+            neither.
         baseline: The method all others are compared with. When left out, each variant
             is compared with its backbone, and your own methods with `gat` or else the
             first method.

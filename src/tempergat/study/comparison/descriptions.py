@@ -125,11 +125,18 @@ def note_on_residual(
     who = "All methods" if every else listed(having, most=len(having))
     note = (
         f"{who} {'have' if every or len(having) > 1 else 'has'} a residual: each layer "
-        "adds a linear map of its input, which layers of the usual GCN, GAT and GATv2 "
-        "do not."
+        "adds a linear map of its input"
     )
+    norm, *others = {configs[method].get("norm") for method in having}
+    if norm is None or others:
+        note += ", which layers of the usual GCN, GAT and GATv2 do not."
+    else:
+        note += (
+            f", and {norm} norm stands between layers. The usual GCN, GAT and GATv2 "
+            "have neither."
+        )
     if recipe == "default":
-        note += ' For layers without it: --recipe plain (in Python: recipe="plain").'
+        note += ' Without them: --recipe plain (in Python: recipe="plain").'
     return (note,)
 
 

@@ -275,7 +275,9 @@ def _settings(config: Mapping[str, Any], one_family: bool) -> dict[str, Any]:
 def _settings_in_words(runs: Sequence[Run]) -> str:
     """The settings by which recipes differ most often."""
     config = max((run.config for run in runs), key=len)
-    names = ("epochs", "learning_rate", "num_layers", "hidden_channels", "residual")
+    size = ("epochs", "learning_rate", "num_layers", "hidden_channels")
     return ", ".join(
-        f"{name} {setting_word(config[name])}" for name in names if name in config
+        f"{name} {setting_word(config[name])}"
+        for name in (*size, "residual", "norm")
+        if name in config
     )

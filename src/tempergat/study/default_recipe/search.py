@@ -1,6 +1,6 @@
 """The cell that the search chooses, by average rank in validation score."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,18 +29,23 @@ class SearchResult:
     families: int
 
 
-def search_result(plan: DefaultPlan, results: Path) -> SearchResult | None:
+def search_result(
+    plan: DefaultPlan, results: Path, without: Collection[str] = ()
+) -> SearchResult | None:
     """The chosen cell; None where no graph has all its runs.
 
     Args:
         plan: The plan.
         results: The project's folder of results.
+        without: Graphs that are left out.
 
     Raises:
         UserError: A file cannot be read.
     """
     found: dict[str, np.ndarray] = {}
     for graph in plan.graphs:
+        if graph in without:
+            continue
         path = results / runs_file(graph)
         ranks = cell_ranks(plan, read_runs(path)) if path.exists() else None
         if ranks is not None:

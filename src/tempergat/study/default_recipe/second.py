@@ -70,6 +70,11 @@ class SecondResult:
         return self.plan.cells[self.chosen]
 
     @property
+    def ranks_where_used(self) -> tuple[float, ...]:
+        """As `ranks`, over the graphs that use the default alone."""
+        return candidate_ranks(self.deciding, len(self.plan.candidates))
+
+    @property
     def deciding(self) -> Sequence[GraphCells]:
         """The graphs that the conditions are about."""
         without = self.plan.with_own_recipe

@@ -6,7 +6,7 @@ from tempergat.study.default_recipe.confirmation import (
     ConfirmationResult,
     family_gains,
 )
-from tempergat.study.default_recipe.second import SecondResult, candidate_ranks
+from tempergat.study.default_recipe.second import SecondResult
 from tempergat.study.default_recipe.second_plan import SECOND_PLAN_FILE
 from tempergat.study.default_recipe.tables import cell_words, graph_rows
 from tempergat.study.report import markdown_rows, p_value, signed
@@ -23,7 +23,8 @@ def second_answer(found: SecondResult) -> str:
         )
     test = found.test(found.chosen, found.deciding)
     start = (
-        f"The recipe `default` is now {cell}; the earlier one is called `plain`."
+        f"Over all graphs the second plan chose {cell}; the default before both plans "
+        "is called `plain`."
         if found.replaces
         else f"The recipe `default` stays as it was: {cell}, the better candidate, "
         "does not meet the conditions of the second plan."
@@ -133,7 +134,7 @@ def _ahead_by_test(found: SecondResult) -> str:
 
 def _choice_of_graphs_with_default(found: SecondResult) -> str:
     """Which candidate has the best rank on the graphs that use the default."""
-    ranks = candidate_ranks(found.deciding, len(found.plan.candidates))
+    ranks = found.ranks_where_used
     best = 1 + ranks.index(min(ranks))
     outcome = "the same candidate would be chosen"
     if best != found.chosen:

@@ -86,7 +86,8 @@ def train(
             and classes and returns a module to be called as ``module(x, edge_index)``.
         seed: Seed of the initial weights and of dropout.
         recipe: A recipe, its name or its file; None for the recipe of the dataset
-            or, without one, `default`. It has a residual; `plain` has none.
+            or, without one, `default`. It has residuals and batch norm; `plain` has
+            neither.
         split: The number of a split the graph comes with, or percentages like
             ``"60/20/20"`` for a split made here.
         split_seed: Seed of a split made here.
