@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch_geometric.nn
 from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
@@ -15,6 +16,7 @@ from torch_geometric.utils import trim_to_layer
 
 from tempergat.base import did_you_mean
 from tempergat.nn.backbones import BACKBONES
+from tempergat.nn.batch_norm import BatchNorm
 from tempergat.nn.batches import (
     HasLayerGraphs,
     LayerPart,
@@ -154,6 +156,8 @@ class NodeClassifier(nn.Module):
         self.convs = nn.ModuleList(convs)
         between = len(convs) - (jk is None)
         layer = normalization_resolver(norm, hidden_channels) or nn.Identity()
+        if isinstance(norm, str) and isinstance(layer, torch_geometric.nn.BatchNorm):
+            layer = BatchNorm(hidden_channels)
         self.norms = nn.ModuleList(copy.deepcopy(layer) for _ in range(between))
         self.jk: nn.Module | None = None
         self.lin: nn.Module | None = None
@@ -244,7 +248,11 @@ class NodeClassifier(nn.Module):
                 options["dropout_seed"] = fold_in(dropout_seed, 2 * i + 1)
             h = conv(h, edge_index, **options)
             if i < len(self.norms):
-                h = self.norms[i](h)
+                in_use = getattr(edge_index, "in_use", None)
+                if in_use is not None and isinstance(self.norms[i], BatchNorm):
+                    h = self.norms[i](h, in_use[1])
+                else:
+                    h = self.norms[i](h)
                 if self.act is not None:
                     h = self.act(h)
                 outputs.append(h)

@@ -23,6 +23,7 @@ from tests.support.run_settings import config, small_graph
 from tests.support.tiny_graph import write_graph, write_recipe
 
 SCRIPT = Path(__file__).parents[2] / "support" / "ranked_run.py"
+FULL = SCRIPT.with_name("ranked_full_run.py")
 
 
 def torchrun(*arguments: str, restarts: int = 0) -> "subprocess.CompletedProcess[str]":
@@ -106,6 +107,13 @@ def test_two_processes_follow_the_losses_of_one(
 
 
 @pytest.mark.slow
+def test_two_processes_follow_one_with_the_default_recipe() -> None:
+    ended = torchrun(str(FULL))
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("the same") == 2
+
+
+@pytest.mark.slow
 def test_a_killed_process_is_restarted_and_the_weights_are_the_same_bytes(
     tmp_path: Path,
 ) -> None:
@@ -130,16 +138,17 @@ def test_a_batch_that_cannot_be_divided_evenly_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("method", "processes", "message"),
+    ("changes", "processes", "message"),
     [
-        ("gcn", 2, "train gcn only on sampled batches; give --training"),
-        ("gat", 1000, "fewer than the 1000 processes; start fewer"),
+        ({"method": "gcn"}, 2, "train gcn only on sampled batches; give --training"),
+        ({"norm": "layer"}, 2, "the norm layer needs the rows of all processes"),
+        ({}, 1000, "fewer than the 1000 processes; start fewer"),
     ],
 )
 def test_full_batches_that_cannot_be_divided_are_refused(
-    method: str, processes: int, message: str
+    changes: dict[str, str], processes: int, message: str
 ) -> None:
-    cpu, settings = torch.device("cpu"), config(method)
+    cpu, settings = torch.device("cpu"), config(**changes)
     ranks = Ranks(0, processes, 0, processes, cpu)
     task = sampled_task_of(small_graph(), settings, cpu)
     with pytest.raises(UserError, match=message):

@@ -92,6 +92,14 @@ def test_scores_without_an_eval_batch_size_are_those_of_the_whole_graph():
     assert training.history[-1, 0, 2:].tolist() == pytest.approx(expected)
 
 
+def test_batch_norm_takes_a_batch_of_one_node_without_neighbours():
+    settings = config("gat", norm="batch", **{**SAMPLED, "batch_size": 1})
+    graph = small_graph(a=0.0, b=0.0)
+    training = training_of(settings, graph=graph)
+    training.run()
+    assert torch.isfinite(training.history).all()
+
+
 @pytest.mark.parametrize(("steps", "eval_batch_size"), [(4, None), (1, 7)])
 def test_a_run_stopped_within_an_epoch_ends_with_the_same_bits(steps, eval_batch_size):
     settings = config(

@@ -3,7 +3,7 @@
 A process computes each layer for its own part of the nodes. What a layer gives is
 gathered from all processes before the next one, and the gradient of the gathered rows
 is added up and goes back to their owners. So no process holds the attention, the gates
-and the activations of other nodes.
+and the activations of other nodes. Batch norm's sums are those over all processes.
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ def part_of(task: SampledTask, ranks: Ranks) -> Part:
 class RankedFullTraining(EpochLoop):
     """The full-batch training of one run by several processes.
 
-    Without dropout and batch norm, all losses are those of one process up to rounding.
+    Without dropout, all losses are those of one process up to rounding.
 
     Args:
         group: The model.
         config: Settings of the run.
 
     Raises:
-        UserError: The method cannot be divided, or there are fewer nodes than
-            processes.
+        UserError: The method or its norm cannot be divided, or there are fewer nodes
+            than processes.
     """
 
     group: RankedGroup
@@ -95,6 +95,11 @@ class RankedFullTraining(EpochLoop):
                 f"several processes can train {config.method} only on sampled batches; "
                 "give --training sampled, or start without torchrun"
             )
+        if config.norm not in (None, "batch"):
+            raise UserError(
+                f"the norm {config.norm} needs the rows of all processes at once; take "
+                "the norm batch or none, or start without torchrun"
+            )
         if task.num_nodes < ranks.world_size:
             raise UserError(
                 f"the graph has {task.num_nodes} nodes, fewer than the "
@@ -103,21 +108,30 @@ class RankedFullTraining(EpochLoop):
         self._part = part_of(task, ranks)
 
     @contextmanager
-    def _gathered_inputs(self) -> Iterator[None]:
-        """All layers but the first get the rows of all processes."""
+    def _over_processes(self) -> Iterator[None]:
+        """All layers but the first get all rows, and batch norm their sums."""
         ranks, sizes = self.group.ranks, self._part.sizes
 
         def gather(conv: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             h, *others = inputs
             return _GatheredRows.apply(h, ranks, sizes), *others  # type: ignore[no-untyped-call]
 
+        def add_up(values: Tensor) -> Tensor:
+            found: Tensor = _Sum.apply(values, ranks)  # type: ignore[no-untyped-call]
+            return found
+
         convs = list(self.group.model.convs)[1:]
         hooks = [conv.register_forward_pre_hook(gather) for conv in convs]
+        norms: Any = self.group.model.norms
+        for norm in norms:
+            norm.add_up = add_up
         try:
             yield
         finally:
             for hook in hooks:
                 hook.remove()
+            for norm in norms:
+                norm.add_up = None
 
     def _one_epoch(self) -> None:
         self.optimizer.zero_grad()
@@ -137,7 +151,7 @@ class RankedFullTraining(EpochLoop):
         group.model.train()
         seed = torch.tensor(group.seeds[0], device=ranks.device)
         seed = fold_in(seed, self.epoch + ranks.rank * STEPS_OF_A_RANK)
-        with self._gathered_inputs():
+        with self._over_processes():
             logits = group.model(
                 part.x, part.graph, dropout_seed=seed, **part.edge_inputs
             )
@@ -171,6 +185,23 @@ class _GatheredRows(torch.autograd.Function):
         parts = list(torch.split(gradients[0], turned))
         first = len(sizes) - ranks.rank
         return ranks.add_rows(parts[first:] + parts[:first]), None, None
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over all processes; their gradients are added up too."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, ranks: Ranks) -> Tensor:
+        ctx.ranks = ranks
+        total = values.clone()
+        ranks.add_up(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        total = gradients[0].clone()
+        ctx.ranks.add_up(total)
+        return total, None
 
 
 def _has_attention(method: str) -> bool:

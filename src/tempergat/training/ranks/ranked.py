@@ -50,8 +50,7 @@ class RankedGroup(SampledGroup):
         self.ranks = ranks
 
     def scores(self) -> tuple[Tensor, Tensor]:
-        """As `SampledGroup.scores`; the first process's buffers are those of all."""
-        self.ranks.copy_from_first(self.model.buffers())
+        """As `SampledGroup.scores`."""
         compute = super().scores
         values = self._from_first(
             lambda: dict(zip(("val_loss", "scores"), compute(), strict=True))
@@ -126,6 +125,8 @@ class RankedTraining(SampledTraining):
         for parameter in parameters:
             if parameter.grad is not None:
                 parameter.grad /= weight_sum
+        # Batch norm sees this process's part; the first one's statistics are kept.
+        ranks.copy_from_first(self.group.model.buffers())
         self._seeds_of_batch = int(count)
         whole: Tensor = loss_sum / weight_sum
         return whole

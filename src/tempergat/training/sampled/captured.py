@@ -52,7 +52,7 @@ def refusal(training: SampledTraining) -> str | None:
         return "a module of a user may read values back"
     if not BACKBONES[METHODS[config.method].backbone].has_attention:
         return f"layers of {config.method} count the edges of all nodes"
-    if config.norm is not None:
+    if config.norm not in (None, "batch"):
         return f"{config.norm} would see the rows that no batch uses"
     if task.edge_inputs:
         return "edge features are gathered batch by batch"
