@@ -1,29 +1,25 @@
 """The tables of docs/own_graph.md are those in results/."""
 
-import csv
-import re
-from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-ROW = re.compile(
-    r"^\| `(?P<method>\w+)`(?: †)? \| (?P<mean>[\d.]+) ± (?P<std>[\d.]+) "
-    r"\| (?P<difference>\S*) ?\| (?P<p>\S*) ?\| (?P<verdict>[\w ]*?) ?\|$",
-    re.MULTILINE,
-)
+from benchmarks import own_graph
 
 
-@pytest.fixture
-def rows_on_the_page() -> list[dict[str, str]]:
-    page = (ROOT / "docs" / "own_graph.md").read_text(encoding="utf-8")
-    return [match.groupdict() for match in ROW.finditer(page)]
+def test_the_tables_are_those_in_results() -> None:
+    page = own_graph.PAGE.read_text(encoding="utf-8")
+    names = own_graph.commands(page)
+    assert set(names) == {file.stem for file in own_graph.TABLES.glob("*.csv")}
+    for name in names:
+        lines = "\n".join(own_graph.table(name))
+        assert f"<!-- own_graph {name} -->\n{lines}\n<!-- end -->" in page
 
 
-def test_the_tables_are_those_in_results(
-    rows_on_the_page: list[dict[str, str]],
-) -> None:
-    with (ROOT / "results" / "own_graph" / "tables.csv").open() as file:
-        stored = list(csv.DictReader(file))
-    shown = ("method", "mean", "std", "difference", "p", "verdict")
-    assert rows_on_the_page == [{name: row[name] for name in shown} for row in stored]
+def test_every_table_has_its_command_on_the_page() -> None:
+    found = own_graph.commands(own_graph.PAGE.read_text(encoding="utf-8"))
+    assert found["texas_4_classes"].startswith("tempergat compare texas_4_classes.npz ")
+    assert "--directed" in found["cora_ml_directed"]
+    assert len(set(found.values())) == len(found)
+
+
+def test_a_table_that_compare_wrote_is_read_cell_by_cell() -> None:
+    text = "**g**\n\n| method | p |\n| --- | ---: |\n| gat † | <0.001 |\n| mlp | - |\n"
+    rows = [["method", "p"], ["gat †", "<0.001"], ["mlp", "-"]]
+    assert own_graph.printed_table(text) == rows
