@@ -9,7 +9,7 @@ import torch_geometric.nn
 from torch import Tensor, nn
 
 
-class BatchNorm(torch_geometric.nn.BatchNorm):
+class BatchNorm(torch_geometric.nn.BatchNorm):  # type: ignore[misc]
     """PyG's batch norm; a single row is normalised as in evaluation.
 
     A sampled batch may be one node without neighbours, which has no variance.
