@@ -102,6 +102,60 @@ def test_commands_print_through_one_function_that_escapes_control_characters() -
     assert found == []
 
 
+def opened_to_write(source: str) -> Iterator[str]:
+    """Calls that write a file by its path without `tempergat.base`."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = (_dotted(node.func) or [getattr(node.func, "attr", "")])[-1]
+        is_method = isinstance(node.func, ast.Attribute)
+        modes = [
+            part.value
+            for part in (*node.args, *(word.value for word in node.keywords))
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        ]
+        writes = name == "open" and any(
+            set(mode) <= set("rwxabt+") and set(mode) & set("wxa+") for mode in modes
+        )
+        if writes or (is_method and name in ("write_text", "write_bytes", "touch")):
+            yield f"{node.lineno}: {ast.unparse(node.func)}"
+
+
+def test_files_are_written_by_one_function() -> None:
+    # Parts of downloads, which are continued, and what a compiler works with.
+    others = {"data/fetch/archives.py", "data/fetch/download.py", "ops/cpu/build.py"}
+    found = [
+        f"{name}:{call}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if (name := path.relative_to(SOURCE).as_posix()) not in others
+        and not name.startswith("base/files/")
+        for call in opened_to_write(path.read_text())
+        if "os.devnull" not in path.read_text()
+    ]
+    assert found == []
+
+
+def test_links_are_followed_only_where_the_user_gave_the_path() -> None:
+    found = [
+        path.relative_to(SOURCE).as_posix()
+        for path in sorted(SOURCE.rglob("*.py"))
+        if {"write_text", "write_bytes"} & {*_imported(path.read_text())}
+    ]
+    assert [name for name in found if not name.startswith("base/")] == [
+        "cli/ui/output.py",
+        "study/comparison/comparison.py",
+        "study/comparison/several/comparisons.py",
+        "study/explorer/node_picture.py",
+        "training/single/model.py",
+    ]
+
+
+def _imported(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+
+
 def test_every_picture_of_the_docs_is_shown_on_a_page():
     root = SOURCE.parents[1]
     docs = root / "docs"

@@ -1,5 +1,7 @@
 """`tempergat report`, and the report that `compare` writes."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,29 @@ def test_a_report_of_the_folder_shows_the_same_table(
     table = (compared / "graph.html").read_text().split("<table")[1].split("</table>")
     again = (compared / "report.html").read_text().split("<table")[1].split("</table>")
     assert again[0] == table[0]
+
+
+def test_a_report_goes_where_the_user_said_and_nowhere_else(
+    command: Command, compared: Path
+) -> None:
+    shown = command("report", "--out", "-")
+    assert shown.status == 0, shown.err
+    assert shown.out.startswith("<!doctype html>")
+    assert shown.out.endswith("</html>\n")
+    Path("link").symlink_to("target")
+    assert command("report", "--out", "link").status == 0
+    assert Path("link").is_symlink()
+    assert Path("target").read_text() == shown.out
+    (compared / "report.html").symlink_to(Path("victim").absolute())
+    assert command("report").status == 0
+    assert not Path("victim").exists()
+    try:
+        os.mknod("null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        Path("null").write_text("")
+    except OSError:
+        pytest.skip("only root may make a device node here")
+    assert command("report", "--out", "null").status == 0
+    assert stat.S_ISCHR(Path("null").stat().st_mode)
 
 
 def test_a_checkpoint_is_shown_node_by_node_at_the_end(

@@ -7,15 +7,16 @@ it loads matplotlib.
 from tempergat.base.cutting import even_groups
 from tempergat.base.errors import UserError, first_line
 from tempergat.base.files import (
-    STANDARD_OUTPUT,
     FileLock,
     GroupLocks,
     csv_text,
     file_stem,
+    is_standard_output,
     read_yaml,
     replace_non_finite,
     write_array,
     write_bytes,
+    write_into,
     write_text,
 )
 from tempergat.base.lazy_packages import lazy_names
@@ -33,7 +34,6 @@ from tempergat.base.validation import first_validation_error, validated
 from tempergat.base.words import counted, duration, joined, listed
 
 __all__ = [
-    "STANDARD_OUTPUT",
     "FileLock",
     "GroupLocks",
     "UserError",
@@ -49,6 +49,7 @@ __all__ = [
     "first_line",
     "first_validation_error",
     "is_out_of_memory",
+    "is_standard_output",
     "is_system_error",
     "joined",
     "lazy_names",
@@ -63,5 +64,6 @@ __all__ = [
     "validated",
     "write_array",
     "write_bytes",
+    "write_into",
     "write_text",
 ]

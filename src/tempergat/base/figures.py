@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tempergat.base.files import write_bytes
+from tempergat.base.files import write_into
 
 STYLE: Mapping[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -97,5 +97,5 @@ def _save(
     with style():
         figure.savefig(buffer, format=suffix[1:], metadata=metadata)
     path = Path(f"{stem}{suffix}")
-    write_bytes(path, buffer.getvalue(), follow_link=False)
+    write_into(path.parent, path.name, buffer.getvalue())
     return path

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from tempergat.cli.options.help_text import examples
-from tempergat.cli.options.shared import require_writable
+from tempergat.cli.options.shared import require_writable_file
 from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
-from tempergat.cli.ui.output import echo
+from tempergat.cli.ui.output import echo_beside, write_output
 
 
 def register(app: typer.Typer) -> None:
@@ -38,9 +38,13 @@ def explore(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The file to write.")] = Path(
-        "explore.html"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file to write; - for standard output.",
+            show_default="explore.html",
+        ),
+    ] = None,
 ) -> None:
     """Write a page that shows a trained model node by node.
 
@@ -51,13 +55,16 @@ def explore(
     """
     if data is not None:
         refuse_unknown_name(data)
-    require_writable(out.parent)
-    from tempergat.study.explorer import write_explorer
+    path = out or Path("explore.html")
+    require_writable_file(path)
+    from tempergat.study.explorer import explorer_page, record
     from tempergat.training import load_model
 
-    found = write_explorer(load_model(checkpoint, device="cpu"), out, data)
+    found = record(load_model(checkpoint, device="cpu"), data)
+    page = explorer_page(found)
+    write_output(page, out, path)
     print_notes(found.dataset)
     shown = int(found.choice.shown.sum())
     part = "" if found.choice.is_whole else f" of {found.num_nodes:,}"
-    size = out.stat().st_size / 1e6
-    echo(f"explorer {out}   {shown:,}{part} nodes, {size:.1f} MB")
+    size = len(page.encode()) / 1e6
+    echo_beside(f"explorer {path}   {shown:,}{part} nodes, {size:.1f} MB", path)

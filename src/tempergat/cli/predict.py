@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.base import STANDARD_OUTPUT, UserError
+from tempergat.base import UserError, is_standard_output
 from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.reading import Reading, with_reading_options
 from tempergat.cli.options.shared import (
@@ -14,11 +14,11 @@ from tempergat.cli.options.shared import (
     DeviceName,
     Json,
     parse_device,
-    require_writable,
+    require_writable_file,
 )
 from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
 from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.output import echo
+from tempergat.cli.ui.output import echo, echo_beside, write_output
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,8 +44,11 @@ def predict(
     ],
     data: DatasetName,
     out: Annotated[
-        Path, typer.Option(help="The CSV to write; - for standard output.")
-    ] = Path("labels.csv"),
+        Path | None,
+        typer.Option(
+            help="The CSV to write; - for standard output.", show_default="labels.csv"
+        ),
+    ] = None,
     probabilities: Annotated[
         bool,
         typer.Option(
@@ -63,19 +66,17 @@ def predict(
     the training graph was, and its features are matched by name.
     """
     refuse_unknown_name(data)
-    from tempergat.base import write_text
     from tempergat.data import describe_direction
     from tempergat.training import load_model
 
-    to_screen = out in (STANDARD_OUTPUT, Path("/dev/stdout"))
+    path = out or Path("labels.csv")
+    to_screen = is_standard_output(path)
     if to_screen and as_json:
         raise UserError(
-            f"--out {out} and --json both write to standard output; leave out one of "
+            f"--out {path} and --json both write to standard output; leave out one of "
             "them"
         )
-    # A FIFO or a device can be written into where no file can be made.
-    if not to_screen and (out.is_file() or not out.exists()):
-        require_writable(out.parent)
+    require_writable_file(path)
     model = load_model(checkpoint, device=parse_device(device))
     graph = model.read_graph(data, reading.options())
     print_notes(graph)
@@ -85,7 +86,7 @@ def predict(
     classes = [words[number] for number in model.predict(graph).tolist()]
     nodes = graph.node_ids or tuple(map(str, range(len(classes))))
     shares = model.predict_proba(graph) if probabilities else None
-    write_text(out, _csv(nodes, classes, words, shares))
+    write_output(_csv(nodes, classes, words, shares), out, path)
     found = Counter(classes)
     counts = {word: found[word] for word in words if word in found}
     if as_json:
@@ -95,15 +96,15 @@ def predict(
                 "nodes": len(classes),
                 "per_class": counts,
                 "notes": list(graph.notes),
-                "file": str(out),
+                "file": str(path),
             }
         )
         return
     listed = ", ".join(f"{count:,} of class {word}" for word, count in counts.items())
     line = f"{graph.name}: {len(classes):,} nodes, {listed}"
-    echo(line, err=to_screen)
+    echo_beside(line, path)
     if not to_screen:
-        echo(f"wrote {out}")
+        echo(f"wrote {path}")
 
 
 def _csv(

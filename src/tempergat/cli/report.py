@@ -7,9 +7,9 @@ import typer
 
 from tempergat.base import UserError
 from tempergat.cli.options.help_text import examples
-from tempergat.cli.options.shared import Baseline
+from tempergat.cli.options.shared import Baseline, require_writable_file
 from tempergat.cli.ui.graphs import refuse_unknown_name
-from tempergat.cli.ui.output import echo
+from tempergat.cli.ui.output import echo_beside, write_output
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +34,8 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The file to write; report.html beside the store when left out.",
+            help="The file to write, - for standard output; report.html beside the "
+            "store when left out.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +75,9 @@ def report(
 
     folder = store if store.is_dir() else store.parent
     path = out or folder / "report.html"
+    require_writable_file(path)
     found = stored_comparisons(store, baseline=baseline)
     model = None if checkpoint is None else load_model(checkpoint, device="cpu")
     shown = found[0] if len(found) == 1 else Comparisons(tuple(found))
-    echo(f"report   {shown.to_report(path, model=model, graph=data)}")
+    write_output(shown.to_html(model=model, graph=data), out, path)
+    echo_beside(f"report   {path}", path)

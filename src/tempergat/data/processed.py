@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tempergat.base import UserError, write_array, write_text
+from tempergat.base import UserError, write_array, write_into
 from tempergat.data.dataset import hash_array
 from tempergat.data.formats.raw_graph import Graph
 
@@ -60,10 +60,7 @@ def write_processed(folder: Path, graph: Graph) -> None:
             "num_columns": graph.num_columns,
             "arrays": listed,
         }
-        with open(staging / _INDEX, "w") as text:
-            json.dump(index, text, indent=1)
-            text.flush()
-            os.fsync(text.fileno())
+        write_into(staging, _INDEX, json.dumps(index, indent=1))
         shutil.rmtree(folder, ignore_errors=True)
         os.rename(staging, folder)
     except BaseException:
@@ -84,7 +81,7 @@ def note_verified(folder: Path) -> None:
     """Notes that the checksums of all files are right as they are now."""
     # A folder that cannot be written to is verified every time.
     with contextlib.suppress(OSError, UserError):
-        write_text(folder / _STAMP, json.dumps(_file_times(folder)))
+        write_into(folder, _STAMP, json.dumps(_file_times(folder)))
 
 
 def _file_times(folder: Path) -> dict[str, list[int]]:

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tempergat.base import UserError, csv_text, write_text
+from tempergat.base import UserError, csv_text, write_into
 from tempergat.stats import Estimate
 
 Value = str | float | int | bool
@@ -44,11 +44,10 @@ def to_csv(table: Sequence[Row]) -> str:
 
 def write_tables(tables: Mapping[str, Sequence[Row]], folder: Path) -> list[Path]:
     """Write tables as CSV files, named after the tables."""
-    paths = []
-    for name, table in tables.items():
-        paths.append(folder / f"{name}.csv")
-        write_text(paths[-1], to_csv(table), follow_link=False)
-    return paths
+    return [
+        write_into(folder, f"{name}.csv", to_csv(table))
+        for name, table in tables.items()
+    ]
 
 
 def read_tables(folder: Path) -> dict[str, Table]:

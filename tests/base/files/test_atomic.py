@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.base import UserError, write_bytes, write_text
+from tempergat.base import UserError, write_bytes, write_into, write_text
 
 WRITE = (
     "import sys; from pathlib import Path; from tempergat.base import write_text; "
@@ -79,12 +79,21 @@ def test_the_target_of_a_link_is_replaced_and_the_link_stays(
     assert not exists or other.read_text() == "old"
 
 
+def test_nothing_planted_under_a_name_of_ours_is_written_into(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "graph.csv")
+    path = write_into(tmp_path, "graph.csv", "table")
+    assert path.is_file()
+    assert path.read_text() == "table"
+    with pytest.raises(ValueError, match="not the name of a file"):
+        write_into(tmp_path / "folder", "../graph.csv", "table")
+
+
 def test_a_planted_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     planted = tmp_path / "graph.csv"
     planted.symlink_to(victim)
-    write_text(planted, "table", follow_link=False)
+    write_into(tmp_path, "graph.csv", "table")
     assert victim.read_text() == "precious"
     assert not planted.is_symlink()
     assert planted.read_text() == "table"

@@ -81,3 +81,10 @@ def test_a_lock_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         FileLock(path, "move the data root")
     with pytest.raises(UserError, match="--out"):
         GroupLocks(tmp_path / "file" / "store.sqlite")
+
+
+def test_a_lock_file_that_is_a_link_is_not_made_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=r"lock \(it is a link\); remove it"):
+        FileLock(tmp_path / "lock", "remove it")
+    assert not (tmp_path / "elsewhere").exists()

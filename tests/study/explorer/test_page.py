@@ -12,9 +12,16 @@ import tempergat
 from tempergat import TrainedModel, UserError
 from tempergat.data import MASKS, Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
-from tempergat.study.explorer import recording, write_explorer
+from tempergat.study.explorer import Recorded, explorer_page, record, recording
 from tests.support.browser import browser, opened
 from tests.support.tiny_graph import write_recipe
+
+
+def write_explorer(model: TrainedModel, path: Path, graph: Any = None) -> Recorded:
+    found = record(model, graph)
+    path.write_text(explorer_page(found))
+    return found
+
 
 SMALL = 1e-3
 # Method, changed settings: all that the page computes itself.

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from matplotlib import image
@@ -13,7 +13,7 @@ from tempergat.study.html_report import (
     Overview,
     markdown_html,
     page_html,
-    write_report,
+    report_html,
 )
 from tempergat.study.report import Table, as_csv, as_latex, as_markdown
 from tests.support.browser import browser, opened
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SIZES = {"phone": (390, 844), "laptop": (1280, 800), "projector": (1920, 1080)}
+
+
+def write_report(*arguments: Any) -> Path:
+    """Writes a page to the path that is the second argument."""
+    sections, path, *more = arguments
+    path.write_text(report_html(sections, *more))
+    return Path(path)
 
 
 @pytest.fixture(scope="module")

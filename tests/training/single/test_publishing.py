@@ -72,6 +72,24 @@ def test_a_folder_holds_weights_and_plain_text_alone(
     assert 'tempergat.from_pretrained("saved")' in card
 
 
+def test_links_in_the_folder_are_replaced_and_not_followed(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "published"
+    victim.write_text("precious")
+    folder.mkdir()
+    for name in ("model.safetensors", "config.json", "README.md"):
+        (folder / name).symlink_to(victim)
+    model.save_pretrained(folder)
+    assert victim.read_text() == "precious"
+    assert tempergat.load_model(folder, device="cpu").num_classes == model.num_classes
+    # A path that the user gave is followed.
+    (tmp_path / "link").symlink_to(victim)
+    model.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert victim.read_bytes() == (folder / "model.safetensors").read_bytes()
+
+
 def test_a_model_from_a_folder_predicts_the_same(
     model: TrainedModel, tmp_path: Path
 ) -> None:

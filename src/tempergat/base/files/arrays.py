@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
-    """Writes an array as a ``.npy`` file, through to the disk.
+    """Writes an array as a new ``.npy`` file, through to the disk.
 
     Raises:
         OSError: The file cannot be written. Its number says why; that of `numpy.save`
@@ -21,7 +21,7 @@ def write_array(path: Path, array: np.ndarray) -> None:
     from numpy import ascontiguousarray
     from numpy.lib import format as npy
 
-    with open(path, "wb") as stream:
+    with open(path, "xb") as stream:
         npy.write_array(_Plain(stream), ascontiguousarray(array), allow_pickle=False)
         stream.flush()
         os.fsync(stream.fileno())

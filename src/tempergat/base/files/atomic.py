@@ -14,41 +14,82 @@ from tempergat.base.errors import UserError
 _LONGEST_STEM = 150
 # What the system follows before it takes links for a loop.
 _MOST_LINKS = 40
-# The path that stands for standard output.
-STANDARD_OUTPUT = Path("-")
+_STANDARD_OUTPUT = Path("-")
 
 
-def write_bytes(path: Path, content: bytes, *, follow_link: bool = True) -> None:
-    """Writes a file atomically: to a temporary file, flushed to disk, then renamed.
+def write_text(path: Path, content: str) -> None:
+    """Writes text as UTF-8 to a path that the user gave, as `write_bytes` does.
+
+    Raises:
+        UserError: As for `write_bytes`.
+    """
+    write_bytes(path, content.encode(errors="replace"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file atomically to a path that the user gave.
 
     What exists and is neither a regular file nor a folder is written into: a FIFO, a
     device like `/dev/null`, `/dev/stdout`. The path `-` is standard output. Where the
-    path is a link, the file that it names is written, and the link stays.
+    path is a link, the file that it names is written, and the link stays. All other
+    files are written to a temporary file, flushed to disk, then renamed.
 
     Args:
         path: Where the file goes; missing folders are created.
         content: The whole content.
-        follow_link: False for a file whose name the user did not give, like a table in
-            an output folder. A link in its place is replaced, so that nobody can
-            direct the content elsewhere by planting one.
 
     Raises:
         UserError: The folder cannot be created or written to, the disk is full, the
             path is a folder, or its link leads to itself.
     """
-    if path == STANDARD_OUTPUT:
+    if path == _STANDARD_OUTPUT:
         _write_into_stream(sys.stdout, content)
-        return
-    if path.is_dir() and (follow_link or not path.is_symlink()):
-        raise UserError(f"cannot write {path}: it is a folder; give the name of a file")
-    if not follow_link:
-        _replace(path, content)
+    elif path.is_dir():
+        raise _is_folder(path)
     elif (descriptor := _own_descriptor(path)) is not None:
         _write_into_descriptor(path, descriptor, content)
     elif _is_special(path):
         _write_into_special(path, content)
     else:
         _replace(_target(path), content)
+
+
+def write_into(folder: Path, name: str, content: str | bytes) -> Path:
+    """Writes a file atomically under a name that the user did not give.
+
+    Whatever has that name is replaced, a link, FIFO or device too: nobody can direct
+    the content elsewhere by planting one.
+
+    Args:
+        folder: The folder; it is created where it is missing.
+        name: The name of the file in it.
+        content: The whole content; text is written as UTF-8.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        UserError: The folder cannot be created or written to, the disk is full, or a
+            folder has that name.
+    """
+    path = folder / name
+    if path.parent != folder:
+        raise ValueError(f"{name!r} is not the name of a file in {folder}")
+    if path.is_dir() and not path.is_symlink():
+        raise _is_folder(path)
+    if isinstance(content, str):
+        content = content.encode(errors="replace")
+    _replace(path, content)
+    return path
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether what `write_text` writes to a path comes out of standard output."""
+    return path == _STANDARD_OUTPUT or _own_descriptor(path) == 1
+
+
+def _is_folder(path: Path) -> UserError:
+    return UserError(f"cannot write {path}: it is a folder; give the name of a file")
 
 
 def _own_descriptor(path: Path) -> int | None:
@@ -159,15 +200,6 @@ def _replace(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def write_text(path: Path, content: str, *, follow_link: bool = True) -> None:
-    """Writes text as UTF-8, as `write_bytes` does.
-
-    Raises:
-        UserError: As for `write_bytes`.
-    """
-    write_bytes(path, content.encode(errors="replace"), follow_link=follow_link)
 
 
 def file_stem(name: str) -> str:

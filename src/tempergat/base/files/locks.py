@@ -4,6 +4,7 @@ The operating system releases a lock when the process that holds it ends, howeve
 ends, so that no lock is left behind by a killed process.
 """
 
+import errno
 import os
 import struct
 import sys
@@ -16,6 +17,8 @@ from tempergat.base.errors import UserError
 if sys.platform != "win32":
     import fcntl
 
+# A link that somebody planted must not lead to a file of the user.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # Lock files in use by sweeps, where locks belong to the process.
 _used_by_this_process: set[Path] = set()
 
@@ -26,11 +29,11 @@ class _LockFile:
     def __init__(self, path: Path, remedy: str) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o644)
         except OSError as error:
-            raise UserError(
-                f"cannot write to {path} ({error.strerror}); {remedy}"
-            ) from error
+            is_link = error.errno == errno.ELOOP
+            reason = "it is a link" if is_link else error.strerror
+            raise UserError(f"cannot write to {path} ({reason}); {remedy}") from error
 
     def __enter__(self) -> Self:
         return self

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tempergat.base import UserError
+from tempergat.base import UserError, is_standard_output
 from tempergat.cli.options.completion import complete_dataset, complete_method
 
 if TYPE_CHECKING:
@@ -141,6 +141,17 @@ def parse_device(name: str) -> "torch.device":
 
     keep_freed_memory()
     return choose_device(name, "--device")
+
+
+def require_writable_file(out: Path) -> None:
+    """Refuse a file that cannot be made, before the work for its content is done.
+
+    Raises:
+        UserError: Its folder cannot be created or written to.
+    """
+    # A FIFO or a device can be written into where no file can be made.
+    if not is_standard_output(out) and (out.is_file() or not out.exists()):
+        require_writable(out.parent)
 
 
 def require_writable(folder: Path) -> None:

@@ -86,7 +86,7 @@ def _extract(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> None
             f"{info.filename} unpacks to {info.file_size} bytes, but {path.parent} has "
             f"{free} free; free some space or move the data root with TEMPERGAT_DATA"
         )
-    with opened.open(info) as source, open(path, "wb") as target:
+    with opened.open(info) as source, open(path, "xb") as target:
         shutil.copyfileobj(source, target, _BLOCK)
         target.flush()
         os.fsync(target.fileno())

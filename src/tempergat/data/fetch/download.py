@@ -19,7 +19,7 @@ from http.client import HTTPMessage
 from pathlib import Path
 from typing import IO
 
-from tempergat.base import UserError, explain_full_disk
+from tempergat.base import UserError, explain_full_disk, write_into
 from tempergat.data.catalog.files import RemoteFile
 
 Progress = Callable[[str, int, int | None], None]
@@ -165,7 +165,7 @@ def _remember_validator(part: Path, headers: HTTPMessage) -> None:
     tag = headers.get("ETag") or headers.get("Last-Modified")
     # A weak tag does not promise the same bytes.
     if tag and not tag.startswith("W/"):
-        _validator(part).write_text(tag)
+        write_into(part.parent, _validator(part).name, tag)
 
 
 def _forget(part: Path) -> None:
@@ -174,7 +174,8 @@ def _forget(part: Path) -> None:
 
 
 def _length(part: Path) -> int:
-    return part.stat().st_size if part.exists() else 0
+    # A link is not continued, but replaced.
+    return part.stat().st_size if part.is_file() and not part.is_symlink() else 0
 
 
 def _require_disk(file: RemoteFile, part: Path, needed: int | None) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.base import UserError, explain_full_disk, write_array
+from tempergat.base import UserError, explain_full_disk, write_array, write_into
 from tempergat.sampling.storage.array_files import open_array
 from tempergat.sampling.storage.topology import Topology
 
@@ -46,7 +46,7 @@ def save_topology(topology: Topology, folder: str | os.PathLike[str]) -> None:
             staging.mkdir(parents=True)
             for name, tensor in arrays.items():
                 write_array(staging / f"{name}.npy", tensor.cpu().numpy())
-            _write(staging / _INDEX, json.dumps(facts, indent=1).encode())
+            write_into(staging, _INDEX, json.dumps(facts, indent=1))
             if target.is_dir():
                 _require_topology(target)
                 shutil.rmtree(target)
@@ -124,10 +124,3 @@ def _require_topology(folder: Path) -> None:
 
 def _damaged(path: Path, what: str) -> UserError:
     return UserError(f"{path} is damaged: it {what}; save the edges again")
-
-
-def _write(path: Path, content: bytes) -> None:
-    with open(path, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())

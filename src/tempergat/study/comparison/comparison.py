@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tempergat.base import UserError, suggest_one_of, write_text
+from tempergat.base import UserError, suggest_one_of, write_into, write_text
 from tempergat.data import CATALOG
 from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
 from tempergat.study.comparison.verdict import best_by_test, best_method, verdict
 from tempergat.study.engine import Run
 from tempergat.study.explorer import explorer_section
-from tempergat.study.html_report import Published, Section, write_report
+from tempergat.study.html_report import Published, Section, report_html
 from tempergat.study.paper import read_paper
 from tempergat.study.report import (
     Table,
@@ -174,8 +174,17 @@ class Comparison:
         Returns:
             The file.
         """
-        after = explorer_section(model, graph)
-        return write_report([self.section()], Path(path), after=after)
+        write_text(Path(path), self.to_html(model=model, graph=graph))
+        return Path(path)
+
+    def to_html(
+        self,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> str:
+        """What `to_report` writes, as text."""
+        return report_html([self.section()], after=explorer_section(model, graph))
 
     def section(self, command: str | None = None) -> Section:
         """What a report shows of the comparison.
@@ -220,12 +229,13 @@ class Comparison:
         paths = write_result(
             self.result, folder, self.baseline, self.notes, self.file_name
         )
-        report = write_report([self.section(command)], paths[0].with_suffix(".html"))
+        stem = paths[0].name.removesuffix(".csv")
+        page = report_html([self.section(command)])
+        report = write_into(folder, f"{stem}.html", page)
         if self.tuned:
             *tables, svg, png = paths
-            trials = Path(f"{svg.with_suffix('')}_trials.csv")
             text = tuned_csv(self.result.dataset, self.tuned)
-            write_text(trials, text, follow_link=False)
+            trials = write_into(folder, f"{stem}_trials.csv", text)
             paths = [*tables, trials, svg, png]
         return replace(self, files=(*paths, report))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, write_into
 from tempergat.study.default_recipe import figures
 from tempergat.study.default_recipe.confirmation import (
     ConfirmationResult,
@@ -88,8 +88,7 @@ def reproduce_default(results: Path, docs: Path) -> DefaultReport:
         figures.gains_figure(confirmation, docs / "figures" / _FIGURE)
         parts.append(_confirmation_section(plan, confirmation))
     parts.append(_search_section(plan, search))
-    page = docs / "default.md"
-    write_text(page, filled("\n".join(parts)))
+    page = write_into(docs, "default.md", filled("\n".join(parts)))
     return DefaultReport(search, confirmation, second, answers, page)
 
 

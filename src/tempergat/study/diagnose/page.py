@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats as scipy_stats
 
-from tempergat.base import write_text
+from tempergat.base import write_into
 from tempergat.stats import ALPHA, holm
 from tempergat.study.diagnose import figures
 from tempergat.study.diagnose.screening import SCREENED
@@ -76,7 +76,7 @@ def reproduce_diagnose(results: Path, docs: Path) -> ValidationReport:
     page = docs / "diagnose.md"
     below_best = {choice.name: choice.below_best for choice in choices}
     figures.choices_figure(below_best, docs / "figures" / _FIGURE)
-    write_text(page, page_text(rows))
+    write_into(docs, page.name, page_text(rows))
     return ValidationReport(tuple(choices), _verdict(_named(choices)), page)
 
 

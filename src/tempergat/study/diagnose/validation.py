@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tempergat.base import UserError, csv_text, write_text
+from tempergat.base import UserError, csv_text, write_into
 from tempergat.data import Dataset, csbm
 from tempergat.stats import compare_to_baseline
 from tempergat.study.diagnose.screening import SCREENED, Screening, diagnose
@@ -185,7 +185,7 @@ def write_validation(path: Path, rows: Sequence[Row]) -> None:
     old = read_validation(path) if path.exists() else []
     kept: list[Row] = [row for row in old if row["graph"] not in new]
     lines = sorted([*kept, *rows], key=lambda row: str(row["graph"]))
-    write_text(path, csv_text([dict(line) for line in lines]))
+    write_into(path.parent, path.name, csv_text([dict(line) for line in lines]))
 
 
 def _recipe(name: str) -> Recipe:

@@ -6,16 +6,16 @@ from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
     from tempergat.study.explorer.node_picture import NodePicture, draw_node
-    from tempergat.study.explorer.page import explorer_section, write_explorer
+    from tempergat.study.explorer.page import explorer_page, explorer_section
     from tempergat.study.explorer.recording import Recorded, record
 
 __all__ = [
     "NodePicture",
     "Recorded",
     "draw_node",
+    "explorer_page",
     "explorer_section",
     "record",
-    "write_explorer",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import html
 from importlib import resources
-from pathlib import Path
 
-from tempergat.base import write_text
 from tempergat.data import GraphInput
 from tempergat.study.explorer.recording import Recorded, record
 from tempergat.study.html_report import json_block, page_html
@@ -15,38 +13,25 @@ from tempergat.training import TrainedModel
 _SCRIPTS = ("model.js", "nodes.js", "drawing.js", "gate.js", "explorer.js")
 
 
-def write_explorer(
-    model: TrainedModel, path: Path, graph: GraphInput | None = None
-) -> Recorded:
-    """Writes the explorer of a model as one HTML file that needs no network.
+def explorer_page(found: Recorded) -> str:
+    """The explorer of a model as one HTML file that needs no network.
 
     Args:
-        model: A trained model of a method with attention.
-        path: The file; it is replaced as a whole or not at all.
-        graph: The graph; None for that of the training.
-
-    Returns:
-        What the page shows.
-
-    Raises:
-        UserError: The method has no attention, the graph cannot be used, or the file
-            cannot be written.
+        found: What `record` returned for the model.
     """
-    found = record(model, graph)
     title = f"{found.method} on {found.dataset.name}, node by node"
-    write_text(path, page_html(title, explorer_html(found)), follow_link=False)
-    return found
+    return page_html(title, explorer_html(found))
 
 
 def explorer_section(model: TrainedModel | None, graph: GraphInput | None) -> str:
     """The explorer as the last section of a report; empty without a model.
 
     Args:
-        model: As for `write_explorer`.
-        graph: As for `write_explorer`.
+        model: As for `record`.
+        graph: As for `record`.
 
     Raises:
-        UserError: As for `write_explorer`.
+        UserError: As for `record`.
     """
     if model is None:
         return ""

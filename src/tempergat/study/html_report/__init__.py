@@ -12,11 +12,7 @@ if TYPE_CHECKING:
         Panel,
         panels_chart,
     )
-    from tempergat.study.html_report.document import (
-        page_html,
-        report_html,
-        write_report,
-    )
+    from tempergat.study.html_report.document import page_html, report_html
     from tempergat.study.html_report.markdown_page import markdown_html
     from tempergat.study.html_report.overview import Overview
     from tempergat.study.html_report.parts import (
@@ -57,7 +53,6 @@ __all__ = [
     "shortened",
     "text",
     "title",
-    "write_report",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -3,10 +3,9 @@
 import html
 from collections.abc import Sequence
 from importlib import resources
-from pathlib import Path
 
 from tempergat import __version__
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError
 from tempergat.study.html_report.overview import Overview, overview_html
 from tempergat.study.html_report.section import Section, section_html
 
@@ -68,27 +67,6 @@ def page_html(title: str, body: str) -> str:
         "network.</p></footer>\n"
         f"<script>\n{script}</script>\n</body>\n</html>\n"
     )
-
-
-def write_report(
-    sections: Sequence[Section],
-    path: Path,
-    overview: Overview | None = None,
-    after: str = "",
-) -> Path:
-    """Write the page.
-
-    Args:
-        sections: One for each graph.
-        path: The file.
-        overview: What comes before them; None for one graph.
-        after: As for `report_html`.
-
-    Returns:
-        The file.
-    """
-    write_text(path, report_html(sections, overview, after), follow_link=False)
-    return path
 
 
 def _asset(name: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, write_into
 from tempergat.study.noise.moment_columns import (
     LAYER_QUANTITIES,
     further_cells,
@@ -65,7 +65,7 @@ def write_noise_csv(
     writer = csv.DictWriter(buffer, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_text(path, buffer.getvalue())
+    write_into(path.parent, path.name, buffer.getvalue())
 
 
 def read_noise_csv(path: Path) -> list[Run]:

@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
-from tempergat.base import write_text
+from tempergat.base import write_into
 from tempergat.study.html_report import facts_list, limits, markdown_html, page_html
 from tempergat.study.noise.analysis import DatasetNoise
 from tempergat.study.noise.level_charts import level_charts
@@ -55,8 +55,7 @@ def write_noise_report(
         "<h3>How to repeat this</h3>\n"
         f"{facts_list(_facts(plan, found, command))}\n</section>"
     )
-    write_text(path, page_html(title, content), follow_link=False)
-    return path
+    return write_into(path.parent, path.name, page_html(title, content))
 
 
 def _answer(found: Sequence[DatasetNoise]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, write_into
 from tempergat.stats import PairedComparison
 from tempergat.study.noise import figures
 from tempergat.study.noise.analysis import DatasetNoise, analyse, end_of
@@ -56,7 +56,7 @@ def write_page(plan: NoisePlan, results: Path, docs: Path) -> list[DatasetNoise]
         raise UserError(f"{results} holds no runs of the noise study; run it first")
     for dataset in found:
         _draw(dataset, plan, docs / "figures")
-    write_text(docs / "noise.md", page_text(plan, found))
+    write_into(docs, "noise.md", page_text(plan, found))
     return found
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, write_into
 from tempergat.study.noise import NoisePlan, load_plan
 from tempergat.study.noise_findings import figures
 from tempergat.study.noise_findings.claims import Claims, all_claims
@@ -112,8 +112,7 @@ def reproduce_noise(results: Path, docs: Path, first_plan: NoisePlan) -> NoiseFi
         parts.append(first_study_section(effects))
     answer = "\n\n".join(sentences)
     opening = filled(f"# Controlled noise\n\n{answer}\n{opening}{_origin(runs)}")
-    page = docs / "noise.md"
-    write_text(page, "\n".join([opening, *parts, *ending]))
+    page = write_into(docs, "noise.md", "\n".join([opening, *parts, *ending]))
     return NoiseFindings(page, sentences, claims, effects)
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, write_into
 from tempergat.base import figures as base_figures
 from tempergat.stats import ALPHA
 from tempergat.study.engine import read_runs
@@ -110,7 +110,7 @@ def _reproduce(
     answer = summary.answer(found, further_answer)
     picture = f"![Gains pooled over variants](figures/{figure}.svg)"
     text = _page(report, table, f"{answer}\n{picture}\n", further)
-    write_text(report.page, text)
+    write_into(page.parent, page.name, text)
     return report
 
 

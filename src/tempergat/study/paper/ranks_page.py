@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import write_text
+from tempergat.base import write_into
 from tempergat.stats import ALPHA, RankTable
 from tempergat.study.paper.numbers import (
     BACKBONE_OF,
@@ -68,7 +68,7 @@ def reproduce_ranks(results: Path, docs: Path) -> RanksReport:
         tuple(not_drawn),
         docs / "ranks.md",
     )
-    write_text(report.page, _page(report))
+    write_into(docs, report.page.name, _page(report))
     return report
 
 

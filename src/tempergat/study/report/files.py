@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tempergat.base import figures as base_figures
-from tempergat.base import file_stem, write_text
+from tempergat.base import file_stem, write_into
 from tempergat.study.report.figures import result_figure
 from tempergat.study.report.formats import as_latex, as_markdown
 from tempergat.study.report.records import as_csv
@@ -40,9 +40,7 @@ def write_result(
         (".md", as_markdown(table)),
         (".tex", as_latex(table)),
     ):
-        path = Path(f"{stem}{suffix}")
-        write_text(path, text, follow_link=False)
-        paths.append(path)
+        paths.append(write_into(folder, f"{stem.name}{suffix}", text))
     return [*paths, *write_figure(result, stem, baseline)]
 
 

@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
-from tempergat.base import write_text
+from tempergat.base import write_into
 from tempergat.study.comparison import Comparison, Comparisons
 from tempergat.study.engine import Run, read_runs
 from tempergat.study.html_report import (
@@ -12,7 +12,7 @@ from tempergat.study.html_report import (
     facts_list,
     markdown_html,
     page_html,
-    write_report,
+    report_html,
 )
 from tempergat.study.paper import (
     BACKBONE_OF,
@@ -64,8 +64,7 @@ def write_page_report(page: Page, written: Written, results: Path, path: Path) -
         f'<section aria-label="{html.escape(title)}">\n{body}\n'
         f"<h3>How to repeat this</h3>\n{facts_list(facts)}\n</section>"
     )
-    write_text(path, page_html(title, content), follow_link=False)
-    return path
+    return write_into(path.parent, path.name, page_html(title, content))
 
 
 def _text_of(page: Page, written: Written) -> str:
@@ -96,7 +95,8 @@ def _compared(name: str, written: Written, results: Path, path: Path) -> Path:
         (found.summary, found.scores),
         lead=_first_paragraph(written.path),
     )
-    return write_report(sections, path, overview)
+    page = report_html(sections, overview)
+    return write_into(path.parent, path.name, page)
 
 
 def _gains(written: Written) -> str:

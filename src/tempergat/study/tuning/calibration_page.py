@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tempergat.base import write_text
+from tempergat.base import write_into
 from tempergat.study.engine import read_runs
 from tempergat.study.multiverse import calibration_part, distances_figure
 from tempergat.study.paper import PLAIN_METHODS, PaperCell, read_paper
@@ -69,7 +69,7 @@ def reproduce_calibration(
         table = calibration_table(calibration, paper[calibration.dataset])
         rows = markdown_rows(table.columns, table.rows)
         text.append(f"### {calibration.dataset}\n\n{rows}\n{table.notes[0]}\n")
-    write_text(page, filled("\n".join(part for part in text if part)))
+    write_into(page.parent, page.name, filled("\n".join(part for part in text if part)))
     return found, page
 
 

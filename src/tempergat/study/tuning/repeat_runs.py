@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tempergat.base import FileLock, GroupLocks, csv_text, write_text
+from tempergat.base import FileLock, GroupLocks, csv_text, write_into
 from tempergat.data import Dataset
 from tempergat.study.engine import (
     Run,
@@ -185,7 +185,7 @@ def _add_lines(path: Path, new: Lines) -> None:
     kept = [x for x in _lines(path) if (x["dataset"], _id(x)) not in replaced]
     lines = [*kept, *new]
     lines.sort(key=lambda x: (x["dataset"], int(x["repeat"]), x["method"]))
-    write_text(path, csv_text(lines))
+    write_into(path.parent, path.name, csv_text(lines))
 
 
 def _searches(lines: Lines) -> set[SearchId]:

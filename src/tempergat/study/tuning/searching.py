@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import yaml
 
-from tempergat.base import UserError, csv_text, file_stem, write_text
+from tempergat.base import UserError, csv_text, file_stem, write_into
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.study.engine import OnProgress, Store, sweep
@@ -157,11 +157,9 @@ def write_tuned(
         UserError: A backbone has no usable trial, or a file cannot be written.
     """
     stem = file_name or file_stem(name)
-    recipe, table = recipes / f"{stem}.yaml", tables / f"{stem}_trials.csv"
     text = tuned_recipe(plan, trials)
-    write_text(table, trials_csv(name, trials), follow_link=False)
-    write_text(recipe, text, follow_link=False)
-    return recipe, table
+    table = write_into(tables, f"{stem}_trials.csv", trials_csv(name, trials))
+    return write_into(recipes, f"{stem}.yaml", text), table
 
 
 def read_trials(path: Path) -> list[dict[str, str]]:

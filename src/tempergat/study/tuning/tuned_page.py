@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tempergat.base import UserError, write_text
+from tempergat.base import UserError, write_into
 from tempergat.stats import PairedComparison
 from tempergat.study.engine import Run, read_runs
 from tempergat.study.paper import BACKBONE_OF, PAPER_METHODS, PLAIN_METHODS
@@ -144,7 +144,7 @@ def reproduce_tuned(results: Path, docs: Path) -> tuple[tuple[TunedResult, ...],
         _first_search(found, devices, has_answer=has_own),
         *(_section(one) for one in found),
     ]
-    write_text(page, filled("\n".join(text)))
+    write_into(page.parent, page.name, filled("\n".join(text)))
     return tuple(found), page
 
 

@@ -19,7 +19,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from tempergat.base import UserError, write_bytes
+from tempergat.base import UserError, write_into
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
 PUBLISHED_NAME = "model.safetensors"
@@ -58,11 +58,16 @@ def file_at(path: str | os.PathLike[str]) -> Path:
 
 
 def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Writes a checkpoint atomically.
+    """Writes a checkpoint atomically into its folder.
 
     Raises:
         UserError: The folder cannot be written to.
     """
+    write_into(path.parent, path.name, to_bytes(tensors, facts))
+
+
+def to_bytes(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
+    """The content of a checkpoint file."""
     stored = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     about = {"format": _FORMAT, "facts": json.dumps(facts, sort_keys=True)}
     unsigned = safetensors.torch.save(stored, {**about, "sha256": ""})
@@ -72,8 +77,7 @@ def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     length = len(text).to_bytes(_LENGTH_BYTES, "little")
-    content = b"".join((length, text, _body(unsigned)))
-    write_bytes(path, content, follow_link=False)
+    return b"".join((length, text, _body(unsigned)))
 
 
 _REMEDY = "give the path of a file that `tempergat train` made"

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tempergat.base import UserError
+from tempergat.base import UserError, write_bytes, write_into
 from tempergat.data import (
     Dataset,
     GraphInput,
@@ -229,13 +229,19 @@ class TrainedModel(nn.Module):
             UserError: The file cannot be written.
         """
         file = checkpoint.file_at(path)
+        if file == Path(path):
+            write_bytes(file, self.to_bytes())
+            return file
+        return write_into(file.parent, file.name, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The content of the checkpoint that `save` writes."""
         weights = {
             f"best.{name}": value.unsqueeze(0)
             for name, value in tensors_of(self.module).items()
         }
         facts = self._facts.model_dump(mode="json")
-        checkpoint.write(file, {**weights, **self._progress}, facts)
-        return file
+        return checkpoint.to_bytes({**weights, **self._progress}, facts)
 
     def save_pretrained(
         self, folder: str | os.PathLike[str], *, repo_id: str | None = None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tempergat
-from tempergat.base import UserError, first_line, write_text
+from tempergat.base import UserError, first_line, write_into
 from tempergat.training.single import checkpoint
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def write_folder(
         raise UserError(
             f"cannot make the folder {folder}: {error.strerror}; choose another one"
         ) from error
-    model.save(folder / MODEL_FILE)
-    write_text(folder / _CONFIG_FILE, text + "\n")
+    write_into(folder, MODEL_FILE, model.to_bytes())
+    write_into(folder, _CONFIG_FILE, text + "\n")
     words = _CARD.format(**card, version=tempergat.__version__)
-    write_text(folder / "README.md", words)
+    write_into(folder, "README.md", words)
     return folder
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.base import write_text
+from tempergat.base import write_into
 from tempergat.base.errors import UserError
 from tempergat.study.engine import Store
 from tempergat.study.engine.storage import published_csv
@@ -109,12 +109,12 @@ def test_datasets_that_were_not_asked_for_are_not_exported(
 def test_a_process_killed_between_the_two_files_leaves_readable_runs(
     published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed_at_the_csv(path: Path, content: str) -> None:
-        if path.suffix == ".csv":
+    def killed_at_the_csv(folder: Path, name: str, content: str) -> Path:
+        if name.endswith(".csv"):
             raise KeyboardInterrupt
-        write_text(path, content)
+        return write_into(folder, name, content)
 
-    monkeypatch.setattr(published_csv, "write_text", killed_at_the_csv)
+    monkeypatch.setattr(published_csv, "write_into", killed_at_the_csv)
     with pytest.raises(KeyboardInterrupt):
         write_runs([run(config={"learning_rate": 0.5})], published)
     assert len(read_runs(published)) == 1560

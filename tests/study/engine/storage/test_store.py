@@ -383,3 +383,11 @@ def test_an_error_that_quotes_damaged_text_is_shortened(path: Path) -> None:
         store.runs()
     assert "is damaged (Could not decode to UTF-8" in str(raised.value)
     assert len(str(raised.value).replace(str(path), "")) < 200
+
+
+def test_a_store_is_not_made_through_a_link(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=r"store.sqlite is a link to .*; remove it"):
+        Store(path)
+    assert not (tmp_path / "elsewhere").exists()

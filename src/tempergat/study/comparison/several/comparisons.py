@@ -9,7 +9,14 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tempergat.base import UserError, counted, csv_text, suggest_one_of, write_text
+from tempergat.base import (
+    UserError,
+    counted,
+    csv_text,
+    suggest_one_of,
+    write_into,
+    write_text,
+)
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.several.across import AcrossGraphs, across_graphs
 from tempergat.study.comparison.several.tables import (
@@ -18,7 +25,7 @@ from tempergat.study.comparison.several.tables import (
     summary_verdict,
 )
 from tempergat.study.explorer import explorer_section
-from tempergat.study.html_report import Overview, write_report
+from tempergat.study.html_report import Overview, report_html
 from tempergat.study.report import (
     Table,
     as_html,
@@ -202,6 +209,17 @@ class Comparisons:
         Returns:
             The file.
         """
+        write_text(Path(path), self.to_html(command, model=model, graph=graph))
+        return Path(path)
+
+    def to_html(
+        self,
+        command: str | None = None,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> str:
+        """What `to_report` writes, as text."""
         overview = Overview(
             self.verdict, self.across.ranks, (self.summary, self.scores)
         )
@@ -210,7 +228,7 @@ class Comparisons:
             for name, comparison in zip(self.names, self.comparisons, strict=True)
         ]
         after = explorer_section(model, graph)
-        return write_report(sections, Path(path), overview, after)
+        return report_html(sections, overview, after)
 
     def written_to(self, folder: Path, command: str | None = None) -> "Comparisons":
         """Write the files of the summary; returns the comparisons with their paths.
@@ -221,21 +239,20 @@ class Comparisons:
             folder: Where to write; made when missing.
             command: What was typed to make the comparisons, for the report.
         """
-        stem = folder / _free_name([c.file_name for c in self.comparisons])
-        paths = []
-        for suffix, text in (
-            (".csv", self.to_csv()),
-            (".md", self.to_markdown()),
-            (".tex", self.to_latex()),
-        ):
-            path = Path(f"{stem}{suffix}")
-            write_text(path, text, follow_link=False)
-            paths.append(path)
+        name = _free_name([c.file_name for c in self.comparisons])
+        paths = [
+            write_into(folder, f"{name}{suffix}", text)
+            for suffix, text in (
+                (".csv", self.to_csv()),
+                (".md", self.to_markdown()),
+                (".tex", self.to_latex()),
+            )
+        ]
         if self.across.ranks is not None:
             from tempergat.base import figures as base_figures
 
-            paths += base_figures.save_figure(self.plot(), stem)
-        paths.append(self.to_report(Path(f"{stem}.html"), command))
+            paths += base_figures.save_figure(self.plot(), folder / name)
+        paths.append(write_into(folder, f"{name}.html", self.to_html(command)))
         return replace(self, files=tuple(paths))
 
     def __repr__(self) -> str:

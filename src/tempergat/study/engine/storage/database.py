@@ -52,6 +52,12 @@ class Database:
                 f"cannot make the folder {self.path.parent} for the store: "
                 f"{error.strerror}; choose another with --out (out= in Python)"
             ) from error
+        if self.path.is_symlink():
+            # SQLite would make or change the file that it leads to.
+            raise UserError(
+                f"the store {self.path} is a link to {os.readlink(self.path)}; remove "
+                "it, or choose another folder with --out (out= in Python)"
+            )
         # Autocommit: transactions are opened and closed by `_transaction` alone.
         return sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 

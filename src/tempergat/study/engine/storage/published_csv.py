@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, csv_text, write_text
+from tempergat.base import UserError, csv_text, write_into
 
 Configs = Mapping[str, Mapping[str, Any]]
 # Optional columns that are part of a run's identity.
@@ -92,7 +92,8 @@ def merge_rows(
         there = {name for found in old.values() for row in found for name in row}
         filled = [name for name in filled if name in there or name in _IDENTIFYING]
     header = (*columns, *filled)
-    write_text(path, csv_text([{c: row.get(c) for c in header} for row in lines]))
+    text = csv_text([{c: row.get(c) for c in header} for row in lines])
+    write_into(path.parent, path.name, text)
     if used != set(known):
         _write_configs(path, {key: known[key] for key in used})
     return Merged(path, written, replaced, kept)
@@ -152,7 +153,7 @@ def _read_configs(path: Path) -> dict[str, Mapping[str, Any]]:
 
 def _write_configs(path: Path, configs: Configs) -> None:
     text = json.dumps(dict(configs), indent=1, sort_keys=True) + "\n"
-    write_text(configs_path(path), text)
+    write_into(path.parent, configs_path(path).name, text)
 
 
 def _by_dataset(counts: Mapping[str, int]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import write_text
+from tempergat.base import write_into
 from tempergat.study.report import filled
 from tempergat.study.when.graphs import grid
 from tempergat.study.when.plan import load_plan
@@ -72,7 +72,7 @@ def reproduce_when(results: Path, docs: Path) -> WhenReport:
         }
         drawn = Drawn(generated, real, chance, plan.rule.threshold)
         gains_figure(drawn, findings.untrained["real"], docs / FIGURE)
-    write_text(docs / PAGE, page_text(findings))
+    write_into(docs, PAGE, page_text(findings))
     sentences = tuple(str(paragraph) for paragraph in answer(findings))
     return WhenReport(findings, sentences, docs / PAGE)
 

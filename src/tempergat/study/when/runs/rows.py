@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from tempergat.base import UserError, csv_text, write_text
+from tempergat.base import UserError, csv_text, write_into
 
 Stage = Literal["generated", "search", "real"]
 # A graph, a backbone and an arm.
@@ -95,7 +95,7 @@ def read_rows(path: Path) -> list[Row]:
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Writes rows in the order of their keys, in place of what the file held."""
     ordered = sorted(rows, key=lambda row: row.key)
-    write_text(path, csv_text([_line(row) for row in ordered]))
+    write_into(path.parent, path.name, csv_text([_line(row) for row in ordered]))
 
 
 def _line(row: Row) -> dict[str, object]:
