@@ -30,12 +30,17 @@ def check_arrays(
     labels = f"{target or ''}.y"
     if labels not in graph.arrays:
         raise DamagedFile(where, "has no labels")
+    count = graph.num_nodes.get(target or "")
+    _check_labels(where, graph.arrays[labels], count, num_classes)
+    check_structure(where, graph)
+
+
+def check_structure(where: Path | str, graph: Graph) -> None:
+    """Checks that the arrays, labels apart, are a graph; see `check_arrays`."""
     for name, array in graph.arrays.items():
         owner, _, attribute = name.rpartition(".")
         if attribute == "edge_index":
             _check_edges(where, graph, owner, array)
-        elif name == labels:
-            _check_labels(where, array, graph.num_nodes.get(owner), num_classes)
         elif attribute in MASKS:
             _require(
                 where,
@@ -91,9 +96,14 @@ def _check_labels(
 def _check_finite(where: Path | str, values: np.ndarray) -> None:
     is_number = values.dtype.kind == "f"
     _require(where, "the type of x", is_number, values.dtype)
-    for block in _blocks(values.reshape(-1)):
-        if not np.isfinite(block).all():
-            raise DamagedFile(where, "holds features that are not finite numbers")
+    for block in _blocks(values):
+        # Models compute in float32, where 1e300 is infinite.
+        with np.errstate(over="ignore"):
+            is_finite = np.isfinite(block.astype(np.float32, copy=False)).all()
+        if not is_finite:
+            raise DamagedFile(
+                where, "holds features that are not finite numbers of float32"
+            )
 
 
 def _check_sparse(where: Path | str, graph: Graph, name: str) -> None:
@@ -117,5 +127,7 @@ def _check_sparse(where: Path | str, graph: Graph, name: str) -> None:
 
 
 def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-    for start in range(0, len(array), _BLOCK):
-        yield array[start : start + _BLOCK]
+    """Some rows at a time."""
+    rows = max(1, _BLOCK * len(array) // max(1, array.size))
+    for start in range(0, len(array), rows):
+        yield array[start : start + rows]

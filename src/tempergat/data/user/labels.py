@@ -95,12 +95,19 @@ def classes_of_numbers(source: str, values: np.ndarray, known: np.ndarray) -> Cl
         values: The number of each node.
         known: Which nodes have a label.
     """
-    different, counts = np.unique(values[known], return_counts=True)
-    labels = np.full(len(values), UNLABELLED, dtype=np.int64)
-    labels[known] = np.searchsorted(different, values[known])
+    given = values[known]
+    if given.min() >= 0 and given.max() <= len(values):
+        # Sorting the labels of a hundred million nodes would take many seconds.
+        counts = np.bincount(given)
+        different = np.flatnonzero(counts)
+        counts = counts[different]
+    else:
+        different, counts = np.unique(given, return_counts=True)
     names = tuple(str(value) for value in different.tolist())
     notes = _notes(source, names, dict(zip(names, counts.tolist(), strict=True)))
     is_plain = np.array_equal(different, np.arange(len(different)))
+    labels = np.full(len(values), UNLABELLED, dtype=np.int64)
+    labels[known] = given if is_plain else np.searchsorted(different, given)
     return labels, None if is_plain else names, notes
 
 

@@ -25,10 +25,11 @@ def telling_features(x: Tensor, labels: Tensor, nodes: Tensor) -> list[int]:
         Positions of columns of `x`.
     """
     classes = labels[nodes].numpy()
-    if len(nodes) < _FEWEST_NODES or len(np.unique(classes)) < 2:
+    if len(nodes) < _FEWEST_NODES or classes.min() == classes.max():
         return []
     # Almost every feature fails on a few nodes already.
-    order = np.argsort(np.random.default_rng(0).random(len(nodes)))[:_SAMPLE]
+    rng = np.random.default_rng(0)
+    order = rng.choice(len(nodes), min(_SAMPLE, len(nodes)), replace=False)
     candidates = _telling(_rows(x, nodes[order]), classes[order])
     if not len(candidates):
         return []

@@ -43,7 +43,7 @@ from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.layouts.array_folder import (
     is_array_folder,
-    open_array_folder,
+    read_array_folder,
     refuse_options,
 )
 from tempergat.data.user.layouts.graphml import read_graphml
@@ -94,8 +94,6 @@ def open_user_graph(
         UserError: The files are missing or damaged, or the graph contradicts itself.
     """
     options = options or ReadOptions()
-    if isinstance(graph, Path) and is_array_folder(graph):
-        return open_array_folder(graph, options, labelled, use_masks)
     if isinstance(graph, Path):
         name, origin, licence = str(graph), str(graph.resolve()), "the user's"
         read = read_user_graph(graph, options, labelled=labelled)
@@ -138,7 +136,7 @@ def open_user_graph(
         # Columns and classes may be called anything.
         notes=tuple(map(one_line, read.notes)),
     )
-    hashes = hash_tensors(data) | _hash_use_of_edges(read)
+    hashes = hash_tensors(data, read.mapped_hashes) | _hash_use_of_edges(read)
     _drop_unused(read)
     if not labelled:
         empty = np.zeros(len(unsplit.store.y), dtype=bool)
@@ -228,6 +226,8 @@ def read_user_graph(
     """
     with explain_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
+    if is_folder and is_array_folder(path):
+        return read_array_folder(path, options, labelled)
     if is_folder and is_word_folder(path):
         return read_word_folder(path, options, labelled)
     if is_folder and is_typed_folder(path):

@@ -17,7 +17,7 @@ from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 from tempergat.data.user.direction import planned_direction, reverse_share
 from tempergat.data.user.feature_report import Finding, feature_findings
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.layouts.array_folder import check_array_folder, is_array_folder
+from tempergat.data.user.layouts.array_folder import is_array_folder, read_array_folder
 from tempergat.data.user.loading import read_user_graph, target_type
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
@@ -45,7 +45,7 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
         UserError: The files cannot be read, or contradict themselves.
     """
     if is_array_folder(path):
-        return check_array_folder(path)
+        return _check_array_folder(path, options or ReadOptions())
     options = options or ReadOptions()
     try:
         read = read_user_graph(path, options, require_finite=False)
@@ -95,6 +95,30 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
     if is_labelled:
         findings += _homophily_findings(data, kind, store.y.numpy())
     return findings
+
+
+def _check_array_folder(path: Path, options: ReadOptions) -> list[Finding]:
+    """What a folder of arrays holds, as far as it costs no memory."""
+    try:
+        read = read_array_folder(path, options, labelled=True, verify=True)
+        unread = read.notes
+        read = check_labels(str(path), read, None)
+    except NoLabels:
+        read = read_array_folder(path, options, labelled=False, verify=True)
+        unread = read.notes
+    data = read.data
+    findings = [
+        Finding("nodes", int(data.num_nodes)),
+        Finding("edges", int(data.edge_index.size(1)), "followed as they are listed"),
+        Finding("features", int(data.x.size(1))),
+    ]
+    findings += [Finding("not read", note) for note in unread]
+    if "y" not in data:
+        action = "predict can classify its nodes; compare and train need labels"
+        return [*findings, Finding("labels", "none", action)]
+    findings.append(Finding("classes", int(data.y.max()) + 1))
+    findings += _labels(data.y.numpy(), read)
+    return findings + _split(path, data, read.class_names)
 
 
 def _nodes(data: Data | HeteroData) -> Finding:

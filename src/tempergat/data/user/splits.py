@@ -35,6 +35,12 @@ def given_masks(source: str, store: BaseStorage) -> dict[str, Tensor]:
                 f"{source}: {name} is {seen}, which holds no split; give it a column "
                 "for each split, or leave the masks out"
             )
+        if mask.dtype != torch.bool and ((mask != 0) & (mask != 1)).any():
+            wrong = mask[(mask != 0) & (mask != 1)]
+            raise UserError(
+                f"{source}: {name} holds {wrong[0].item():g}; a mask is 1 (or True) "
+                "for the nodes of its part of the split and 0 for all others"
+            )
         shapes[name] = seen
     train = shapes[MASKS[0]]
     for name, shape in shapes.items():

@@ -30,6 +30,9 @@ class UserGraph:
         edge_weight_name: What `edge_weight` is.
         notes: A sentence for each guess or omission that changes results.
         type_names: What tables call the features and nodes of each node type.
+        mapped_hashes: sha256 of the edges and features of a graph that are mapped into
+            memory; they have been checked, and are used as they are. Empty for all
+            other graphs.
     """
 
     data: Data | HeteroData
@@ -44,3 +47,4 @@ class UserGraph:
     edge_weight_name: str | None = None
     notes: tuple[str, ...] = ()
     type_names: Mapping[str, TypeNames] = field(default_factory=dict)
+    mapped_hashes: Mapping[str, str] = field(default_factory=dict)

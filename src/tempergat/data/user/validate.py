@@ -36,7 +36,7 @@ def normalise(
     """Checks a graph and normalises it in place.
 
     Edges are sorted and repeated ones merged. Features become float32 and labels int64.
-    Features are made where the options say so.
+    Features are made where the options say so. What is mapped stays as it is.
 
     Args:
         source: Where the graph came from, for errors.
@@ -57,6 +57,8 @@ def normalise(
         read = check_labels(source, read, target)
     else:
         store.y = torch.full((_count(source, data, target),), UNLABELLED)
+    if read.mapped_hashes:
+        return read
     check_features(source, data)
     _require_finite(source, data)
     undirected = None

@@ -30,7 +30,8 @@ def open_array(path: str | os.PathLike[str]) -> Tensor:
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror or error}") from error
-    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError) as error:
+    except Exception as error:
+        # A damaged header can raise almost any exception in numpy.
         raise UserError(
             f"{file} is damaged or no .npy file of numbers: {_reason(file, error)}; "
             "write it again with numpy.save"

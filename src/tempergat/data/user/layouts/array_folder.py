@@ -1,39 +1,60 @@
 """Large user graphs: a folder of `.npy` files that are mapped into memory, not read.
 
 The folder holds `edge_index.npy` (2 x edges, int32 or int64), `x.npy` (nodes x
-features, float32 or float16) and `y.npy` (int64, -1 where unknown), and may hold
-`train_mask.npy`, `val_mask.npy` and `test_mask.npy` (bool). Edges are followed as they
-are listed, and repeated ones are kept. If they are sorted by target, nothing is sorted
-for sampled training either.
+features, float32 or float16) and `y.npy` (a whole number for each node, -1 where
+unknown), and may hold `train_mask.npy`, `val_mask.npy` and `test_mask.npy` (bool; a
+column for each of several splits). Edges are followed as they are listed, and repeated
+ones are kept. If they are sorted by target, nothing is sorted for sampled training
+either. Numbers of other types, or in another byte order, are converted in memory.
 
-All values are checked and hashed when the folder is opened for the first time. What was
-found is noted in `tempergat.json` with the size and the time of the last change of
-every file; while these stay the same, the folder opens without being read.
+Labels and masks are read and checked whenever the folder is opened. So are edges and
+features, and hashed, unless they are large: then what was found is noted in
+`tempergat.json` with the size of both files and the times of their last change. While
+these stay the same, neither is read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from tempergat.base import UserError, explain_unreadable, write_text
-from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_array, hash_tensors
+from tempergat.base import (
+    UserError,
+    explain_unreadable,
+    listed,
+    require_memory,
+    write_into,
+)
+from tempergat.data.dataset import MASKS, hash_array
 from tempergat.data.formats.damaged import DamagedFile
-from tempergat.data.formats.graph_checks import check_arrays
+from tempergat.data.formats.graph_checks import check_structure
 from tempergat.data.formats.raw_graph import Graph, to_pyg
-from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.feature_report import Finding
+from tempergat.data.user.labels import NoLabels
+from tempergat.data.user.layouts.arrays import native_numbers
 from tempergat.data.user.options import ReadOptions, option_flag
+from tempergat.data.user.tables.files import not_a_file
+from tempergat.data.user.user_graph import UserGraph
 
 _NOTES = "tempergat.json"
-_VERSION = 1
+_VERSION = 2
 _REQUIRED = ("edge_index", "x", "y")
+_MAPPED = ("edge_index", "x")
+# Bytes that are checked and hashed in about a tenth of a second.
+_LARGE = 1 << 26
+_MAPPED_TYPES = {"edge_index": ("i4", "i8"), "x": ("f2", "f4", "f8")}
+_GRAPH_SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".pt")
+_SPLIT_NAME = re.compile(
+    r"(?<![a-z])(train(ing)?|trn?|val(id(ation)?)?|dev|test(ing)?|splits?|folds?|masks?)"
+    r"(idx|ind(ex|ices)|ids?|masks?|nodes|set)?(?![a-z])"
+)
 
 
 def is_array_folder(folder: Path) -> bool:
@@ -49,21 +70,16 @@ def is_array_folder(folder: Path) -> bool:
         )
 
 
-def open_array_folder(
-    folder: Path,
-    options: ReadOptions,
-    labelled: bool,
-    use_masks: bool,
-    verify: bool = False,
-) -> GraphWithSplits:
-    """Opens a folder of this layout.
+def read_array_folder(
+    folder: Path, options: ReadOptions, labelled: bool, verify: bool = False
+) -> UserGraph:
+    """Reads labels and masks of a folder of this layout, and maps the rest.
 
     Args:
         folder: The folder.
         options: None of them has a meaning here; they must be the defaults.
-        labelled: Whether there must be labels; otherwise all are unknown.
-        use_masks: Whether the masks are the split; otherwise one is made.
-        verify: Whether to check all values even where they were checked before.
+        labelled: Whether there must be labels; otherwise they are not read.
+        verify: Whether to check edges and features even where that is noted.
 
     Raises:
         UserError: A file is missing, damaged or cut short, or contradicts another.
@@ -71,81 +87,21 @@ def open_array_folder(
     # A model passes on what it knows of its training graph.
     if labelled:
         refuse_options(folder, options)
-    wanted = [*_REQUIRED, *MASKS] if labelled else ["edge_index", "x"]
-    arrays = {}
-    for name in wanted:
-        path = folder / f"{name}.npy"
-        if path.exists() or name in _REQUIRED:
-            arrays[name] = _mapped(path)
-    count = len(arrays["x"])
-    if not labelled:
-        arrays["y"] = np.full(count, UNLABELLED)
-    graph = Graph({f".{name}": array for name, array in arrays.items()}, {"": count})
-    known = None if verify else _noted(folder, graph)
-    num_classes = max(int(arrays["y"].max(initial=UNLABELLED)) + 1, 0)
+    arrays = {f".{name}": _typed(folder, name) for name in _MAPPED}
+    count = len(arrays[".x"])
+    known = None if verify else _noted(folder)
     if known is None:
-        try:
-            check_arrays(folder, graph, None, num_classes)
-        except DamagedFile as error:
-            raise UserError(
-                f"{error.where} {error.problem}; correct the arrays, whose nodes are "
-                f"the {count} rows of x.npy"
-            ) from error
-        with ThreadPoolExecutor() as threads:
-            hashes = threads.map(hash_array, graph.arrays.values())
-            known = dict(zip(graph.arrays, hashes, strict=True))
-        _note(folder, known)
+        known = _checked(folder, Graph(arrays, {"": count}))
     with warnings.catch_warnings():
         # torch warns of arrays that must not be written to. Mapped for writing, a file
         # larger than memory could not be opened.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
-        data = to_pyg(graph, None)
-    unsplit = Dataset(
-        name=str(folder),
-        data=data,
-        target=None,
-        num_classes=num_classes,
-        metric="accuracy",
-        source=str(folder.resolve()),
-        fingerprint="",
-        license="the user's",
-        read_options=options,
-    )
-    hashed = hash_tensors(data, known)
-    masks = {name: arrays[name].astype(bool) for name in MASKS if name in arrays}
-    if not labelled:
-        masks = {name: np.zeros(count, dtype=bool) for name in MASKS}
-    if masks and len(masks) < len(MASKS):
-        missing = next(name for name in MASKS if name not in masks)
-        raise UserError(f"{folder} has masks, but no {missing}.npy; add it")
-    given = ["given with the graph"] if masks and (use_masks or not labelled) else []
-    return GraphWithSplits(
-        unsplit, hashed, given, lambda _: masks, is_numbered=False, stratified=True
-    )
-
-
-def check_array_folder(folder: Path) -> list[Finding]:
-    """What a folder of this layout holds; all values are checked again.
-
-    Raises:
-        UserError: A file is missing or damaged, or contradicts another.
-    """
-    has_labels = (folder / "y.npy").exists()
-    graph = open_array_folder(folder, ReadOptions(), has_labels, True, verify=True)
-    data = graph.unsplit.data
-    findings = [
-        Finding("nodes", int(data.num_nodes)),
-        Finding("edges", int(data.edge_index.size(1)), "followed as they are listed"),
-        Finding("features", int(data.x.size(1))),
-    ]
-    if not has_labels:
-        action = "predict can classify its nodes; compare and train need labels"
-        return [*findings, Finding("labels", "none", action)]
-    findings.append(Finding("classes", graph.unsplit.num_classes))
-    if graph.splits:
-        for name, mask in graph.masks_of(0).items():
-            findings.append(Finding(name.replace("_", " "), int(mask.sum())))
-    return findings
+        data = to_pyg(Graph(arrays, {"": count}), None)
+    if labelled:
+        for name, array in _read_labels(folder, count).items():
+            data[name] = torch.from_numpy(array)
+    notes = _note_of_unread(folder, labelled and MASKS[0] not in data)
+    return UserGraph(data, keeps_direction=True, notes=notes, mapped_hashes=known)
 
 
 def refuse_options(folder: Path, options: ReadOptions) -> None:
@@ -162,14 +118,68 @@ def refuse_options(folder: Path, options: ReadOptions) -> None:
         )
 
 
+def _typed(folder: Path, name: str) -> np.ndarray:
+    """The edges or the features, mapped where torch can use them as they are."""
+    array = _mapped(folder / f"{name}.npy")
+    is_index = name == "edge_index"
+    shape = "(2, edges)" if is_index else "(nodes, features)"
+    fits = array.ndim == 2 and (not is_index or array.shape[0] == 2)
+    if not fits or array.dtype.kind not in ("iu" if is_index else "iufb"):
+        raise UserError(
+            f"{folder / name}.npy is {array.dtype} of shape {array.shape}; save "
+            f"{'whole numbers' if is_index else 'numbers'} of shape {shape}"
+        )
+    if array.dtype.isnative and array.dtype.str[1:] in _MAPPED_TYPES[name]:
+        return array
+    wanted = np.int64 if is_index else np.float32
+    require_memory(
+        array.size * np.dtype(wanted).itemsize,
+        f"converting {folder / name}.npy from {array.dtype}",
+        f"save it as {'int32' if is_index else 'float32'}",
+    )
+    plain = native_numbers(f"{folder / name}.npy", array)
+    with np.errstate(over="ignore"):
+        return plain if plain.dtype.kind == "f" else plain.astype(wanted)
+
+
+def _read_labels(folder: Path, count: int) -> dict[str, np.ndarray]:
+    """The labels and masks, each with as many rows as there are nodes."""
+    if not (folder / "y.npy").exists():
+        raise NoLabels(f"{folder} has no y.npy; add it")
+    given = [name for name in MASKS if (folder / f"{name}.npy").exists()]
+    if given and len(given) < len(MASKS):
+        missing = next(name for name in MASKS if name not in given)
+        raise UserError(f"{folder} has masks, but no {missing}.npy; add it")
+    arrays = {}
+    for name in ("y", *given):
+        path = folder / f"{name}.npy"
+        array = _mapped(path)
+        if array.shape[:1] != (count,):
+            raise UserError(
+                f"{path} has shape {array.shape}, but x.npy has {count} rows; give "
+                "both one row for each node"
+            )
+        arrays[name] = native_numbers(str(path), array).copy()
+    return arrays
+
+
 def _mapped(path: Path) -> np.ndarray:
+    kind = not_a_file(path)
+    if kind == "missing":
+        raise UserError(f"{path.parent} has no {path.name}; add it")
+    if kind is not None:
+        raise UserError(f"{path} is {kind}, but an array is a file; replace it")
     try:
-        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise UserError(f"{path.parent} has no {path.name}; add it") from None
+        with warnings.catch_warnings():
+            # numpy warns of headers that it parses all the same.
+            warnings.simplefilter("ignore")
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, TypeError, SyntaxError, OverflowError) as error:
+    except Exception as error:
+        # A damaged header can raise almost any exception in numpy.
         raise UserError(
             f"{path} was cut short or is no .npy file of numbers; write it again with "
             "numpy.save"
@@ -177,30 +187,79 @@ def _mapped(path: Path) -> np.ndarray:
     return array
 
 
-def _times(folder: Path, names: list[str]) -> dict[str, list[int]]:
-    found = {name: (folder / f"{name[1:]}.npy") for name in names}
-    stats = {name: path.stat() for name, path in found.items() if path.exists()}
-    return {name: [s.st_size, s.st_mtime_ns] for name, s in stats.items()}
+def _note_of_unread(folder: Path, may_be_split: bool) -> tuple[str, ...]:
+    """A note on files of arrays or tables that are not part of this layout.
+
+    Args:
+        folder: The folder.
+        may_be_split: Whether a file that is called like a split may be meant as one.
+
+    Raises:
+        UserError: There is such a file.
+    """
+    used = {f"{name}.npy" for name in (*_REQUIRED, *MASKS)}
+    found = sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.suffix in _GRAPH_SUFFIXES and entry.name not in used
+    )
+    for name in found:
+        if may_be_split and _SPLIT_NAME.search(name.lower()):
+            raise UserError(
+                f"{folder} has {name}, which is called like a split, but no "
+                "train_mask.npy; save the split as train_mask.npy, val_mask.npy and "
+                "test_mask.npy (bool, a value for each node), or move the file away"
+            )
+    if not found:
+        return ()
+    verb = "is" if len(found) == 1 else "are"
+    return (f"{folder}: {listed(found)} {verb} not read",)
 
 
-def _noted(folder: Path, graph: Graph) -> dict[str, str] | None:
-    """The hashes of all arrays, if they were checked and have not changed since."""
-    names = list(graph.arrays)
+def _checked(folder: Path, graph: Graph) -> dict[str, str]:
+    """Checks all edges and features; returns their hashes, which large ones note."""
+    times = _times(folder)
     try:
-        notes: Any = json.loads((folder / _NOTES).read_text())
-        hashes: dict[str, str] = notes["hashes"]
-        current = _times(folder, names)
-        same = all(notes["files"].get(name) == current[name] for name in current)
-        if notes["version"] == _VERSION and same and set(current) <= set(hashes):
-            return hashes
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        check_structure(folder, graph)
+    except DamagedFile as error:
+        raise UserError(
+            f"{error.where} {error.problem}; correct the arrays, whose nodes are "
+            f"the {graph.num_nodes['']} rows of x.npy"
+        ) from error
+    with ThreadPoolExecutor() as threads:
+        hashes = threads.map(hash_array, graph.arrays.values())
+        known = dict(zip(graph.arrays, hashes, strict=True))
+    if sum(size for size, *_ in times.values()) >= _LARGE:
+        content = {"version": _VERSION, "files": times, "hashes": known}
+        # A folder that cannot be written to is checked every time.
+        with contextlib.suppress(UserError):
+            write_into(folder, _NOTES, json.dumps(content, indent=1))
+    return known
+
+
+def _noted(folder: Path) -> dict[str, str] | None:
+    """The hashes of large arrays that were checked and have not changed since."""
+    times = _times(folder)
+    path = folder / _NOTES
+    if sum(size for size, *_ in times.values()) < _LARGE or not path.is_file():
         return None
-    return None
+    try:
+        notes: Any = json.loads(path.read_text())
+        hashes: dict[str, str] = notes["hashes"]
+        same = notes["version"] == _VERSION and notes["files"] == times
+        return {f".{name}": str(hashes[f".{name}"]) for name in times} if same else None
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
-def _note(folder: Path, hashes: dict[str, str]) -> None:
-    names = list(hashes)
-    content = {"version": _VERSION, "files": _times(folder, names), "hashes": hashes}
-    # A folder that cannot be written to is checked every time.
-    with contextlib.suppress(OSError, UserError):
-        write_text(folder / _NOTES, json.dumps(content, indent=1))
+def _times(folder: Path) -> dict[str, list[int]]:
+    """The size of each mapped file and when it last changed.
+
+    A copy or an archive may keep the time of the last change of a file's content, but
+    not that of the file itself (`ctime`). So notes that came with a folder are void.
+    """
+    found = {name: (folder / f"{name}.npy").stat() for name in _MAPPED}
+    return {
+        name: [info.st_size, info.st_mtime_ns, info.st_ctime_ns]
+        for name, info in found.items()
+    }

@@ -1,0 +1,135 @@
+"""A folder of .npy files with any content is read, or refused in one short line."""
+
+import io
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tempergat.data import MASKS, Dataset, as_dataset
+from tests.fuzz.harness import Failed, fuzz, run_callable, run_command
+from tests.fuzz.mutations import VALUES, mutated_bytes
+from tests.fuzz.test_npz import DTYPES, random_array
+
+COUNT = 12
+NAMES = ("edge_attr", "train_idx", "split", "a b", "\x1b[2J")
+NUMBERS = (-7, -1, 0, 1, 2, 3, 11, 12, 2000, 2**31, 2**63 - 1, 0.5, 1e300, np.nan)
+
+
+def arrays(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """A sound graph; its masks are missing, or have one split or two."""
+    ends = np.stack([np.arange(COUNT), np.roll(np.arange(COUNT), 1)])
+    found = {
+        "edge_index": ends.astype(np.int32),
+        "x": rng.standard_normal((COUNT, 3)).astype(np.float32),
+        "y": np.arange(COUNT) % 3,
+    }
+    parts = np.arange(COUNT) // 3 % 3
+    if form := int(rng.integers(3)):
+        for at, name in enumerate(MASKS):
+            mask = parts == at
+            found[name] = mask if form == 1 else np.stack([mask, mask[::-1]], axis=1)
+    return found
+
+
+def mutated(found: dict[str, np.ndarray], rng: np.random.Generator) -> None:
+    """Replaces, removes, adds, casts, cuts or changes one array."""
+    name = list(found)[int(rng.integers(len(found)))]
+    array = found[name]
+    match int(rng.integers(8)):
+        case 0:
+            found[name] = random_array(rng, COUNT)
+        case 1:
+            del found[name]
+        case 2:
+            found[NAMES[int(rng.integers(len(NAMES)))]] = random_array(rng, COUNT)
+        case 3 if array.dtype.kind in "iufb":
+            with np.errstate(all="ignore"):
+                found[name] = array.astype(DTYPES[int(rng.integers(len(DTYPES)))])
+        case 4 if array.ndim:
+            found[name] = array[: int(rng.integers(COUNT + 1))]
+        case 5:
+            found[name] = np.asfortranarray(array.T if rng.integers(2) else array)
+        case 6 if name in MASKS:
+            found[name] = found.get(MASKS[int(rng.integers(3))], array)
+        case _ if array.size and array.dtype.kind in "iufb":
+            # As float64, so that every number fits; labels are often stored so.
+            wide = array.astype(np.float64 if rng.integers(2) else array.dtype)
+            number = NUMBERS[int(rng.integers(len(NUMBERS)))]
+            with np.errstate(all="ignore"):
+                wide.flat[int(rng.integers(array.size))] = np.array(number).astype(
+                    wide.dtype
+                )
+            found[name] = wide
+
+
+def write(folder: Path, rng: np.random.Generator) -> None:
+    """Writes a folder of which the arrays or the bytes of a file are changed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    found = arrays(rng)
+    by_array = bool(rng.integers(3))
+    for _ in range(int(rng.integers(1, 4)) if by_array else 0):
+        mutated(found, rng)
+    damaged = None if by_array else list(found)[int(rng.integers(len(found)))]
+    for name, array in found.items():
+        stream = io.BytesIO()
+        np.save(stream, array)
+        content = stream.getvalue()
+        if name == damaged:
+            # Of a small file the header is the larger part.
+            content = mutated_bytes(content, rng, most=2)
+        (folder / f"{name}.npy").write_bytes(content)
+    if not rng.integers(8):
+        note = VALUES[int(rng.integers(len(VALUES)))]
+        (folder / "tempergat.json").write_text(str(note))
+
+
+def require_possible(graph: Dataset) -> None:
+    """Fails on a graph that no reader may return."""
+    data: Any = graph.data
+    nodes = data.num_nodes
+    ends, labels = data.edge_index, data.y
+    masks = torch.stack([data[name] for name in MASKS])
+    possible = {
+        "edges": ends.numel() == 0 or (ends.min() >= 0 and ends.max() < nodes),
+        "features": data.x.shape[0] == nodes and torch.isfinite(data.x.float()).all(),
+        "labels": labels.shape == (nodes,)
+        and labels.min() >= -1
+        and set(labels[labels >= 0].tolist()) == set(range(graph.num_classes)),
+        "masks": masks.shape == (3, nodes) and masks.dtype == torch.bool,
+        "split": (masks.sum(0) <= 1).all() and masks[0].any(),
+        "labels in the split": (labels[masks.any(0)] >= 0).all(),
+    }
+    for what, holds in possible.items():
+        if not holds:
+            raise Failed(f"accepted impossible {what}: {graph}")
+
+
+def try_folders(folder: Path, count: int) -> Counter[bool]:
+    def attempt(rng: np.random.Generator) -> bool:
+        write(folder, rng)
+        checked = run_command("data", "check", folder)
+        run_callable(as_dataset, folder, labelled=False)
+        read = run_callable(lambda: require_possible(as_dataset(folder)))
+        # A check looks at all splits, and reading at the one that is used.
+        if read and checked.status and ", split 1: " not in checked.err:
+            raise Failed(f"read, but its check says {checked.err!r}")
+        return read
+
+    return fuzz(count, attempt)
+
+
+def test_some_folders_of_arrays_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    tally = try_folders(tmp_path / "graph", 40)
+    assert min(tally[True], tally[False]) > 5, tally
+
+
+@pytest.mark.slow
+def test_a_folder_of_arrays_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
+    tally = try_folders(tmp_path / "graph", 1000)
+    assert min(tally[True], tally[False]) > 100, tally
