@@ -30,7 +30,8 @@ FANOUT, BATCH, HIDDEN, LAYERS, HEADS = [10, 5], 256, 32, 2, 2
 def run(data: Any, classes: int, seed: int, labor: bool, epochs: int) -> dict[str, Any]:
     """Trains and scores one model."""
     torch.manual_seed(seed)
-    model = build_model("temp_gated", data.num_features, HIDDEN, classes, LAYERS, HEADS)
+    sizes = (data.num_features, HIDDEN, classes, LAYERS, HEADS)
+    model = build_model("temp_gated", *sizes, gate_bias_init=0.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
     train = NeighborSampler(
         data, FANOUT, BATCH, data.train_mask, shuffle=True, seed=seed, labor=labor

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from tempergat.nn import TemperGATConv, TemperGATv2Conv
+from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
 from tests.support import dense_attention as dense
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
@@ -190,6 +190,13 @@ def test_gate_values_are_the_sigmoid_of_the_gate_projection(backbone):
     conv.gate_values(x).sum().backward()
     assert x.grad is not None
     assert conv.lin_gate.weight.grad is not None
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_a_new_gate_is_open(backbone):
+    method = {"gat": "temp_gated", "gatv2": "temp_gated_v2"}[backbone]
+    for layer in (LAYERS[backbone](5, 4), *build_model(method, 5, 8, 3).convs):
+        assert (layer.lin_gate.bias == 2.0).all()
 
 
 def test_gate_first_of_a_pair_has_a_gate_per_side():

@@ -45,7 +45,7 @@ class FeatureGate:
         ValueError: The word names no gate.
     """
 
-    def __init__(self, kind: GateKind, bias_init: float = 0.0) -> None:
+    def __init__(self, kind: GateKind, bias_init: float = 2.0) -> None:
         if kind not in ("post", "first", None):
             raise ValueError(f"gate must be 'post', 'first' or None, got {kind!r}")
         self.kind = kind

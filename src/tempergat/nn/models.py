@@ -47,7 +47,7 @@ def build_model(
     jk: str | None = None,
     residual: bool = False,
     init_temp: float = 1.0,
-    gate_bias_init: float = 0.0,
+    gate_bias_init: float = 2.0,
     gate_last_layer: bool = True,
     **kwargs: Any,
 ) -> NodeClassifier:
@@ -70,7 +70,8 @@ def build_model(
         jk: Jumping-knowledge mode: None, "last", "cat", "max" or "lstm".
         residual: Whether layers add a linear map of their input.
         init_temp: Initial value of learnable temperatures.
-        gate_bias_init: Initial value of the gates' biases.
+        gate_bias_init: Initial value of the gates' biases, as in the layers. The
+            recipes of `tempergat compare` have the paper's 0.
         gate_last_layer: Whether the layer that gives the class scores has a gate too,
             in gated methods; with ``jk`` a linear map gives them, without a gate.
         **kwargs: Further arguments of the attention layers.

@@ -91,10 +91,12 @@ def test_pygs_sequential(gate):
     assert_same(model(X, EDGES), expected)
 
 
-@pytest.mark.parametrize("gate", GATES)
-def test_layers_in_a_hetero_conv(gate):
+@pytest.mark.parametrize(
+    "settings", [{}, {"gate": None}, {"gate": "first"}, {"residual": True}]
+)
+def test_layers_in_a_hetero_conv(settings):
     def conv(layer):
-        return layer((6, 5), 4, add_self_loops=False)
+        return layer((-1, -1), 4, heads=2, concat=False, add_self_loops=False)
 
     model = torch.nn.ModuleList(
         [
@@ -116,10 +118,42 @@ def test_layers_in_a_hetero_conv(gate):
         ),
     }
     expected = model[0](x, edges)
-    upgrade(model, gate=gate)
+    upgrade(model, **settings)
     out = model[0](x, edges)
     for key, value in expected.items():
         assert_same(out[key], value)
+
+
+def test_the_new_layers_have_the_layers_own_defaults():
+    model = torch.nn.ModuleList([GATConv(6, 5), GATv2Conv(6, 5)])
+    upgrade(model)
+    for layer, ours in zip(model, (TemperGATConv, TemperGATv2Conv), strict=True):
+        fresh = ours(6, 5)
+        assert repr(layer) == repr(fresh)
+        assert torch.equal(layer.lin_gate.bias, fresh.lin_gate.bias)
+
+
+@pytest.mark.parametrize("layer", [GATConv, GATv2Conv])
+def test_a_new_residual_keeps_the_outputs_learns_and_is_named_as_pygs(layer):
+    model = randomise_biases(TwoLayers(layer)).double()
+    expected = model(X.double(), EDGES)
+    new = upgrade(model, temperature=None, gate=None, residual=True)
+    out = model(X.double(), EDGES)
+    assert_same(out, expected)
+    weights = [model.first.res.weight, model.block["deep"].res.weight]
+    assert [id(p) for p in new] == [id(p) for p in weights]
+    out.pow(2).sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in new)
+    TwoLayers(layer, residual=True).load_state_dict(model.state_dict())
+
+
+def test_a_residual_that_a_layer_has_is_kept():
+    model = TwoLayers(GATConv, residual=True)
+    kept, expected = model.first.res, model(X, EDGES)
+    new = upgrade(model, residual=True)
+    assert model.first.res is kept
+    assert all(p is not kept.weight for p in new)
+    assert_same(model(X, EDGES), expected)
 
 
 def test_to_hetero_after_the_upgrade():
@@ -186,7 +220,7 @@ def test_a_layer_shared_by_two_places_stays_shared():
     model = torch.nn.ModuleList([conv, conv])
     new = upgrade(model)
     assert model[0] is model[1]
-    assert len(new) == 1
+    assert len(new) == 3
 
 
 def test_shared_weights_are_folded_once():
@@ -221,7 +255,7 @@ def test_a_second_upgrade_of_the_same_layers_is_refused():
     assert model[0] is layer
     # A new layer beside it is upgraded, and the first stays as it is.
     model.append(GATv2Conv(6, 5))
-    assert len(upgrade(model)) == 1
+    assert upgrade(model)
     assert model[0] is layer
 
 
@@ -289,7 +323,7 @@ def test_upgrading_refuses_a_gate_that_changes_the_function_but_not_no_gate(make
     with pytest.raises(ValueError, match="gate=None"):
         upgrade(model, gate="post")
     assert all(type(layer) is GATConv for layer in model)
-    upgrade(model)
+    upgrade(model, gate=None)
     for layer, before in zip(model, expected, strict=True):
         assert_same(layer(X, EDGES), before)
 

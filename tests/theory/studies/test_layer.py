@@ -36,6 +36,12 @@ def test_the_oracle_gate_is_exactly_the_mask():
     assert torch.equal(layer.gate_values(inputs), torch.cat([observed] * 2, dim=1))
 
 
+def test_a_gate_that_learns_starts_at_one_half():
+    layer = paper_layer(UNEVEN, 1.0, "post", oracle=False)
+    gate = layer.gate_values(torch.zeros(2, 3, dtype=torch.float64))
+    assert (gate == 0.5).all()
+
+
 def test_the_formula_gives_weights_that_add_up_to_one():
     edge_index = torch.tensor([[0, 1, 2, 0], [3, 3, 3, 1]])
     x = torch.randn(4, 3, dtype=torch.float64)

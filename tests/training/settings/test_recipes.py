@@ -141,3 +141,6 @@ def test_every_recipe_opens_with_what_to_expect_and_holds_numbers(path: Path) ->
         for key in numbers:
             # YAML reads 1e-5 without a point as text.
             assert isinstance(block.get(key, 0.0), float), key
+    # The layers' own default is another.
+    for name in {"attention", "gatv2"} & found.keys():
+        assert found[name]["gate_bias_init"] == 0.0

@@ -43,7 +43,7 @@ def from_dgl(
     negative_slope: float = 0.2,
     dropout: float = 0.0,
     temperature: TemperatureKind = "layer",
-    gate: GateKind = None,
+    gate: GateKind = "post",
     init_temp: float = 1.0,
 ) -> list[AttentionLayer]:
     """The layers of a DGL checkpoint, which give the outputs they gave in DGL.

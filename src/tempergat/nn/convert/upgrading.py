@@ -17,33 +17,31 @@ from tempergat.nn.gate import GateKind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import is_compiled
 
-# A new gate starts at sigmoid(2): open enough to pass the signal, far enough from
-# 1 to have a gradient.
-_GATE_BIAS = 2.0
-_GATE_OPEN = 1.0 / (1.0 + math.exp(-_GATE_BIAS))
-
 
 def upgrade(
     model: nn.Module,
     temperature: TemperatureKind = "layer",
-    gate: GateKind = None,
+    gate: GateKind = "post",
     *,
     init_temp: float = 1.0,
+    residual: bool = False,
 ) -> list[nn.Parameter]:
     """Replaces every PyG ``GATConv`` and ``GATv2Conv`` in a model, in place.
 
     With ``init_temp=1`` the model computes the same function as before, and the new
     parts can learn from there. A gate starts at sigmoid(2), and the trained weights are
-    rescaled to compensate. Existing parameters stay the same objects, so an optimizer
-    that holds them keeps working; add the new ones to it::
+    rescaled to compensate; a residual starts at zero. Existing parameters stay the same
+    objects, so an optimizer that holds them keeps working; add the new ones to it::
 
         optimizer.add_param_group({"params": upgrade(model)})
 
     Args:
         model: Any module that contains PyG attention layers, at any depth.
         temperature: As in the layers.
-        gate: As in the layers.
+        gate: As in the layers. ``"post"`` needs the features of target nodes; for a
+            model that calls its layers with ``(x, None)`` take None.
         init_temp: Initial value of a learnable temperature.
+        residual: Whether layers without a residual get one.
 
     Returns:
         The new parameters; none where every layer was left as it is, with a warning.
@@ -69,18 +67,25 @@ def upgrade(
         _refuse_lazy(layer)
         if gate is not None:
             _refuse_what_cannot_be_rescaled(layer, gate, model)
+    known = {id(parameter) for parameter in model.parameters()}
     replaced: dict[int, AttentionLayer] = {}
     for parent, name, old in places:
         if id(old) not in replaced:
             with torch.inference_mode(False):
-                replaced[id(old)] = _replace(old, temperature, gate, init_temp)
+                replaced[id(old)] = _replace(
+                    old,
+                    temperature=temperature,
+                    gate=gate,
+                    init_temp=init_temp,
+                    residual=residual or old.residual,
+                )
         parent._modules[name] = replaced[id(old)]
-    new: list[nn.Parameter] = []
-    for layer in replaced.values():
-        for name, parameter in layer.named_parameters():
-            if name == "theta" or name.startswith("lin_gate"):
-                new.append(parameter)
-    return new
+    return [
+        parameter
+        for layer in replaced.values()
+        for parameter in layer.parameters()
+        if id(parameter) not in known
+    ]
 
 
 _REPLACEMENTS: dict[type[nn.Module], type[AttentionLayer]] = {
@@ -145,9 +150,7 @@ def _refuse_lazy(layer: nn.Module) -> None:
             )
 
 
-def _replace(
-    old: Any, temperature: TemperatureKind, gate: GateKind, init_temp: float
-) -> AttentionLayer:
+def _replace(old: Any, **settings: Any) -> AttentionLayer:
     arguments: dict[str, Any] = {
         "in_channels": _channels(old),
         "out_channels": old.out_channels,
@@ -159,12 +162,8 @@ def _replace(
         "edge_dim": old.edge_dim,
         "fill_value": old.fill_value,
         "bias": old.bias is not None,
-        "residual": old.residual,
         "flow": old.flow,
-        "temperature": temperature,
-        "init_temp": init_temp,
-        "gate": gate,
-        "gate_bias_init": _GATE_BIAS,
+        **settings,
     }
     if isinstance(old, GATv2Conv):
         arguments["share_weights"] = old.share_weights
@@ -173,8 +172,10 @@ def _replace(
         new = _REPLACEMENTS[type(old)](**arguments)
     # PyG's GATConv ignores edge_attr without edge_dim; its GATv2Conv raises an error.
     new.ignores_edge_attr = isinstance(old, GATConv)
+    if new.residual:
+        nn.init.zeros_(new.res.weight)
     _adopt(old, new)
-    if gate is not None:
+    if new.gate is not None:
         start_gate(new)
     return new
 
@@ -199,6 +200,9 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
         del new._parameters[name]
     new._modules.update(old._modules)
     new._parameters.update(old._parameters)
+    # PyG registers a residual that a layer lacks as a parameter that is None.
+    if "res" in new._modules:
+        new._parameters.pop("res", None)
     new._buffers.update(old._buffers)
     new._non_persistent_buffers_set |= old._non_persistent_buffers_set
     new.aggr = old.aggr
@@ -263,28 +267,29 @@ def _refuse_what_cannot_be_rescaled(
             )
 
 
-def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, float]]:
-    """Which weights to multiply by which factor to compensate for the new gate."""
+def _rescaled(layer: Any, gate: GateKind) -> Iterator[tuple[nn.Module, str, int]]:
+    """Which weights to multiply by which power of the new gate to compensate for it."""
     v2 = isinstance(layer, GATv2Conv | TemperGATv2Conv)
     names = ["lin_l", "lin_r"] if v2 else ["lin", "lin_src", "lin_dst"]
     if gate == "post" and v2:
         names.append("lin_edge")
     projections = [getattr(layer, name) for name in names]
     for projection in {id(p): p for p in projections if p is not None}.values():
-        yield projection, "weight", 1.0 / _GATE_OPEN
+        yield projection, "weight", -1
         if projection.bias is not None:
-            yield projection, "bias", 1.0 / _GATE_OPEN
+            yield projection, "bias", -1
     if gate == "post":
         for name in ("att",) if v2 else ("att_src", "att_dst"):
-            yield layer, name, _GATE_OPEN
+            yield layer, name, 1
 
 
 @torch.no_grad()
 def start_gate(layer: Any) -> None:
-    """Sets the gate to a constant and divides the weights by it."""
+    """Sets the gate to its initial bias and rescales the weights to compensate."""
     for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
         if hasattr(layer, name):
             getattr(layer, name).weight.zero_()
-            getattr(layer, name).bias.fill_(_GATE_BIAS)
-    for owner, name, factor in _rescaled(layer, layer.gate):
-        getattr(owner, name).mul_(factor)
+            getattr(layer, name).bias.fill_(layer.feature_gate.bias_init)
+    opening = 1.0 / (1.0 + math.exp(-layer.feature_gate.bias_init))
+    for owner, name, power in _rescaled(layer, layer.gate):
+        getattr(owner, name).mul_(opening**power)

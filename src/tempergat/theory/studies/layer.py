@@ -29,7 +29,7 @@ def paper_layer(
     The input of a layer with an oracle gate is the features followed by the masks of
     observed coordinates. Its projections read only the features and its gate only the
     masks: the gate is 1 where a coordinate was observed and 0 where it was lost. The
-    input of other layers is the features, and their gates start like `nn.Linear`.
+    input of other layers is the features, and their gates start near one half.
 
     Args:
         setting: Gives the weights of the distance.
@@ -45,6 +45,7 @@ def paper_layer(
         bias=False,
         temperature=temperature,
         gate=gate,
+        gate_bias_init=0.0,
     ).double()
     weights = torch.diag(torch.tensor(setting.weights, dtype=torch.float64))
     with torch.no_grad():
