@@ -22,6 +22,8 @@ ORANGE, SKY, RED, BLUE, BLACK = COLOURS
 GREY, PALE = "#666666", "#EEF3F7"
 FOLDER = Path(__file__).resolve().parents[1] / "figures" / "method"
 LOGITS = torch.tensor([2.0, 1.2, 0.6, 0.0, -0.6, -1.2])
+# The gate of a new layer.
+OPEN = torch.sigmoid(torch.tensor(2.0)).item()
 
 
 def weights(temperature: float) -> torch.Tensor:
@@ -196,7 +198,7 @@ def training_figure() -> Figure:
         ax.set_title(title)
         ax.set_xlabel("epoch")
     axes[0].axhline(1, color=GREY, linewidth=0.8, linestyle=":")
-    axes[1].axhline(0.5, color=GREY, linewidth=0.8, linestyle=":")
+    axes[1].axhline(OPEN, color=GREY, linewidth=0.8, linestyle=":")
     axes[0].legend()
     return figure
 

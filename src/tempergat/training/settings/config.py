@@ -132,7 +132,7 @@ class RunConfig(MethodSettings):
         decay_bias: Whether all other biases are decayed.
         gate_penalty: Factor of the sum over layers of the mean gate, in the loss.
         init_temp: Initial value of the temperatures.
-        gate_bias_init: Initial value of the gates' biases.
+        gate_bias_init: Initial value of the gates' biases, here the paper's.
         gate_last_layer: Whether the layer that gives the class scores has a gate too,
             in gated methods; without effect where `jk` is set.
         normalize_features: Whether each node's features are divided by their sum.
