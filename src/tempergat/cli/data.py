@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base import UserError, one_line, printable
+from tempergat.base import UserError, listed, one_line, printable
 from tempergat.cli.options.completion import complete_dataset
 from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.reading import Reading, with_reading_options
@@ -22,6 +22,8 @@ _Root = Annotated[
     Path | None,
     typer.Option(help="Data root; TEMPERGAT_DATA or the user's cache when left out."),
 ]
+
+_SHOWN_COLUMNS = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -133,7 +135,7 @@ def check(
     is_labelled = all(finding.subject != "labels" for finding in findings)
     refusal: UserError | None = None
     try:
-        findings += _notes(path, options, is_labelled)
+        findings += _loaded(path, options, is_labelled, reading.scale)
     except UserError as error:
         refusal = error
         findings.append(Finding("compare", "refuses the graph", one_line(str(error))))
@@ -151,20 +153,31 @@ def check(
         raise refusal
 
 
-def _notes(path: Path, options: "ReadOptions", is_labelled: bool) -> "list[Finding]":
-    """The notes on reading the graph.
+def _loaded(
+    path: Path, options: "ReadOptions", is_labelled: bool, scale: bool
+) -> "list[Finding]":
+    """The columns that training scales, and the notes on reading the graph.
 
     Raises:
         UserError: The graph cannot be loaded or trained on.
     """
     from tempergat.data import Finding, as_dataset
 
-    dataset = as_dataset(path, options=options, labelled=is_labelled)
+    dataset = as_dataset(path, options=options, labelled=is_labelled, scale=scale)
     if is_labelled:
         from tempergat.training import refuse_untrainable
 
         refuse_untrainable(dataset)
-    return [Finding("note", note) for note in dataset.notes]
+    notes = [Finding("note", note) for note in dataset.notes]
+    scaled = [
+        f"{name} (mean {mean:.6g}, deviation {deviation:.6g})"
+        for name, (mean, deviation) in dataset.scaled_columns.items()
+    ]
+    if not scaled:
+        return notes
+    action = "centred and divided by their deviation for training; not with --no-scale"
+    shown = listed(scaled, _SHOWN_COLUMNS)
+    return [Finding("scaled columns", shown, action), *notes]
 
 
 def _refuse_name(path: Path) -> None:

@@ -69,6 +69,11 @@ def predict(
     from tempergat.data import describe_direction
     from tempergat.training import load_model
 
+    if not reading.scale:
+        raise UserError(
+            "--no-scale is for training, and a model scales features as it was "
+            "trained; leave it out"
+        )
     path = out or Path("labels.csv")
     to_screen = is_standard_output(path)
     if to_screen and as_json:

@@ -89,7 +89,7 @@ def train(
     find_method(method)
     with spinner("starting", quiet=quiet):
         from tempergat.cli.ui.tables import error_console
-        from tempergat.training import notes_on_unused_edges, recipe_for
+        from tempergat.training import notes_on_unused_edges, recipe_for, settings_on
         from tempergat.training import train as train_model
 
         overrides = settings.overrides()
@@ -101,6 +101,7 @@ def train(
     console = error_console()
     shown = None if quiet else console
     graph = load_graph(dataset, split, split_seed, shown, reading)
+    config = settings_on(config, graph)
     if shown is not None:
         shown.print(f"{method}, recipe {recipe_name}{overrides.words}")
     for note in notes_on_unused_edges(graph, [config]):

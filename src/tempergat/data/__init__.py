@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         describe,
         describe_direction,
         node_counts,
+        tensors,
     )
     from tempergat.data.features import density, normalize_rows, to_dense
     from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tempergat.data.loading import load, named_entry, warn_of_notes
     from tempergat.data.noise import gaussian, missing
     from tempergat.data.relabel import with_labels
+    from tempergat.data.scaling import ColumnScale
     from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
     from tempergat.data.user import (
         Finding,
@@ -40,6 +42,7 @@ __all__ = [
     "DEFAULT_SPLIT_SEED",
     "MASKS",
     "UNLABELLED",
+    "ColumnScale",
     "Dataset",
     "Entry",
     "Finding",
@@ -72,6 +75,7 @@ __all__ = [
     "option_flag",
     "refuse_other_columns",
     "refuse_unused_options",
+    "tensors",
     "to_dense",
     "warn_of_notes",
     "with_labels",

@@ -14,6 +14,7 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.base import listed, printable
 
 if TYPE_CHECKING:
+    from tempergat.data.scaling import ColumnScale
     from tempergat.data.user.options import ReadOptions
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -79,6 +80,9 @@ class Dataset:
         graph_fingerprint: As `fingerprint`, but without the masks; empty where it is
             not known.
         split_name: The column of the user's table that holds the split.
+        scaling: How the columns of numbers of tables are scaled for training, by the
+            name that `tensors` gives to the features of nodes and edges; empty for
+            graphs that are used as given. The features here are not scaled.
     """
 
     name: str
@@ -104,6 +108,33 @@ class Dataset:
     type_names: Mapping[str, TypeNames] = field(default_factory=dict)
     graph_fingerprint: str = ""
     split_name: str | None = None
+    scaling: "Mapping[str, ColumnScale]" = field(default_factory=dict)
+
+    @property
+    def scaled_columns(self) -> dict[str, tuple[float, float]]:
+        """Mean and deviation of the columns that are scaled for training, by name."""
+        return {
+            self.column_name(tensor, at): (scale.mean[at], scale.deviation[at])
+            for tensor, scale in self.scaling.items()
+            for at in scale.columns
+        }
+
+    def column_name(self, tensor: str, at: int) -> str:
+        """A column in words, like `year`, `year of paper` or `since of edges`.
+
+        Args:
+            tensor: The features, by the name that `tensors` gives them.
+            at: The number of the column.
+        """
+        owner, _, attribute = tensor.rpartition(".")
+        names = self.feature_names
+        if attribute == "edge_attr":
+            owner, names = "edges", self.edge_feature_names
+        elif owner:
+            known = self.type_names.get(owner)
+            names = None if known is None else known.features
+        name = names[at] if names else f"number {at}"
+        return f"{name} of {owner}" if owner else name
 
     @property
     def store(self) -> BaseStorage:

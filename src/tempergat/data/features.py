@@ -114,6 +114,26 @@ def normalize_rows(x: Tensor) -> Tensor:
     return x / _without_zeros(x.sum(dim=1, keepdim=True))
 
 
+def column_blocks(x: Tensor) -> Iterator[np.ndarray]:
+    """Some dense columns of a matrix at a time."""
+    width = max(1, 2**22 // max(len(x), 1))
+    matrix = to_scipy(x).tocsc() if x.layout == torch.sparse_csr else None
+    for start in range(0, x.shape[1], width):
+        columns = slice(start, start + width)
+        if matrix is None:
+            yield x[:, columns].numpy()
+        else:
+            yield matrix[:, columns].toarray()
+
+
+def column_kinds(block: np.ndarray) -> list[str]:
+    """What each column holds: `number`, `0-1`, or `constant` where all are equal."""
+    binary = ((block == 0) | (block == 1)).all(axis=0)
+    kinds = np.where(binary, "0-1", "number")
+    kinds = np.where((block == block[:1]).all(axis=0), "constant", kinds)
+    return list(kinds.tolist())
+
+
 def _without_zeros(sums: Tensor) -> Tensor:
     return torch.where(sums == 0, torch.ones_like(sums), sums)
 

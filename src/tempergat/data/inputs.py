@@ -27,6 +27,7 @@ def as_dataset(
     labelled: bool = True,
     progress: Progress | None = None,
     options: ReadOptions | None = None,
+    scale: bool = True,
 ) -> Dataset:
     """Turns a graph in any form a caller may have it in into a dataset.
 
@@ -40,6 +41,8 @@ def as_dataset(
         labelled: Whether a user graph must have labels; False loads it for prediction.
         progress: Called with file name, bytes done and bytes in all while downloading.
         options: How a user graph is read; the defaults when left out.
+        scale: Whether columns of tables are scaled for training; False drops the
+            `scaling` of the dataset.
 
     Returns:
         The dataset. One from a path is called by the file's or folder's name.
@@ -51,8 +54,10 @@ def as_dataset(
     if isinstance(graph, Dataset):
         _refuse_split(split, split_seed)
         _refuse_options(options)
-        return graph
-    opened = _open(graph, split, options, labelled=labelled, progress=progress)
+        return graph if scale else replace(graph, scaling={})
+    opened = _open(
+        graph, split, options, labelled=labelled, progress=progress, scale=scale
+    )
     dataset = opened.choose(split, split_seed)
     _refuse_idle_seed(dataset, split_seed)
     return dataset
@@ -68,6 +73,7 @@ def load_splits(
     keep_given_splits: bool = False,
     progress: Progress | None = None,
     options: ReadOptions | None = None,
+    scale: bool = True,
 ) -> dict[int, Dataset]:
     """Loads a graph with each of its splits.
 
@@ -84,6 +90,7 @@ def load_splits(
             `made_splits` is given; otherwise it is refused.
         progress: Called with file name, bytes done and bytes in all while downloading.
         options: As for `as_dataset`.
+        scale: As for `as_dataset`.
 
     Returns:
         Datasets by the number of their split; a split made here is number 0.
@@ -97,8 +104,8 @@ def load_splits(
         _refuse_options(options)
         if made_splits is not None and not keep_given_splits:
             raise _not_both(made_splits, "a Dataset has its split already")
-        return {graph.split_number: graph}
-    opened = _open(graph, split, options, progress=progress)
+        return {graph.split_number: as_dataset(graph, scale=scale)}
+    opened = _open(graph, split, options, progress=progress, scale=scale)
     if keep_given_splits and opened.splits and split is None:
         made_splits = None
     if made_splits is not None:
@@ -124,6 +131,20 @@ def _open(
     options: ReadOptions | None,
     *,
     labelled: bool = True,
+    progress: Progress | None,
+    scale: bool,
+) -> GraphWithSplits:
+    opened = _opened(graph, split, options, labelled, progress)
+    if scale:
+        return opened
+    return replace(opened, unsplit=replace(opened.unsplit, scaling={}))
+
+
+def _opened(
+    graph: Data | HeteroData | str | os.PathLike[str],
+    split: int | str | None,
+    options: ReadOptions | None,
+    labelled: bool,
     progress: Progress | None,
 ) -> GraphWithSplits:
     use_masks = not isinstance(split, str)

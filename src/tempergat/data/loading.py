@@ -19,6 +19,7 @@ from tempergat.data.features import as_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root
 from tempergat.data.formats.raw_graph import official_masks, to_pyg
+from tempergat.data.scaling import note_on_scales
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.layouts.array_folder import is_array_folder
 from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
@@ -204,6 +205,7 @@ def open_entry(
         source=source,
         fingerprint="",
         license=entry.license,
+        notes=note_on_scales(entry.name, data),
     )
     hashes = hash_tensors(data, graph.hashes)
     # Features of processed graphs are dense; measuring that would read all of them.

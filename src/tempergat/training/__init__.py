@@ -46,6 +46,7 @@ from tempergat.training.settings import (
     metric_of_run,
     recipe_for,
     recipe_names,
+    settings_on,
 )
 from tempergat.training.single import (
     CHECKPOINT_NAME,
@@ -64,6 +65,8 @@ from tempergat.training.task import (
     refuse_other_training,
     refuse_typed,
     refuse_untrainable,
+    row_transform,
+    scaled_edges,
 )
 from tempergat.training.user_methods import (
     BuildModule,
@@ -130,7 +133,10 @@ __all__ = [
     "refuse_other_training",
     "refuse_typed",
     "refuse_untrainable",
+    "row_transform",
+    "scaled_edges",
     "seeded_weights",
+    "settings_on",
     "source_hash",
     "train",
     "train_group",

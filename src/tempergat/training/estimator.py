@@ -66,6 +66,8 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         seed: Seed of the initial weights, of dropout and of the held-out nodes.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         read_options: How a user graph is read.
+        scale: Whether the columns of numbers of tables are scaled, as for
+            `tempergat.compare`.
 
     Attributes:
         classes_: The classes in the order of the columns of `predict_proba`.
@@ -91,6 +93,7 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         seed: int = 0,
         device: str | torch.device = "auto",
         read_options: ReadOptions | None = None,
+        scale: bool = True,
     ) -> None:
         if BaseEstimator is None:
             raise UserError(
@@ -112,6 +115,7 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         self.seed = seed
         self.device = device
         self.read_options = read_options
+        self.scale = scale
 
     def fit(self, X: Any, y: Any) -> Self:
         """Trains on some nodes of the graph.
@@ -124,7 +128,12 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
             UserError: A node is not in the graph or given twice, there are fewer than
                 two classes, or too few nodes to hold some out.
         """
-        graph = as_dataset(self.graph, labelled=False, options=self.read_options)
+        graph = as_dataset(
+            self.graph,
+            labelled=False,
+            options=self.read_options,
+            scale=self.scale,
+        )
         if not isinstance(self.graph, Dataset):
             warn_of_notes(graph)
         nodes = _positions(graph, X)

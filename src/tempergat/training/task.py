@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from tempergat.base import UserError
 from tempergat.data import (
     DEFAULT_SPLIT,
     DEFAULT_SPLIT_SEED,
+    ColumnScale,
     Dataset,
     density,
     make_split,
@@ -218,21 +219,44 @@ def _refuse_graph(dataset: Dataset) -> None:
 
 
 def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Inputs:
-    """The features of all nodes, normalised if the settings say so.
+    """The features of all nodes, scaled or normalised if the settings say so.
 
     They are sparse where that is faster, and always dense for a user's own module.
     """
+
+    def prepare(x: Tensor, node_type: str = "") -> Features:
+        scale = dataset.scaling.get(f"{node_type}.x")
+        return prepared_features(x, config, device, scale)
+
     if dataset.target is None:
-        return prepared_features(dataset.data.x, config, device)
-    return typed_inputs(
-        dataset.data, dataset.target, lambda x: prepared_features(x, config, device)
-    )
+        return prepare(dataset.data.x)
+    return typed_inputs(dataset.data, dataset.target, prepare)
 
 
-def prepared_features(x: Tensor, config: RunConfig, device: torch.device) -> Features:
-    """Features normalised, in the layout that is faster, and on the device."""
+def row_transform(
+    config: RunConfig, scale: ColumnScale | None, device: torch.device
+) -> Callable[[Tensor], Tensor] | None:
+    """What the settings do to the features of each node; None for nothing.
+
+    Args:
+        config: The settings.
+        scale: How the columns are scaled; None where they are used as given.
+        device: Where the features are.
+    """
     if config.normalize_features:
-        x = normalize_rows(x)
+        return normalize_rows
+    if config.scale_features and scale is not None:
+        return scale.on(device)
+    return None
+
+
+def prepared_features(
+    x: Tensor, config: RunConfig, device: torch.device, scale: ColumnScale | None
+) -> Features:
+    """Features as `row_transform` makes them, in the faster layout, on the device."""
+    transform = row_transform(config, scale, x.device)
+    if transform is not None:
+        x = transform(x)
     if config.source_hash is not None:
         return to_dense(x).float().to(device)
     if x.layout == torch.strided:
@@ -269,6 +293,8 @@ def edge_inputs_of(
 ) -> dict[str, Tensor]:
     """The edge features and weights of a graph that a method takes, by argument.
 
+    Features are scaled if the settings say so.
+
     Attention methods take features as ``edge_attr``, gcn weights as ``edge_weight``; a
     user's own module gets both.
 
@@ -277,7 +303,9 @@ def edge_inputs_of(
     """
     found = {}
     if dataset.edge_feature_names:
-        found["edge_attr"] = dataset.data.edge_attr.float().to(device)
+        found["edge_attr"] = scaled_edges(
+            dataset.data.edge_attr, config, dataset.scaling
+        ).to(device)
     if dataset.edge_weight_name is not None:
         weight = dataset.data.edge_weight.float()
         least = float(weight.min()) if weight.numel() else 0.0
@@ -292,6 +320,15 @@ def edge_inputs_of(
         return found
     taken = edge_arguments(config.method)
     return {name: value for name, value in found.items() if name in taken}
+
+
+def scaled_edges(
+    edge_attr: Tensor, config: RunConfig, scaling: Mapping[str, ColumnScale]
+) -> Tensor:
+    """Edge features in float32, scaled if the settings say so."""
+    scale = scaling.get(".edge_attr") if config.scale_features else None
+    edge_attr = edge_attr.float()
+    return edge_attr if scale is None else scale.on(edge_attr.device)(edge_attr)
 
 
 def edge_arguments(method: str) -> tuple[str, ...]:

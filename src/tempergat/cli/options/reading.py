@@ -76,6 +76,14 @@ _Target = Annotated[
         help="Node type to classify in a typed graph, where several have labels.",
     ),
 ]
+_Scale = Annotated[
+    bool,
+    typer.Option(
+        "--scale/--no-scale",
+        help="Whether columns of numbers in your tables are centred and divided by "
+        "their deviation for training. Columns of 0 and 1 stay as they are.",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,7 @@ class Reading:
     edge_features: _EdgeFeatures = None
     edge_weight: _EdgeWeight = None
     target: _Target = None
+    scale: _Scale = True
 
     def options(self) -> "ReadOptions":
         """The options as `tempergat.data` takes them.
@@ -105,6 +114,7 @@ class Reading:
         given: dict[str, Any] = {
             name: value for name, value in vars(self).items() if value is not None
         }
+        del given["scale"]
         for name in ("features", "one_hot", "missing", "edge_features"):
             if name in given:
                 given[name] = _names(given[name])

@@ -49,6 +49,7 @@ def load_graph(
             labelled=labelled,
             progress=progress,
             options=None if reading is None else reading.options(),
+            scale=reading is None or reading.scale,
         )
     if console is not None:
         console.print(describe(graph))
@@ -94,6 +95,7 @@ def load_splits(
             keep_given_splits=keep_given_splits,
             progress=progress,
             options=reading.options(),
+            scale=reading.scale,
         )
     print_notes(next(iter(graphs.values())))
     return graphs

@@ -1,16 +1,15 @@
 """Reports what the features of a user graph are."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from tempergat.base import listed
-from tempergat.data.features import to_scipy
+from tempergat.data.features import column_blocks, column_kinds
 
 _SHOWN_FEATURES = 20
 
@@ -73,7 +72,7 @@ def _kinds(x: Tensor, names: Sequence[str] | None, where: str) -> list[Finding]:
     """How many features are numbers, 0 or 1, or constant, and their names."""
     if not x.shape[1] or not len(x):
         return []
-    flat = [kind for block in _blocks(x) for kind in _kinds_of(block)]
+    flat = [kind for block in column_blocks(x) for kind in column_kinds(block)]
     if names is not None:
         flat = [
             "one-hot" if "=" in name and kind != "number" else kind
@@ -85,22 +84,3 @@ def _kinds(x: Tensor, names: Sequence[str] | None, where: str) -> list[Finding]:
         shown = listed(words, _SHOWN_FEATURES)
         findings.insert(0, Finding(f"names of features{where}", shown))
     return findings
-
-
-def _blocks(x: Tensor) -> Iterator[np.ndarray]:
-    """Some dense columns at a time."""
-    width = max(1, 2**22 // len(x))
-    matrix = to_scipy(x).tocsc() if x.layout == torch.sparse_csr else None
-    for start in range(0, x.shape[1], width):
-        columns = slice(start, start + width)
-        if matrix is None:
-            yield x[:, columns].numpy()
-        else:
-            yield matrix[:, columns].toarray()
-
-
-def _kinds_of(block: np.ndarray) -> list[str]:
-    binary = ((block == 0) | (block == 1)).all(axis=0)
-    kinds = np.where(binary, "0-1", "number")
-    kinds = np.where((block == block[0]).all(axis=0), "constant", kinds)
-    return list(kinds.tolist())

@@ -40,6 +40,7 @@ from tempergat.base import (
     suggest_one_of,
 )
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
+from tempergat.data.scaling import note_on_scales, scaling_of
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.layouts.array_folder import (
     is_array_folder,
@@ -138,6 +139,7 @@ def open_user_graph(
     )
     hashes = hash_tensors(data, read.mapped_hashes) | _hash_use_of_edges(read)
     _drop_unused(read)
+    unsplit = _with_scaling(unsplit, read, options)
     if not labelled:
         empty = np.zeros(len(unsplit.store.y), dtype=bool)
         nobody = dict.fromkeys(MASKS, empty)
@@ -159,6 +161,17 @@ def open_user_graph(
         stratified=True,
         is_numbered=bool(numbered),
     )
+
+
+def _with_scaling(unsplit: Dataset, read: UserGraph, options: ReadOptions) -> Dataset:
+    """Adds how columns of tables are scaled, or a note on features used as given."""
+    if not read.has_columns:
+        notes = map(one_line, note_on_scales(unsplit.name, unsplit.data))
+        return replace(unsplit, notes=(*unsplit.notes, *notes))
+    scaling = scaling_of(unsplit.data)
+    if options.make_features is not None:
+        scaling.pop(".x", None)
+    return replace(unsplit, scaling=scaling)
 
 
 def _with_note_on_leaks(

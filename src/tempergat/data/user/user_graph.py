@@ -33,6 +33,8 @@ class UserGraph:
         mapped_hashes: sha256 of the edges and features of a graph that are mapped into
             memory; they have been checked, and are used as they are. Empty for all
             other graphs.
+        has_columns: Whether the features are columns of tables, which are scaled for
+            training; others are used as given.
     """
 
     data: Data | HeteroData
@@ -48,3 +50,4 @@ class UserGraph:
     notes: tuple[str, ...] = ()
     type_names: Mapping[str, TypeNames] = field(default_factory=dict)
     mapped_hashes: Mapping[str, str] = field(default_factory=dict)
+    has_columns: bool = False

@@ -51,6 +51,7 @@ def compare(
     split_seed: int | None = ...,
     splits: int | None = ...,
     read_options: ReadOptions | None = ...,
+    scale: bool = ...,
     metric: str | None = ...,
     class_weights: str | None = ...,
     settings: Mapping[str, Any] | None = ...,
@@ -74,6 +75,7 @@ def compare(
     split_seed: int | None = ...,
     splits: int | None = ...,
     read_options: ReadOptions | None = ...,
+    scale: bool = ...,
     metric: str | None = ...,
     class_weights: str | None = ...,
     settings: Mapping[str, Any] | None = ...,
@@ -97,6 +99,7 @@ def compare(
     split_seed: int | None = ...,
     splits: int | None = ...,
     read_options: ReadOptions | None = ...,
+    scale: bool = ...,
     metric: str | None = ...,
     class_weights: str | None = ...,
     settings: Mapping[str, Any] | None = ...,
@@ -120,6 +123,7 @@ def compare(
     split_seed: int | None = None,
     splits: int | None = None,
     read_options: ReadOptions | None = None,
+    scale: bool = True,
     metric: str | None = None,
     class_weights: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -159,6 +163,8 @@ def compare(
             take turns over them, and tests are paired over splits. In a list of graphs,
             those that come with splits keep them.
         read_options: How a user graph is read; the defaults when left out.
+        scale: Whether the columns of numbers of tables are scaled: centred and divided
+            by their deviation over all nodes. Other graphs are used as given.
         metric: The score to report: `accuracy`, `macro_f1`, `roc_auc` or
             `average_precision`; the dataset's metric when left out. A recipe with
             `best_val_accuracy` also selects the epoch by it. The last two are those of
@@ -228,6 +234,7 @@ def compare(
                     made_splits=splits,
                     keep_given_splits=several,
                     options=read_options,
+                    scale=scale,
                 ),
             )
             for one, plan in zip(inputs, plans, strict=True)

@@ -24,6 +24,7 @@ _OF_ALL_METHODS = (
     "epochs",
     "selection",
     "normalize_features",
+    "scale_features",
     "metric",
     "class_weights",
 )

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 from torch import Tensor
 
-from tempergat.data import Dataset, density, homophily, normalize_rows, to_dense
+from tempergat.data import Dataset, density, homophily, to_dense
+from tempergat.training import RunConfig, row_transform
 
 FALSE_DISCOVERIES = 0.05
 _ROUNDING = 1e-12
@@ -73,16 +74,18 @@ class Measurements:
     mean_degree: float
 
 
-def measure(dataset: Dataset, normalize_features: bool = False) -> Measurements:
+def measure(dataset: Dataset, config: RunConfig | None = None) -> Measurements:
     """Measure a homogeneous graph.
 
     Args:
         dataset: The graph.
-        normalize_features: Whether each node's features are divided by their sum
-            first, as the recipe may say.
+        config: Settings that scale or normalise its features first; None for features
+            as given.
     """
-    data = dataset.data
-    x = normalize_rows(data.x) if normalize_features else data.x
+    data, x = dataset.data, dataset.data.x
+    if config is not None:
+        transform = row_transform(config, dataset.scaling.get(".x"), x.device)
+        x = x if transform is None else transform(x)
     labels = data.y.numpy()
     chosen = np.flatnonzero((data.train_mask & (data.y >= 0)).numpy())
     visible = (data.train_mask | data.val_mask).numpy()

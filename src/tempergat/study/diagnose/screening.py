@@ -18,7 +18,7 @@ from tempergat.stats import PairedComparison, Summary, compare_to_baseline, summ
 from tempergat.study.diagnose.measure import Measurements, measure
 from tempergat.study.engine import OnProgress, Run, Store, sweep
 from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
-from tempergat.training import Recipe, refuse_typed
+from tempergat.training import Recipe, refuse_typed, settings_on
 
 SCREENING_EPOCHS = 100
 SCREENING_RUNS = 10
@@ -150,14 +150,14 @@ def diagnose(
             f"{methods[0]} alone has nothing to be compared with; give two methods or "
             "more"
         )
-    configs = [recipe.config_for(method) for method in methods]
+    configs = [settings_on(recipe.config_for(m), dataset) for m in methods]
     configs = [c.with_changes(epochs=min(epochs, c.epochs)) for c in configs]
     refuse_typed(dataset, "diagnose")
     found = sweep(dataset, configs, range(runs), store, device, on_progress)
     labelled = dataset.data.val_mask & (dataset.data.y >= 0)
     return Diagnosis(
         dataset=dataset.name,
-        measurements=measure(dataset, configs[0].normalize_features),
+        measurements=measure(dataset, configs[0]),
         screening=screening_of(validation_scores(found), int(labelled.sum())),
         runs=runs,
         epochs=max(config.epochs for config in configs),

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tempergat.base import UserError
-from tempergat.data import CATALOG, Dataset, GraphInput, normalize_rows
+from tempergat.data import CATALOG, Dataset, GraphInput
 from tempergat.nn import (
     BACKBONES,
     METHODS,
@@ -35,7 +35,7 @@ from tempergat.study.explorer.neighbourhood import (
     known_labels,
     with_labels,
 )
-from tempergat.training import TrainedModel
+from tempergat.training import TrainedModel, row_transform, scaled_edges
 
 # Two bytes of an array are this many characters of base64.
 _CHARACTERS = 8 / 3
@@ -93,7 +93,9 @@ def record(model: TrainedModel, graph: GraphInput | None = None) -> Recorded:
     classes = class_names(model, dataset, model.num_classes)
     labels = torch.tensor(known_labels(data, dataset, classes))
     wrong = (labels >= 0) & (labels != predicted)
-    edge_attr = data.edge_attr if _uses_edge_features(module) else None
+    edge_attr = None
+    if _uses_edge_features(module):
+        edge_attr = scaled_edges(data.edge_attr, model.config, dataset.scaling)
     reason = why_not_exact(module, edge_attr is not None)
     edges = data.edge_index.long()
     hops = len(module.convs)
@@ -101,17 +103,17 @@ def record(model: TrainedModel, graph: GraphInput | None = None) -> Recorded:
     choice = choose_nodes(edges, predicted.size(0), hops, wrong, costs)
 
     cpu = _on_cpu(module)
-    features = NodeFeatures(data.x)
+    cpu_device = torch.device("cpu")
+    transform = row_transform(model.config, dataset.scaling.get(".x"), cpu_device)
+    features = NodeFeatures(data.x, cpu_device, transform)
     if reason is None:
         own_edges = _renumbered(edges[:, choice.edges], choice.nodes)
-        graph_of_page = Data(
-            x=_rows(model, features, choice.nodes), edge_index=own_edges
-        )
+        graph_of_page = Data(x=features.rows(choice.nodes), edge_index=own_edges)
         _, values = model_values(cpu, graph_of_page)
     else:
         # What is not computed in the page may depend on the whole graph.
         every = torch.arange(predicted.size(0))
-        whole = Data(x=_rows(model, features, every), edge_index=edges)
+        whole = Data(x=features.rows(every), edge_index=edges)
         if edge_attr is not None:
             whole.edge_attr = edge_attr
         values = [_cut(found, choice) for found in model_values(cpu, whole)[1]]
@@ -190,8 +192,9 @@ def _read(model: TrainedModel, graph: GraphInput | None) -> Dataset:
             ) from error
     else:
         dataset = with_labels(model, graph)
-    if isinstance(dataset, Data):
-        dataset = model.read_graph(dataset, labelled="y" in dataset)
+    if isinstance(graph, Data | Dataset):
+        is_labelled = isinstance(graph, Dataset) or "y" in graph
+        dataset = model.read_graph(graph, labelled=is_labelled)
     assert isinstance(dataset, Dataset)
     if dataset.is_heterogeneous:
         raise UserError(
@@ -226,11 +229,6 @@ def _costs(module: NodeClassifier, exact: bool) -> Costs:
         edge=_CHARACTERS * (heads + 1),
         most=max(MOST_CHARACTERS - _CHARACTERS * weights, _LEAST_CHARACTERS),
     )
-
-
-def _rows(model: TrainedModel, features: NodeFeatures, nodes: Tensor) -> Tensor:
-    x = features.rows(nodes).cpu()
-    return normalize_rows(x) if model.config.normalize_features else x
 
 
 def _renumbered(edges: Tensor, nodes: Tensor) -> Tensor:

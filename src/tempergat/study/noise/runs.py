@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
-from tempergat.data import Dataset, normalize_rows, to_dense
+from tempergat.data import Dataset, to_dense
 from tempergat.study.engine import OnProgress, Store, finished_runs, sweep
 from tempergat.study.noise.export import (
     read_noise_csv,
@@ -42,6 +42,8 @@ from tempergat.training import (
     device_name,
     refuse_other_training,
     refuse_typed,
+    row_transform,
+    settings_on,
 )
 
 NOISE_STORE = "noise.sqlite"
@@ -80,7 +82,7 @@ def run_noise(
         UserError: Nothing can be trained with these arguments, or the file holds runs
             of other settings, data or devices.
     """
-    configs = plan.configs(recipe)
+    configs = [settings_on(config, dataset) for config in plan.configs(recipe)]
     for config in configs:
         refuse_other_training(dataset, config)
     refuse_typed(dataset, "the study of noise")
@@ -191,7 +193,8 @@ def feature_noise(
         if normalized not in held:
             held.clear()
             x = dataset.data.x
-            clean = to_dense(normalize_rows(x) if normalized else x).float()
+            transform = row_transform(config, dataset.scaling.get(".x"), x.device)
+            clean = to_dense(x if transform is None else transform(x)).float()
             held[normalized] = NoisyFeatures(clean, device)
         return held[normalized].of(wanted, seeds)
 

@@ -19,7 +19,7 @@ from tempergat.study.engine import OnProgress, Store, sweep
 from tempergat.study.paper import PLAIN_METHODS
 from tempergat.study.results import METRIC_NAMES
 from tempergat.study.search import Proposals, SearchPlan, Trial, best_trial
-from tempergat.training import AttentionBlock, GcnBlock, Recipe
+from tempergat.training import AttentionBlock, GcnBlock, Recipe, settings_on
 
 OnTrial = Callable[[Trial], None]
 
@@ -54,7 +54,7 @@ def search(
         UserError: Optuna is missing, or a proposal cannot be trained.
     """
     proposals = Proposals(
-        plan.base_recipe().config_for(method),
+        settings_on(plan.base_recipe().config_for(method), dataset),
         plan.values_for(METHODS[method].backbone),
         plan.sampler_seed,
         own_first=own_first,

@@ -107,7 +107,10 @@ def bytes_per_seed(dataset: Dataset, config: RunConfig) -> int:
     if dataset.target is None:
         inputs = int(dataset.data.x.size(1))
         if config.feature_dropout > 0.0:
-            feature_values = stored_elements(dataset.data.x) * _FEATURE_TENSORS
+            x = dataset.data.x
+            # Scaled columns have no zeros to leave out.
+            stored = x.numel() if config.scale_features else stored_elements(x)
+            feature_values = stored * _FEATURE_TENSORS
     else:
         inputs = config.shared_channels or hidden
         # All nodes in the shared space, and its maps and tables.

@@ -13,11 +13,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tempergat.data import Dataset, normalize_rows
+from tempergat.data import Dataset
 from tempergat.ops import tensor_cache
 from tempergat.sampling import LayerGraphs, NeighborSampler, NodeFeatures, Topology
 from tempergat.training.settings import RunConfig
-from tempergat.training.task import LearningTask, edge_inputs_of, targets_of
+from tempergat.training.task import (
+    LearningTask,
+    edge_inputs_of,
+    row_transform,
+    targets_of,
+)
 
 # The draws of an evaluation have this in the place of an epoch, whatever epoch it
 # follows: equal weights always get equal scores.
@@ -161,7 +166,7 @@ def parts_of(
     dataset: Dataset, config: RunConfig, device: torch.device
 ) -> tuple[NodeFeatures, Topology]:
     """The features and the edges of a graph, on the device where it has room."""
-    transform = normalize_rows if config.normalize_features else None
+    transform = row_transform(config, dataset.scaling.get(".x"), device)
     features = NodeFeatures(dataset.data.x, transform=transform).near(device)
     data = dataset.data
     topology = once_per_graph(data.edge_index, int(data.num_nodes))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import HeteroData
 
-from tempergat.data import Dataset, normalize_rows
+from tempergat.data import Dataset
 from tempergat.nn import Features, NodeType, TypedFeatures, TypedNodeClassifier
 from tempergat.ops import tensor_cache
 from tempergat.sampling import NeighborSampler, NodeFeatures, Topology
@@ -31,6 +31,7 @@ from tempergat.training.settings import RunConfig
 from tempergat.training.task import (
     in_channels_of,
     prepared_features,
+    row_transform,
     targets_of,
 )
 from tempergat.training.typed import node_types_of, union_edges
@@ -172,17 +173,17 @@ def typed_task_of(
     nodes, labels, metric, class_weights = targets_of(dataset, config)
     source, target = dataset.data, str(dataset.target)
     kinds = node_types_of(source, target)
-    transform = normalize_rows if config.normalize_features else None
     data, topologies, sparse = HeteroData(), {}, {}
     # In the order of the graph, on which the draws depend.
     for name in source.node_types:
         data[name].num_nodes = int(source[name].num_nodes)
         if source[name].get("x") is not None and source[name].x.size(1):
-            x = source[name].x
+            x, scale = source[name].x, dataset.scaling.get(f"{name}.x")
+            transform = row_transform(config, scale, device)
             data[name].x = NodeFeatures(x, transform=transform).near(device)
             if x.layout == torch.sparse_csr:
                 # A batch has dense rows; all nodes at once have no room for them.
-                sparse[name] = prepared_features(x, config, device)
+                sparse[name] = prepared_features(x, config, device, scale)
     for kind in source.edge_types:
         edges = source[kind].edge_index
         data[kind].edge_index = edges

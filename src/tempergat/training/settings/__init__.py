@@ -1,6 +1,11 @@
 """The settings of runs: their values, the recipes they come from, a user's changes."""
 
-from tempergat.training.settings.config import SELECTION_RULES, Count, RunConfig
+from tempergat.training.settings.config import (
+    SELECTION_RULES,
+    Count,
+    RunConfig,
+    settings_on,
+)
 from tempergat.training.settings.overrides import METRICS, Overrides, make_overrides
 from tempergat.training.settings.recipes import (
     AttentionBlock,
@@ -28,4 +33,5 @@ __all__ = [
     "metric_of_run",
     "recipe_for",
     "recipe_names",
+    "settings_on",
 ]

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from tempergat.base import suggest_one_of, validated
+from tempergat.data import Dataset
 from tempergat.nn import METHODS
 from tempergat.training.evaluate import MetricName
 
@@ -67,6 +68,7 @@ _LATER_SETTINGS = {
     "schedule": None,
     "clip_norm": None,
     "gate_last_layer": True,
+    "scale_features": False,
 }
 
 
@@ -136,6 +138,8 @@ class RunConfig(MethodSettings):
         gate_last_layer: Whether the layer that gives the class scores has a gate too,
             in gated methods; without effect where `jk` is set.
         normalize_features: Whether each node's features are divided by their sum.
+        scale_features: Whether the columns of numbers of the graph's tables are centred
+            and divided by their deviation; `settings_on` decides that from the graph.
         selection: The rule that chooses the epoch to report; `best_val_accuracy`
             takes the epoch of best validation score in the run's metric.
         metric: The metric of the scores; None for accuracy, or micro-F1 on reddit.
@@ -172,6 +176,7 @@ class RunConfig(MethodSettings):
     gate_last_layer: bool = True
     metric: MetricName | None = None
     class_weights: Literal["balanced"] | None = None
+    scale_features: bool = False
 
     @model_validator(mode="after")
     def _known_method(self) -> Self:
@@ -254,3 +259,14 @@ class RunConfig(MethodSettings):
         """
         values = {**self.model_dump(), **changes}
         return validated(RunConfig, values, "settings")
+
+
+def settings_on(config: RunConfig, graph: Dataset) -> RunConfig:
+    """The settings of runs on a graph, once it is read.
+
+    Columns of numbers in tables are scaled, unless the settings divide each node's
+    features by their sum.
+    """
+    if not graph.scaling or config.normalize_features:
+        return config
+    return config.with_changes(scale_features=True)

@@ -21,7 +21,7 @@ from pydantic import (
 
 import tempergat
 from tempergat.base import UserError, first_validation_error
-from tempergat.data import Dataset, ReadOptions
+from tempergat.data import ColumnScale, Dataset, ReadOptions
 from tempergat.nn import NodeType
 from tempergat.training.settings import Count, RunConfig
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
@@ -52,6 +52,15 @@ class NodeTypeFacts(BaseModel):
         return NodeType(self.name, self.num_nodes, self.num_features)
 
 
+class ScaleFacts(BaseModel):
+    """How columns are scaled, as `ColumnScale` says."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    mean: list[Annotated[float, Field(allow_inf_nan=False)]]
+    deviation: list[Annotated[float, Field(gt=0.0, allow_inf_nan=False)]]
+
+
 class Facts(BaseModel):
     """The settings and the origin of a run.
 
@@ -77,6 +86,8 @@ class Facts(BaseModel):
         read_options: How the user graph was read; None for datasets by name.
         node_types: The node types of a typed graph, the one to classify first; None
             for a graph of one type.
+        scaling: How the columns of the training graph were scaled, as of `Dataset`;
+            empty where they were used as given.
         time_s: Seconds spent so far. The checkpoint of a finished run does not keep
             them, so that the same run always makes the same file.
     """
@@ -101,6 +112,7 @@ class Facts(BaseModel):
     edge_weight_name: str | None = None
     read_options: ReadOptions | None = None
     node_types: list[NodeTypeFacts] | None = None
+    scaling: dict[str, ScaleFacts] = {}
     time_s: float = 0.0
 
     @field_validator("read_options", mode="before")
@@ -128,6 +140,18 @@ class Facts(BaseModel):
                 raise ValueError(f"{len(names)} names for {count} {what}")
         return self
 
+    @model_validator(mode="after")
+    def _one_scale_each(self) -> Self:
+        if bool(self.scaling) != self.config.scale_features:
+            raise ValueError("scale_features and the scaling of columns disagree")
+        widths = {".x": self.in_channels, ".edge_attr": len(self.edge_feature_names)}
+        if self.node_types is not None:
+            widths = {f"{kind.name}.x": kind.num_features for kind in self.node_types}
+        for name, scale in self.scaling.items():
+            if not len(scale.mean) == len(scale.deviation) == widths.get(name):
+                raise ValueError(f"the scaling of {name} does not fit its columns")
+        return self
+
     @property
     def edge_dim(self) -> int | None:
         """Features per edge that the model takes; None where it takes none."""
@@ -141,20 +165,30 @@ class Facts(BaseModel):
             return None
         return tuple(kind.as_type for kind in self.node_types)
 
+    @property
+    def scales(self) -> dict[str, ColumnScale]:
+        """How the columns were scaled, as training takes it."""
+        return {
+            name: ColumnScale(tuple(scale.mean), tuple(scale.deviation))
+            for name, scale in self.scaling.items()
+        }
+
     @model_serializer(mode="wrap")
     def _without_later_facts(
         self, serialize: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
-        # A run on a graph of one type makes the same file as before there were these.
+        # A run that needs none of these makes the same file as before there were any.
         values: dict[str, Any] = serialize(self)
-        if values.get("node_types") is None:
-            values.pop("node_types", None)
+        for name in ("node_types", "scaling"):
+            if not values.get(name):
+                values.pop(name, None)
         return values
 
 
-def facts_of(dataset: Dataset) -> dict[str, Any]:
+def facts_of(dataset: Dataset, config: RunConfig) -> dict[str, Any]:
     """The facts that come from the training graph."""
     types = types_of(dataset)
+    scaling = dataset.scaling if config.scale_features else {}
 
     def as_list(names: tuple[str, ...] | None) -> list[str] | None:
         return None if names is None else list(names)
@@ -171,6 +205,10 @@ def facts_of(dataset: Dataset) -> dict[str, Any]:
         "edge_weight_name": dataset.edge_weight_name,
         "read_options": dataset.read_options,
         "node_types": types and [_type_facts(dataset, kind) for kind in types],
+        "scaling": {
+            name: ScaleFacts(mean=list(scale.mean), deviation=list(scale.deviation))
+            for name, scale in scaling.items()
+        },
     }
 
 

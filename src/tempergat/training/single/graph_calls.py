@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
-from tempergat.data import Dataset, normalize_rows
+from tempergat.data import Dataset
 from tempergat.nn import (
     GraphCall,
     TypedFeatures,
@@ -22,7 +22,13 @@ from tempergat.ops import Graph
 from tempergat.training.sampled import batch_inputs
 from tempergat.training.settings import RunConfig
 from tempergat.training.single.facts import Facts
-from tempergat.training.task import features_of, prepared_features, types_of
+from tempergat.training.task import (
+    features_of,
+    prepared_features,
+    row_transform,
+    scaled_edges,
+    types_of,
+)
 from tempergat.training.typed import union_edges
 
 
@@ -62,11 +68,13 @@ def call_on_batch(module: torch.nn.Module, facts: Facts, batch: Any) -> GraphCal
     x: Any
     kwargs: dict[str, Tensor] = {}
     if types is not None:
-        x = _typed_features(batch_inputs(batch, types, device), config)
+        x = _typed_features(batch_inputs(batch, types, device), facts)
     else:
-        x = prepared_features(batch.x, config, device)
+        scaling = facts.scales
+        x = prepared_features(batch.x, config, device, scaling.get(".x"))
         if facts.edge_dim is not None:
-            kwargs["edge_attr"] = batch.edge_attr.float().to(device)
+            edge_attr = scaled_edges(batch.edge_attr, config, scaling)
+            kwargs["edge_attr"] = edge_attr.to(device)
     return GraphCall(
         module,
         (x, graph),
@@ -144,13 +152,12 @@ def _places(read: Tensor, given: Tensor) -> Tensor | None:
     return columns[found]
 
 
-def _typed_features(x: TypedFeatures, config: RunConfig) -> TypedFeatures:
-    if not config.normalize_features:
-        return x
-    inputs = (
-        normalize_rows(values)
-        if isinstance(values, Tensor) and values.is_floating_point()
-        else values
-        for values in x.inputs
-    )
+def _typed_features(x: TypedFeatures, facts: Facts) -> TypedFeatures:
+    scaling, inputs = facts.scales, []
+    for kind, values in zip(facts.types or (), x.inputs, strict=True):
+        if isinstance(values, Tensor) and kind.num_features:
+            scale = scaling.get(f"{kind.name}.x")
+            transform = row_transform(facts.config, scale, values.device)
+            values = values if transform is None else transform(values)
+        inputs.append(values)
     return replace(x, inputs=tuple(inputs))

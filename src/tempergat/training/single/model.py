@@ -16,7 +16,6 @@ from tempergat.data import (
     Dataset,
     GraphInput,
     ReadOptions,
-    normalize_rows,
     to_dense,
     warn_of_notes,
 )
@@ -40,6 +39,8 @@ from tempergat.training.task import (
     edge_inputs_of,
     features_of,
     graph_of,
+    row_transform,
+    scaled_edges,
 )
 from tempergat.training.user_methods import (
     explain_errors,
@@ -114,19 +115,24 @@ class TrainedModel(nn.Module):
         A model of a typed graph gives those of the target type's nodes.
 
         Args:
-            x: Node features as in the dataset; they are normalised here if the
-                settings of the run say so. For a typed graph by node type, where
+            x: Node features as in the dataset; they are scaled or normalised here if
+                the settings of the run say so. For a typed graph by node type, where
                 types without features are left out.
             edge_index: The edges; for a typed graph by edge type.
-            edge_attr: Edge features, for a model that was trained with them.
+            edge_attr: Edge features, for a model that was trained with them; as in the
+                dataset, too.
             edge_weight: Edge weights, likewise.
         """
         if self._facts.types is not None:
             return self._typed_scores(x, edge_index)
         if not isinstance(x, Tensor):
             raise TypeError("x must be a tensor: the model is for graphs of one type")
-        if self.config.normalize_features:
-            x = normalize_rows(x)
+        scaling = self._facts.scales
+        transform = row_transform(self.config, scaling.get(".x"), x.device)
+        if transform is not None:
+            x = transform(x)
+        if edge_attr is not None:
+            edge_attr = scaled_edges(edge_attr, self.config, scaling)
         if self.config.source_hash is not None:
             x = to_dense(x)
         given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
@@ -153,7 +159,8 @@ class TrainedModel(nn.Module):
         """Reads a graph as the training graph was read.
 
         Its features are put into the order of training by their names. Where the model
-        or the graph has no names, they are used in the order in which they come.
+        or the graph has no names, they are used in the order in which they come. They
+        are not scaled yet; ``scaling`` is that of the training graph.
 
         Args:
             data: A PyG ``Data``, a dataset, or the name or path of a graph with the
@@ -276,7 +283,8 @@ class TrainedModel(nn.Module):
         """Uploads the model to the Hugging Face Hub (`pip install 'tempergat[hub]'`).
 
         Everyone who may read the repository sees what ``config.json`` says: names of
-        features and classes, and how the training graph was read.
+        features and classes, mean and deviation of scaled columns, and how the training
+        graph was read.
 
         Args:
             repo_id: The repository, as ``user/name``; made when missing.

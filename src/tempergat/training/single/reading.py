@@ -10,7 +10,7 @@ from typing import Any
 
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError
+from tempergat.base import UserError, one_line
 from tempergat.data import (
     Dataset,
     GraphInput,
@@ -22,6 +22,7 @@ from tempergat.data import (
     option_flag,
     refuse_other_columns,
     refuse_unused_options,
+    tensors,
 )
 from tempergat.training.single.facts import Facts
 from tempergat.training.task import refuse_other_training, refuse_typed, types_of
@@ -45,8 +46,8 @@ def read_for_prediction(
         labelled: Whether its labels and its split are read; it needs some then.
 
     Returns:
-        The graph with its features in the order of training. Its notes also say where
-        it differs from the training graph.
+        The graph with its features in the order of training, and the scaling of the
+        training graph. Its notes also say where it differs from that graph.
 
     Raises:
         UserError: It cannot be read, or lacks something that the model needs.
@@ -74,6 +75,8 @@ def read_for_prediction(
         if kind.feature_names is not None and kind.name in dataset.data.node_types:
             dataset = match_features(dataset, kind.feature_names, kind.name)
     _refuse_other_counts(dataset, facts)
+    dataset = replace(dataset, scaling=facts.scales)
+    notes += _other_units(dataset)
     new = [note for note in notes if note not in dataset.notes]
     return replace(dataset, notes=(*dataset.notes, *new))
 
@@ -111,8 +114,16 @@ def typed_dataset(x: Any, edge_index: Any, facts: Facts) -> Dataset:
                 f"trained on the node types {', '.join(kind.name for kind in types)}"
             )
         data[edge_type].edge_index = ends
-    target = types[0].name
-    return Dataset("graph", data, target, facts.num_classes, "accuracy", "", "")
+    return Dataset(
+        "graph",
+        data,
+        types[0].name,
+        facts.num_classes,
+        "accuracy",
+        "",
+        "",
+        scaling=facts.scales,
+    )
 
 
 def _refuse_before_reading(
@@ -223,6 +234,21 @@ def _other_direction(dataset: Dataset, facts: Facts) -> list[str]:
         f"edges of {dataset.name} are followed {_WAYS[now]}, but the model was trained "
         f"with edges followed {_WAYS[before]}; {_FLAGS[before]} changes that"
     ]
+
+
+def _other_units(dataset: Dataset) -> list[str]:
+    """Says which columns lie far from those of the training graph."""
+    values = dict(tensors(dataset.data))
+    notes = []
+    for name, scale in dataset.scaling.items():
+        for at, mean in scale.far_columns(values[name]):
+            column = dataset.column_name(name, at)
+            notes.append(
+                f"the mean of {column} is {mean:.6g} in {dataset.name}, but was "
+                f"{scale.mean[at]:.6g} with deviation {scale.deviation[at]:.6g} in the "
+                "training graph; if its unit is another one, convert it"
+            )
+    return [one_line(note) for note in notes]
 
 
 def _unused_edge_columns(dataset: Dataset, facts: Facts) -> list[str]:

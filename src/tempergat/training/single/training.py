@@ -33,7 +33,13 @@ from tempergat.training.ranks import (
 from tempergat.training.record import Run
 from tempergat.training.run import finished_runs, versions
 from tempergat.training.sampled import SampledTraining
-from tempergat.training.settings import Recipe, RunConfig, make_overrides, recipe_for
+from tempergat.training.settings import (
+    Recipe,
+    RunConfig,
+    make_overrides,
+    recipe_for,
+    settings_on,
+)
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts, facts_of, read_facts
 from tempergat.training.single.model import TrainedModel
@@ -73,6 +79,7 @@ def train(
     progress: bool | OnEpoch = True,
     tracker: Tracker | None = None,
     read_options: ReadOptions | None = None,
+    scale: bool = True,
     metric: str | None = None,
     class_weights: str | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -99,6 +106,7 @@ def train(
             is called with each epoch's number, from 1.
         tracker: Takes the run's numbers after every epoch.
         read_options: How a user graph is read; the defaults when left out.
+        scale: As for `tempergat.compare`.
         metric: As for `tempergat.compare`.
         class_weights: As for `tempergat.compare`.
         settings: As for `tempergat.compare`.
@@ -120,8 +128,13 @@ def train(
     config = overrides.applied_to(config, graph)
     place = choose_device(device)
     dataset = as_dataset(
-        graph, split=split, split_seed=split_seed, options=read_options
+        graph,
+        split=split,
+        split_seed=split_seed,
+        options=read_options,
+        scale=scale,
     )
+    config = settings_on(config, dataset)
     if not isinstance(graph, Dataset):
         warn_of_notes(dataset)
     on_epoch = progress if callable(progress) else None
@@ -211,7 +224,7 @@ def train_model(
             in_channels=training.group.task.in_channels,
             device=device_name(device),
             versions=versions(),
-            **facts_of(dataset),
+            **facts_of(dataset, config),
         )
         file = None
         if checkpoint_dir is not None:

@@ -34,18 +34,19 @@ def node_types_of(data: HeteroData, target: str) -> tuple[NodeType, ...]:
 
 
 def typed_inputs(
-    data: HeteroData, target: str, prepare: Callable[[Tensor], Features]
+    data: HeteroData, target: str, prepare: Callable[[Tensor, str], Features]
 ) -> TypedFeatures:
     """All nodes of a typed graph, for `TypedNodeClassifier`.
 
     Args:
         data: The graph.
         target: The node type to classify.
-        prepare: Called with the features of each type that has some.
+        prepare: Called with the features of each type that has some, and the type.
     """
     kinds = node_types_of(data, target)
     inputs = (
-        prepare(data[kind.name].x) if kind.num_features else None for kind in kinds
+        prepare(data[kind.name].x, kind.name) if kind.num_features else None
+        for kind in kinds
     )
     return TypedFeatures(tuple(inputs), kinds[0].num_nodes)
 

@@ -131,6 +131,7 @@ def with_targets(
         label_name=nodes.columns.label,
         split_name=nodes.columns.split,
         notes=notes,
+        has_columns=True,
     )
 
 

@@ -1,12 +1,16 @@
 """What is known of each graph before the first run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.study.comparison.plan import Plan
-from tempergat.training import refuse_other_training, refuse_untrainable
+from tempergat.training import (
+    refuse_other_training,
+    refuse_untrainable,
+    settings_on,
+)
 
 
 @dataclass(frozen=True)
@@ -14,12 +18,16 @@ class Prepared:
     """A graph that is read, and what is compared on it.
 
     Attributes:
-        plan: What to compare.
+        plan: What to compare; what only the graph can tell is added to its settings.
         graphs: The graph with each of its splits, by the splits' numbers.
     """
 
     plan: Plan
     graphs: Mapping[int, Dataset]
+
+    def __post_init__(self) -> None:
+        configs = tuple(settings_on(c, self.first) for c in self.plan.configs)
+        object.__setattr__(self, "plan", replace(self.plan, configs=configs))
 
     @property
     def first(self) -> Dataset:
