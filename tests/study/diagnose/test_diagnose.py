@@ -18,6 +18,7 @@ from tempergat.study.diagnose.measure import Separability, measure, separability
 from tempergat.study.diagnose.screening import diagnose, screening_of, validation_scores
 from tempergat.study.engine import Run, Scores, Store
 from tempergat.training import Recipe, load_recipe
+from tests.support.run_settings import config
 
 CPU = torch.device("cpu")
 ByMethod = dict[str, dict[int, float | None]]
@@ -111,7 +112,8 @@ def test_sparse_and_dense_features_measure_alike() -> None:
     for sparse in (True, False):
         data = graph.data.clone()
         data.x = as_layout(x, sparse)
-        found.append(measure(replace(graph, data=data), normalize_features=True))
+        settings = config("gat", normalize_features=True)
+        found.append(measure(replace(graph, data=data), settings))
     assert found[0].density == found[1].density < 0.5
     for side in ("own", "neighbours"):
         ours, theirs = (vars(getattr(m, side)) for m in found)

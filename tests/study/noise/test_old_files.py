@@ -24,7 +24,8 @@ CPU = torch.device("cpu")
 
 
 def graph() -> Dataset:
-    return replace(load(str(OLD / "graph")), name="graph")
+    # Version 0.1.0 used columns of tables as given.
+    return replace(load(str(OLD / "graph")), name="graph", scaling={})
 
 
 def trained(path: Path, events: list[Progress] | None = None) -> list[Run]:

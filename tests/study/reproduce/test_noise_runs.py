@@ -17,7 +17,8 @@ PAGE = PAGES["noise"]
 
 
 def small_graph(name: str) -> Dataset:
-    return replace(load(str(OLD / "graph")), name=name)
+    # Version 0.1.0 used columns of tables as given.
+    return replace(load(str(OLD / "graph")), name=name, scaling={})
 
 
 @pytest.fixture

@@ -176,6 +176,7 @@ def test_a_run_of_version_0_1_0_is_trained_again_to_the_same_numbers() -> None:
         recipe=FIXTURES / "recipe.yaml",
         device="cpu",
         progress=False,
+        scale=False,
     )
     old = load_model(FIXTURES / "checkpoint.safetensors", device="cpu")
     assert model.run.scores == old.run.scores

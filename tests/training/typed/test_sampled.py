@@ -38,7 +38,7 @@ def group_of(dataset: Dataset, settings: RunConfig) -> TypedSampledGroup:
 def full_logits(group: TypedSampledGroup, dataset: Dataset) -> torch.Tensor:
     data = dataset.data
     graph = Graph(union_edges(data, "paper"), data.num_nodes)
-    return group.model.eval()(typed_inputs(data, "paper", lambda x: x), graph)
+    return group.model.eval()(typed_inputs(data, "paper", lambda x, _: x), graph)
 
 
 @pytest.mark.parametrize("method", ["gat", "temp_gated_v2", "gated"])

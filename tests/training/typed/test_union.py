@@ -37,7 +37,7 @@ def test_the_target_type_comes_first_and_every_edge_keeps_its_ends() -> None:
 
 def test_types_without_features_have_no_input() -> None:
     data = typed_graph()
-    found = typed_inputs(data, "paper", lambda x: x * 2)
+    found = typed_inputs(data, "paper", lambda x, _: x * 2)
     kinds = node_types_of(data, "paper")
     for kind, values in zip(kinds, found.inputs, strict=True):
         if kind.name == "author":
@@ -55,7 +55,7 @@ def test_graphs_by_layer_give_the_scores_of_the_whole_graph(
     data = typed_graph()
     kinds = node_types_of(data, "paper")
     model = build_typed_model(method, kinds, 8, 2, num_layers=layers, heads=2).eval()
-    x = typed_inputs(data, "paper", lambda x: x)
+    x = typed_inputs(data, "paper", lambda x, _: x)
     graphs = union_graphs(
         data, "paper", layers, torch.device("cpu"), whole=method == "gcn"
     )

@@ -1,0 +1,254 @@
+"""Columns of tables are scaled in training and wherever a trained model is used."""
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+import tempergat
+from tempergat import ReadOptions, TrainedModel, UserError
+from tempergat.data import Dataset, as_dataset
+from tempergat.sampling import NeighborSampler
+from tempergat.study.explorer import recording
+from tempergat.training import config_hash, settings_on, train_group
+from tempergat.training.sampled import parts_of
+from tempergat.training.sampled.typed import typed_task_of
+from tempergat.training.single import checkpoint
+from tempergat.training.task import edge_inputs_of, features_of, task_of
+from tests.support.company_graph import COLUMNS, write_companies
+from tests.support.run_settings import config, small_graph
+
+CPU = torch.device("cpu")
+SETTINGS = {"epochs": 30, "hidden": 16, "heads": 2}
+UNDIRECTED = ReadOptions(directed=False)
+WITH_EDGES = ReadOptions(directed=False, edge_features=("since",))
+
+
+def read(path: Path, options: ReadOptions = UNDIRECTED) -> Dataset:
+    return as_dataset(path, options=options)
+
+
+def trained(path: Any, options: ReadOptions | None = UNDIRECTED, **more: Any) -> Any:
+    settings = {"recipe": "plain", "settings": SETTINGS, "progress": False} | more
+    return tempergat.train(path, "gat", read_options=options, device="cpu", **settings)
+
+
+@pytest.fixture(scope="module")
+def companies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_companies(tmp_path_factory.mktemp("graphs") / "companies")
+
+
+@pytest.fixture(scope="module")
+def model(companies: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedModel:
+    """A model with edge features, read from its file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = trained(companies, WITH_EDGES)
+    return tempergat.load_model(made.save(tmp_path_factory.mktemp("model")))
+
+
+def scaled(values: Tensor, columns: tuple[int, ...]) -> Tensor:
+    """Some columns centred and divided by their deviation."""
+    found = values.clone()
+    for at in columns:
+        column = values[:, at].double()
+        found[:, at] = (column - column.mean()) / column.std(correction=0)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*edge column since is not used")
+def test_a_table_of_different_scales_is_learned_unless_scaling_is_turned_off(
+    companies: Path,
+) -> None:
+    found = trained(companies)
+    assert found.run.scores["best_val_accuracy"].test > 0.9
+    assert found.config.scale_features
+    given = trained(companies, scale=False)
+    assert given.run.scores["best_val_accuracy"].test < 0.7
+    assert not given.config.scale_features
+    assert given.run.fingerprint == found.run.fingerprint
+
+
+def test_settings_of_other_graphs_keep_their_hash(companies: Path) -> None:
+    settings = config("gat")
+    assert settings_on(settings, small_graph()) is settings
+    assert "scale_features" not in settings.model_dump()
+    on_tables = settings_on(settings, read(companies))
+    assert on_tables.scale_features
+    hashes = [config_hash(c.model_dump(mode="json")) for c in (settings, on_tables)]
+    assert hashes[0] != hashes[1]
+    rows = settings.with_changes(normalize_features=True)
+    assert settings_on(rows, read(companies)) is rows
+
+
+def test_full_and_sampled_training_see_the_same_scaled_columns(companies: Path) -> None:
+    graph = read(companies, WITH_EDGES)
+    settings = settings_on(config("gat"), graph)
+    wanted = scaled(graph.data.x, (0, 1, 2))
+    full = task_of(graph, settings, CPU)
+    torch.testing.assert_close(full.x, wanted)
+    since = scaled(graph.data.edge_attr, (0,))
+    torch.testing.assert_close(full.edge_inputs["edge_attr"], since)
+    every = torch.arange(graph.data.num_nodes)
+    features, _ = parts_of(graph, settings, CPU)
+    torch.testing.assert_close(features.rows(every), wanted)
+    sparse = replace(graph, data=graph.data.clone())
+    sparse.data.x = graph.data.x.to_sparse_csr()
+    assert torch.equal(features_of(sparse, settings, CPU), full.x)
+
+
+def test_training_and_predictions_agree_for_any_order_of_rows_and_columns(
+    companies: Path, model: TrainedModel, tmp_path: Path
+) -> None:
+    graph = read(companies, WITH_EDGES)
+    predicted = model.predict(companies)
+    test = graph.data.test_mask
+    right = (predicted == graph.data.y)[test].double().mean().item()
+    assert right == pytest.approx(model.run.scores["best_val_accuracy"].test)
+    assert torch.equal(model.predict(graph), predicted)
+    data = graph.data
+    scores = model(data.x, data.edge_index, edge_attr=data.edge_attr)
+    assert torch.equal(scores.argmax(dim=-1), predicted)
+    other = write_companies(tmp_path / "other", columns=COLUMNS[::-1])
+    header, *rows = (other / "nodes.csv").read_text().splitlines()
+    (other / "nodes.csv").write_text("\n".join([header, *rows[::-1]]))
+    assert torch.equal(model.predict(other).flip(0), predicted)
+
+
+def test_a_new_graph_is_scaled_like_the_training_graph(
+    companies: Path, model: TrainedModel, tmp_path: Path
+) -> None:
+    graph = read(companies, WITH_EDGES)
+    other = write_companies(tmp_path / "other", n=90, seed=1)
+    header, *rows = (other / "nodes.csv").read_text().splitlines()
+    cells = [row.split(",") for row in rows]
+    rows = [",".join([*c[:3], str(1e6 * float(c[3])), *c[4:]]) for c in cells]
+    (other / "nodes.csv").write_text("\n".join([header, *rows]))
+    with pytest.warns(UserWarning, match="the mean of revenue is .* convert it"):
+        found = model.predict_proba(other)
+    new = model.read_graph(other).data
+    both = torch.cat([graph.data.x, new.x])
+    mean, deviation = graph.data.x.mean(dim=0), graph.data.x.std(dim=0, correction=0)
+    x = (both - mean) / deviation
+    x[:, 3] = both[:, 3]
+    since = graph.data.edge_attr
+    edge_attr = (new.edge_attr - since.mean()) / since.std(correction=0)
+    logits = model.module(x[240:], new.edge_index, edge_attr=edge_attr)
+    torch.testing.assert_close(found, logits.softmax(dim=-1))
+
+
+def test_batches_and_the_explorer_show_what_the_model_sees(
+    companies: Path, model: TrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = read(companies, WITH_EDGES)
+    batch = next(iter(NeighborSampler(graph.data, [-1, -1], 8, shuffle=False)))
+    x, _ = model.graph_call(batch).args
+    wanted = features_of(graph, model.config, CPU)
+    torch.testing.assert_close(x, wanted[batch.n_id])
+    edges = edge_inputs_of(graph, model.config, CPU)["edge_attr"]
+    torch.testing.assert_close(
+        model.graph_call(batch).kwargs["edge_attr"].sort(dim=0).values,
+        edges[batch.e_id].sort(dim=0).values,
+    )
+    seen: list[Data] = []
+    compute = recording.model_values
+
+    def spy(module: Any, data: Data) -> Any:
+        seen.append(data)
+        return compute(module, data)
+
+    monkeypatch.setattr(recording, "model_values", spy)
+    found = recording.record(model, graph)
+    torch.testing.assert_close(seen[0].x, wanted)
+    torch.testing.assert_close(seen[0].edge_attr, edges)
+    assert found.right == int((model.predict(graph) == graph.data.y).sum())
+
+
+def test_node_types_are_scaled_in_training_and_predictions(tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    folder.mkdir()
+    rows = [f"p{n},{'ab'[n % 2]},{1990 + n % 17}" for n in range(40)]
+    (folder / "nodes_paper.csv").write_text("\n".join(["id,label,year", *rows]))
+    authors = [f"a{n},{1000 * n}" for n in range(8)]
+    (folder / "nodes_author.csv").write_text("\n".join(["id,income", *authors]))
+    edges = [f"a{n % 8},p{n}" for n in range(40)]
+    table = "\n".join(["source,target", *edges])
+    (folder / "edges_author__paper.csv").write_text(table)
+    found = trained(folder, settings={**SETTINGS, "epochs": 3})
+    graph = read(folder)
+    x = {kind: scaled(graph.data[kind].x, (0,)) for kind in ("paper", "author")}
+    full = task_of(graph, found.config, CPU).x
+    torch.testing.assert_close(full.inputs, (x["paper"], x["author"]))
+    sampled = typed_task_of(graph, found.config, CPU)
+    rows_of_paper = sampled.data["paper"].x.rows(torch.arange(40))
+    torch.testing.assert_close(rows_of_paper, x["paper"])
+    loaded = tempergat.load_model(found.save(tmp_path))
+    assert torch.equal(loaded.predict(folder), found.predict(graph))
+    scores = loaded(graph.data.x_dict, graph.data.edge_index_dict)
+    assert torch.equal(scores.argmax(dim=-1), found.predict(graph))
+    batch = next(
+        iter(NeighborSampler(graph.data, [-1], 40, ("paper", torch.arange(40))))
+    )
+    inputs = loaded.graph_call(batch).args[0].inputs
+    torch.testing.assert_close(inputs[0], x["paper"][batch["paper"].n_id])
+
+
+def test_a_checkpoint_whose_scaling_does_not_fit_is_refused(
+    model: TrainedModel, tmp_path: Path
+) -> None:
+    file = model.save(tmp_path)
+    saved = checkpoint.read(file)
+    facts = json.loads(json.dumps(saved.facts))
+    for scaling, reason in (
+        ({}, "disagree"),
+        ({".x": {"mean": [0.0], "deviation": [1.0]}}, "does not fit its columns"),
+        ({".x": {"mean": [0.0] * 4, "deviation": [0.0] * 4}}, "scaling"),
+    ):
+        checkpoint.write(file, saved.tensors, {**facts, "scaling": scaling})
+        with pytest.raises(UserError, match=reason):
+            tempergat.load_model(file)
+
+
+@pytest.mark.filterwarnings("ignore:.*edge column since is not used")
+def test_comparisons_and_the_classifier_scale_and_mention_runs_without(
+    companies: Path, tmp_path: Path
+) -> None:
+    arguments: dict[str, Any] = {
+        "methods": ["gat"],
+        "runs": 1,
+        "recipe": "plain",
+        "settings": {"epochs": 2, "hidden": 8, "heads": 1},
+        "read_options": UNDIRECTED,
+        "out": tmp_path,
+        "device": "cpu",
+        "progress": False,
+    }
+    given = tempergat.compare(companies, scale=False, **arguments)
+    found = tempergat.compare(companies, **arguments)
+    assert "scale_features" not in given.runs[0].config
+    assert found.runs[0].config["scale_features"]
+    assert any("with other settings" in note for note in found.notes)
+    # One x for all seeds and splits: the runs are those of the scaled graph.
+    graph = read(companies)
+    settings = settings_on(config("gat"), graph)
+    by_hand = replace(graph, data=graph.data.clone(), scaling={})
+    by_hand.data.x = features_of(graph, settings, CPU)
+    plain = settings.with_changes(scale_features=False)
+    runs = [
+        train_group(one, settings_of_it, [0, 1], CPU)
+        for one, settings_of_it in ((graph, settings), (by_hand, plain))
+    ]
+    assert [run.scores for run in runs[0]] == [run.scores for run in runs[1]]
+    pytest.importorskip("sklearn")
+    labels = [graph.class_names[number] for number in graph.data.y]  # type: ignore[index]
+    options = {"epochs": 2, "recipe": "plain", "read_options": UNDIRECTED}
+    for scale in (True, False):
+        classifier = tempergat.GraphClassifier(companies, "gat", scale=scale, **options)
+        classifier.fit(graph.node_ids, labels)
+        assert classifier.model_.config.scale_features is scale
