@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from tempergat.base.errors import UserError
 from tempergat.cli import data as data_commands
 from tempergat.data.catalog.entries import CATALOG
+from tests.support.company_graph import write_companies
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
 
@@ -77,3 +78,16 @@ def test_check_says_what_will_be_done(app: typer.Typer, tmp_path: Path) -> None:
     assert line.split() == ["repeated", "edges", "1", "->", "merged", "into", "one"]
     found = json.loads(run(app, "check", str(tmp_path), "--json"))
     assert {"subject": "nodes", "value": 10, "action": ""} in found
+
+
+def test_check_lists_the_columns_that_are_scaled_and_how_to_use_them_as_given(
+    app: typer.Typer, tmp_path: Path
+) -> None:
+    folder = str(write_companies(tmp_path / "companies", n=60))
+    lines = run(app, "check", folder).splitlines()
+    (line,) = (line for line in lines if line.startswith("scaled"))
+    assert "employees (mean " in line
+    assert "founded (mean 19" in line
+    assert "listed" not in line
+    assert "--no-scale" in line
+    assert "\nscaled" not in run(app, "check", folder, "--no-scale")

@@ -99,6 +99,7 @@ def test_folders_of_arrays_and_published_files_get_the_note_too(
 ) -> None:
     data = read(write_companies(tmp_path / "companies", n=60)).data
     arrays = {name: data[name].numpy() for name in ("x", "y", "edge_index", *MASKS)}
+    arrays["x"] = arrays["x"] * np.array([1, 1000, 1, 1], dtype=np.float32)
     folder = tmp_path / "arrays"
     folder.mkdir()
     for name, array in arrays.items():
