@@ -104,8 +104,8 @@ def note_on_scales(source: str, data: Data | HeteroData) -> tuple[str, ...]:
         return ()
     return (
         f"{source}: values of one feature are about {times:,.0f} times as large as "
-        "those of another, and features of such files are used as given; to scale "
-        "them, save (x - x.mean(0)) / x.std(0) in place of x",
+        "those of another, and only columns of tables are scaled for training; to "
+        "scale these, give (x - x.mean(0)) / x.std(0).clip(1e-9) in place of x",
     )
 
 
