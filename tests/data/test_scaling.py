@@ -84,7 +84,8 @@ def test_arrays_are_used_as_given_with_a_note_on_very_different_scales(
     similar = x.clone()
     # One word occurs once and others often; their values are alike.
     similar[:, :3] = x[:, :3] > x[:, :3].median(dim=0).values
-    similar[:, :3] *= 20.0
+    similar[:, :3] *= 500.0
+    similar[0, 4] = 500.0
     for features, differs in ((x, True), (similar, False)):
         given = features.to_sparse_csr() if sparse else features
         graph = as_dataset(Data(x=given, edge_index=tables.edge_index, y=tables.y))
