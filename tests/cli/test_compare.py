@@ -43,6 +43,7 @@ def test_the_table_and_the_files_come_out(
             "gcn",
             "gat",
             "temp_gated",
+            "largest class",
         ]
     assert Path("tempergat-out/graph.png").read_bytes().startswith(b"\x89PNG")
 

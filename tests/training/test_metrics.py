@@ -6,11 +6,12 @@ import torch
 from torch.func import vmap
 
 from tempergat.base import UserError
-from tempergat.training import train_group
+from tempergat.training import METRICS, train_group
 from tempergat.training.evaluate import (
     average_precision,
     balanced_weights,
     confusion_counts,
+    constant_score,
     macro_f1,
     roc_auc,
     scores_of_parts,
@@ -38,6 +39,22 @@ def drawn(
         labels[labels == classes - 1] = 0
     logits = torch.randn(RUNS, NODES, classes, generator=generator)
     return labels, logits.round() if ties else logits
+
+
+@pytest.mark.parametrize(
+    ("counts", "label"),
+    [([3, 7], 1), ([7, 3], 0), ([5, 0, 4, 1], 0), ([5, 0, 4, 1], 1)],
+)
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_constant_answer_scores_what_a_run_that_gives_it_would(
+    metric: str, counts: list[int], label: int
+) -> None:
+    nodes = torch.arange(sum(counts))
+    labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    logits = torch.zeros(len(nodes), len(counts))
+    logits[:, label] = 1.0
+    score = scores_of_parts(metric, logits, {"test": nodes}, {"test": labels})
+    assert constant_score(metric, counts, label) == pytest.approx(float(score))
 
 
 @pytest.mark.parametrize("absent", [False, True])

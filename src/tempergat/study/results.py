@@ -9,6 +9,7 @@ import numpy as np
 from tempergat.base import UserError
 from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
 from tempergat.study.engine import LayerRecord, Origin, Run
+from tempergat.study.largest_class import LargestClass, find_largest_class
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -35,7 +36,6 @@ class MethodResult:
             class; None where a run has none, as those of version 0.1.0.
         only_class: By seed, the class that a run predicts for every test node; without
             the runs that predict several classes.
-        largest_class: The class of most test nodes; None without confusion matrix.
     """
 
     method: str
@@ -48,7 +48,6 @@ class MethodResult:
     time_s: float
     confusion: tuple[tuple[int, ...], ...] | None = None
     only_class: dict[int, int] = field(default_factory=dict)
-    largest_class: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,8 @@ class DatasetResult:
         pairing: What the comparisons' pairs share.
         splits: How many splits the runs are on.
         results: One for each method that has runs, in the order given.
+        largest_class: What answering the largest class for every node scores; None
+            where no run has a confusion matrix.
     """
 
     dataset: str
@@ -68,6 +69,7 @@ class DatasetResult:
     pairing: Literal["seeds", "splits"]
     splits: int
     results: tuple[MethodResult, ...]
+    largest_class: LargestClass | None = None
 
     def __getitem__(self, method: str) -> MethodResult:
         return next(result for result in self.results if result.method == method)
@@ -136,6 +138,7 @@ def dataset_result(
             _method_result(method, found, selection, comparisons.get(method))
             for method, found in by_method.items()
         ),
+        largest_class=find_largest_class(runs, metric),
     )
 
 
@@ -263,7 +266,6 @@ def _confusion_facts(finished: Sequence[Run]) -> dict[str, Any]:
     return {
         "confusion": tuple(map(tuple, total.tolist())),
         "only_class": only_class,
-        "largest_class": int(total.sum(1).argmax()),
     }
 
 

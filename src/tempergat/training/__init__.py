@@ -1,7 +1,7 @@
 """Settings, recipes and training: one run, or many seeds at once."""
 
 from tempergat.training.edge_use import notes_on_unused_edges
-from tempergat.training.evaluate import MetricName
+from tempergat.training.evaluate import MetricName, constant_score
 from tempergat.training.hardware import (
     OutOfMemory,
     bytes_per_seed,
@@ -113,6 +113,7 @@ __all__ = [
     "choose_device",
     "compile_kernels",
     "config_hash",
+    "constant_score",
     "device_name",
     "explain_out_of_memory",
     "free_memory",

@@ -6,7 +6,7 @@ captured as a CUDA graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -132,6 +132,26 @@ RANKING_METRICS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "roc_auc": roc_auc,
     "average_precision": average_precision,
 }
+
+
+def constant_score(metric: str, counts: Sequence[int], label: int) -> float:
+    """What a run would score whose answer is the same for every node.
+
+    Args:
+        metric: One of `MetricName`.
+        counts: Nodes of each class.
+        label: The class that is the answer.
+    """
+    nodes = sum(counts)
+    present = sum(count > 0 for count in counts)
+    if metric == "roc_auc":
+        return 0.5
+    if metric == "average_precision":
+        return counts[1] / nodes if len(counts) == 2 else 1 / present
+    if metric == "macro_f1":
+        classes = present + (counts[label] == 0)
+        return 2 * counts[label] / (nodes + counts[label]) / classes
+    return counts[label] / nodes
 
 
 def scores_of_parts(

@@ -50,15 +50,17 @@ def test_a_comparison_can_be_read_in_every_form(graph: Path, recipe: Path) -> No
     found = tempergat.compare(
         graph, METHODS, runs=5, recipe=recipe, device="cpu", progress=False
     )
-    assert [row["method"] for row in found.table] == list(METHODS)
-    assert [row["mean"] for row in found.table] == [
+    *rows, largest = found.table
+    assert [row["method"] for row in rows] == list(METHODS)
+    assert [row["mean"] for row in rows] == [
         found.result[method].summary.mean for method in METHODS
     ]
+    assert largest["method"] == "largest class"
     assert len(found.runs) == 15
     assert found.best in METHODS
     assert found.best in found.verdict
     lines = list(csv.DictReader(io.StringIO(found.to_csv())))
-    assert [line["baseline"] for line in lines] == ["", "", "gat"]
+    assert [line["baseline"] for line in lines] == ["", "", "gat", ""]
     # A dagger marks runs that predict one class only.
     assert re.search(r"\| temp_gated( †)? \|", found.to_markdown())
     assert r"temp\_gated" in found.to_latex()

@@ -58,6 +58,8 @@ def test_a_click_on_a_heading_sorts_and_a_second_click_turns_the_order(
     assert methods_of(page) == ["gcn", "gat", "gated"]
     page.get_by_role("button", name="accuracy", exact=True).click()
     assert methods_of(page) == ["gated", "gat", "gcn"]
+    last = page.locator("table.scores tr").last
+    assert last.inner_text().split("\t")[:2] == ["largest class", "50.00"]
     page.get_by_role("button", name="accuracy", exact=True).click()
     assert methods_of(page) == ["gcn", "gat", "gated"]
     heading = page.locator("th", has_text="accuracy")

@@ -56,8 +56,8 @@ def print_table(console: Console, table: Table, answer: str | None = None) -> No
         answer: What it shows, in one sentence; printed directly below the rows.
     """
     console.print(Text(printable(table.title), style="bold"))
-    console.print(layout(table.columns, table.rows, console.width))
-    shown = _fitting(table.columns, table.rows, console.width)
+    console.print(layout(table.columns, table.all_rows, console.width))
+    shown = _fitting(table.columns, table.all_rows, console.width)
     hidden = [name for at, name in enumerate(table.columns) if at not in shown]
     if answer is not None:
         console.print(Text(printable(answer)), soft_wrap=True)

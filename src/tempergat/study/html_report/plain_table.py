@@ -20,15 +20,19 @@ def plain_table(table: Table, *, captioned: bool = True) -> str:
         captioned: Whether the title is shown; screen readers always have it.
     """
     head = "".join(sort_heading(n, name) for n, name in enumerate(table.columns))
-    body = "".join(
-        "<tr>" + "".join(_cell(place, cell) for place, cell in enumerate(row)) + "</tr>"
-        for row in table.rows
+    body, foot = (
+        "".join(
+            f"<tr>{''.join(_cell(place, cell) for place, cell in enumerate(row))}</tr>"
+            for row in rows
+        )
+        for rows in (table.rows, table.footer)
     )
     notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in table.notes)
     shown = "" if captioned else ' class="hidden"'
     content = (
         f"<table><caption{shown}>{html.escape(table.title)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        f"{f'<tfoot>{foot}</tfoot>' if foot else ''}</table>"
     )
     copies = {
         "LaTeX": as_latex(table),
@@ -40,7 +44,7 @@ def plain_table(table: Table, *, captioned: bool = True) -> str:
 
 def _as_csv(table: Table) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
+    csv.writer(text, lineterminator="\n").writerows([table.columns, *table.all_rows])
     return text.getvalue()
 
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tempergat.stats import PairedComparison
 from tempergat.study.html_report.parts import as_sentence, scrolled, sort_heading
+from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
 from tempergat.study.report import (
     ONE_CLASS_MARK,
     interval_text,
     mean_and_std,
     notes_on_one_class,
     p_value,
+    percent,
     signed,
 )
 from tempergat.study.results import METRIC_NAMES, MethodResult
@@ -65,7 +67,8 @@ def score_table(section: "Section") -> str:
         + scrolled(
             '<table class="scores" data-view="scores">'
             f'<caption class="hidden">{html.escape(section.table.title)}</caption>'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+            f"{_foot(section.result.largest_class, columns)}</table>",
             section.table.title,
         )
         + f'<p class="note">{html.escape(section.table.title)}.</p>'
@@ -236,6 +239,17 @@ def _row(
             kind = f' class="verdict {written.replace(" ", "-")}"'
         cells.append(f"<td{kind}{data}{_view(column)}>{written}</td>")
     return f"<tr{' class=best' if badge else ''}>{''.join(cells)}</tr>"
+
+
+def _foot(largest: LargestClass | None, columns: Sequence[_Column]) -> str:
+    """The row of the largest class, which sorting leaves at the end."""
+    if largest is None:
+        return ""
+    cells = [f'<th scope="row">{LARGEST_CLASS}</th>']
+    for place, column in enumerate(columns[1:]):
+        words = percent(largest.mean) if place == 0 else _NONE
+        cells.append(f"<td{_view(column)}>{words}</td>")
+    return f"<tfoot><tr>{''.join(cells)}</tr></tfoot>"
 
 
 def _key(key: float | str | None) -> str:

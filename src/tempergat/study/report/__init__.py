@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tempergat.study.report.records import as_csv, as_json, as_rows
     from tempergat.study.report.tables import (
         interval_text,
+        notes_on_largest_class,
         result_table,
         shown_interval,
     )
@@ -52,6 +53,7 @@ __all__ = [
     "markdown_rows",
     "mean_and_std",
     "notebook_html",
+    "notes_on_largest_class",
     "notes_on_one_class",
     "one_class_clause",
     "p_value",

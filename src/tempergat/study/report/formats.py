@@ -37,12 +37,19 @@ class Table:
         rows: Cells, one for each heading.
         notes: Sentences below. One that begins with the name of a column and a colon
             explains this column.
+        footer: Rows below the others, which sorting leaves there.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    footer: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def all_rows(self) -> tuple[tuple[str, ...], ...]:
+        """The rows with those of the footer."""
+        return self.rows + self.footer
 
     def notes_without(self, hidden: Collection[str]) -> list[str]:
         """The notes, but for those that explain a hidden column.
@@ -57,7 +64,7 @@ class Table:
 def as_text(table: Table) -> str:
     """The table in aligned columns under its title, the notes below it."""
     heading, *rows = (
-        _GAP.join(cells).rstrip() for cells in aligned([table.columns, *table.rows])
+        _GAP.join(cells).rstrip() for cells in aligned([table.columns, *table.all_rows])
     )
     rule = "-" * max(len(line) for line in (heading, *rows))
     return "\n".join([table.title, heading, rule, *rows, *table.notes])
@@ -85,7 +92,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 def as_markdown(table: Table) -> str:
     """A pipe table under its title, the notes below it; names are plain text in it."""
     columns, *rows = (
-        [_markdown(cell) for cell in line] for line in (table.columns, *table.rows)
+        [_markdown(cell) for cell in line] for line in (table.columns, *table.all_rows)
     )
     return f"**{_markdown(table.title)}**\n\n{_pipe_table(columns, rows)}" + "".join(
         f"\n{_markdown(note)}\n" for note in table.notes
@@ -122,6 +129,8 @@ def as_latex(table: Table) -> str:
         _latex_line(table.columns),
         "\\midrule",
         *(_latex_line(row) for row in table.rows),
+        *(["\\midrule"] if table.footer else []),
+        *(_latex_line(row) for row in table.footer),
         "\\bottomrule",
         "\\end{tabular}",
         *(f"\\par\\smallskip {_latex(note)}" for note in table.notes),
@@ -133,7 +142,7 @@ def as_latex(table: Table) -> str:
 def as_html(table: Table) -> str:
     """An HTML table with its title as caption, the notes below it."""
     head = _html_line("th", table.columns)
-    body = "".join(_html_line("td", row) for row in table.rows)
+    body = "".join(_html_line("td", row) for row in table.all_rows)
     notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in table.notes)
     return (
         f"<table>\n<caption>{html.escape(table.title)}</caption>\n"

@@ -33,6 +33,7 @@ def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
         _row(cells, strip, is_best=mean is not None and mean == best)
         for cells, strip, mean in rows
     )
+    body += "".join(_row(cells, "", is_best=False) for cells in table.footer)
     notes = "".join(f"<p><small>{html.escape(n)}</small></p>\n" for n in table.notes)
     return (
         f"<p><strong>{html.escape(answer)}</strong></p>\n"

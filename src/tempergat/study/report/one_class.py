@@ -1,7 +1,5 @@
 """Methods that predict one class for every test node, in words."""
 
-from collections.abc import Sequence
-
 from tempergat.base import joined
 from tempergat.study.results import DatasetResult, MethodResult
 
@@ -18,7 +16,7 @@ def notes_on_one_class(result: DatasetResult) -> list[str]:
         return []
     methods = ", ".join(f"{m.method} in {_of_runs(m)}" for m in named)
     return [
-        f"{ONE_CLASS_MARK} predicts only {_class_in_words(named)}: {methods}. Class "
+        f"{ONE_CLASS_MARK} predicts only {_class_in_words(result)}: {methods}. Class "
         "weights (--class-weights balanced) or another recipe can help."
     ]
 
@@ -35,7 +33,7 @@ def one_class_clause(result: DatasetResult) -> str:
         often = "all" if len(everywhere) == len(named) else "some"
         return (
             f"; {len(named)} of {len(result.results)} methods predict only "
-            f"{_class_in_words(named)} in {often} runs"
+            f"{_class_in_words(result)} in {often} runs"
         )
     parts = []
     if everywhere:
@@ -43,12 +41,14 @@ def one_class_clause(result: DatasetResult) -> str:
     parts += [
         f"{m.method} in {_of_runs(m)}" for m in named if m.method not in everywhere
     ]
-    return f"; only {_class_in_words(named)} is predicted by {', '.join(parts)}"
+    return f"; only {_class_in_words(result)} is predicted by {', '.join(parts)}"
 
 
-def _class_in_words(named: Sequence[MethodResult]) -> str:
-    largest = all(set(m.only_class.values()) == {m.largest_class} for m in named)
-    return "the largest class" if largest else "one class"
+def _class_in_words(result: DatasetResult) -> str:
+    predicted = {label for m in result.results for label in m.only_class.values()}
+    largest = result.largest_class
+    is_largest = largest is not None and predicted == {largest.label}
+    return "the largest class" if is_largest else "one class"
 
 
 def _in_all(methods: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tempergat.base import csv_text
+from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
 from tempergat.study.results import DatasetResult, MethodResult
 from tempergat.training import LayerRecord
 
@@ -44,30 +45,40 @@ def as_json(result: DatasetResult) -> dict[str, Any]:
         "pairing": result.pairing,
         "splits": result.splits,
         "results": [_record(r) for r in result.results],
+        "largest_class": _largest_class(result.largest_class),
     }
 
 
 def as_rows(result: DatasetResult) -> list[dict[str, Any]]:
-    """One row of plain values per method, numbers in full."""
+    """One row of plain values per method, numbers in full.
+
+    The last row is that of the largest class, where it is known: it has a mean only.
+    """
+    of_all = {
+        "dataset": result.dataset,
+        "metric": result.metric,
+        "selection": result.selection,
+        "splits": result.splits,
+    }
     rows = []
     for method in result.results:
         record = _record(method)
         comparison = record["comparison"] or {}
         rows.append(
             {
-                "dataset": result.dataset,
-                "metric": result.metric,
-                "selection": result.selection,
-                "splits": result.splits,
+                **of_all,
                 **{k: v for k, v in record.items() if k not in _NESTED},
                 **{name: comparison.get(name) for name in _COMPARISON_COLUMNS},
             }
         )
+    if result.largest_class is not None and rows:
+        known = {"method": LARGEST_CLASS, "mean": result.largest_class.mean}
+        rows.append({**dict.fromkeys(rows[0]), **of_all, **known})
     return rows
 
 
 def as_csv(result: DatasetResult) -> str:
-    """One line per method, numbers in full."""
+    """One line per row of `as_rows`."""
     return csv_text(as_rows(result))
 
 
@@ -90,6 +101,13 @@ def _record(result: MethodResult) -> dict[str, Any]:
         "confusion": result.confusion,
         "only_class": {str(seed): found for seed, found in result.only_class.items()},
     }
+
+
+def _largest_class(found: LargestClass | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    scores = {str(key): score for key, score in found.scores.items()}
+    return {"class": found.label, "mean": found.mean, "scores": scores}
 
 
 def _layers(record: LayerRecord) -> dict[str, list[float | None]]:

@@ -1,9 +1,10 @@
 """The table of a result as people read it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tempergat.nn import METHODS
 from tempergat.stats import Summary
+from tempergat.study.largest_class import LARGEST_CLASS
 from tempergat.study.report.formats import Table
 from tempergat.study.report.one_class import ONE_CLASS_MARK, notes_on_one_class
 from tempergat.study.report.words import mean_and_std, p_value, percent, signed
@@ -48,11 +49,31 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
         tuple(_cells(result, r, baselines, any_failed) for r in result.results),
         (
             *_notes_on_statistics(result, bool(baselines)),
+            *notes_on_largest_class([result]),
             *notes,
             *notes_on_one_class(result),
             *_notes_on_failures(result),
         ),
+        footer=_footer(result, len(columns)),
     )
+
+
+def notes_on_largest_class(results: Iterable[DatasetResult]) -> list[str]:
+    """What the row of the largest class is, where one of the results has it."""
+    if all(result.largest_class is None for result in results):
+        return []
+    return [
+        f"{LARGEST_CLASS}: the score of one constant answer, the class of most test "
+        "nodes. It is not ranked and not tested."
+    ]
+
+
+def _footer(result: DatasetResult, columns: int) -> tuple[tuple[str, ...], ...]:
+    largest = result.largest_class
+    if largest is None:
+        return ()
+    rest = ("-",) * (columns - 2)
+    return ((LARGEST_CLASS, percent(largest.mean), *rest),)
 
 
 def shown_interval(summary: Summary, splits: int = 1) -> tuple[float, float] | None:

@@ -1,9 +1,18 @@
 """The tables and the verdict of several graphs as people read them."""
 
+from collections.abc import Collection
+
 from tempergat.base import counted, joined
 from tempergat.study.comparison.several.across import AcrossGraphs
-from tempergat.study.report import Table, mean_and_std, p_value
-from tempergat.study.results import METRIC_NAMES
+from tempergat.study.largest_class import LARGEST_CLASS
+from tempergat.study.report import (
+    Table,
+    mean_and_std,
+    notes_on_largest_class,
+    p_value,
+    percent,
+)
+from tempergat.study.results import METRIC_NAMES, DatasetResult
 
 _SIGNS = {"better": " +", "worse": " -"}
 
@@ -33,6 +42,7 @@ def summary_table(across: AcrossGraphs) -> Table:
 def scores_table(across: AcrossGraphs) -> Table:
     """Every method's mean on every graph."""
     headings, columns = [], []
+    results = across.results.values()
     for name, result in across.results.items():
         metric = METRIC_NAMES[result.metric]
         headings.append(name if metric == "accuracy" else f"{name} ({metric})")
@@ -53,8 +63,18 @@ def scores_table(across: AcrossGraphs) -> Table:
             "Means ± standard deviation over runs; accuracy where no metric is named. "
             "+ and -: better and worse than the method's baseline on that graph, as in "
             "the graph's own table.",
+            *notes_on_largest_class(results),
         ),
+        footer=_footer(results),
     )
+
+
+def _footer(results: Collection[DatasetResult]) -> tuple[tuple[str, ...], ...]:
+    found = [result.largest_class for result in results]
+    if not any(found):
+        return ()
+    means = (percent(None if one is None else one.mean) for one in found)
+    return ((LARGEST_CLASS, *means),)
 
 
 def summary_verdict(across: AcrossGraphs) -> str:
