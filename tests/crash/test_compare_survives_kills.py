@@ -16,7 +16,7 @@ from tempergat.study.engine import Run, Store
 from tests.support.processes import ProcessStarter
 from tests.support.tiny_graph import write_graph, write_recipe
 
-METHODS = 11
+METHODS = 12
 SEEDS = 3
 
 

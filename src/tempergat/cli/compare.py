@@ -65,12 +65,17 @@ def compare(
         ),
     ] = None,
     runs: Annotated[
-        str, typer.Option(help="Seeds per method; paper for as many as the recipe.")
+        str,
+        typer.Option(
+            help="Seeds per method; paper for as many as the recipe, and for the "
+            "paper's methods alone."
+        ),
     ] = str(DEFAULT_RUNS),
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Methods like gat,temp_gated; the paper's eleven when left out.",
+            help="Methods like gat,temp_gated; the paper's eleven and mlp when left "
+            "out.",
             autocompletion=complete_methods,
         ),
     ] = None,

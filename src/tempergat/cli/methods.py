@@ -44,6 +44,9 @@ def methods(as_json: Json = False) -> None:
         "Methods",
         ("method", "backbone", "temperature", "gate", "in the paper"),
         rows,
-        ("`tempergat compare` compares those in the paper; --methods names others.",),
+        (
+            "`tempergat compare` compares those in the paper and mlp; --methods names "
+            "others.",
+        ),
     )
     print_table(output_console(), table)

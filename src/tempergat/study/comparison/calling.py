@@ -143,9 +143,10 @@ def compare(
             All of them are read before the first is trained on.
         methods: Names of methods (`tempergat methods`), callables
             `(in_channels, out_channels) -> Module` whose module is called as
-            `module(x, edge_index)`, or a mapping from names to such callables; the
-            paper's eleven methods when left out.
-        runs: Seeds per method; `paper` for as many as the recipe says.
+            `module(x, edge_index)`, or a mapping from names to such callables; `mlp`
+            and the paper's eleven methods when left out.
+        runs: Seeds per method. `paper` for as many as the recipe says, and for the
+            paper's eleven methods alone unless `methods` names others.
         recipe: The settings: a recipe, its name or its YAML file; the recipe of the
             dataset when left out. Graphs without one have `default`, with a residual in
             every layer and batch norm between layers, GCN's and GAT's too; `plain` has

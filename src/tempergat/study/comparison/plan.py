@@ -7,6 +7,7 @@ from typing import Literal
 
 from tempergat.base import UserError
 from tempergat.nn import METHODS
+from tempergat.study.paper import PAPER_METHODS
 from tempergat.study.search import require_optuna
 from tempergat.training import (
     BuildModule,
@@ -24,9 +25,11 @@ MOST_RUNS = 100_000
 FIRST_TUNED_SEED = 2 * MOST_RUNS
 MOST_TRIALS = 10_000
 
-MethodsArgument = (
-    str | BuildModule | Iterable[str | BuildModule] | Mapping[str, BuildModule] | None
-)
+# The method without edges stands first: it is what the edges are measured by.
+DEFAULT_METHODS = ("mlp", *PAPER_METHODS)
+
+_Methods = str | BuildModule | Iterable[str | BuildModule] | Mapping[str, BuildModule]
+MethodsArgument = _Methods | None
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ def make_plan(
     Args:
         graph: The graph or its name, which chooses the recipe.
         methods: As for `compare`.
-        runs: Seeds per method, or `paper` for as many as the recipe says.
+        runs: As for `compare`.
         recipe: As for `compare`.
         baseline: As for `compare`.
         overrides: Settings in place of the recipe's.
@@ -123,7 +126,8 @@ def make_plan(
             to try is out of its range, the recipe's methods select epochs by different
             rules, or Optuna is missing for `tune`.
     """
-    chosen = _named_methods(methods)
+    default = PAPER_METHODS if runs == "paper" else DEFAULT_METHODS
+    chosen = _named_methods(default if methods is None else methods)
     if baseline is not None and baseline not in chosen:
         chosen = {baseline: None, **chosen}
     recipe_name, settings = recipe_for(graph, recipe)
@@ -168,10 +172,8 @@ def make_plan(
     )
 
 
-def _named_methods(methods: MethodsArgument) -> dict[str, BuildModule | None]:
+def _named_methods(methods: _Methods) -> dict[str, BuildModule | None]:
     """The methods by name, with what builds the user's own; None for built-in ones."""
-    if methods is None:
-        return {name: None for name, method in METHODS.items() if method.in_paper}
     entries: list[tuple[str, BuildModule | None]]
     if isinstance(methods, Mapping):
         entries = list(methods.items())
