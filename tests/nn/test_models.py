@@ -35,6 +35,18 @@ def test_the_table_is_the_papers_and_marks_what_it_did_not_run():
     assert METHODS["gated_first"][:3] == ("gat", None, "first")
 
 
+def test_every_method_says_in_words_what_it_is_and_no_two_say_the_same() -> None:
+    words = {name: method.description for name, method in METHODS.items()}
+    assert len(set(words.values())) == len(METHODS)
+    assert words["mlp"] == "no edges (MLP)"
+    assert words["gatv2"] == "GATv2"
+    assert words["temp_gated"] == "GAT + temperature + gate after attention"
+    assert words["gated_temp"] == "GAT + gate before attention + temperature"
+    assert words["temp_gated_head_v2"] == (
+        "GATv2 + temperature per head + gate after attention"
+    )
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_trains_all_of_its_parameters(method):
     model = build_model(method, 6, 8, 3, heads=2)

@@ -85,7 +85,7 @@ def test_every_table_has_its_row_last_and_its_note() -> None:
     facts = json.loads(found.to_json())["largest_class"]
     assert (facts["class"], facts["scores"]["1"]) == (1, 90.0)
     (note,) = [n for n in found.text_table.notes if n.startswith("largest class: ")]
-    assert "not ranked and not tested" in note
+    assert "never ranked or tested" in note
 
 
 def test_it_is_never_ranked_tested_or_called_best() -> None:

@@ -6,9 +6,6 @@ from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.shared import Json
 from tempergat.cli.ui.json_output import print_json
 
-_TEMPERATURES = {None: "-", "layer": "one per layer", "head": "one per head"}
-_GATES = {None: "-", "post": "after aggregation", "first": "before attention"}
-
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
@@ -27,22 +24,19 @@ def methods(as_json: Json = False) -> None:
     from tempergat.study.report import Table
 
     if as_json:
-        listed = [{"method": name, **row._asdict()} for name, row in METHODS.items()]
+        listed = [
+            {"method": name, "description": row.description, **row._asdict()}
+            for name, row in METHODS.items()
+        ]
         print_json({"methods": listed})
         return
     rows = tuple(
-        (
-            name,
-            row.backbone,
-            _TEMPERATURES[row.temperature],
-            _GATES[row.gate],
-            "yes" if row.in_paper else "no",
-        )
+        (name, row.description, "yes" if row.in_paper else "no")
         for name, row in METHODS.items()
     )
     table = Table(
         "Methods",
-        ("method", "backbone", "temperature", "gate", "in the paper"),
+        ("method", "what it is", "in the paper"),
         rows,
         (
             "`tempergat compare` compares those in the paper and mlp; --methods names "

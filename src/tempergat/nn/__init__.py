@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         edge_order,
     )
     from tempergat.nn.inspection.layer_values import LayerValues, model_values
-    from tempergat.nn.methods import METHODS, Method, find_method
+    from tempergat.nn.methods import METHODS, Method, description_of, find_method
     from tempergat.nn.models import NodeClassifier, build_model
     from tempergat.nn.penalty import gate_penalty
     from tempergat.nn.projection import Features
@@ -65,6 +65,7 @@ __all__ = [
     "build_typed_model",
     "caller_edge_ids",
     "caller_edges",
+    "description_of",
     "edge_order",
     "find_method",
     "forget_graphs",

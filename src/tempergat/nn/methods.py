@@ -28,6 +28,26 @@ class Method(NamedTuple):
     gate: GateKind
     in_paper: bool = True
 
+    @property
+    def description(self) -> str:
+        """What it is in plain words, in the order in which features pass the parts."""
+        parts = [_BACKBONE_WORDS.get(self.backbone, self.backbone)]
+        if self.gate == "first":
+            parts.append("gate before attention")
+        if self.temperature is not None:
+            each = " per head" if self.temperature == "head" else ""
+            parts.append(f"temperature{each}")
+        if self.gate == "post":
+            parts.append("gate after attention")
+        return " + ".join(parts)
+
+
+_BACKBONE_WORDS: dict[str, str] = {
+    "gcn": "GCN",
+    "gat": "GAT",
+    "gatv2": "GATv2",
+    "mlp": "no edges (MLP)",
+}
 
 METHODS: dict[str, Method] = {
     "gcn": Method("gcn", None, None),
@@ -60,3 +80,8 @@ def find_method(name: str) -> Method:
             f"unknown method {name!r}; {suggest_one_of(name, list(METHODS))}"
         )
     return METHODS[name]
+
+
+def description_of(name: str) -> str | None:
+    """What a method is in plain words; None for a user's own method."""
+    return METHODS[name].description if name in METHODS else None

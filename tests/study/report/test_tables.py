@@ -20,6 +20,7 @@ from tempergat.study.report import (
     as_latex,
     as_markdown,
     as_text,
+    notes_on_methods,
     p_value,
     result_table,
     signed,
@@ -243,3 +244,18 @@ def test_pictures_of_hostile_names_are_well_formed(tmp_path: Path) -> None:
     result = dataset_result(runs, names, "gat")
     *_, svg, _ = write_result(result, tmp_path)
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+
+
+def test_a_note_says_what_the_methods_are_and_variants_of_gatv2_once() -> None:
+    def note(*methods: str) -> list[str]:
+        return notes_on_methods(methods)
+
+    assert note("gat", "gatv2", "my_layer") == []
+    assert note("mlp", "gated_temp", "gated_temp_v2") == [
+        "mlp: no edges (MLP); gated_temp: GAT + gate before attention + temperature; "
+        "those ending in _v2: the same with GATv2."
+    ]
+    assert note("gatv2", "gated_v2") == ["gated_v2: GATv2 + gate after attention."]
+    runs = study("cora", {"gat": 80.0, "gated": 84.0}, range(3))
+    table = result_table(dataset_result(runs, METHODS, "gat"))
+    assert "gated: GAT + gate after attention." in table.notes

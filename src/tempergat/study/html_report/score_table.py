@@ -4,6 +4,7 @@ import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from tempergat.nn import description_of
 from tempergat.stats import PairedComparison
 from tempergat.study.html_report.parts import as_sentence, scrolled, sort_heading
 from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
@@ -11,6 +12,7 @@ from tempergat.study.report import (
     ONE_CLASS_MARK,
     interval_text,
     mean_and_std,
+    notes_on_methods,
     notes_on_one_class,
     p_value,
     percent,
@@ -80,8 +82,9 @@ def score_table(section: "Section") -> str:
 
 
 def _notes(section: "Section") -> list[str]:
-    """The notes of the table, but for those that a box of the page gives."""
-    said = notes_on_one_class(section.result)
+    """The notes of the table, but for those that the page says elsewhere."""
+    result = section.result
+    said = [*notes_on_one_class(result), *notes_on_methods(result.methods)]
     notes = [note for note in section.table.notes if note not in said]
     return [*notes, *_note_on_paper(section)]
 
@@ -230,9 +233,16 @@ def _row(
             mark = f' <span class="chip">{badge}</span>' if badge else ""
             star = ""
             if row.only_class:
-                about = 'class="star" title="predicts one class"'
-                star = f" <span {about}>{ONE_CLASS_MARK}</span>"
-            cells.append(f'<th scope="row"{data}>{written}{star}{mark}</th>')
+                what = 'class="star" title="predicts one class"'
+                star = f" <span {what}>{ONE_CLASS_MARK}</span>"
+            words = description_of(row.method)
+            about = f' title="{html.escape(words)}"' if words else ""
+            shown = ""
+            if words and words.lower() != row.method:
+                shown = f" <small>{html.escape(words)}</small>"
+            cells.append(
+                f'<th scope="row"{data}{about}>{written}{star}{mark}{shown}</th>'
+            )
             continue
         kind = ' class="number"' if not isinstance(key, str) else ""
         if column.heading == "verdict":

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tempergat.study.report.tables import (
         interval_text,
         notes_on_largest_class,
+        notes_on_methods,
         result_table,
         shown_interval,
     )
@@ -54,6 +55,7 @@ __all__ = [
     "mean_and_std",
     "notebook_html",
     "notes_on_largest_class",
+    "notes_on_methods",
     "notes_on_one_class",
     "one_class_clause",
     "p_value",

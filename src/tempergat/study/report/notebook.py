@@ -3,6 +3,7 @@
 import html
 from collections.abc import Sequence
 
+from tempergat.nn import description_of
 from tempergat.study.report.formats import Table
 from tempergat.study.report.words import percent
 from tempergat.study.results import DatasetResult
@@ -28,12 +29,12 @@ def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
         f"<th{_style(place)}>{html.escape(column)}</th>"
         for place, column in enumerate((*table.columns, heading))
     )
-    rows = zip(table.rows, strips, means, strict=True)
+    rows = zip(table.rows, strips, result.methods, means, strict=True)
     body = "".join(
-        _row(cells, strip, is_best=mean is not None and mean == best)
-        for cells, strip, mean in rows
+        _row(cells, strip, method, is_best=mean is not None and mean == best)
+        for cells, strip, method, mean in rows
     )
-    body += "".join(_row(cells, "", is_best=False) for cells in table.footer)
+    body += "".join(_row(cells, "") for cells in table.footer)
     notes = "".join(f"<p><small>{html.escape(n)}</small></p>\n" for n in table.notes)
     return (
         f"<p><strong>{html.escape(answer)}</strong></p>\n"
@@ -43,13 +44,20 @@ def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
     )
 
 
-def _row(cells: Sequence[str], strip: str, *, is_best: bool) -> str:
-    content = "".join(
-        f"<td{_style(place)}>{html.escape(cell)}</td>"
-        for place, cell in enumerate(cells)
+def _row(
+    cells: Sequence[str], strip: str, method: str = "", *, is_best: bool = False
+) -> str:
+    first, *others = map(html.escape, cells)
+    content = f"<td{_WORD}{_tooltip(method)}>{first}</td>" + "".join(
+        f"<td{_NUMBER}>{cell}</td>" for cell in others
     )
     weight = ' style="font-weight: bold"' if is_best else ""
     return f"<tr{weight}>{content}<td>{strip}</td></tr>\n"
+
+
+def _tooltip(method: str) -> str:
+    words = description_of(method)
+    return "" if words is None else f' title="{html.escape(words)}"'
 
 
 def _style(place: int) -> str:

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tempergat.base import csv_text
+from tempergat.nn import description_of
 from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
 from tempergat.study.results import DatasetResult, MethodResult
 from tempergat.training import LayerRecord
@@ -91,6 +92,7 @@ def _record(result: MethodResult) -> dict[str, Any]:
         comparison["difference_high"] = comparison.pop("high")
     return {
         "method": result.method,
+        "description": description_of(result.method),
         **asdict(result.summary),
         "time_s": result.time_s,
         "comparison": comparison,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from tempergat.nn import METHODS
+from tempergat.nn import METHODS, description_of
 from tempergat.stats import Summary
 from tempergat.study.largest_class import LARGEST_CLASS
 from tempergat.study.report.formats import Table
@@ -23,6 +23,8 @@ _SELECTION_WORDS = {
 _FAILURES_SHOWN = 3
 # With fewer values, the t-interval of a mean is too wide to say anything.
 _MIN_VALUES_FOR_INTERVAL = 5
+# At the end of the names of variants of GATv2.
+_V2 = "_v2"
 _LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
 
 
@@ -50,6 +52,7 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
         (
             *_notes_on_statistics(result, bool(baselines)),
             *notes_on_largest_class([result]),
+            *notes_on_methods(result.methods),
             *notes,
             *notes_on_one_class(result),
             *_notes_on_failures(result),
@@ -58,13 +61,32 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
     )
 
 
+def notes_on_methods(methods: Sequence[str]) -> list[str]:
+    """What the methods are, but for those whose name says it.
+
+    Variants of GATv2 are described by those of GAT, where these are there too.
+    """
+    described: dict[str, str] = {}
+    for name in methods:
+        words = description_of(name)
+        is_described = name.endswith(_V2) and name.removesuffix(_V2) in described
+        if words is not None and words.lower() != name and not is_described:
+            described[name] = words
+    if not described:
+        return []
+    listed = [f"{name}: {words}" for name, words in described.items()]
+    if any(f"{name}{_V2}" in methods for name in described):
+        listed.append(f"those ending in {_V2}: the same with GATv2")
+    return [f"{'; '.join(listed)}."]
+
+
 def notes_on_largest_class(results: Iterable[DatasetResult]) -> list[str]:
     """What the row of the largest class is, where one of the results has it."""
     if all(result.largest_class is None for result in results):
         return []
     return [
-        f"{LARGEST_CLASS}: the score of one constant answer, the class of most test "
-        "nodes. It is not ranked and not tested."
+        f"{LARGEST_CLASS}: what the class of most test nodes scores as the answer for "
+        "every node; never ranked or tested."
     ]
 
 
