@@ -3,8 +3,14 @@
 Results have the unit of the scores. Two methods are compared over pairs: runs with the
 same seed, or means over the same split. The verdict is that of the paired t-test after
 Holm's correction. Wilcoxon's test is reported next to it.
+
+Scores on splits that share training nodes are not independent. For these,
+`test_to_train` is the number of test nodes per training node, r, and the variance of a
+mean over n splits is (1/n + r) times that of one value, in place of 1/n (Nadeau and
+Bengio, 2003).
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +28,8 @@ ALPHA = 1.0 - CONFIDENCE
 Verdict = Literal["better", "worse", "within noise", "too few runs"]
 
 PValue = TypeVar("PValue", float, float | None)
+# By seed or by split; None for a failed run.
+PairScores = Mapping[int, float | None]
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,9 @@ class PairedComparison:
         t_p: Two-sided p of the paired t-test; Wilcoxon's p where every pair has the
             same difference.
         t_p_holm: `t_p` after Holm's correction over all comparisons made together.
-        wilcoxon_p: Two-sided p of Wilcoxon's signed-rank test.
+        plain_p_holm: The same without the correction for shared training nodes.
+        wilcoxon_p: Two-sided p of Wilcoxon's signed-rank test, which is not corrected
+            for shared training nodes.
         wilcoxon_p_holm: `wilcoxon_p` after Holm's correction.
         effect_size: Cohen's d of the pairs: mean over standard deviation of the
             differences; None where all differences are equal.
@@ -72,6 +82,7 @@ class PairedComparison:
     high: float | None
     t_p: float | None
     t_p_holm: float | None
+    plain_p_holm: float | None
     wilcoxon_p: float | None
     wilcoxon_p_holm: float | None
     effect_size: float | None
@@ -109,12 +120,16 @@ class Welch:
         return self.difference - half, self.difference + half
 
 
-def summarise(scores: Sequence[float], failed: int = 0) -> Summary:
+def summarise(
+    scores: Sequence[float], failed: int = 0, test_to_train: float = 0.0
+) -> Summary:
     """Mean, standard deviation and 95 % interval of finished runs.
 
     Args:
         scores: One score per finished run, all finite.
         failed: Number of further runs that ended without a score.
+        test_to_train: Test nodes per training node, for scores on splits that share
+            training nodes.
 
     Raises:
         ValueError: A score is NaN or infinite.
@@ -129,7 +144,8 @@ def summarise(scores: Sequence[float], failed: int = 0) -> Summary:
     if count == 1:
         return Summary(mean, None, None, None, 1, failed)
     std = float(values.std(ddof=1))
-    half = _half_interval(std, count)
+    quantile = float(scipy.special.stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    half = quantile * std * math.sqrt(1.0 / count + test_to_train)
     return Summary(mean, std, mean - half, mean + half, count, failed)
 
 
@@ -162,31 +178,54 @@ def holm(p_values: Sequence[PValue]) -> list[PValue]:
 
 
 def compare_pairs(
-    scores: Mapping[str, Mapping[int, float | None]],
+    scores: Mapping[str, PairScores],
     against: Mapping[str, str],
+    test_to_train: float = 0.0,
 ) -> list[PairedComparison]:
     """Compares methods with their baselines; Holm's correction covers all of them.
 
     Args:
         scores: For each method, its scores by seed or by split; None for a failed run.
         against: The baseline of each method to compare, in the order wanted.
+        test_to_train: As for `summarise`.
     """
-    uncorrected = [
-        _compare(method, scores[method], baseline, scores[baseline])
-        for method, baseline in against.items()
+    return _compare_together(scores, list(against.items()), test_to_train)
+
+
+def compare_all(
+    scores: Mapping[str, PairScores], test_to_train: float = 0.0
+) -> list[PairedComparison]:
+    """Compares every two methods; Holm's correction covers all pairs.
+
+    Args:
+        scores: As for `compare_pairs`. The first of two methods is the baseline.
+        test_to_train: As for `summarise`.
+    """
+    pairs = [(method, other) for other, method in itertools.combinations(scores, 2)]
+    return _compare_together(scores, pairs, test_to_train)
+
+
+def any_beats(
+    scores: Mapping[str, PairScores], baseline: str, test_to_train: float = 0.0
+) -> bool | None:
+    """Whether some other method is shown to be better than a baseline.
+
+    The tests are one-sided paired t-tests, Holm-corrected over the methods.
+
+    Returns:
+        None where no method has two pairs with the baseline.
+    """
+    against = {method: baseline for method in scores if method != baseline}
+    one_sided = [
+        c.t_p / 2.0 if c.difference > 0.0 else 1.0 - c.t_p / 2.0
+        for c in compare_pairs(scores, against, test_to_train)
+        if c.t_p is not None and c.difference is not None
     ]
-    t_holm = holm([comparison.t_p for comparison in uncorrected])
-    wilcoxon_holm = holm([comparison.wilcoxon_p for comparison in uncorrected])
-    return [
-        _with_verdict(comparison, t_p, wilcoxon_p)
-        for comparison, t_p, wilcoxon_p in zip(
-            uncorrected, t_holm, wilcoxon_holm, strict=True
-        )
-    ]
+    return min(holm(one_sided)) < ALPHA if one_sided else None
 
 
 def compare_to_baseline(
-    scores: Mapping[str, Mapping[int, float | None]], baseline: str
+    scores: Mapping[str, PairScores], baseline: str
 ) -> list[PairedComparison]:
     """Compares every other method with one baseline."""
     return compare_pairs(
@@ -223,17 +262,36 @@ def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> 
     )
 
 
-def _half_interval(std: float, count: int) -> float:
-    quantile = float(scipy.stats.t.ppf(0.5 + CONFIDENCE / 2, count - 1))
-    return quantile * std / math.sqrt(count)
+def _compare_together(
+    scores: Mapping[str, PairScores],
+    pairs: Sequence[tuple[str, str]],
+    test_to_train: float,
+) -> list[PairedComparison]:
+    """Compares methods with baselines, as one family of tests."""
+    uncorrected = [
+        _compare(method, scores[method], baseline, scores[baseline], test_to_train)
+        for method, baseline in pairs
+    ]
+    return [
+        _with_verdict(comparison, t_p, plain_p, wilcoxon_p)
+        for comparison, t_p, plain_p, wilcoxon_p in zip(
+            uncorrected,
+            holm([comparison.t_p for comparison in uncorrected]),
+            holm([comparison.plain_p_holm for comparison in uncorrected]),
+            holm([comparison.wilcoxon_p for comparison in uncorrected]),
+            strict=True,
+        )
+    ]
 
 
 def _compare(
     method: str,
-    scores: Mapping[int, float | None],
+    scores: PairScores,
     baseline: str,
-    baseline_scores: Mapping[int, float | None],
+    baseline_scores: PairScores,
+    test_to_train: float,
 ) -> PairedComparison:
+    """The comparison with p-values that Holm's correction is yet to be applied to."""
     pairs = [
         (ours, theirs)
         for key in sorted(set(scores) & set(baseline_scores))
@@ -244,16 +302,17 @@ def _compare(
     # Accuracies are multiples of 1 / (number of test nodes). Rounding makes equal
     # differences tie in Wilcoxon's test, whatever their last bits.
     differences = np.round([ours - theirs for ours, theirs in pairs], 9)
-    summary = summarise(differences.tolist())
-    t_p, wilcoxon_p, effect_size = _paired_tests(differences)
+    summary = summarise(differences.tolist(), test_to_train=test_to_train)
+    wilcoxon_p, effect_size = _signed_ranks_and_effect(differences)
     return PairedComparison(
         method=method,
         baseline=baseline,
         difference=summary.mean,
         low=summary.low,
         high=summary.high,
-        t_p=t_p,
+        t_p=_t_p(effect_size, len(pairs), test_to_train, wilcoxon_p),
         t_p_holm=None,
+        plain_p_holm=_t_p(effect_size, len(pairs), 0.0, wilcoxon_p),
         wilcoxon_p=wilcoxon_p,
         wilcoxon_p_holm=None,
         effect_size=effect_size,
@@ -264,24 +323,33 @@ def _compare(
     )
 
 
-def _paired_tests(
+def _signed_ranks_and_effect(
     differences: NDArray[np.float64],
-) -> tuple[float | None, float | None, float | None]:
-    """The p of the t-test, the p of Wilcoxon's test and the effect size."""
+) -> tuple[float | None, float | None]:
+    """The p of Wilcoxon's test, and the effect size."""
     if len(differences) < 2:
-        return None, None, None
+        return None, None
     if not differences.any():
-        return 1.0, 1.0, 0.0
-    signed_rank_p = wilcoxon_p(differences)
+        return 1.0, 0.0
     if np.ptp(differences) == 0.0:
+        return wilcoxon_p(differences), None
+    effect_size = float(differences.mean()) / float(differences.std(ddof=1))
+    return wilcoxon_p(differences), effect_size
+
+
+def _t_p(
+    effect_size: float | None,
+    count: int,
+    test_to_train: float,
+    signed_rank_p: float | None,
+) -> float | None:
+    """The two-sided p of the paired t-test."""
+    if effect_size is None:
         # With few test nodes and few runs every pair may have the same difference.
         # t is infinite then, and its p means nothing.
-        return signed_rank_p, signed_rank_p, None
-    std = float(differences.std(ddof=1))
-    effect_size = float(differences.mean()) / std
-    t = effect_size * math.sqrt(len(differences))
-    t_p = 2.0 * float(scipy.stats.t.sf(abs(t), len(differences) - 1))
-    return t_p, signed_rank_p, effect_size
+        return signed_rank_p
+    t = effect_size / math.sqrt(1.0 / count + test_to_train)
+    return 2.0 * float(scipy.special.stdtr(count - 1, -abs(t)))
 
 
 def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -294,7 +362,10 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _with_verdict(
-    comparison: PairedComparison, t_p_holm: float | None, wilcoxon_p_holm: float | None
+    comparison: PairedComparison,
+    t_p_holm: float | None,
+    plain_p_holm: float | None,
+    wilcoxon_p_holm: float | None,
 ) -> PairedComparison:
     verdict: Verdict = "within noise"
     if t_p_holm is None or comparison.difference is None:
@@ -304,6 +375,7 @@ def _with_verdict(
     return replace(
         comparison,
         t_p_holm=t_p_holm,
+        plain_p_holm=plain_p_holm,
         wilcoxon_p_holm=wilcoxon_p_holm,
         verdict=verdict,
     )
