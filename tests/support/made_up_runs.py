@@ -74,6 +74,7 @@ def full_run(**fields: Any) -> Run:
         "metrics": {"macro_f1": {"last_epoch": Scores(20, 0.5, 0.25, 0.125)}},
         "confusion": ((3, 1), (0, 4)),
         "gate_counts": ((1, 0, 3), (2, 2, 0)),
+        "training_nodes": 140,
         "selected": LayerRecord((0.5,), (0.25,), (0.1,), (0.9,)),
     }
     return run(**(extras | fields))

@@ -28,7 +28,7 @@ from tempergat.cli.ui.stopping import stoppable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.study.diagnose import Diagnosis, Screened
+    from tempergat.study.diagnose import Diagnosis
 
 STORE_NAME = "diagnose.sqlite"
 
@@ -55,7 +55,7 @@ def diagnose(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Methods to screen; the paper's eleven when left out.",
+            help="Methods to screen; the paper's eleven and mlp when left out.",
             autocompletion=complete_methods,
         ),
     ] = None,
@@ -141,15 +141,16 @@ def _print_diagnosis(
             else signed(entry.against_best.difference),
             "-" if entry.against_best is None else p_value(entry.against_best.t_p_holm),
             f"{100 * entry.highest_share:.0f} %",
-            _verdict(entry),
+            "highest" if entry.against_best is None else entry.against_best.verdict,
         )
         for entry in found.screening.screened
     )
-    columns = ("method", "validation", "to best", "p", "highest", "verdict")
+    columns = ("method", "validation", "difference", "p", "leads", "against highest")
     notes = [
-        f"{found.runs} runs of {found.epochs} epochs, scored on validation nodes; p: "
-        "paired t-test, Holm-corrected; highest: how often "
-        "its mean is the highest in resamplings of the seeds.",
+        f"{found.runs} runs of {found.epochs} epochs, scored on validation nodes. "
+        "Difference to the highest mean; p: paired t-test, Holm-corrected over all "
+        "pairs of methods; leads: how often its mean is the highest in resamplings of "
+        "the seeds.",
         "An accuracy on this number of validation nodes has a standard error of "
         f"{found.screening.standard_error:.1f} points: smaller differences may be due "
         "to the choice of these nodes.",
@@ -161,12 +162,6 @@ def _print_diagnosis(
         console, Table(f"{found.dataset}: screening", columns, rows, tuple(notes))
     )
     console.print(found.screening.sentence)
-
-
-def _verdict(entry: "Screened") -> str:
-    if entry.against_best is None:
-        return "highest mean"
-    return "within noise" if entry.is_within_noise else "worse"
 
 
 def _measured(found: "Diagnosis") -> list[str]:

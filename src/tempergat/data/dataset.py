@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -145,6 +145,11 @@ class Dataset:
     def is_split_made(self) -> bool:
         """Whether the split was made here; otherwise the graph came with it."""
         return self.split.startswith(MADE)
+
+    def count(self, part: Literal["train", "val", "test"]) -> int:
+        """How many labelled nodes a part of the split has."""
+        store = self.store
+        return int((store[f"{part}_mask"] & (store.y >= 0)).sum())
 
     @property
     def is_heterogeneous(self) -> bool:

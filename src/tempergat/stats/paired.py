@@ -205,6 +205,23 @@ def compare_all(
     return _compare_together(scores, pairs, test_to_train)
 
 
+def best_set(pairs: Sequence[PairedComparison]) -> tuple[str, ...]:
+    """The method of the highest mean and those not shown to be worse than it.
+
+    Args:
+        pairs: What `compare_all` gives for scores in the order of the means, highest
+            first.
+
+    Returns:
+        The methods in that order; none of them where no test could be made.
+    """
+    if all(comparison.t_p is None for comparison in pairs):
+        return ()
+    best = pairs[0].baseline
+    against_best = [c for c in pairs if c.baseline == best]
+    return (best, *(c.method for c in against_best if c.verdict != "worse"))
+
+
 def any_beats(
     scores: Mapping[str, PairScores], baseline: str, test_to_train: float = 0.0
 ) -> bool | None:

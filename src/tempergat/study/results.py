@@ -7,9 +7,22 @@ from typing import Any, Literal
 import numpy as np
 
 from tempergat.base import UserError
-from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
+from tempergat.stats import (
+    PairedComparison,
+    PairScores,
+    Summary,
+    any_beats,
+    best_set,
+    compare_all,
+    compare_pairs,
+    summarise,
+)
 from tempergat.study.engine import LayerRecord, Origin, Run
-from tempergat.study.largest_class import LargestClass, find_largest_class
+from tempergat.study.largest_class import (
+    LARGEST_CLASS,
+    LargestClass,
+    find_largest_class,
+)
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -36,6 +49,8 @@ class MethodResult:
             class; None where a run has none, as those of version 0.1.0.
         only_class: By seed, the class that a run predicts for every test node; without
             the runs that predict several classes.
+        parameter_count: Number of trained parameters, a mean where settings were
+            searched; None where a run does not say.
     """
 
     method: str
@@ -48,6 +63,7 @@ class MethodResult:
     time_s: float
     confusion: tuple[tuple[int, ...], ...] | None = None
     only_class: dict[int, int] = field(default_factory=dict)
+    parameter_count: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,14 @@ class DatasetResult:
         results: One for each method that has runs, in the order given.
         largest_class: What answering the largest class for every node scores; None
             where no run has a confusion matrix.
+        pairs: Tests of all pairs of methods, the higher mean of a pair as baseline;
+            none where all methods are compared with one baseline.
+        beats_guessing: Whether some method is shown to be better than the largest
+            class; None where that was not tested.
+        beats_mlp: The same for `mlp`.
+        test_to_train: Test nodes per training node, for which tests over splits that
+            share training nodes are corrected; 0 where they share none, None where it
+            is not known.
     """
 
     dataset: str
@@ -70,6 +94,10 @@ class DatasetResult:
     splits: int
     results: tuple[MethodResult, ...]
     largest_class: LargestClass | None = None
+    pairs: tuple[PairedComparison, ...] = ()
+    beats_guessing: bool | None = None
+    beats_mlp: bool | None = None
+    test_to_train: float | None = 0.0
 
     def __getitem__(self, method: str) -> MethodResult:
         return next(result for result in self.results if result.method == method)
@@ -78,6 +106,32 @@ class DatasetResult:
     def methods(self) -> tuple[str, ...]:
         """Names of the methods that have runs."""
         return tuple(result.method for result in self.results)
+
+    @property
+    def best(self) -> MethodResult | None:
+        """The method with the highest mean; None where no run finished."""
+        scored = [r for r in self.results if r.summary.mean is not None]
+        return max(scored, key=lambda r: r.summary.mean or 0.0, default=None)
+
+    @property
+    def best_set(self) -> tuple[str, ...]:
+        """The method of the highest mean and those not shown to be worse than it.
+
+        Empty where that was not tested.
+        """
+        return best_set(self.pairs)
+
+    @property
+    def simplest(self) -> str | None:
+        """The method of the best set with the fewest parameters; None if unknown."""
+        return simplest_of({m: self[m].parameter_count for m in self.best_set})
+
+
+def simplest_of(parameter_counts: Mapping[str, float | None]) -> str | None:
+    """The method with the fewest parameters; None unless all are known."""
+    known = {m: count for m, count in parameter_counts.items() if count is not None}
+    is_known = len(known) == len(parameter_counts) > 0
+    return min(known, key=known.__getitem__) if is_known else None
 
 
 def dataset_result(
@@ -88,6 +142,7 @@ def dataset_result(
     selection: str = "best_val_accuracy",
     *,
     tuned: bool = False,
+    test_to_train: float | None = 0.0,
 ) -> DatasetResult:
     """Summarise and compare the runs on one dataset.
 
@@ -95,10 +150,12 @@ def dataset_result(
         runs: Runs on one dataset, one configuration per method; on one split, or on
             several in turn.
         methods: The methods to report, in this order.
-        against: The baseline of all methods, or the baseline of each.
+        against: The baseline of all methods; or the baseline of each, and all pairs of
+            methods are tested too.
         metric: The metric of the scores.
         selection: Which rule's scores to use.
         tuned: Whether a method may have another configuration on each split.
+        test_to_train: As in `DatasetResult`.
 
     Raises:
         UserError: The runs come from several datasets, or a method's runs have several
@@ -127,19 +184,46 @@ def dataset_result(
         for method, baseline in baselines.items()
         if method in by_method and baseline in by_method
     }
-    comparisons = {c.method: c for c in compare_pairs(pair_scores, compared)}
+    ratio = test_to_train or 0.0
+    comparisons = {c.method: c for c in compare_pairs(pair_scores, compared, ratio)}
+    results = tuple(
+        _method_result(method, found, selection, comparisons.get(method), ratio)
+        for method, found in by_method.items()
+    )
+    ranked = _ranked(results, pair_scores)
+    is_all_pairs = not isinstance(against, str)
+    largest = find_largest_class(runs, metric)
     return DatasetResult(
         dataset=runs[0].dataset if runs else "",
         metric=metric,
         selection=selection,
         pairing="splits" if split_count > 1 else "seeds",
         splits=split_count,
-        results=tuple(
-            _method_result(method, found, selection, comparisons.get(method))
-            for method, found in by_method.items()
-        ),
-        largest_class=find_largest_class(runs, metric),
+        results=results,
+        largest_class=largest,
+        pairs=tuple(compare_all(ranked, ratio)) if is_all_pairs else (),
+        beats_guessing=_any_beats_guessing(ranked, largest, ratio),
+        beats_mlp=any_beats(ranked, "mlp", ratio) if "mlp" in ranked else None,
+        test_to_train=test_to_train,
     )
+
+
+def _ranked(
+    results: Sequence[MethodResult], scores: Mapping[str, PairScores]
+) -> dict[str, PairScores]:
+    """The scores of methods with a finished run, highest mean first."""
+    means = {r.method: r.summary.mean for r in results}
+    scored = {method: mean for method, mean in means.items() if mean is not None}
+    ranked = sorted(scored, key=scored.__getitem__, reverse=True)
+    return {method: scores[method] for method in ranked}
+
+
+def _any_beats_guessing(
+    scores: Mapping[str, PairScores], largest: LargestClass | None, ratio: float
+) -> bool | None:
+    if largest is None:
+        return None
+    return any_beats({**scores, LARGEST_CLASS: largest.scores}, LARGEST_CLASS, ratio)
 
 
 def _check_comparable(
@@ -200,21 +284,29 @@ def _method_result(
     runs: Sequence[Run],
     selection: str,
     comparison: PairedComparison | None,
+    test_to_train: float,
 ) -> MethodResult:
     finished = [run for run in runs if run.status == "done"]
     _require_one_shape(method, finished)
     scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}
     return MethodResult(
         method=method,
-        summary=_summary(finished, selection, failed=len(runs) - len(finished)),
+        summary=_summary(finished, selection, len(runs) - len(finished), test_to_train),
         scores=scores,
         comparison=comparison,
         selected=_mean_layers([run.selected for run in finished]),
         last=_mean_layers([run.last for run in finished]),
         failures=tuple(_failure(run) for run in runs if run.status == "failed"),
         time_s=sum(run.time_s for run in runs),
+        parameter_count=_mean_parameters(runs),
         **_confusion_facts(finished),
     )
+
+
+def _mean_parameters(runs: Sequence[Run]) -> float | None:
+    counts = [run.parameter_count for run in runs]
+    known = [count for count in counts if count is not None]
+    return float(np.mean(known)) if len(known) == len(counts) else None
 
 
 def _require_one_shape(method: str, runs: Sequence[Run]) -> None:
@@ -277,13 +369,15 @@ def _failure(run: Run) -> str:
     return f"seed {run.seed}: {reason}{when}"
 
 
-def _summary(finished: Sequence[Run], selection: str, failed: int) -> Summary:
+def _summary(
+    finished: Sequence[Run], selection: str, failed: int, test_to_train: float
+) -> Summary:
     """The summary of the runs; with several splits, the interval is over splits."""
     of_runs, of_splits = (
-        summarise([score for score in scores.values() if score is not None], failed)
-        for scores in (
-            _pair_scores(finished, selection, by_split=False),
-            _pair_scores(finished, selection, by_split=True),
+        summarise([s for s in scores.values() if s is not None], failed, ratio)
+        for scores, ratio in (
+            (_pair_scores(finished, selection, by_split=False), 0.0),
+            (_pair_scores(finished, selection, by_split=True), test_to_train),
         )
     )
     low, high = of_splits.low, of_splits.high

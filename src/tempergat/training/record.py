@@ -88,7 +88,7 @@ class LayerRecord:
 class Run:
     """A finished run.
 
-    The last six attributes are None where nothing was recorded, as in every run of
+    The last seven attributes are None where nothing was recorded, as in every run of
     version 0.1.0.
 
     Attributes:
@@ -119,6 +119,7 @@ class Run:
             one column per predicted class.
         gate_counts: For each layer, how many gates lie in each of equal parts from 0 to
             1 at the selected epoch.
+        training_nodes: Number of labelled training nodes.
     """
 
     dataset: str
@@ -147,6 +148,7 @@ class Run:
     metrics: Mapping[str, Mapping[str, Scores]] | None = None
     confusion: Sequence[Sequence[int]] | None = None
     gate_counts: Sequence[Sequence[int]] | None = None
+    training_nodes: int | None = None
 
     def __post_init__(self) -> None:
         if self.condition == CLEAN:

@@ -204,6 +204,7 @@ def finished_runs(training: EpochLoop, dataset: Dataset, start: float) -> list[R
         "numerics": numerics_of(device_name(device)),
         "versions": versions(),
         "parameter_count": sum(p.numel() for p in group.model.parameters()),
+        "training_nodes": dataset.count("train"),
     }
     selected = layer_records(group.layer_values(training.best))
     last = layer_records(group.layer_values(training.current))

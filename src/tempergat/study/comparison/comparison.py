@@ -11,7 +11,7 @@ import numpy as np
 from tempergat.base import UserError, suggest_one_of, write_into, write_text
 from tempergat.data import CATALOG
 from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
-from tempergat.study.comparison.verdict import best_by_test, best_method, verdict
+from tempergat.study.comparison.verdict import verdict
 from tempergat.study.engine import Run
 from tempergat.study.explorer import explorer_section
 from tempergat.study.html_report import Published, Section, report_html
@@ -81,12 +81,41 @@ class Comparison:
 
     @property
     def best(self) -> str | None:
-        """The method with the highest mean; None where no run finished."""
-        return best_method(self.result)
+        """The method with the highest mean, whether or not a test shows that it leads.
+
+        None where no run finished.
+        """
+        best = self.result.best
+        return None if best is None else best.method
+
+    @property
+    def best_set(self) -> tuple[str, ...]:
+        """The method with the highest mean and those not shown to be worse than it.
+
+        By paired t-tests of all pairs of methods, Holm-corrected. Empty where too few
+        runs can be compared, and where all methods are compared with one baseline.
+        """
+        return self.result.best_set
+
+    @property
+    def simplest(self) -> str | None:
+        """The method of the best set with the fewest trained parameters.
+
+        None without such a set, and where a run does not say how many it has.
+        """
+        return self.result.simplest
+
+    @property
+    def pairs(self) -> list[dict[str, Any]]:
+        """The tests of all pairs of methods, as plain values.
+
+        The method with the higher mean is the baseline of a pair.
+        """
+        return as_json(self.result)["pairs"]
 
     @property
     def verdict(self) -> str:
-        """What the comparison shows, in one sentence."""
+        """What the comparison shows, in a few sentences."""
         return verdict(self.result)
 
     def confusion(self, method: str) -> np.ndarray:
@@ -133,6 +162,8 @@ class Comparison:
             "store": None if self.store is None else str(self.store),
             "files": [str(path) for path in self.files],
             "best": self.best,
+            "best_set": list(self.best_set),
+            "simplest": self.simplest,
             "verdict": self.verdict,
             "notes": list(self.notes),
         }
@@ -203,7 +234,7 @@ class Comparison:
             settings=self.settings,
             command=command,
             published=_published(self.result),
-            best=best_by_test(self.result),
+            best=self.best if len(self.best_set) == 1 else None,
         )
 
     def plot(self) -> "Figure":

@@ -9,6 +9,7 @@ import torch
 from tempergat.base import counted, listed
 from tempergat.data import Dataset, describe
 from tempergat.study.comparison.plan import Plan
+from tempergat.study.comparison.splits import note_on_splits
 from tempergat.study.comparison.tuned import search_runs
 from tempergat.study.engine import Origin, Run, Store, Workers, elsewhere_note
 from tempergat.study.results import DatasetResult
@@ -76,8 +77,8 @@ def notes_on_test_sets(
     if not means:
         return ()
     if result.splits > 1:
-        return note_on_splits(made=_are_made(graphs))
-    nodes = int(next(iter(graphs.values())).store.test_mask.sum())
+        return note_on_splits(result)
+    nodes = next(iter(graphs.values())).count("test")
     if result.metric not in ("accuracy", "micro_f1"):
         return (
             f"Scores are on one test set of {nodes:,} nodes; more seeds do not show "
@@ -89,24 +90,6 @@ def notes_on_test_sets(
         f"Scores are on one test set of {nodes:,} nodes, whose own standard error is "
         f"about {error:.1f} points; more seeds do not reduce it.",
     )
-
-
-def note_on_splits(*, made: bool) -> tuple[str, ...]:
-    """What several splits mean for intervals and p-values.
-
-    Args:
-        made: Whether the splits were drawn here, each from all labelled nodes.
-    """
-    note = (
-        "Each split has other test nodes, so intervals and p also include, in part, "
-        "how much scores change with the test nodes."
-    )
-    if made:
-        note += (
-            " The splits were drawn from the same nodes, so their scores are not "
-            "independent, and p is somewhat too small."
-        )
-    return (note,)
 
 
 def note_on_residual(

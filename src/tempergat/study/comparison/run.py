@@ -16,6 +16,7 @@ from tempergat.study.comparison.descriptions import (
 )
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.comparison.shards import FinishedShard
+from tempergat.study.comparison.splits import split_ratio
 from tempergat.study.comparison.tuned import (
     Choice,
     OnSearch,
@@ -229,13 +230,15 @@ def _comparison(
 ) -> Comparison:
     first = next(iter(graphs.values()))
     metric = metric_of_run(plan.configs[0], first)
+    used = {split: graphs[split] for split in sorted({run.split for run in runs})}
     result = dataset_result(
         runs,
         plan.methods,
-        plan.against,
+        plan.baseline or plan.against,
         metric,
         plan.selection,
         tuned=bool(choices),
+        test_to_train=split_ratio(used),
     )
     return Comparison(
         result=result,

@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 from tempergat.base import UserError, counted, listed, suggest_one_of
 from tempergat.nn import METHODS
 from tempergat.study.comparison.comparison import Comparison
-from tempergat.study.comparison.descriptions import note_on_residual, note_on_splits
+from tempergat.study.comparison.descriptions import note_on_residual
 from tempergat.study.comparison.plan import (
     FIRST_TUNED_SEED,
     MOST_RUNS,
     baselines_of,
+)
+from tempergat.study.comparison.splits import (
+    note_on_splits,
+    stored_split_ratio,
 )
 from tempergat.study.comparison.tuned import notes_on_tuning, searched_settings
 from tempergat.study.engine import Run, Store
@@ -119,10 +123,11 @@ def _comparison(
     result = dataset_result(
         runs,
         methods,
-        baselines_of(methods, baseline),
+        baseline or baselines_of(methods, None),
         config.get("metric") or "accuracy",
         config.get("selection", "best_val_accuracy"),
         tuned=is_tuned,
+        test_to_train=stored_split_ratio(runs),
     )
     counts = {method: sum(run.method == method for run in runs) for method in methods}
     return Comparison(
@@ -138,7 +143,7 @@ def _comparison(
                 if is_tuned
                 else note_on_residual({run.method: run.config for run in runs})
             ),
-            *(note_on_splits(made=False) if result.splits > 1 else ()),
+            *(note_on_splits(result, stored=True) if result.splits > 1 else ()),
             *(_note_on_sharing(table.shared) if table.shared else ()),
             *(_note_on_noise(noisy) if noisy else ()),
         ),

@@ -1,105 +1,107 @@
-"""What a comparison shows, in one sentence."""
+"""What a comparison shows, in a few sentences.
+
+First which methods are best, by tests of all pairs, or how they compare with the
+baseline that was asked for; then whether variants beat their backbones.
+"""
 
 from collections.abc import Sequence
 
 from tempergat.base import joined
+from tempergat.nn import METHODS
 from tempergat.stats import PairedComparison
-from tempergat.study.report import mean_and_std, one_class_clause, p_value
+from tempergat.study.report import (
+    best_in_words,
+    denial,
+    mean_and_std,
+    named,
+    one_class_clause,
+    p_value,
+    percent,
+)
 from tempergat.study.results import DatasetResult, MethodResult
 
 
-def best_method(result: DatasetResult) -> str | None:
-    """The method with the highest mean; None where no run finished."""
-    best = _best(result)
-    return None if best is None else best.method
-
-
 def verdict(result: DatasetResult) -> str:
-    """The sentence. A claim is made only where a corrected p-value supports it.
+    """The sentences. A claim is made only where a corrected p-value supports it.
 
-    Methods that predict one class for every test node are named at its end.
+    Methods that predict one class for every test node are named at the end.
     """
-    return _claim(result) + one_class_clause(result)
-
-
-def best_by_test(result: DatasetResult) -> str | None:
-    """The method that the verdict calls best; None where no test supports one.
-
-    It has the highest mean, and is better than its baseline. Or it is the baseline of
-    others that are all worse, and no other method beats its own baseline.
-    """
-    best = _best(result)
+    best = result.best
     if best is None:
-        return None
-    if best.comparison is not None and best.comparison.verdict == "better":
-        return best.method
-    compared = _compared(result)
-    against_best = [c.verdict for c in compared if c.baseline == best.method]
-    if any(c.verdict == "better" for c in compared):
-        return None
-    return best.method if set(against_best) == {"worse"} else None
+        return f"No run finished on {result.dataset}."
+    largest = result.largest_class
+    guess = "" if largest is None else f" ({percent(largest.mean)})"
+    runs = best.summary.runs
+    pairs = runs if result.pairing == "seeds" else min(runs, result.splits)
+    sentences = [
+        *denial(result.beats_guessing, pairs, f"guessing{guess}"),
+        _first_answer(result, best),
+        *denial(result.beats_mlp, pairs, "mlp", ": the edges do not help here"),
+        *_on_backbones(result),
+    ]
+    return f"{'. '.join(sentences)}{one_class_clause(result)}."
 
 
-def _claim(result: DatasetResult) -> str:
-    best = _best(result)
-    if best is None:
-        return f"no run finished on {result.dataset}"
-    score = mean_and_std(best.summary.mean, best.summary.std)
-    if best_by_test(result) is not None:
-        reason = "; every method compared with it is worse"
-        if best.comparison is not None and best.comparison.verdict == "better":
-            reason = f", and {_beats(best.comparison)}"
-        return f"{best.method} is best on {result.dataset}, {score}{reason}"
-    compared = _compared(result)
-    highest = f"the highest mean is {score}, of {best.method}"
-    winners = [c for c in compared if c.verdict == "better"]
-    if winners:
-        most = max(winners, key=lambda c: c.difference or 0.0)
-        return f"on {result.dataset} {highest}; {most.method} {_beats(most)}"
-    if not compared:
-        if len(result.results) == 1:
-            return (
-                f"{best.method} scores {score} on {result.dataset}; there is no other "
-                "method to compare it with"
-            )
-        return f"no method has a baseline on {result.dataset}; {highest}"
-    if all(c.verdict == "too few runs" for c in compared):
-        return f"too few runs to compare methods on {result.dataset}; {highest}"
-    worse = _worse(compared)
-    if worse:
+def _first_answer(result: DatasetResult, best: MethodResult) -> str:
+    where = f"on {result.dataset}"
+    score = f"({mean_and_std(best.summary.mean, best.summary.std)})"
+    if result.pairs:
+        return best_in_words(result.pairs, score, result.simplest, where)
+    compared = [r.comparison for r in result.results if r.comparison is not None]
+    if not compared or len([r for r in result.results if r.scores]) < 2:
         return (
-            f"no method is shown to be better than its baseline on {result.dataset}; "
-            f"{worse}; {highest}"
+            f"{best.method} scores {score[1:-1]} {where}; there is no other method "
+            "with a finished run to compare it with"
         )
-    return f"no method stands out of the noise on {result.dataset}; {highest}"
+    highest = f"{best.method} scores highest {score}"
+    if all(c.verdict == "too few runs" for c in compared):
+        return f"Too few runs to compare methods {where}; {highest}"
+    none = f"no method is shown to differ from {compared[0].baseline}"
+    return f"O{where[1:]} {_differences(compared) or none}; {highest}"
 
 
-def _compared(result: DatasetResult) -> list[PairedComparison]:
-    return [r.comparison for r in result.results if r.comparison is not None]
+def _on_backbones(result: DatasetResult) -> list[str]:
+    """Whether variants beat their backbones; empty where that was not tested."""
+    variants = [
+        r.comparison
+        for r in result.results
+        if r.comparison is not None
+        and r.method in METHODS
+        and r.comparison.baseline == METHODS[r.method].backbone
+        and r.comparison.verdict != "too few runs"
+    ]
+    if not result.pairs or not variants:
+        return []
+    words = _differences(variants)
+    if any(c.verdict == "better" for c in variants):
+        return [words]
+    none = "No variant beats its backbone"
+    return [f"{none}; {words}" if words else none]
 
 
-def _worse(compared: Sequence[PairedComparison]) -> str:
-    """`mlp is worse than gat`; empty where no method is."""
-    by_baseline: dict[str, list[str]] = {}
-    for one in compared:
-        if one.verdict == "worse":
-            by_baseline.setdefault(one.baseline, []).append(one.method)
-    return "; ".join(
-        f"{joined(methods)} {'is' if len(methods) == 1 else 'are'} worse than "
-        f"{baseline}"
-        for baseline, methods in by_baseline.items()
-    )
+def _differences(compared: Sequence[PairedComparison]) -> str:
+    """`gated beats gat by 1.8 points (p = 0.002)`; empty where all is within noise."""
+    parts = []
+    for baseline in dict.fromkeys(c.baseline for c in compared):
+        against = [c for c in compared if c.baseline == baseline]
+        better = [c for c in against if c.verdict == "better"]
+        worse = [c.method for c in against if c.verdict == "worse"]
+        if better:
+            parts.append(_beats(better))
+        if worse:
+            are = "is" if len(worse) == 1 else "are"
+            parts.append(f"{named(worse)} {are} worse than {baseline}")
+    return "; ".join(parts)
 
 
-def _best(result: DatasetResult) -> MethodResult | None:
-    scored = [r for r in result.results if r.summary.mean is not None]
-    return max(scored, key=lambda r: r.summary.mean or 0.0, default=None)
-
-
-def _beats(comparison: PairedComparison) -> str:
-    p = p_value(comparison.t_p_holm)
+def _beats(better: Sequence[PairedComparison]) -> str:
+    most = max(better, key=lambda c: c.difference or 0.0)
+    if len(better) > 1:
+        methods = joined([c.method for c in better])
+        return f"{methods} beat {most.baseline}, by up to {most.difference:.1f} points"
+    p = p_value(most.t_p_holm)
     sign = "" if p.startswith("<") else "= "
     return (
-        f"beats {comparison.baseline} by {comparison.difference:.1f} points "
+        f"{most.method} beats {most.baseline} by {most.difference:.1f} points "
         f"(p {sign}{p})".replace("<", "< ")
     )

@@ -10,7 +10,6 @@ from scipy import stats as scipy_stats
 from tempergat.base import write_into
 from tempergat.stats import ALPHA, holm
 from tempergat.study.diagnose import figures
-from tempergat.study.diagnose.screening import SCREENED
 from tempergat.study.diagnose.validation import (
     GENERATED_GRAPHS,
     REFERENCE_EPOCHS,
@@ -21,6 +20,7 @@ from tempergat.study.diagnose.validation import (
     is_generated,
     read_validation,
 )
+from tempergat.study.paper import PAPER_METHODS
 from tempergat.study.report import filled, markdown_rows, p_value
 
 _PICK = "the pick"
@@ -89,7 +89,7 @@ def choices_of(rows: Sequence[dict[str, str]]) -> list[Choice]:
             row for row in rows if row["is_first_in_screening"] == "True"
         ],
     }
-    for method in SCREENED:
+    for method in PAPER_METHODS:
         chosen[f"always {method}"] = [row for row in rows if row["method"] == method]
     of_pick = np.array([float(row["below_best"]) for row in chosen[_PICK]])
     found = []
@@ -214,21 +214,21 @@ prints
 - the share of non-zero entries, homophily with and without what chance contributes,
   and the mean degree;
 - a table of the screening: 10 seeds and at most 100 epochs of each of the paper's
-  eleven methods, all seeds at once, compared over paired seeds;
-- what the screening shows, which may be "no difference".
+  eleven methods and of `mlp`, all seeds at once, compared over paired seeds;
+- what the screening shows, in the words of `tempergat compare`: which methods cannot be
+  told apart from the highest mean, the simplest of them, and whether any beats `mlp`.
 
 The measurements use labels of training nodes only (homophily: training and validation
 nodes), and methods are judged on validation nodes. Test nodes play no part. The tests
 are over seeds on one split: a difference below the printed standard error may be due to
-the choice of its validation nodes, which no number of seeds changes. All methods are
-compared with the one that has the highest mean, so p is somewhat smaller than on fresh
-runs.
+the choice of its validation nodes, which no number of seeds changes. All pairs of
+methods are tested, Holm-corrected, as in `tempergat compare`.
 
 ## Would a pick be worth following?
 
 The rule, fixed before it was tested: take the best of gcn, gat and gatv2, unless the
 method with the highest mean in the screening is shown to be better than it (paired
-t-test, Holm-corrected).
+t-tests of the paper's eleven methods with that one, Holm-corrected).
 
 `tempergat reproduce diagnose` makes this page from
 `results/diagnose/validation.csv`: {generated} of {planned} generated graphs of the

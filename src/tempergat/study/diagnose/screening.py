@@ -7,25 +7,32 @@ method, see docs/diagnose.md.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 
 from tempergat.base import UserError
 from tempergat.data import Dataset
-from tempergat.stats import PairedComparison, Summary, compare_to_baseline, summarise
+from tempergat.stats import (
+    PairedComparison,
+    Summary,
+    any_beats,
+    best_set,
+    compare_all,
+    summarise,
+)
 from tempergat.study.diagnose.measure import Measurements, measure
 from tempergat.study.engine import OnProgress, Run, Store, sweep
-from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
+from tempergat.study.paper import PAPER_METHODS
+from tempergat.study.report import best_in_words, denial, mean_and_std
+from tempergat.study.results import simplest_of
 from tempergat.training import Recipe, refuse_typed, settings_on
 
 SCREENING_EPOCHS = 100
 SCREENING_RUNS = 10
-SCREENED = PAPER_METHODS
+SCREENED = (*PAPER_METHODS, "mlp")
 _RESAMPLES = 10_000
-
-Finding = Literal["shown", "no difference", "too few runs"]
 
 
 @dataclass(frozen=True)
@@ -33,8 +40,8 @@ class Screened:
     """One method in the screening, in percent on validation nodes.
 
     Attributes:
-        against_best: Comparison with the method of the highest mean; None for that
-            method itself.
+        against_best: Comparison with the method of the highest mean, corrected for
+            tests of all pairs of methods; None for that method itself.
         highest_share: Share of resamplings of the seeds in which its mean is the
             highest.
     """
@@ -44,62 +51,35 @@ class Screened:
     against_best: PairedComparison | None
     highest_share: float
 
-    @property
-    def is_within_noise(self) -> bool:
-        """Whether the runs do not show that it is worse than the best method."""
-        return self.against_best is None or self.against_best.verdict != "worse"
-
 
 @dataclass(frozen=True)
 class Screening:
     """What the runs of a screening show.
 
     Attributes:
-        best: The method with the highest mean.
-        best_plain: The plain method (gcn, gat, gatv2) with the highest mean.
-        finding: `shown` where the best method is better than the best plain method
-            or, if it is plain itself, better than all others; `no difference` where
-            that was not shown.
+        best: The method with the highest mean, whether or not a test shows that it
+            leads.
+        best_set: That method and those not shown to be worse than it; empty where no
+            two methods have two runs.
+        simplest: The method of the best set with the fewest parameters; None where
+            that is not known.
+        beats_mlp: Whether some method is shown to be better than `mlp`; None where
+            that was not tested.
         screened: All methods with a finished run, best first.
         failed: Methods without a finished run.
         standard_error: Standard error, in percent, of an accuracy measured on that
             number of validation nodes. Smaller differences may be due to the split.
+        sentence: What the screening shows, in words.
     """
 
     best: str
-    best_plain: str
-    finding: Finding
+    best_set: tuple[str, ...]
+    simplest: str | None
+    beats_mlp: bool | None
     screened: tuple[Screened, ...]
     failed: tuple[str, ...]
     standard_error: float
-
-    @property
-    def within_noise(self) -> tuple[str, ...]:
-        """The best method and those not shown to be worse."""
-        return tuple(entry.method for entry in self.screened if entry.is_within_noise)
-
-    @property
-    def sentence(self) -> str:
-        """What the screening shows, in words."""
-        others = ", ".join(
-            method for method in self.within_noise if method != self.best
-        )
-        if len(self.screened) == 1:
-            return f"only {self.best} finished a run; there is nothing to compare"
-        if self.finding == "too few runs":
-            return "so few runs show nothing; raise --runs"
-        if self.finding == "no difference":
-            return (
-                f"{self.best} has the highest mean, but no difference was shown "
-                f"between it and {others}"
-            )
-        if self.best == self.best_plain:
-            return f"{self.best} is better here than every other method screened"
-        also = f"; not shown to be worse: {others}" if others else ""
-        return (
-            f"{self.best} is better here than {self.best_plain}, the best of the "
-            f"plain methods{also}"
-        )
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -131,20 +111,14 @@ def diagnose(
         recipe: The settings.
         store: Where the runs of the screening are stored.
         device: Where to train.
-        methods: What to screen: two or more methods, at least one of them plain.
+        methods: What to screen: two or more methods.
         runs: Seeds per method.
         epochs: Maximum number of epochs of a run.
         on_progress: Called after every epoch and every group.
 
     Raises:
-        UserError: The methods are too few or none is plain, or the graph cannot be
-            trained.
+        UserError: There is one method only, or the graph cannot be trained.
     """
-    if not set(methods) & set(PLAIN_METHODS):
-        raise UserError(
-            f"none of {', '.join(methods)} is plain; add gcn, gat or gatv2 to compare "
-            "with"
-        )
     if len(set(methods)) < 2:
         raise UserError(
             f"{methods[0]} alone has nothing to be compared with; give two methods or "
@@ -154,11 +128,13 @@ def diagnose(
     configs = [c.with_changes(epochs=min(epochs, c.epochs)) for c in configs]
     refuse_typed(dataset, "diagnose")
     found = sweep(dataset, configs, range(runs), store, device, on_progress)
-    labelled = dataset.data.val_mask & (dataset.data.y >= 0)
+    parameters = {run.method: run.parameter_count for run in found}
     return Diagnosis(
         dataset=dataset.name,
         measurements=measure(dataset, configs[0]),
-        screening=screening_of(validation_scores(found), int(labelled.sum())),
+        screening=screening_of(
+            validation_scores(found), dataset.count("val"), parameters
+        ),
         runs=runs,
         epochs=max(config.epochs for config in configs),
     )
@@ -176,33 +152,32 @@ def validation_scores(runs: Sequence[Run]) -> dict[str, dict[int, float | None]]
 
 
 def screening_of(
-    scores: Mapping[str, Mapping[int, float | None]], validation_nodes: int
+    scores: Mapping[str, Mapping[int, float | None]],
+    validation_nodes: int,
+    parameters: Mapping[str, int | None] | None = None,
 ) -> Screening:
     """What the scores of a screening show.
 
     Args:
         scores: Validation scores in percent by method and seed.
         validation_nodes: How many nodes they are over.
+        parameters: How many parameters each method trains, where known.
 
     Raises:
-        UserError: No plain method has a finished run.
+        UserError: No run finished.
     """
     finished = {
         method: [score for score in found.values() if score is not None]
         for method, found in scores.items()
     }
     means = {method: float(np.mean(s)) for method, s in finished.items() if s}
-    plain = [method for method in means if method in PLAIN_METHODS]
-    if not plain:
-        raise UserError(
-            "no plain method finished a run of the screening; use a lower learning rate"
-        )
-    best = max(means, key=means.__getitem__)
-    best_plain = max(plain, key=means.__getitem__)
-    against_best = {
-        c.method: c for c in compare_to_baseline({m: scores[m] for m in means}, best)
-    }
-    highest_share = _highest_share(scores, list(means))
+    if not means:
+        raise UserError("no run of the screening finished; use a lower learning rate")
+    ranked = sorted(means, key=means.__getitem__, reverse=True)
+    best = ranked[0]
+    pairs = compare_all({method: scores[method] for method in ranked})
+    against_best = {c.method: c for c in pairs if c.baseline == best}
+    highest_share = _highest_share(scores, ranked)
     screened = tuple(
         Screened(
             method,
@@ -212,16 +187,39 @@ def screening_of(
             against_best.get(method),
             highest_share[method],
         )
-        for method in sorted(means, key=means.__getitem__, reverse=True)
+        for method in ranked
     )
+    beats_mlp = None
+    if "mlp" in ranked:
+        beats_mlp = any_beats({method: scores[method] for method in ranked}, "mlp")
+    tied = best_set(pairs)
+    simplest = simplest_of({method: (parameters or {}).get(method) for method in tied})
     return Screening(
         best=best,
-        best_plain=best_plain,
-        finding=_finding(screened, best, best_plain),
+        best_set=tied,
+        simplest=simplest,
+        beats_mlp=beats_mlp,
         screened=screened,
         failed=tuple(method for method in scores if method not in means),
         standard_error=_standard_error(means[best], validation_nodes),
+        sentence=_sentence(screened, pairs, simplest, beats_mlp),
     )
+
+
+def _sentence(
+    screened: Sequence[Screened],
+    pairs: Sequence[PairedComparison],
+    simplest: str | None,
+    beats_mlp: bool | None,
+) -> str:
+    best = screened[0]
+    if not pairs:
+        return f"Only {best.method} finished a run; there is nothing to compare."
+    score = f"({mean_and_std(best.summary.mean, best.summary.std)})"
+    first = best_in_words(pairs, score, simplest, "on these validation nodes")
+    edges = ": the edges do not help here"
+    second = denial(beats_mlp, best.summary.runs, "mlp", edges)
+    return f"{'. '.join([first, *second])}."
 
 
 def _standard_error(accuracy: float, nodes: int) -> float:
@@ -232,16 +230,6 @@ def _standard_error(accuracy: float, nodes: int) -> float:
     """
     share = (accuracy / 100.0 * nodes + 2) / (nodes + 4)
     return float(100.0 * (share * (1 - share) / (nodes + 4)) ** 0.5)
-
-
-def _finding(screened: Sequence[Screened], best: str, best_plain: str) -> Finding:
-    compared = {e.method: e.against_best for e in screened if e.against_best}
-    if not compared or any(c.t_p is None for c in compared.values()):
-        return "too few runs"
-    within_noise = {m for m, c in compared.items() if c.verdict != "worse"}
-    if best == best_plain:
-        return "no difference" if within_noise else "shown"
-    return "no difference" if best_plain in within_noise else "shown"
 
 
 def _highest_share(
@@ -271,4 +259,5 @@ def _highest_share(
 
 def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as plain JSON values."""
-    return {**asdict(diagnosis), "sentence": diagnosis.screening.sentence}
+    facts = asdict(diagnosis)
+    return {**facts, "sentence": facts["screening"].pop("sentence")}

@@ -10,7 +10,7 @@ results/diagnose/validation.csv, from which docs/diagnose.md is made.
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,8 +18,10 @@ import torch
 from tempergat.base import UserError, csv_text, write_into
 from tempergat.data import Dataset, csbm
 from tempergat.stats import compare_to_baseline
-from tempergat.study.diagnose.screening import SCREENED, Screening, diagnose
+from tempergat.study.diagnose.measure import measure
+from tempergat.study.diagnose.screening import validation_scores
 from tempergat.study.engine import OnProgress, Store, sweep
+from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
 from tempergat.training import Recipe, RunConfig, load_recipe, recipe_for
 
 VALIDATION_CSV = "diagnose/validation.csv"
@@ -41,6 +43,7 @@ _GRAPH_SEED = 20260529
 _PREFIX = "csbm-"
 
 Row = Mapping[str, Any]
+Finding = Literal["shown", "no difference", "too few runs"]
 
 
 def generated_graphs() -> dict[str, dict[str, Any]]:
@@ -73,14 +76,44 @@ def is_generated(graph: str) -> bool:
     return graph.startswith(_PREFIX)
 
 
-def picked_method(screening: Screening) -> str:
+def picked_method(
+    scores: Mapping[str, Mapping[int, float | None]],
+) -> tuple[str, Finding]:
     """The best plain method, unless another one was shown to be better.
 
     A method with temperature or gates is picked only where the screening shows that
-    it is better, not where its mean happens to be the highest.
+    it is better, not where its mean happens to be the highest: better than the best
+    plain method or, if it is plain itself, better than all others.
+
+    Args:
+        scores: Validation scores in percent by method and seed.
+
+    Returns:
+        The method, and what the screening shows.
     """
-    shown = screening.finding == "shown"
-    return screening.best if shown else screening.best_plain
+    means = _means(scores)
+    best = max(means, key=means.__getitem__)
+    best_plain = max(
+        (method for method in means if method in PLAIN_METHODS), key=means.__getitem__
+    )
+    compared = compare_to_baseline({method: scores[method] for method in means}, best)
+    if not compared or any(c.t_p is None for c in compared):
+        return best_plain, "too few runs"
+    rivals = {c.method for c in compared if c.verdict != "worse"}
+    if best != best_plain:
+        rivals &= {best_plain}
+    return (best_plain, "no difference") if rivals else (best, "shown")
+
+
+def _means(scores: Mapping[str, Mapping[int, float | None]]) -> dict[str, float]:
+    """The mean of each method's finished runs."""
+    finished = {
+        method: [score for score in found.values() if score is not None]
+        for method, found in scores.items()
+    }
+    return {
+        method: float(np.mean(found)) for method, found in finished.items() if found
+    }
 
 
 def runs_needed(name: str) -> list[tuple[RunConfig, int]]:
@@ -90,7 +123,7 @@ def runs_needed(name: str) -> list[tuple[RunConfig, int]]:
         name: Name of a dataset or of a generated graph.
     """
     needed = []
-    for method in SCREENED:
+    for method in PAPER_METHODS:
         config = _full_config(name, _recipe(name), method)
         short = config.with_changes(epochs=min(SCREENING_EPOCHS, config.epochs))
         needed += [(short, SCREENING_RUNS), (config, len(REFERENCE_SEEDS))]
@@ -117,30 +150,24 @@ def validate(
         One row per method.
     """
     recipe = _recipe(name)
-    found = diagnose(
-        dataset,
-        recipe,
-        store,
-        device,
-        runs=SCREENING_RUNS,
-        epochs=SCREENING_EPOCHS,
-        on_progress=on_progress,
+    configs = [_full_config(name, recipe, method) for method in PAPER_METHODS]
+    short = [c.with_changes(epochs=min(SCREENING_EPOCHS, c.epochs)) for c in configs]
+    seeds = range(SCREENING_RUNS)
+    screening = validation_scores(
+        sweep(dataset, short, seeds, store, device, on_progress)
     )
-    configs = [_full_config(name, recipe, method) for method in SCREENED]
+    pick, finding = picked_method(screening)
+    screened = _means(screening)
     scores: dict[str, dict[int, float | None]] = {}
     for run in sweep(dataset, configs, REFERENCE_SEEDS, store, device, on_progress):
         score = None
         if run.status == "done":
             score = 100.0 * run.scores[str(run.config["selection"])].test
         scores.setdefault(run.method, {})[run.seed] = score
-    means = {
-        method: float(np.mean([s for s in by_seed.values() if s is not None]))
-        for method, by_seed in scores.items()
-    }
+    means = _means(scores)
     best = max(means, key=means.__getitem__)
     verdicts = {c.method: c.verdict for c in compare_to_baseline(scores, best)}
-    measured, screening = found.measurements, found.screening
-    screened = {entry.method: entry.summary.mean for entry in screening.screened}
+    measured = measure(dataset, short[0].normalize_features)
     parameters = dict.fromkeys(generated_graphs()[f"{_PREFIX}00"], "")
     return [
         {
@@ -150,16 +177,16 @@ def validate(
             "signal_to_noise_of_neighbours": measured.neighbours.signal_to_noise,
             "reliable_share": measured.own.reliable_share,
             "adjusted_homophily": measured.adjusted_homophily,
-            "finding": screening.finding,
+            "finding": finding,
             "method": method,
             "screening_val": screened.get(method),
-            "is_pick": method == picked_method(screening),
-            "is_first_in_screening": method == screening.best,
+            "is_pick": method == pick,
+            "is_first_in_screening": method == max(screened, key=screened.__getitem__),
             "reference_test": round(means[method], 4),
             "below_best": round(means[best] - means[method], 4),
             "within_noise_of_best": verdicts.get(method, "within noise") != "worse",
         }
-        for method in SCREENED
+        for method in PAPER_METHODS
     ]
 
 

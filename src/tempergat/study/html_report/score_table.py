@@ -5,18 +5,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tempergat.nn import description_of
-from tempergat.stats import PairedComparison
 from tempergat.study.html_report.parts import as_sentence, scrolled, sort_heading
 from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
 from tempergat.study.report import (
+    AGAINST_HIGHEST,
     ONE_CLASS_MARK,
+    against_highest,
+    has_both_questions,
     interval_text,
     mean_and_std,
     notes_on_methods,
     notes_on_one_class,
     p_value,
     percent,
+    shown_comparisons,
     signed,
+    verdict_word,
 )
 from tempergat.study.results import METRIC_NAMES, MethodResult
 
@@ -63,7 +67,7 @@ def score_table(section: "Section") -> str:
         )
         for number, row in enumerate(rows)
     )
-    compared = any(row.comparison is not None for row in rows)
+    compared = bool(shown_comparisons(section.result))
     return (
         (_view_buttons(section.baseline) if compared else "")
         + scrolled(
@@ -98,8 +102,13 @@ def _columns(section: "Section") -> list[_Column]:
     rows = section.result.results
     metric = METRIC_NAMES[section.result.metric]
     summaries = [row.summary for row in rows]
-    compared = [row.comparison for row in rows]
-    verdicts = [_verdict(row, compared) for row in rows]
+    shown = shown_comparisons(section.result)
+    compared = [shown.get(row.method) for row in rows]
+    verdicts = [verdict_word(section.result, row.method) for row in rows]
+    standing = [against_highest(section.result, row.method) for row in rows]
+    of_best = _Column(
+        AGAINST_HIGHEST, standing, standing, None, "tests of all pairs, Holm-corrected"
+    )
     columns = [
         _Column("method", [row.method for row in rows], [row.method for row in rows]),
         _Column(
@@ -115,6 +124,7 @@ def _columns(section: "Section") -> list[_Column]:
             [s.low for s in summaries],
             "scores",
         ),
+        *([of_best] if has_both_questions(section.result) else []),
         _Column(
             "difference",
             [_NONE if c is None else signed(c.difference) for c in compared],
@@ -207,13 +217,6 @@ def _interval(low: float | None, high: float | None) -> str:
     return f"{signed(low)} to {signed(high)}"
 
 
-def _verdict(row: MethodResult, compared: Sequence[PairedComparison | None]) -> str:
-    if row.comparison is not None:
-        return row.comparison.verdict
-    is_baseline = any(c is not None and c.baseline == row.method for c in compared)
-    return "baseline" if is_baseline else _NONE
-
-
 def _badge(row: MethodResult, best: str | None) -> str:
     """What stands beside the highest mean."""
     if row.summary.mean is None:
@@ -245,7 +248,7 @@ def _row(
             )
             continue
         kind = ' class="number"' if not isinstance(key, str) else ""
-        if column.heading == "verdict":
+        if column.heading in ("verdict", AGAINST_HIGHEST):
             kind = f' class="verdict {written.replace(" ", "-")}"'
         cells.append(f"<td{kind}{data}{_view(column)}>{written}</td>")
     return f"<tr{' class=best' if badge else ''}>{''.join(cells)}</tr>"

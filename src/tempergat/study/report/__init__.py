@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
+    from tempergat.study.report.best import best_in_words, denial, named
     from tempergat.study.report.figures import ranks_figure, result_figure
     from tempergat.study.report.files import write_figure, write_result
     from tempergat.study.report.formats import (
@@ -25,11 +26,16 @@ if TYPE_CHECKING:
     )
     from tempergat.study.report.records import as_csv, as_json, as_rows
     from tempergat.study.report.tables import (
+        AGAINST_HIGHEST,
+        against_highest,
+        has_both_questions,
         interval_text,
         notes_on_largest_class,
         notes_on_methods,
         result_table,
+        shown_comparisons,
         shown_interval,
+        verdict_word,
     )
     from tempergat.study.report.words import (
         mean_and_std,
@@ -39,8 +45,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AGAINST_HIGHEST",
     "ONE_CLASS_MARK",
     "Table",
+    "against_highest",
     "aligned",
     "as_csv",
     "as_html",
@@ -49,10 +57,14 @@ __all__ = [
     "as_markdown",
     "as_rows",
     "as_text",
+    "best_in_words",
+    "denial",
     "filled",
+    "has_both_questions",
     "interval_text",
     "markdown_rows",
     "mean_and_std",
+    "named",
     "notebook_html",
     "notes_on_largest_class",
     "notes_on_methods",
@@ -63,8 +75,10 @@ __all__ = [
     "ranks_figure",
     "result_figure",
     "result_table",
+    "shown_comparisons",
     "shown_interval",
     "signed",
+    "verdict_word",
     "write_figure",
     "write_result",
 ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from tempergat.base import csv_text
 from tempergat.nn import description_of
+from tempergat.stats import PairedComparison
 from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
 from tempergat.study.results import DatasetResult, MethodResult
 from tempergat.training import LayerRecord
@@ -17,8 +18,8 @@ _COMPARISON_COLUMNS = (
     "difference_high",
     "t_p",
     "t_p_holm",
+    "plain_p_holm",
     "wilcoxon_p",
-    "wilcoxon_p_holm",
     "effect_size",
     "correlation",
     "pairs",
@@ -45,6 +46,10 @@ def as_json(result: DatasetResult) -> dict[str, Any]:
         "selection": result.selection,
         "pairing": result.pairing,
         "splits": result.splits,
+        "test_to_train": result.test_to_train,
+        "pairs": [_comparison(pair) for pair in result.pairs],
+        "beats_guessing": result.beats_guessing,
+        "beats_mlp": result.beats_mlp,
         "results": [_record(r) for r in result.results],
         "largest_class": _largest_class(result.largest_class),
     }
@@ -84,16 +89,14 @@ def as_csv(result: DatasetResult) -> str:
 
 
 def _record(result: MethodResult) -> dict[str, Any]:
-    comparison = None
-    if result.comparison is not None:
-        comparison = asdict(result.comparison)
+    comparison = result.comparison and _comparison(result.comparison)
+    if comparison is not None:
         del comparison["method"]
-        comparison["difference_low"] = comparison.pop("low")
-        comparison["difference_high"] = comparison.pop("high")
     return {
         "method": result.method,
         "description": description_of(result.method),
         **asdict(result.summary),
+        "parameter_count": result.parameter_count,
         "time_s": result.time_s,
         "comparison": comparison,
         "scores": {str(seed): score for seed, score in result.scores.items()},
@@ -103,6 +106,15 @@ def _record(result: MethodResult) -> dict[str, Any]:
         "confusion": result.confusion,
         "only_class": {str(seed): found for seed, found in result.only_class.items()},
     }
+
+
+def _comparison(found: PairedComparison) -> dict[str, Any]:
+    """A comparison as plain values; Wilcoxon's p stays uncorrected."""
+    values = asdict(found)
+    del values["wilcoxon_p_holm"]
+    values["difference_low"] = values.pop("low")
+    values["difference_high"] = values.pop("high")
+    return values
 
 
 def _largest_class(found: LargestClass | None) -> dict[str, Any] | None:

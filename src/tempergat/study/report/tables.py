@@ -1,9 +1,9 @@
 """The table of a result as people read it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tempergat.nn import METHODS, description_of
-from tempergat.stats import Summary
+from tempergat.stats import PairedComparison, Summary
 from tempergat.study.largest_class import LARGEST_CLASS
 from tempergat.study.report.formats import Table
 from tempergat.study.report.one_class import ONE_CLASS_MARK, notes_on_one_class
@@ -14,6 +14,8 @@ from tempergat.study.results import (
     MethodResult,
 )
 
+# The column that says which methods are best; those after it are about backbones.
+AGAINST_HIGHEST = "against highest"
 _SELECTION_WORDS = {
     "best_val_accuracy": "at the first epoch of best validation {metric}",
     "last_epoch": "at the last epoch",
@@ -35,20 +37,20 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
         result: The result of one dataset.
         notes: Sentences to put below the table, before those on failed runs.
     """
-    baselines = sorted(
-        {r.comparison.baseline for r in result.results if r.comparison is not None}
-    )
+    compared = shown_comparisons(result)
+    baselines = sorted({comparison.baseline for comparison in compared.values()})
     against = f"against {baselines[0]}" if len(baselines) == 1 else "against backbone"
     any_failed = any(r.summary.failed for r in result.results)
     columns = ["method", METRIC_NAMES[result.metric], "95 % interval", "runs"]
     columns += ["failed"] if any_failed else []
+    columns += [AGAINST_HIGHEST] if has_both_questions(result) else []
     columns += [against, "p", "d", "verdict"]
     metric = METRIC_NAMES[result.metric]
     selected = _SELECTION_WORDS[result.selection].format(metric=metric)
     return Table(
         f"{result.dataset}: test {metric} in percent, {selected}",
         tuple(columns),
-        tuple(_cells(result, r, baselines, any_failed) for r in result.results),
+        tuple(_cells(result, r, compared, any_failed) for r in result.results),
         (
             *_notes_on_statistics(result, bool(baselines)),
             *notes_on_largest_class([result]),
@@ -98,6 +100,45 @@ def _footer(result: DatasetResult, columns: int) -> tuple[tuple[str, ...], ...]:
     return ((LARGEST_CLASS, percent(largest.mean), *rest),)
 
 
+def shown_comparisons(result: DatasetResult) -> dict[str, PairedComparison]:
+    """The comparison that a row of the table gives in numbers, by method.
+
+    It is that with the method's baseline; with the method of the highest mean where no
+    method has a baseline.
+    """
+    compared = {r.method: r.comparison for r in result.results if r.comparison}
+    return compared or _against_highest(result)
+
+
+def has_both_questions(result: DatasetResult) -> bool:
+    """Whether methods are compared with the highest mean and with baselines."""
+    return bool(result.pairs) and any(r.comparison for r in result.results)
+
+
+def against_highest(result: DatasetResult, method: str) -> str:
+    """What the tests of all pairs say of a method and the one of the highest mean."""
+    found = _against_highest(result)
+    if method in found:
+        return found[method].verdict
+    return "highest" if method in {c.baseline for c in found.values()} else "-"
+
+
+def verdict_word(result: DatasetResult, method: str) -> str:
+    """The last cell of a method's row."""
+    compared = {r.method: r.comparison for r in result.results if r.comparison}
+    if not compared:
+        return against_highest(result, method)
+    if method in compared:
+        return compared[method].verdict
+    return "baseline" if method in {c.baseline for c in compared.values()} else "-"
+
+
+def _against_highest(result: DatasetResult) -> dict[str, PairedComparison]:
+    """The comparisons with the method of the highest mean."""
+    best = result.pairs[0].baseline if result.pairs else None
+    return {pair.method: pair for pair in result.pairs if pair.baseline == best}
+
+
 def shown_interval(summary: Summary, splits: int = 1) -> tuple[float, float] | None:
     """The interval of a mean score as tables and figures show it.
 
@@ -123,10 +164,10 @@ def interval_text(summary: Summary, splits: int = 1) -> str:
 def _cells(
     dataset: DatasetResult,
     result: MethodResult,
-    baselines: Sequence[str],
+    compared: Mapping[str, PairedComparison],
     any_failed: bool,
 ) -> tuple[str, ...]:
-    summary, comparison = result.summary, result.comparison
+    summary, comparison = result.summary, compared.get(result.method)
     cells = [
         f"{result.method} {ONE_CLASS_MARK}" if result.only_class else result.method,
         mean_and_std(summary.mean, summary.std),
@@ -134,16 +175,18 @@ def _cells(
         str(summary.runs),
     ]
     cells += [str(summary.failed)] if any_failed else []
-    if comparison is None:
-        is_baseline = result.method in baselines
-        return (*cells, "-", "-", "-", "baseline" if is_baseline else "-")
-    return (
-        *cells,
-        signed(comparison.difference),
-        p_value(comparison.t_p_holm),
-        signed(comparison.effect_size),
-        comparison.verdict,
+    if has_both_questions(dataset):
+        cells.append(against_highest(dataset, result.method))
+    cells += (
+        ["-", "-", "-"]
+        if comparison is None
+        else [
+            signed(comparison.difference),
+            p_value(comparison.t_p_holm),
+            signed(comparison.effect_size),
+        ]
     )
+    return (*cells, verdict_word(dataset, result.method))
 
 
 def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
@@ -155,6 +198,14 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
             "0.05 or more."
         )
         notes.append("d: Cohen's d of the pairs.")
+        if result.pairs:
+            notes.append(
+                "Which methods are best is tested over all pairs of methods, whether a "
+                "variant beats its backbone as a second question; each is corrected "
+                "for its own number of tests."
+                if has_both_questions(result)
+                else "Holm's correction covers all pairs of methods."
+            )
         notes += _notes_on_other_baselines(result)
     if any(
         r.scores and shown_interval(r.summary, result.splits) is None

@@ -121,6 +121,7 @@ def train_mixed(
             run,
             fingerprint=given.dataset.fingerprint,
             config=given.config.model_dump(mode="json"),
+            training_nodes=given.dataset.count("train"),
         )
         for run, given in zip(found, runs, strict=True)
     ]

@@ -266,4 +266,5 @@ EXTRAS = {
         lambda counts: [list(layer) for layer in counts],
         lambda record: listed(record, lambda layer: listed(layer, whole)),
     ),
+    "training_nodes": _Extra(None, _unchanged, whole),
 }
