@@ -78,7 +78,7 @@ class DatasetResult:
         largest_class: What answering the largest class for every node scores; None
             where no run has a confusion matrix.
         pairs: Tests of all pairs of methods, the higher mean of a pair as baseline;
-            none where all methods are compared with one baseline.
+            none where these were not made.
         beats_guessing: Whether some method is shown to be better than the largest
             class; None where that was not tested.
         beats_mlp: The same for `mlp`.
@@ -142,6 +142,7 @@ def dataset_result(
     selection: str = "best_val_accuracy",
     *,
     tuned: bool = False,
+    all_pairs: bool = False,
     test_to_train: float | None = 0.0,
 ) -> DatasetResult:
     """Summarise and compare the runs on one dataset.
@@ -150,11 +151,11 @@ def dataset_result(
         runs: Runs on one dataset, one configuration per method; on one split, or on
             several in turn.
         methods: The methods to report, in this order.
-        against: The baseline of all methods; or the baseline of each, and all pairs of
-            methods are tested too.
+        against: The baseline of all methods, or the baseline of each.
         metric: The metric of the scores.
         selection: Which rule's scores to use.
         tuned: Whether a method may have another configuration on each split.
+        all_pairs: Whether all pairs of methods are tested too.
         test_to_train: As in `DatasetResult`.
 
     Raises:
@@ -191,7 +192,6 @@ def dataset_result(
         for method, found in by_method.items()
     )
     ranked = _ranked(results, pair_scores)
-    is_all_pairs = not isinstance(against, str)
     largest = find_largest_class(runs, metric)
     return DatasetResult(
         dataset=runs[0].dataset if runs else "",
@@ -201,7 +201,7 @@ def dataset_result(
         splits=split_count,
         results=results,
         largest_class=largest,
-        pairs=tuple(compare_all(ranked, ratio)) if is_all_pairs else (),
+        pairs=tuple(compare_all(ranked, ratio)) if all_pairs else (),
         beats_guessing=_any_beats_guessing(ranked, largest, ratio),
         beats_mlp=any_beats(ranked, "mlp", ratio) if "mlp" in ranked else None,
         test_to_train=test_to_train,

@@ -36,7 +36,7 @@ def test_a_method_that_only_predicts_the_largest_class_is_marked_and_named() -> 
     assert "\ngat  " in text
     assert "\n† predicts only the largest class: gated in all 4 runs. " in text
     assert verdict(found).endswith(
-        "; only the largest class is predicted by gated in all runs"
+        "; only the largest class is predicted by gated in all runs."
     )
     record = as_json(found)["results"][1]
     assert record["only_class"] == {"0": 1, "1": 1, "2": 1, "3": 1}
@@ -48,16 +48,18 @@ def test_some_runs_and_other_classes_are_said() -> None:
     assert "predicts only the largest class: gat in 1 of 3 runs" in as_text(
         result_table(some)
     )
-    assert verdict(some).endswith("class is predicted by gat in 1 of 3 runs")
+    assert verdict(some).endswith("class is predicted by gat in 1 of 3 runs.")
     other = result(gat=[ONLY_SMALLEST, BOTH], gated=[BOTH] * 2)
     assert "predicts only one class: gat in 1 of 2 runs" in as_text(result_table(other))
     every = result(gat=[ONLY_LARGEST] * 2, gated=[ONLY_SMALLEST] * 2)
-    assert verdict(every).endswith("; every method predicts only one class in all runs")
+    assert verdict(every).endswith(
+        "; every method predicts only one class in all runs."
+    )
     many = result(gat=[BOTH], **{name: [ONLY_LARGEST] for name in "abcd"})
-    assert verdict(many).endswith("methods predict only the largest class in all runs")
+    assert verdict(many).endswith("methods predict only the largest class in all runs.")
     mixed = result(gat=[BOTH] * 2, **{name: [ONLY_LARGEST, BOTH] for name in "abcd"})
     assert verdict(mixed).endswith(
-        "; 4 of 5 methods predict only the largest class in some runs"
+        "; 4 of 5 methods predict only the largest class in some runs."
     )
 
 

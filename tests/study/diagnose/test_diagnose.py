@@ -14,6 +14,7 @@ from tempergat.base.errors import UserError
 from tempergat.cli.application import app
 from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
+from tempergat.stats import compare_all
 from tempergat.study.diagnose.measure import Separability, measure, separability
 from tempergat.study.diagnose.screening import diagnose, screening_of, validation_scores
 from tempergat.study.engine import Run, Scores, Store
@@ -127,33 +128,40 @@ def test_test_labels_play_no_part_in_the_measurements() -> None:
     assert measure(replace(graph, data=data)) == measure(graph)
 
 
-def test_a_method_clearly_better_than_all_plain_ones_is_shown_to_be() -> None:
-    means = {"gcn": 70.0, "gat": 71.0, "gatv2": 71.0, "temp_gated": 76.0}
+def test_one_method_better_than_all_others_is_called_best() -> None:
+    means = {"gcn": 70.0, "gat": 71.0, "mlp": 60.0, "temp_gated": 76.0}
     found = screening_of(screening(means), validation_nodes=500)
-    assert (found.best, found.finding) == ("temp_gated", "shown")
+    assert (found.best, found.best_set) == ("temp_gated", ("temp_gated",))
     assert found.screened[0].highest_share == pytest.approx(1.0)
-    assert "temp_gated is better here than" in found.sentence
+    assert found.beats_mlp is True
+    assert found.sentence.startswith("temp_gated is best on these validation nodes (")
+    assert found.sentence.endswith("): every other method is worse.")
 
 
-def test_within_noise_no_difference_is_told() -> None:
-    means = {"gcn": 60.0, "gat": 71.0, "gatv2": 70.0, "temp_gated": 71.2}
-    found = screening_of(screening(means), validation_nodes=500)
-    assert (found.best, found.best_plain) == ("temp_gated", "gat")
-    assert found.finding == "no difference"
-    assert "no difference was shown between it and gat" in found.sentence
-    assert "gcn" not in found.within_noise
+def test_a_screening_has_the_words_of_compare() -> None:
+    means = {"gcn": 60.0, "gat": 71.0, "mlp": 71.1, "temp_gated": 71.2}
+    parameters = {"gcn": 10, "gat": 20, "mlp": 15, "temp_gated": 30}
+    found = screening_of(screening(means), 500, parameters)
+    assert (found.best, found.simplest) == ("temp_gated", "mlp")
+    assert set(found.best_set) == {"temp_gated", "gat", "mlp"}
+    assert (
+        "cannot be told apart on these validation nodes; the simplest is mlp. gcn is "
+        "worse. No method beats mlp: the edges do not help here."
+    ) in found.sentence
 
 
-def test_a_plain_method_better_than_all_others_is_shown_to_be() -> None:
-    found = screening_of(screening({"gcn": 80.0, "gat": 70.0, "gated": 70.0}), 500)
-    assert (found.best, found.finding) == ("gcn", "shown")
-    assert "better here than every other method" in found.sentence
+def test_a_screening_tests_all_pairs_of_methods() -> None:
+    scores = screening({"gcn": 80.0, "gat": 79.8, "gatv2": 79.9, "mlp": 79.7})
+    found = screening_of(scores, 500)
+    ranked = {entry.method: scores[entry.method] for entry in found.screened}
+    expected = {c.method: c for c in compare_all(ranked) if c.baseline == found.best}
+    assert {e.method: e.against_best for e in found.screened[1:]} == expected
 
 
 def test_one_run_shows_nothing() -> None:
     found = screening_of(screening({"gat": 70.0, "gated": 90.0}, seeds=1), 500)
-    assert found.finding == "too few runs"
-    assert "so few runs show nothing" in found.sentence
+    assert found.best_set == ()
+    assert found.sentence.startswith("Too few runs to compare methods")
 
 
 def test_a_method_that_never_finished_is_named() -> None:
@@ -166,8 +174,8 @@ def test_the_only_method_that_finished_is_not_called_better() -> None:
     scores = screening({"gat": 70.0})
     scores["gated"] = dict.fromkeys(range(8))
     found = screening_of(scores, 500)
-    assert found.finding == "too few runs"
-    assert found.sentence == "only gat finished a run; there is nothing to compare"
+    assert found.best_set == ()
+    assert found.sentence == "Only gat finished a run; there is nothing to compare."
 
 
 def test_few_validation_nodes_have_a_large_standard_error() -> None:
@@ -202,14 +210,6 @@ def test_methods_are_judged_on_validation_nodes_alone() -> None:
     assert validation_scores([run, failed]) == {"gat": {5: 70.0, 6: None}}
 
 
-def test_a_screening_without_a_plain_method_is_refused(tmp_path: Path) -> None:
-    with (
-        Store(tmp_path / "store.sqlite") as store,
-        pytest.raises(UserError, match="none of gated is plain"),
-    ):
-        diagnose(csbm(n=80), quick_recipe(), store, CPU, methods=("gated",))
-
-
 def test_a_screening_of_one_method_is_refused(tmp_path: Path) -> None:
     with (
         Store(tmp_path / "store.sqlite") as store,
@@ -240,8 +240,9 @@ def test_the_command_measures_and_screens_and_recommends_nothing(
         found = json.loads(result.stdout)
         assert set(found["screening"]) == {
             "best",
-            "best_plain",
-            "finding",
+            "best_set",
+            "simplest",
+            "beats_mlp",
             "screened",
             "failed",
             "standard_error",

@@ -234,10 +234,11 @@ def _comparison(
     result = dataset_result(
         runs,
         plan.methods,
-        plan.baseline or plan.against,
+        plan.against,
         metric,
         plan.selection,
         tuned=bool(choices),
+        all_pairs=plan.baseline is None,
         test_to_train=split_ratio(used),
     )
     return Comparison(

@@ -123,10 +123,11 @@ def _comparison(
     result = dataset_result(
         runs,
         methods,
-        baseline or baselines_of(methods, None),
+        baselines_of(methods, baseline),
         config.get("metric") or "accuracy",
         config.get("selection", "best_val_accuracy"),
         tuned=is_tuned,
+        all_pairs=baseline is None,
         test_to_train=stored_split_ratio(runs),
     )
     counts = {method: sum(run.method == method for run in runs) for method in methods}

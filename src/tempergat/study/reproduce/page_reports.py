@@ -121,7 +121,7 @@ def _comparison(runs: Sequence[Run]) -> Comparison:
     dataset = runs[0].dataset
     metric = next(iter(read_paper()[dataset].values())).metric
     return Comparison(
-        result=dataset_result(runs, PAPER_METHODS, BACKBONE_OF, metric),
+        result=dataset_result(runs, PAPER_METHODS, BACKBONE_OF, metric, all_pairs=True),
         runs=list(runs),
         baseline=None,
         recipe=f"paper/{dataset}",
