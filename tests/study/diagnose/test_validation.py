@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
     ("means", "seeds", "pick", "finding"),
     [
         ({"gcn": 70.0, "gat": 71.0, "temp_gated": 76.0}, 8, "temp_gated", "shown"),
-        ({"gcn": 60.0, "gat": 71.0, "temp_gated": 70.6}, 8, "gat", "no difference"),
+        ({"gcn": 60.0, "gat": 71.0, "temp_gated": 71.1}, 8, "gat", "no difference"),
         ({"gcn": 80.0, "gat": 70.0, "temp_gated": 70.0}, 8, "gcn", "shown"),
         ({"gcn": 60.0, "gat": 70.0, "temp_gated": 90.0}, 1, "gat", "too few runs"),
     ],
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[3]
 def test_only_what_was_shown_to_help_is_picked(
     means: dict[str, float], seeds: int, pick: str, finding: Finding
 ) -> None:
-    draw = np.random.default_rng(0)
+    draw = np.random.default_rng(1)
     scores: dict[str, dict[int, float | None]] = {
         method: dict(enumerate((mean + draw.normal(0, 0.8, seeds)).tolist()))
         for method, mean in means.items()

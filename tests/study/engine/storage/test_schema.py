@@ -1,5 +1,7 @@
 """Stores of version 0.1.0 are migrated and continued."""
 
+import csv
+import io
 import json
 import shutil
 import sqlite3
@@ -50,19 +52,28 @@ def version_of(path: Path) -> int:
     return version
 
 
-def test_a_store_of_0_1_0_repeats_its_table_byte_for_byte(path: Path) -> None:
+def test_a_store_of_0_1_0_repeats_the_numbers_of_its_table(path: Path) -> None:
     events: list[Progress] = []
     runs = continued(path, range(4), events)
     assert not any(progress.epoch for progress in events)
     assert version_of(path) == SCHEMA_VERSION == 3
     result = dataset_result(runs, METHODS, AGAINST)
-    assert as_csv(result) == (OLD / "comparison.csv").read_text()
+    with (OLD / "comparison.csv").open(newline="") as file:
+        expected = list(csv.DictReader(file))
+    found = list(csv.DictReader(io.StringIO(as_csv(result))))
+    # Wilcoxon's p stays uncorrected since, and there are further columns.
+    for row, old in zip(found, expected, strict=True):
+        del old["wilcoxon_p_holm"]
+        assert {name: row[name] for name in old} == old
     printed = json.loads((OLD / "compare.json").read_text())
-    found = as_json(result)
-    for new, old in zip(found.pop("results"), printed["results"], strict=True):
+    facts = as_json(result)
+    for new, old in zip(facts.pop("results"), printed["results"], strict=True):
+        for comparison in filter(None, (new["comparison"], old["comparison"])):
+            comparison.pop("wilcoxon_p_holm", None)
+            comparison.pop("plain_p_holm", None)
         # Later versions say more about a method.
         assert {name: new[name] for name in old} == old
-    assert found.items() <= printed.items()
+    assert all(facts[name] == printed[name] for name in facts.keys() & printed.keys())
 
 
 def test_a_store_of_0_1_0_is_continued(path: Path) -> None:
