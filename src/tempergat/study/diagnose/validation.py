@@ -167,7 +167,7 @@ def validate(
     means = _means(scores)
     best = max(means, key=means.__getitem__)
     verdicts = {c.method: c.verdict for c in compare_to_baseline(scores, best)}
-    measured = measure(dataset, short[0].normalize_features)
+    measured = measure(dataset, short[0])
     parameters = dict.fromkeys(generated_graphs()[f"{_PREFIX}00"], "")
     return [
         {
