@@ -243,11 +243,16 @@ class TestBadInput:
         assert "no gate" in error_of(lambda: conv.gate_values(self.x))
 
 
-def test_post_gate_needs_target_features():
-    edges = torch.tensor([[0, 1], [1, 2]])
-    conv = TemperGATConv((4, 4), 3, gate="post", add_self_loops=False)
-    with pytest.raises(ValueError, match="gate='first'"):
-        conv((torch.randn(5, 4), None), edges)
+@pytest.mark.parametrize("in_channels", [(4, 4), (-1, -1)])
+def test_targets_without_features_have_the_gate_of_zeros(in_channels):
+    edges = torch.tensor([[0, 1, 4], [1, 2, 1]])
+    conv = TemperGATConv(in_channels, 3, add_self_loops=False, gate_bias_init=0.4)
+    x = torch.randn(5, 4)
+    out = conv((x, None), edges, size=(5, 3))
+    assert torch.allclose(conv.gate_values((x, None)), torch.tensor(0.4).sigmoid())
+    assert torch.allclose(conv((x, torch.zeros(3, 4)), edges), out)
+    out.sum().backward()
+    assert conv.lin_gate.bias.grad.abs().sum() > 0
 
 
 def test_first_gate_without_target_features_gates_the_sources():

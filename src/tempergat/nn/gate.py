@@ -131,16 +131,11 @@ class FeatureGate:
     def output_logit(self, layer: Any, x_dst: Projectable | None) -> Tensor:
         """The logit of the gate on the output, [num_dst, width].
 
-        Raises:
-            ValueError: The target nodes have no features.
+        Targets without features share one row. It is what zeros give, as in PyG's
+        logits and residual.
         """
-        if x_dst is None:
-            raise ValueError(
-                "gate='post' gates by the target nodes' features, but x is "
-                "(x_src, None); pass them, or use gate='first' or gate=None"
-            )
         lin: Linear = layer.lin_gate
-        return project(lin, x_dst)
+        return lin.bias.unsqueeze(0) if x_dst is None else project(lin, x_dst)
 
     def gate_output(
         self, layer: Any, out: Tensor, logit: Tensor, in_use: Tensor | None = None
@@ -150,10 +145,12 @@ class FeatureGate:
         Args:
             layer: The layer.
             out: The aggregated features, [num_dst, heads, channels].
-            logit: From `output_logit`.
+            logit: From `output_logit`; one row serves all.
             in_use: How many rows there are, 0-d, if the last ones are padding; their
                 gate is 0 and does not count.
         """
+        if logit.size(0) != out.size(0):
+            logit = logit.expand(out.size(0), -1).contiguous()
         gate, rows = Sides(logit.view_as(out), None), Sides(out, None)
         return self._gated(layer, gate, rows, in_use).src
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from operator import itemgetter
 from typing import Any
 
 import torch
@@ -207,8 +206,9 @@ class TemperGATConv(AttentionLayer):
         # Autocast would round the logits to half precision.
         with _without_autocast(z.src.device.type):
             if not z.is_shared:
-                return z.map(self._scores_of, Sides(self.att_src, self.att_dst)).map(
-                    itemgetter(0)
+                return z.map(
+                    lambda side, att: self._scores_of(side, att)[0],
+                    Sides(self.att_src, self.att_dst),
                 )
             scores = self._small_scores(z.src) if self._is_small(z.src) else None
             if scores is not None:

@@ -194,6 +194,8 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     """Moves parameters, modules, buffers, hooks and attributes to the new layer."""
     reference = next(old.parameters())
     new.to(device=reference.device, dtype=reference.dtype)
+    # As exact as this type allows.
+    new.softmax_temperature.reset(new)
     # A pruned weight is not a parameter; a hook computes it before each call.
     pruned = set(new._parameters) - set(old._parameters) - {"theta"}
     for name in pruned:

@@ -117,6 +117,9 @@ def _find_kernels(attention: str, graph: Graph, tensors: LayerTensors) -> Any:
             return None
     if theta is not None and theta.shape not in ((), (heads,)):
         return None
+    if attention == "gat" and tensors.weight_dst is not None:
+        # GAT's kernels take the scores of both sides from one map.
+        return None
     chosen = find(Call(attention, ("cpu", "gpu"), (att,), graph))
     return None if chosen is None else chosen.kernels
 

@@ -46,13 +46,6 @@ class ConstantGate(FeatureGate):
         logit: Tensor = layer.lin_gate.bias
         return logit.unsqueeze(0)
 
-    def gate_output(
-        self, layer: Any, out: Tensor, logit: Tensor, in_use: Tensor | None = None
-    ) -> Tensor:
-        """Gates all nodes alike."""
-        rows = logit.expand(out.size(0), -1).contiguous()
-        return super().gate_output(layer, out, rows, in_use)
-
 
 class _ConstantLogit(nn.Module):
     """The numbers inside a constant gate's sigmoid, under a gate's usual name."""

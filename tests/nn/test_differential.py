@@ -1,0 +1,55 @@
+"""Layers drawn at random are PyG's, or those of the equations: outputs and gradients.
+
+Among the draws are widths as a number, a pair and lazy ones, every form of input, graphs
+without edges or nodes, sizes on both sides of every limit in the code, `HeteroConv`,
+`to_hetero` and `upgrade`. A draw that fails is printed as code that can be run alone.
+"""
+
+import pytest
+
+from tests.support.layer_draws import draw
+
+BLOCK = 50
+
+
+def blocks(fast: int, slow: int) -> list:
+    """Where the blocks of draws begin, the slow ones after the fast ones."""
+    starts = range(fast, fast + slow, BLOCK)
+    marked = [pytest.param(k, marks=pytest.mark.slow) for k in starts]
+    return [*range(0, fast, BLOCK), *marked]
+
+
+def run(first: int, count: int, device: str, check: str) -> None:
+    for number in range(first, first + count):
+        code = draw(number, device, check)
+        try:
+            exec(code, {"__name__": "draw"})
+        except Exception as error:
+            pytest.fail(f"draw {number}: {error!r}\n\n{code}")
+
+
+@pytest.mark.parametrize("first", blocks(300, 3000))
+def test_drawn_layers_are_right(first: int) -> None:
+    run(first, BLOCK, "cpu", "assert_same")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("first", blocks(300, 0))
+def test_drawn_layers_are_right_on_a_gpu(first: int) -> None:
+    run(first, BLOCK, "cuda", "assert_same")
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 10), pytest.param(10, 200, marks=pytest.mark.slow)]
+)
+def test_drawn_layers_are_right_under_vmap(first: int, count: int) -> None:
+    run(first, count, "cpu", "assert_same_under_vmap")
+
+
+def test_drawn_layers_are_right_when_traced() -> None:
+    run(0, 5, "cpu", "assert_same_traced")
+
+
+@pytest.mark.slow
+def test_drawn_layers_are_right_when_compiled() -> None:
+    run(0, 50, "cpu", "assert_same_compiled")

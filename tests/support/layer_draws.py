@@ -1,0 +1,251 @@
+"""Draws layers with their options, inputs and sizes, as Python code.
+
+A draw is the code that compares a layer of ours with PyG's layer or with the equations,
+so a draw that fails can be printed and run as it is.
+"""
+
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tempergat.nn.conv import gat
+from tempergat.ops import gpu
+from tempergat.ops.cpu import checksum
+from tempergat.ops.features import gate
+from tempergat.ops.one_node import layer as one_node
+
+_PLACES = ("alone",) * 12 + ("HeteroConv",) * 3 + ("to_hetero",) + ("upgrade",) * 2
+_NAMES = {
+    False: ("GATConv", "TemperGATConv"),
+    True: ("GATv2Conv", "TemperGATv2Conv"),
+}
+
+
+class Sizes(NamedTuple):
+    """How large a graph and its features are."""
+
+    nodes: int
+    edges: int
+    heads: int
+    channels: int
+    edge_dim: int
+
+
+class Code(str):
+    """Code that stands for a value in the arguments of a call."""
+
+    __repr__ = str.__str__
+
+
+def draw(number: int, device: str = "cpu", check: str = "assert_same") -> str:
+    """The code of a draw.
+
+    Args:
+        number: Which draw.
+        device: Where the layer runs.
+        check: The function of `tests.support.same_function` that compares the two.
+            Only "assert_same" has models of several layers.
+    """
+    rng = random.Random(f"{device} {check} {number}")
+    sizes = _sizes(rng, device)
+    place = rng.choice(_PLACES) if check == "assert_same" else "alone"
+    lines = _alone(rng, sizes, check) if place == "alone" else _typed(rng, sizes, place)
+    dtype = rng.choice(("float32", "float64"))
+    return "\n".join(
+        (
+            "import copy",
+            "import torch",
+            "from torch_geometric.nn import GATConv, GATv2Conv, HeteroConv, to_hetero",
+            "from tempergat.nn import TemperGATConv, TemperGATv2Conv, upgrade",
+            "from tests.support import same_function",
+            "torch.manual_seed(0)",
+            f'kind = {{"dtype": torch.{dtype}, "device": "{device}"}}',
+            *lines,
+        )
+    )
+
+
+def _sizes(rng: random.Random, device: str) -> Sizes:
+    """Small sizes, or sizes on one side of a limit in the code."""
+    if rng.random() < 0.4:
+        return rng.choice(list(_at_limits(device, beyond=rng.choice((0, 1)))))
+    heads, channels = rng.choice(((1, 1), (1, 5), (2, 8), (3, 4), (4, 16), (9, 3)))
+    nodes = rng.choice((0, 1, 2, 7, 12, 40))
+    edges = rng.choice((0, 1, 2 * nodes, 4 * nodes, 100)) if nodes else 0
+    return Sizes(nodes, edges, heads, channels, rng.choice((1, 3)))
+
+
+def _at_limits(device: str, beyond: int) -> Iterator[Sizes]:
+    """Sizes at every limit that a device has, or one beyond it."""
+    for numbers in {one_node._SMALL[device], gate._SMALL, gat._SMALL}:
+        # Few nodes with long features: the equations take nodes times edges.
+        heads, channels = (4, 32) if numbers <= 2**15 else (8, 512)
+        nodes = numbers // (heads * channels) + beyond
+        yield Sizes(nodes, 3 * nodes, heads, channels, 3)
+    yield Sizes(30, checksum._WHOLE // 2 + beyond, 3, 4, 3)
+    if device != "cuda":
+        return
+    from tempergat.ops.gpu import schedule, scores, tiles
+
+    yield Sizes(2, 2 * schedule.LONGEST_OF_SMALL + beyond, 2, 8, 3)
+    yield Sizes(20, schedule._SMALL + beyond, 2, 8, 3)
+    yield Sizes(scores._FEW + beyond, 5, 2, 8, 3)
+    yield Sizes(3, 9, 1, gpu._MOST_CHANNELS + beyond, 1)
+    yield Sizes(12, 40, 2, 8, gpu._MOST_EDGE_FEATURES + beyond)
+    yield Sizes(12, 40, 2, gpu._LARGEST_MAP // 16 + beyond, 16)
+    yield Sizes(12, 40, tiles._MOST_KNOWN_HEADS + beyond, 4, 3)
+
+
+def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
+    """A layer on its own, with every form of input."""
+    v2 = rng.random() < 0.5
+    options = _options(rng, sizes, v2)
+    form = rng.choice(("x", "(x, x)", "(x, y)", "(x, y)" if v2 else "(x, None)"))
+    nodes, targets = sizes.nodes, sizes.nodes
+    if form in ("(x, y)", "(x, None)"):
+        targets = rng.choice((1, nodes, nodes + 5))
+        if "edge_dim" in options:
+            # PyG cannot fill the self-loops' features of more targets than sources.
+            targets = min(targets, nodes)
+        if options["flow"] == "target_to_source":
+            # PyG takes the number of sources for that of targets.
+            targets = nodes
+    features = rng.choice((1, 6, 17))
+    pair = (features, features)
+    if form in ("(x, y)", "(x, None)") and not options.get("share_weights"):
+        pair = (features, rng.choice((features, 4)))
+    in_channels: Any = rng.choice((pair, (-1, -1)))
+    if pair[0] == pair[1]:
+        in_channels = rng.choice((features, pair, -1, (-1, -1)))
+    yield from _twins(rng, v2, in_channels, sizes, options)
+    yield f"x = torch.randn({nodes}, {pair[0]}, **kind)"
+    if form == "(x, y)":
+        yield f"y = torch.randn({targets}, {pair[1]}, **kind)"
+    edges = sizes.edges if nodes and targets else 0
+    yield f"edge_index = {_edges(nodes, targets, edges)}"
+    arguments = [form, "edge_index"]
+    if "edge_dim" in options:
+        yield f"edge_attr = torch.randn({edges}, {sizes.edge_dim}, **kind)"
+        arguments.append("edge_attr")
+    if form == "(x, None)":
+        arguments += ["None"] * (3 - len(arguments)) + [f"({nodes}, {targets})"]
+    yield f"same_function.{check}(ours, theirs, {', '.join(arguments)})"
+
+
+def _twins(
+    rng: random.Random, v2: bool, in_channels: Any, sizes: Sizes, options: Any
+) -> Iterator[str]:
+    """PyG's layer and ours, or ours with temperature and gate."""
+    theirs, ours = _NAMES[v2]
+    yield f"options = {options}"
+    call = f"({in_channels}, {sizes.channels}, **options"
+    if rng.random() < 0.5:
+        yield f"theirs = {theirs}{call}).to(**kind)"
+        new = {"temperature": None, "gate": None}
+    else:
+        yield "theirs = None  # the equations"
+        new = _temperature_and_gate(rng)
+    yield f"ours = {ours}{call}, {_arguments(new)}).to(**kind)"
+
+
+def _typed(rng: random.Random, sizes: Sizes, place: str) -> Iterator[str]:
+    """Layers between two types of nodes, and within one of them."""
+    theirs, ours = _NAMES[v2 := rng.random() < 0.5]
+    options = _options(rng, sizes, v2) | {"flow": "source_to_target"}
+    options.pop("share_weights", None)
+    wrapper = rng.choice(("HeteroConv", "to_hetero")) if place == "upgrade" else place
+    relations = [
+        ("a", "to", "a"),
+        *rng.choice(([], [("a", "to", "b"), ("b", "to", "a")])),
+    ]
+    if len(relations) > 1 or wrapper == "to_hetero":
+        # PyG refuses self-loops between two types.
+        options["add_self_loops"] = False
+    nodes = {"a": sizes.nodes, "b": rng.choice((1, 9))}
+    widths = {"a": rng.choice((1, 6)), "b": rng.choice((4, 6))}
+    more = ", edge_attr" if "edge_dim" in options else ""
+    lazy = wrapper == "to_hetero" or rng.random() < 0.5
+    in_channels = "(-1, -1)" if lazy else "(widths[r[0]], widths[r[2]])"
+    made = f"conv({in_channels}, {sizes.channels}, **options, **new)"
+    yield f"options = {options}"
+    yield f"relations = {relations}"
+    yield f"nodes, widths = {nodes}, {widths}"
+    yield "x = {t: torch.randn(nodes[t], widths[t], **kind) for t in nodes}"
+    ends = {r: (nodes[r[0]], nodes[r[2]]) for r in relations}
+    edges = {r: sizes.edges if min(ends[r]) else 0 for r in relations}
+    parts = ", ".join(f"{r}: {_edges(*ends[r], edges[r])}" for r in relations)
+    yield f"edge_index = {{{parts}}}"
+    if more:
+        shape = f"edge_index[r].size(1), {sizes.edge_dim}"
+        yield f"edge_attr = {{r: torch.randn({shape}, **kind) for r in relations}}"
+    if wrapper == "to_hetero":
+        yield "class Net(torch.nn.Module):"
+        yield "    def __init__(self, conv):"
+        yield "        super().__init__()"
+        yield "        self.conv = conv"
+        yield f"    def forward(self, x, edge_index{more}):"
+        yield f"        return self.conv(x, edge_index{more})"
+        made = (
+            f"to_hetero(Net({made}), (sorted({{r[0] for r in relations}}), relations))"
+        )
+    else:
+        made = f"HeteroConv({{r: {made} for r in relations}})"
+    yield "def model(conv, **new):"
+    yield f"    return {made}.to(**kind)"
+    new = _temperature_and_gate(rng)
+    check = "assert_same"
+    if place == "upgrade":
+        check = "assert_same_after_upgrade"
+        new["temperature"] = rng.choice((None, "layer", "head"))
+        yield f"theirs = model({theirs})"
+        yield f"theirs(x, edge_index{more})"
+        yield "ours = copy.deepcopy(theirs)"
+        yield f"upgrade(ours, {_arguments(new)})"
+    elif rng.random() < 0.5:
+        yield f"theirs = model({theirs})"
+        yield f"ours = model({ours}, temperature=None, gate=None)"
+    else:
+        yield "theirs = None  # the equations"
+        yield f"ours = model({ours}, {_arguments(new)})"
+    yield f"same_function.{check}(ours, theirs, x, edge_index{more})"
+
+
+def _options(rng: random.Random, sizes: Sizes, v2: bool) -> dict[str, Any]:
+    """What PyG's layer can be made with; mostly defaults are left out."""
+    flow = rng.choice(("source_to_target", "target_to_source"))
+    options: dict[str, Any] = {"heads": sizes.heads, "flow": flow}
+    for name, values in {
+        "concat": (False,),
+        "add_self_loops": (False,),
+        "bias": (False,),
+        "residual": (True,),
+        "negative_slope": (0.0, 0.7),
+    }.items():
+        if rng.random() < 0.35:
+            options[name] = rng.choice(values)
+    if v2 and rng.random() < 0.35:
+        options["share_weights"] = True
+    if rng.random() < 0.35:
+        options["edge_dim"] = sizes.edge_dim
+        tensor = Code(f"torch.full(({sizes.edge_dim},), 0.3, **kind)")
+        options["fill_value"] = rng.choice(("mean", "add", "max", 0.5, tensor))
+    return options
+
+
+def _temperature_and_gate(rng: random.Random) -> dict[str, Any]:
+    return {
+        "temperature": rng.choice((None, "layer", "head", 0.7)),
+        "gate": rng.choice((None, "post", "first")),
+    }
+
+
+def _arguments(options: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+
+def _edges(sources: int, targets: int, count: int) -> str:
+    ends = (f"torch.randint({n}, ({count},))" for n in (sources, targets))
+    made = f"torch.stack([{', '.join(ends)}])"
+    if count == 0:
+        made = "torch.empty(2, 0, dtype=torch.long)"
+    return f'{made}.to(kind["device"])'
