@@ -1,8 +1,8 @@
 """Layers drawn at random are PyG's, or those of the equations: outputs and gradients.
 
-Among the draws are widths as a number, a pair and lazy ones, every form of input, graphs
-without edges or nodes, sizes on both sides of every limit in the code, `HeteroConv`,
-`to_hetero` and `upgrade`. A draw that fails is printed as code that can be run alone.
+Among the draws are widths as a number, a pair and lazy ones, every form of input, empty
+graphs, sizes on both sides of every limit in the code, `HeteroConv`, `to_hetero` and
+`upgrade`. A draw that fails is printed as code that can be run alone.
 """
 
 import pytest

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import gradcheck
 
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, build_model
-from tests.support import dense_attention as dense
+from tests.support.dense_layer import DenseLayer
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 COMBINATIONS = list(
@@ -41,12 +41,8 @@ def test_output_and_every_gradient_follow_the_formula(
     )
     x = torch.randn(9, 5, dtype=torch.double, requires_grad=True)
     edge_index = random_graph()
-    counts = dense.adjacency(edge_index, 9, 9, self_loops)
-
     parameters = dict(conv.named_parameters())
-    expected = dense.layer(
-        backbone, parameters, x, counts, 3, concat, gate, temperature is not None
-    )
+    expected = DenseLayer(conv)(x, edge_index)
     out = conv(x, edge_index)
     assert torch.allclose(out, expected, rtol=1e-12, atol=1e-12)
 

@@ -54,6 +54,12 @@ def test_a_bipartite_graph_has_second_derivatives(backbone):
 
 
 @pytest.mark.parametrize("backbone", LAYERS)
+def test_two_maps_of_the_same_nodes_have_second_derivatives(backbone):
+    conv = LAYERS[backbone]((3, 3), 2, heads=2).double()
+    assert gradgrad(conv, [X], EDGES)
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
 def test_returned_weights_have_second_derivatives(backbone):
     conv = LAYERS[backbone](3, 2, heads=2, dropout=0.5).double()
 

@@ -74,6 +74,15 @@ def test_compiled_with_edge_features_and_existing_self_loops(backbone, flow):
     assert torch.allclose(compiled(X, edges, edge_attr), expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_compiled_with_features_of_both_sides(backbone):
+    torch._dynamo.reset()
+    conv = LAYERS[backbone]((5, 3), 4, heads=2)
+    y = torch.randn(10, 3)
+    compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
+    assert torch.allclose(compiled((X, y), EDGES), conv((X, y), EDGES), atol=1e-6)
+
+
 @pytest.mark.parametrize(("backbone", "gate"), COMBINATIONS)
 def test_exported_program_runs_on_other_edges(backbone, gate):
     conv = LAYERS[backbone](5, 4, heads=2, gate=gate).eval()

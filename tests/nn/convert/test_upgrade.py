@@ -215,6 +215,21 @@ def test_dtype_mode_frozen_weights_and_hooks_are_kept():
     assert seen == ["projection"]
 
 
+@pytest.mark.parametrize("temperature", ["layer", "head"])
+def test_the_function_is_unchanged_in_double_precision(temperature):
+    model = TwoLayers(GATConv).double().eval()
+    before = model(X.double(), EDGES)
+    upgrade(model, temperature=temperature)
+    assert torch.allclose(model(X.double(), EDGES), before, rtol=0, atol=1e-13)
+
+
+def test_a_layer_whose_targets_have_no_features_keeps_its_function():
+    model = torch.nn.ModuleList([GATConv((6, 3), 4, add_self_loops=False)])
+    before = model[0]((X, None), EDGES)
+    upgrade(model, gate="post")
+    assert torch.allclose(model[0]((X, None), EDGES), before, atol=1e-6)
+
+
 def test_a_layer_shared_by_two_places_stays_shared():
     conv = GATConv(6, 6)
     model = torch.nn.ModuleList([conv, conv])
