@@ -20,7 +20,7 @@ def wilcoxon_p(values: ArrayLike) -> float:
     found = np.asarray(values, dtype=np.float64)
     nonzero = found[found != 0.0]
     if len(nonzero) > _MOST_EXACT:
-        return float(scipy.stats.wilcoxon(nonzero, method="asymptotic").pvalue)
+        return float(scipy.stats.wilcoxon(nonzero, method="approx").pvalue)
     # Mean ranks are multiples of a half.
     ranks = (2 * scipy.stats.rankdata(np.abs(nonzero))).astype(int)
     # The probability of every sum of positive ranks: each sign is even.

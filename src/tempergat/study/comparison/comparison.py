@@ -111,7 +111,8 @@ class Comparison:
 
         The method with the higher mean is the baseline of a pair.
         """
-        return as_json(self.result)["pairs"]
+        found: list[dict[str, Any]] = as_json(self.result)["pairs"]
+        return found
 
     @property
     def verdict(self) -> str:

@@ -45,8 +45,8 @@ def stored_split_ratio(runs: Sequence[Run]) -> float | None:
     }
     if len(sizes) < len(splits):
         return None
-    train, test = (sum(part) for part in zip(*sizes.values(), strict=True))
-    return test / train
+    train = sum(training_nodes for training_nodes, _ in sizes.values())
+    return sum(test_nodes for _, test_nodes in sizes.values()) / train
 
 
 def note_on_splits(result: DatasetResult, *, stored: bool = False) -> tuple[str, ...]:

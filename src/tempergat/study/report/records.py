@@ -89,8 +89,9 @@ def as_csv(result: DatasetResult) -> str:
 
 
 def _record(result: MethodResult) -> dict[str, Any]:
-    comparison = result.comparison and _comparison(result.comparison)
-    if comparison is not None:
+    comparison = None
+    if result.comparison is not None:
+        comparison = _comparison(result.comparison)
         del comparison["method"]
     return {
         "method": result.method,
