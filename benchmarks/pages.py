@@ -1,4 +1,4 @@
-"""The tables of docs/speed.md and docs/large.md, from the files of measurements.
+"""Tables of docs/speed.md, large.md and layers.md, from the files of measurements.
 
     python -m benchmarks.pages
 
@@ -251,6 +251,21 @@ def sampled_epochs() -> list[str]:
     return lines([*head, "target"], body, 3)
 
 
+def drop_in() -> list[str]:
+    """Our layer in two of PyG's examples: means and deviations over seeds."""
+    rows = read("drop_in")
+    body = []
+    for layer in dict.fromkeys(row["layer"] for row in rows):
+        body.append([layer if layer.endswith("PyG") else f"`{layer}`"])
+        for example in ("nodes", "links"):
+            found = [
+                float(r["score"]) for r in pick(rows, layer=layer, example=example)
+            ]
+            mean, spread = statistics.mean(found), statistics.stdev(found)
+            body[-1].append(f"{mean:.1f} ± {spread:.1f}")
+    return lines(["layer", "`gat.py`, accuracy", "`link_pred.py`, AUC"], body, 1)
+
+
 def typed() -> list[str]:
     """Steps and memory on generated graphs like the typed datasets."""
     body = []
@@ -278,6 +293,7 @@ TABLES: dict[str, tuple[str, Callable[[], list[str]]]] = {
     "seeds_cuda": ("speed", seeds_cuda),
     "whole_study": ("speed", whole_study),
     "products": ("speed", products),
+    "drop_in": ("layers", drop_in),
     "time_to_accuracy": ("large", time_to_accuracy),
     "sampled_epochs": ("large", sampled_epochs),
     "typed": ("large", typed),
