@@ -278,7 +278,11 @@ def are_sparse(x: Tensor) -> bool:
 def graph_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Edges:
     """The edges, sorted once for all layers and epochs; by layer for a typed graph."""
     if dataset.target is None:
-        return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
+        try:
+            return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
+        except ValueError as error:
+            # Mapped edges are checked when their file changes, not each time.
+            raise UserError(f"{dataset.name}: {error}") from error
     return union_graphs(
         dataset.data,
         dataset.target,

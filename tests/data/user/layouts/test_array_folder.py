@@ -111,7 +111,9 @@ def test_labels_and_masks_are_checked_whatever_was_noted(folder: Path) -> None:
     assert "is in train_mask and in test_mask" in refusal(folder)
 
 
-def test_nothing_of_a_small_folder_is_taken_from_a_forged_note(folder: Path) -> None:
+def test_a_forged_note_leads_to_no_wrong_answer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     edges = array(folder, "edge_index")
     edges[0, 3] = COUNT
     save(folder, edge_index=edges)
@@ -122,6 +124,10 @@ def test_nothing_of_a_small_folder_is_taken_from_a_forged_note(folder: Path) -> 
     }
     (folder / "tempergat.json").write_text(json.dumps(notes))
     assert "names nodes" in refusal(folder)
+    # Not read again, a large folder fails when its edges are used.
+    monkeypatch.setattr(array_folder, "_LARGE", 0)
+    with pytest.raises(UserError, match="edge_index refers to source node 80"):
+        train(folder, "gat", device="cpu", progress=False)
 
 
 @pytest.mark.usefixtures("noted")
