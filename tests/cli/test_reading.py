@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     """Tables of a ring that list each edge once."""
     path = tmp_path / "ring"
     path.mkdir()
-    rows = "".join(f"{node},{node % 2}\n" for node in range(20))
+    rows = "".join(f"{node / 2},{node % 2}\n" for node in range(20))
     (path / "nodes.csv").write_text(f"f,label\n{rows}")
     lines = "".join(f"{node},{(node + 1) % 20}\n" for node in range(20))
     (path / "edges.csv").write_text(f"source,target\n{lines}")

@@ -156,28 +156,33 @@ def check(
 def _loaded(
     path: Path, options: "ReadOptions", is_labelled: bool, scale: bool
 ) -> "list[Finding]":
-    """The columns that training scales, and the notes on reading the graph.
+    """What the files were taken for, scaled columns, and notes on reading the graph.
 
     Raises:
         UserError: The graph cannot be loaded or trained on.
     """
-    from tempergat.data import Finding, as_dataset
+    from tempergat.data import Finding, as_dataset, describe_reading
 
     dataset = as_dataset(path, options=options, labelled=is_labelled, scale=scale)
     if is_labelled:
         from tempergat.training import refuse_untrainable
 
         refuse_untrainable(dataset)
+    found = [
+        Finding(f"read: {subject.replace('_', ' ')}", what)
+        for subject, what in describe_reading(dataset).items()
+        if subject != "scaled"
+    ]
     notes = [Finding("note", note) for note in dataset.notes]
     scaled = [
         f"{name} (mean {mean:.6g}, deviation {deviation:.6g})"
         for name, (mean, deviation) in dataset.scaled_columns.items()
     ]
     if not scaled:
-        return notes
+        return found + notes
     action = "centred and divided by their deviation for training; not with --no-scale"
     shown = listed(scaled, _SHOWN_COLUMNS)
-    return [Finding("scaled columns", shown, action), *notes]
+    return [*found, Finding("scaled columns", shown, action), *notes]
 
 
 def _refuse_name(path: Path) -> None:

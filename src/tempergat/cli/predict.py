@@ -66,7 +66,7 @@ def predict(
     the training graph was, and its features are matched by name.
     """
     refuse_unknown_name(data)
-    from tempergat.data import describe_direction
+    from tempergat.data import describe_reading, reading_line
     from tempergat.training import load_model
 
     if not reading.scale:
@@ -85,8 +85,8 @@ def predict(
     model = load_model(checkpoint, device=parse_device(device))
     graph = model.read_graph(data, reading.options())
     print_notes(graph)
-    if direction := describe_direction(graph):
-        echo(direction, err=True)
+    if line := reading_line(graph):
+        echo(line, err=True)
     words = model.class_names or tuple(map(str, range(model.num_classes)))
     classes = [words[number] for number in model.predict(graph).tolist()]
     nodes = graph.node_ids or tuple(map(str, range(len(classes))))
@@ -100,6 +100,7 @@ def predict(
                 "dataset": graph.name,
                 "nodes": len(classes),
                 "per_class": counts,
+                "read": describe_reading(graph),
                 "notes": list(graph.notes),
                 "file": str(path),
             }

@@ -141,6 +141,7 @@ def _show(
     folder: Path,
     as_json: bool,
 ) -> None:
+    from tempergat.data import describe_reading
     from tempergat.study import METRIC_NAMES
     from tempergat.training import CHECKPOINT_NAME, metric_of_run
 
@@ -162,6 +163,7 @@ def _show(
             "metric": metric,
             "status": run.status,
             "reason": run.reason,
+            "read": describe_reading(graph),
             "notes": list(graph.notes),
             "selection": config.selection,
             "epochs": {rule: found.epoch for rule, found in run.scores.items()},

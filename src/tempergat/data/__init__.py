@@ -7,15 +7,8 @@ from tempergat.base import lazy_names
 if TYPE_CHECKING:
     from tempergat.data.block_model import csbm
     from tempergat.data.catalog import CATALOG, Entry, find_entry
-    from tempergat.data.dataset import (
-        MASKS,
-        UNLABELLED,
-        Dataset,
-        describe,
-        describe_direction,
-        node_counts,
-        tensors,
-    )
+    from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, node_counts, tensors
+    from tempergat.data.description import describe, describe_reading, reading_line
     from tempergat.data.features import density, normalize_rows, to_dense
     from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
     from tempergat.data.homophily_measures import Homophily, h2_index, homophily
@@ -57,7 +50,7 @@ __all__ = [
     "data_root",
     "density",
     "describe",
-    "describe_direction",
+    "describe_reading",
     "find_entry",
     "gaussian",
     "h2_index",
@@ -73,6 +66,7 @@ __all__ = [
     "node_counts",
     "normalize_rows",
     "option_flag",
+    "reading_line",
     "refuse_other_columns",
     "refuse_unused_options",
     "tensors",

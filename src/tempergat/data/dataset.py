@@ -11,8 +11,6 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import listed, printable
-
 if TYPE_CHECKING:
     from tempergat.data.scaling import ColumnScale
     from tempergat.data.user.options import ReadOptions
@@ -22,8 +20,6 @@ UNLABELLED = -1
 # The descriptions of splits that are made here begin with it.
 MADE = "made"
 _HASH_BLOCK = 1 << 22
-# Sorting as many edges takes about a second.
-_MOST_EDGES_TO_SORT = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,25 @@ class TypeNames:
 
     features: tuple[str, ...]
     nodes_hash: str | None
+
+
+@dataclass(frozen=True)
+class HowRead:
+    """What the reader of a user graph took its files for.
+
+    Attributes:
+        label: The column or array that holds the classes.
+        nodes: The column that names the nodes; None where it is their row number.
+        unlabelled: How many nodes have no class, by how that is written.
+        split: The columns, files or arrays that hold the split; empty without one.
+        not_read: Files, columns and arrays that are not used.
+    """
+
+    label: str = "y"
+    nodes: str | None = None
+    unlabelled: Mapping[str, int] = field(default_factory=dict)
+    split: tuple[str, ...] = ()
+    not_read: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,8 @@ class Dataset:
         scaling: How the columns of numbers of tables are scaled for training, by the
             name that `tensors` gives to the features of nodes and edges; empty for
             graphs that are used as given. The features here are not scaled.
+        how_read: What the files of a user graph were taken for; None for datasets by
+            name.
     """
 
     name: str
@@ -109,6 +126,7 @@ class Dataset:
     graph_fingerprint: str = ""
     split_name: str | None = None
     scaling: "Mapping[str, ColumnScale]" = field(default_factory=dict)
+    how_read: HowRead | None = None
 
     @property
     def scaled_columns(self) -> dict[str, tuple[float, float]]:
@@ -237,35 +255,3 @@ def node_counts(data: Data | HeteroData) -> dict[str, int]:
     if isinstance(data, HeteroData):
         return {kind: int(data[kind].num_nodes) for kind in data.node_types}
     return {"": int(data.num_nodes)}
-
-
-def describe(dataset: Dataset) -> str:
-    """The size, the split and the direction of a dataset's edges, a line for each."""
-    nodes = sum(node_counts(dataset.data).values())
-    parts = [int(dataset.store[name].sum()) for name in MASKS]
-    x = dataset.store.get("x")
-    features = f"{x.shape[1]:,} features, " if x is not None else ""
-    names = f" ({listed(dataset.class_names)})" if dataset.class_names else ""
-    lines = [
-        f"{dataset.name}: {nodes:,} nodes, {dataset.data.num_edges:,} edges, "
-        f"{features}{dataset.num_classes} classes{names}",
-        f"split {dataset.split}; train/validation/test "
-        f"{parts[0]:,}/{parts[1]:,}/{parts[2]:,}",
-        describe_direction(dataset),
-    ]
-    return printable("\n".join(filter(None, lines)), keep="\n")
-
-
-def describe_direction(dataset: Dataset) -> str:
-    """Which way edges are followed; empty for node types and huge graphs."""
-    undirected = dataset.undirected
-    if undirected is None:
-        if dataset.is_heterogeneous or dataset.data.num_edges > _MOST_EDGES_TO_SORT:
-            return ""
-        source, target = dataset.data.edge_index.long().numpy()
-        nodes = dataset.data.num_nodes
-        keys, reverse = source * nodes + target, target * nodes + source
-        undirected = np.array_equal(np.unique(keys), np.unique(reverse))
-    if undirected:
-        return "edges are followed both ways"
-    return "edges are followed one way, from source to target"

@@ -10,7 +10,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import homophily as pyg_homophily
 
 from tempergat.base.errors import UserError
-from tempergat.data import homophily_measures, load
+from tempergat.data import as_dataset, describe_reading, homophily_measures, load
 from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.user.report import check_graph
 from tests.data.conftest import require_raw_files
@@ -183,14 +183,16 @@ def test_missing_features_are_counted_by_the_report_and_named_by_loading(
         load(tmp_path)
 
 
-def test_report_names_attributes_of_edges_that_no_method_reads(tmp_path: Path) -> None:
+def test_attributes_of_edges_that_no_method_reads_are_named(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("f,label\n1,0\n1,1\n")
     (tmp_path / "edges.csv").write_text("source,weight,target,kind\n0,0.5,1,a\n")
-    assert findings_of(tmp_path)["attributes of edges"] == "weight, kind"
+    not_read = describe_reading(as_dataset(tmp_path, split="100/0/0"))["not_read"]
+    assert not_read == "weight of the edges, kind of the edges"
     data = Data(x=torch.ones(2, 1), y=torch.tensor([0, 1]))
     data.edge_index, data.edge_attr = torch.tensor([[0], [1]]), torch.ones(1, 2)
     torch.save(data, tmp_path / "g.pt")
-    assert findings_of(tmp_path / "g.pt")["attributes of edges"] == "edge_attr"
+    loaded = as_dataset(tmp_path / "g.pt", split="100/0/0")
+    assert describe_reading(loaded)["not_read"] == "edge_attr of the edges"
 
 
 def test_report_on_a_graph_without_features_says_that_training_needs_some(

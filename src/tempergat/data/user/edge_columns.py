@@ -9,11 +9,11 @@ from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, listed, suggest_one_of
-from tempergat.data.dataset import MASKS
 from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.splits import is_split_array
 from tempergat.data.user.user_graph import UserGraph
 
-_OF_NODES = ("x", "y", *MASKS)
+_OF_NODES = ("x", "y")
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,15 @@ class EdgeColumns:
         feature_names: What each column of them is.
         weight: Edge weights, float32; None without.
         weight_name: What they are.
-        notes: A sentence about the columns that are not used.
+        unused: The columns that are not used.
+        notes: A sentence about them.
     """
 
     features: Tensor | None = None
     feature_names: tuple[str, ...] = ()
     weight: Tensor | None = None
     weight_name: str | None = None
+    unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def added_to(self, graph: UserGraph) -> UserGraph:
@@ -45,7 +47,7 @@ class EdgeColumns:
             edge_feature_names=self.feature_names,
             edge_weight_name=self.weight_name,
             notes=(*graph.notes, *self.notes),
-        )
+        ).not_reading(f"{name} of the edges" for name in self.unused)
 
 
 def choose_edge_columns(
@@ -90,6 +92,7 @@ def choose_edge_columns(
         feature_names=tuple(feature_names),
         weight=weight,
         weight_name=options.edge_weight,
+        unused=tuple(unused),
         notes=_note(source, unused),
     )
 
@@ -169,6 +172,7 @@ def edge_attributes(store: BaseStorage) -> list[str]:
         name
         for name, value in store.items()
         if name not in _OF_NODES
+        and not is_split_array(name)
         and "index" not in name
         and name != "face"
         and _rows(value) == count

@@ -1,6 +1,7 @@
 """Classes of nodes, from words or numbers."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from tempergat.base import UserError, counted, listed
 from tempergat.data.dataset import UNLABELLED
-from tempergat.data.user.options import in_python
+from tempergat.data.user.options import MISSING, ReadOptions, in_python, missing_words
 
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
@@ -29,6 +30,47 @@ class NoLabels(UserError):
 Classes = tuple[np.ndarray, tuple[str, ...] | None, tuple[str, ...]]
 
 
+def known_labels(
+    source: str, texts: np.ndarray, options: ReadOptions
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Tells labels from words that stand for a missing one.
+
+    Args:
+        source: The file, for errors.
+        texts: The label of each node as it is written.
+        options: Which words stand for a missing value.
+
+    Returns:
+        The labels, "" where there is none, and how many nodes have none by how that is
+        written.
+
+    Raises:
+        UserError: Such a word is as frequent as a class, and the user did not name it.
+    """
+    missing = missing_words(options)
+    words = [text.lower().removesuffix(".0") for text in texts]
+    is_missing = np.array([word in missing for word in words], dtype=bool)
+    written: Counter[str] = Counter()
+    spelled: dict[str, str] = {}
+    for row in np.flatnonzero(is_missing):
+        name = spelled.setdefault(words[row], texts[row] or "empty")
+        written[name] += 1
+    # Whole numbers with gaps are often saved as 1.0.
+    classes = Counter(text.removesuffix(".0") for text in texts[~is_missing])
+    rarest = min(classes, key=lambda text: classes[text], default="0")
+    # Beside numbers, a word cannot be a class.
+    may_be_class = not _is_number(rarest) and options.missing == MISSING
+    for word, name in spelled.items():
+        if word != "" and may_be_class and written[name] >= classes[rarest]:
+            raise UserError(
+                f"{source}: {name} is the label of {counted(written[name], 'node')}, "
+                f"and {rarest} of {classes[rarest]}, so it may be a class; --missing "
+                f"{shlex.quote(name)} says that it stands for a missing label, and "
+                f"--missing '' that it is a class {in_python('missing')}"
+            )
+    return np.where(is_missing, "", texts), dict(written)
+
+
 def classes_of_texts(
     source: str, texts: np.ndarray, at: Callable[[int], str]
 ) -> Classes:
@@ -36,7 +78,7 @@ def classes_of_texts(
 
     Args:
         source: The file, for errors and notes.
-        texts: The label of each node; "" and -1 where it is unknown.
+        texts: The label of each node; "" where it is unknown.
         at: Returns file and row, for errors.
 
     Returns:
@@ -46,16 +88,9 @@ def classes_of_texts(
     Raises:
         UserError: There is no label, or labels are not classes.
     """
-    is_unknown = np.isin(texts, ("-1", "-1.0"))
-    texts = np.where(is_unknown, "", texts)
     given = [text for text in texts if text != ""]
     if not given:
         raise NoLabels(f"{source} has no label in any row; label some nodes")
-    if is_unknown.any() and set(given) <= {"1", "1.0"}:
-        raise UserError(
-            f"{source} has the labels -1 and 1, but -1 stands for an unknown label; "
-            "write the classes as 0 and 1, or as words"
-        )
     _refuse_several(texts, at)
     are_numbers = _is_number(given[0])
     for row, text in enumerate(texts):
@@ -73,11 +108,8 @@ def classes_of_texts(
     if are_numbers:
         matches = [_INTEGER.fullmatch(text) for text in texts]
         values = np.array([0 if m is None else int(m[1]) for m in matches], np.int64)
-        negative = np.flatnonzero(values < 0)
-        if len(negative):
-            row = int(negative[0])
-            raise UserError(f"{at(row)}: label is {texts[row]}; {NEGATIVE}")
-        return classes_of_numbers(source, values, texts != "")
+        labels, numbers, notes = classes_of_numbers(source, values, texts != "")
+        return labels, numbers, (*notes, *_note_on_minus_one(source, values))
     names = tuple(sorted(set(given)))
     number = {text: at for at, text in enumerate(names)}
     labels = np.array([number.get(text, UNLABELLED) for text in texts], np.int64)
@@ -109,6 +141,16 @@ def classes_of_numbers(source: str, values: np.ndarray, known: np.ndarray) -> Cl
     labels = np.full(len(values), UNLABELLED, dtype=np.int64)
     labels[known] = given if is_plain else np.searchsorted(different, given)
     return labels, None if is_plain else names, notes
+
+
+def _note_on_minus_one(source: str, values: np.ndarray) -> tuple[str, ...]:
+    if values.min() != UNLABELLED:
+        return ()
+    count = counted(int((values == UNLABELLED).sum()), "node")
+    return (
+        f"{source}: -1 is the class of {count}; --missing -1 {in_python('missing')} "
+        "says that it stands for a missing label",
+    )
 
 
 def unlabelled_note(source: str, count: int) -> tuple[str, ...]:

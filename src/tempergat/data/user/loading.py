@@ -1,26 +1,28 @@
 """User graphs: a folder of tables, an .npz, .pt or .graphml file, or a PyG object.
 
 A folder holds `nodes.csv` and `edges.csv` (or .tsv, .csv.gz, .parquet). In `nodes`, the
-column `label` is the class (a whole number or a word; a word for a missing value or -1
-where unknown), `id` names the node (the row number from 0 where there is none), `split`
-is train, val, test or empty, and every other column is a feature. In `edges`, the
-columns `source` and `target` name nodes; others are used if the options name them.
-Other common names, like `node_id`, `y`, `train_mask` or `src`, are understood where it
-is clear what they are, and are a question otherwise. Instead of the column, the split
-may be a table `split.csv` with `id` and `split`.
+column `label` is the class (a whole number or a word; empty or a word for a missing
+value where unknown), `id` names the node, `split` is train, val, test or empty, and
+every other column is a feature. In `edges`, the columns `source` and `target` name
+nodes; others are used if the options name them. Other common names, like `node_id`,
+`y`, `is_train` or `src`, are understood where it is clear what they are, and are a
+question otherwise. Without an id, the column that differs in every row and holds every
+end of every edge names the nodes, or else their row number from 0. Instead of the
+column, the split may be a table `split.csv` with `id` and `split`, or the tables
+`train.csv`, `val.csv` and `test.csv` of ids.
 
 A folder of a typed graph holds `nodes_<type>.csv` for each node type and
 `edges_<source type>__<relation>__<target type>.csv` for each edge type; one of the node
 types has labels.
 
-An .npz holds `edge_index` (2 x edges), `x`, `y`, and may hold `train_mask`,
-`val_mask`, `test_mask`, `edge_attr` and `edge_weight`, or it has one of the two layouts
-of `layouts.published_npz`. A .pt holds a PyG `Data`, `HeteroData` or `Batch` with the
-same attributes, or a saved dataset of one graph, and is read without running code. In
-a .graphml, attributes of nodes and edges are columns. A folder of `edges.csv`,
-`features.json` and `target.csv` is the published layout of
-`layouts.published_folder`. A folder with `edge_index.npy` is that of a large graph, see
-`array_folder`.
+An .npz holds `edge_index` (2 x edges), `x`, `y` (-1 where unknown), and may hold
+`train_mask`, `val_mask`, `test_mask` (or nodes in `train_idx` and the like),
+`edge_attr` and `edge_weight`, or it has one of the two layouts of
+`layouts.published_npz`. A .pt holds a PyG `Data`, `HeteroData` or `Batch` with the same
+attributes, or a saved dataset of one graph, and is read without running code. In a
+.graphml, attributes of nodes and edges are columns. A folder of `edges.csv`,
+`features.json` and `target.csv` is the published layout of `layouts.published_folder`.
+A folder with `edge_index.npy` is that of a large graph, see `array_folder`.
 """
 
 from dataclasses import replace
@@ -124,7 +126,9 @@ def open_user_graph(
         source=origin,
         fingerprint="",
         license=licence,
-        read_options=options,
+        read_options=options
+        if read.found_id is None
+        else replace(options, id=read.found_id),
         node_ids=read.node_ids,
         class_names=read.class_names,
         feature_names=read.feature_names,
@@ -136,6 +140,7 @@ def open_user_graph(
         type_names=read.type_names,
         # Columns and classes may be called anything.
         notes=tuple(map(one_line, read.notes)),
+        how_read=read.how_read,
     )
     hashes = hash_tensors(data, read.mapped_hashes) | _hash_use_of_edges(read)
     _drop_unused(read)

@@ -18,14 +18,15 @@ class ReadOptions:
     Attributes:
         directed: Whether edges are followed from source to target only; False adds
             the reverse edges, None decides from the edges.
-        id: Column of `nodes` that names the nodes.
+        id: Column of `nodes` that names the nodes; "" where they are named by their
+            row number. None decides from the names of the columns and the edges.
         label: Column of `nodes` that holds the classes.
         split_column: Column of `nodes` that holds train, val or test.
         features: Columns of `nodes` that are features; all others when None.
         one_hot: Columns of words, each turned into one 0-1 feature for every word.
             Such a feature is called `column=word`.
         missing: Words that stand for a missing value, in any case; an empty value is
-            always missing.
+            always missing. -1 among them is for labels only.
         make_features: Features to make for a graph that has none.
         edge_features: Columns of the edges that are edge features.
         edge_weight: Column of the edges that is their weight.
@@ -67,6 +68,19 @@ class ReadOptions:
             for field in fields(self)
             if getattr(self, field.name) != getattr(plain, field.name)
         ]
+
+
+def missing_words(options: ReadOptions) -> frozenset[str]:
+    """The words that stand for a missing value, in lower case."""
+    return frozenset({"", *(word.strip().lower() for word in options.missing)})
+
+
+def missing_numbers(options: ReadOptions) -> frozenset[str]:
+    """The words that stand for a missing value in columns of numbers.
+
+    -1 is not among them: a label of -1 is often unknown, a feature of -1 is a number.
+    """
+    return missing_words(options) - {"-1"}
 
 
 def option_flag(name: str) -> str:

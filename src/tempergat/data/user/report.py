@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import listed
 from tempergat.data.dataset import UNLABELLED, node_counts
@@ -21,8 +20,6 @@ from tempergat.data.user.layouts.array_folder import is_array_folder, read_array
 from tempergat.data.user.loading import read_user_graph, target_type
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
-from tempergat.data.user.tables.columns import edge_ends
-from tempergat.data.user.tables.files import find_table, iter_tables
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import (
     check_features,
@@ -71,7 +68,6 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
     for types, edge_store, sizes in edges:
         ends = edge_store.edge_index.numpy()
         findings += _edges(types, ends, sizes, read, options)
-        findings += _unused(path, types, edge_store)
         source, end = ("", "") if types is None else (types[0], types[2])
         apart = (
             ends[0] != ends[1] if source == end else np.ones(len(ends[0]), dtype=bool)
@@ -151,23 +147,6 @@ def _edges(
         action = planned_direction(share, read, options) if types is None else "kept"
         findings.append(Finding(f"one-way edges{where}", one_way, action))
     return findings
-
-
-def _unused(
-    path: Path, types: tuple[str, str, str] | None, store: BaseStorage
-) -> list[Finding]:
-    """Edge attributes, which no method reads."""
-    names = [name for name in store.edge_attrs() if name != "edge_index"]
-    table = find_table(path, "edges") if path.is_dir() else None
-    if table is not None:
-        piece = next(iter_tables(table))
-        ends = edge_ends(piece)
-        names = [name for name in piece.columns if name not in ends]
-    if not names:
-        return []
-    where = "" if types is None else f" {'-'.join(types)}"
-    action = "not used unless named by --edge-features or --edge-weight"
-    return [Finding(f"attributes of edges{where}", ", ".join(names), action)]
 
 
 def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:

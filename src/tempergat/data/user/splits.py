@@ -1,24 +1,50 @@
 """Splits that user graphs come with."""
 
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError
+from tempergat.base import UserError, first_line, joined
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.user.layouts.arrays import native_numbers
+from tempergat.data.user.layouts.pt_classes import SavedArray
+from tempergat.data.user.split_names import plain_name, split_part
+
+# Under these names, a dictionary holds the parts of a split.
+_WHOLE_SPLITS = ("split", "splits", "splitidx", "splitindex", "splitindices")
+
+
+def is_split_array(name: str) -> bool:
+    """Whether an array of a graph has the name of a split, like `train_idx`."""
+    return plain_name(name) in _WHOLE_SPLITS or split_part(name) is not None
+
+
+def split_arrays(store: BaseStorage) -> dict[str, Any]:
+    """What holds the split of a graph, by name: its masks, or what else is named so."""
+    masks = {name: store.get(name) for name in MASKS if store.get(name) is not None}
+    others = {name: value for name, value in store.items() if is_split_array(name)}
+    return masks or others
 
 
 def given_masks(source: str, store: BaseStorage) -> dict[str, Tensor]:
     """The masks a graph comes with, all three of one shape; empty where it has none.
 
+    Without masks, the split may be arrays like `train_idx` or `idx_train`, or a
+    dictionary of such arrays.
+
     Raises:
-        UserError: They are not of the shape (nodes,) or (nodes, splits).
+        UserError: They are not of the shape (nodes,) or (nodes, splits), or it is not
+            clear what an array is that has the name of a split.
     """
-    given = {name: store.get(name) for name in MASKS if store.get(name) is not None}
+    given = split_arrays(store)
     if not given:
         return {}
+    if not given.keys() <= {*MASKS}:
+        given = _masks_by_other_names(source, given, len(store.y))
     if MASKS[0] not in given:
         raise UserError(f"{source} has {next(iter(given))} but no train_mask; add one")
     count = len(store.y)
@@ -90,3 +116,67 @@ def check_masks(source: str, labels: Tensor, masks: Mapping[str, Tensor]) -> Non
             )
     if not masks[MASKS[0]].any():
         raise UserError(f"{source} has no node in train_mask; put some into it")
+
+
+def _masks_by_other_names(
+    source: str, given: Mapping[str, Any], count: int
+) -> dict[str, Any]:
+    """Masks from arrays of masks or of nodes, whatever they are called."""
+    remedy = (
+        f"save train_mask, val_mask and test_mask with a value for each of {count} "
+        "nodes, or have a split made with --split 60/20/20"
+    )
+    parts: dict[str, list[tuple[str, Any]]] = {name: [] for name in MASKS}
+    for name, value in given.items():
+        is_whole = plain_name(name) in _WHOLE_SPLITS
+        inside = value if is_whole and isinstance(value, Mapping) else {name: value}
+        for key, array in inside.items():
+            mask = split_part(str(key))
+            if mask is None:
+                raise UserError(
+                    f"{source}: {name} is not a split as we know it; {remedy}"
+                )
+            parts[mask].append((name if key == name else f"{name}[{key!r}]", array))
+    for mask, found in parts.items():
+        if len(found) != 1:
+            word = mask.removesuffix("_mask")
+            names = joined(list(given) if not found else [name for name, _ in found])
+            raise UserError(
+                f"{source}: {names} {'has' if len(given) == 1 else 'have'} the name of "
+                f"a split, but {'none' if not found else 'more than one'} is that of "
+                f"{word}; {remedy}"
+            )
+    return {
+        mask: _as_mask(f"{source}: {name}", value, count, remedy)
+        for mask, ((name, value),) in parts.items()
+    }
+
+
+def _as_mask(where: str, value: Any, count: int, remedy: str) -> Tensor:
+    try:
+        if isinstance(value, SavedArray):
+            value = value.array()
+        elif isinstance(value, Tensor):
+            value = value.cpu()
+        array = torch.from_numpy(native_numbers(where, np.asarray(value)))
+    except Exception as error:
+        # A damaged file can hold anything in place of an array.
+        raise UserError(
+            f"{where} is no array of nodes ({first_line(error)}); {remedy}"
+        ) from error
+    if array.dim() == 2 and array.shape[0] != count:
+        # Some layouts give every split a row.
+        array = array.T
+    if array.shape[:1] == (count,) and ((array == 0) | (array == 1)).all():
+        return array.bool()
+    is_whole = array.dtype != torch.bool and not array.is_floating_point()
+    if array.dim() == 1 and is_whole and len(array.unique()) == len(array):
+        nodes = array[(array >= 0) & (array < count)].long()
+        if len(nodes) == len(array):
+            mask = torch.zeros(count, dtype=torch.bool)
+            mask[nodes] = True
+            return mask
+    raise UserError(
+        f"{where} is {tuple(array.shape)} of {array.dtype}, neither a mask nor "
+        f"different nodes from 0 to {count - 1}; {remedy}"
+    )

@@ -1,11 +1,11 @@
 """`UserGraph`: what every reader of user files returns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.data.dataset import TypeNames
+from tempergat.data.dataset import HowRead, TypeNames
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,9 @@ class UserGraph:
             other graphs.
         has_columns: Whether the features are columns of tables, which are scaled for
             training; others are used as given.
+        how_read: What the files were taken for.
+        found_id: The column that names the nodes, where it was found by what it holds
+            and not by its name.
     """
 
     data: Data | HeteroData
@@ -51,3 +54,10 @@ class UserGraph:
     type_names: Mapping[str, TypeNames] = field(default_factory=dict)
     mapped_hashes: Mapping[str, str] = field(default_factory=dict)
     has_columns: bool = False
+    how_read: HowRead = field(default_factory=HowRead)
+    found_id: str | None = None
+
+    def not_reading(self, names: Iterable[str]) -> "UserGraph":
+        """The graph, where more files, columns or arrays are not used."""
+        not_read = (*self.how_read.not_read, *names)
+        return replace(self, how_read=replace(self.how_read, not_read=not_read))

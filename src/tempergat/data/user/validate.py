@@ -203,7 +203,11 @@ def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
         )
     if read.label_name is None:
         # In a table, a missing value has become -1 too.
-        notes = unlabelled_note(source, int((labels == UNLABELLED).sum()))
+        written = {"-1": labels == UNLABELLED, "nan": labels.isnan()}
+        counts = {word: int(is_so.sum()) for word, is_so in written.items()}
+        notes = unlabelled_note(source, counts["-1"])
+        counts = {word: count for word, count in counts.items() if count}
+        read = replace(read, how_read=replace(read.how_read, unlabelled=counts))
     if labels.is_floating_point():
         whole = torch.where(labels.isnan(), UNLABELLED, labels)
         if not torch.isfinite(whole).all() or (whole != whole.round()).any():

@@ -48,6 +48,8 @@ class Comparison:
         recipe: Name of the recipe.
         settings: What was given in place of the recipe's settings.
         class_names: The class words of the graph; None where classes are numbers.
+        reading: What the files of the user's graph were taken for, by subject; empty
+            for datasets by name and where it is not known.
         device: The device of the runs.
         complete: Whether all runs that were asked for are there.
         notes: Sentences on what the scores depend on, shown below the table.
@@ -68,6 +70,7 @@ class Comparison:
     complete: bool
     settings: Mapping[str, Any] = field(default_factory=dict)
     class_names: tuple[str, ...] | None = None
+    reading: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     store: Path | None = None
     file_name: str | None = None
@@ -158,6 +161,7 @@ class Comparison:
             "settings": dict(self.settings),
             "tuned": tuned_facts(self.tuned) if self.tuned else None,
             "class_names": None if self.class_names is None else list(self.class_names),
+            "read": dict(self.reading),
             "device": self.device,
             "complete": self.complete,
             "store": None if self.store is None else str(self.store),
@@ -232,6 +236,7 @@ class Comparison:
             recipe=self.recipe,
             baseline=self.baseline,
             class_names=self.class_names,
+            reading=self.reading,
             settings=self.settings,
             command=command,
             published=_published(self.result),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from tempergat.data import Dataset
+from tempergat.data import Dataset, describe_reading
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import (
     note_on_residual,
@@ -248,6 +248,7 @@ def _comparison(
         recipe=plan.recipe,
         settings=plan.overrides.values,
         class_names=first.class_names,
+        reading=describe_reading(first),
         device=str(place if isinstance(place, torch.device) else place.device),
         complete=len(runs) == plan.total_runs,
         notes=(

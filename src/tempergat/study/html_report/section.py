@@ -11,6 +11,7 @@ from tempergat.study.html_report.parts import (
     as_sentence,
     choice,
     copy_buttons,
+    facts_list,
     figure,
     limits,
 )
@@ -47,6 +48,7 @@ class Section:
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
         class_names: Names of the classes; None where classes are numbers.
+        reading: What the files of a user's graph were taken for, by subject.
         recipe: Name of the recipe.
         settings: What was given in place of the recipe's settings.
         command: What was typed; None where it is not known.
@@ -62,6 +64,7 @@ class Section:
     recipe: str
     baseline: str | None = None
     class_names: Sequence[str] | None = None
+    reading: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     command: str | None = None
     published: Mapping[str, Published] = field(default_factory=dict)
@@ -102,11 +105,20 @@ def section_html(section: Section, anchor: str, *, named: bool = False) -> str:
             },
         ),
         *_figures(section),
+        _reading(section),
         "<h3>How to repeat this</h3>",
         repeating_part(section),
     ]
     body = "\n".join(part for part in parts if part)
     return f'<section id="{anchor}" aria-label="{name}">\n{body}\n</section>'
+
+
+def _reading(section: Section) -> str:
+    """What the files were taken for; nothing where it is not known."""
+    facts = {
+        subject.replace("_", " "): what for subject, what in section.reading.items()
+    }
+    return f"<h3>How the graph was read</h3>{facts_list(facts)}" if facts else ""
 
 
 def _limits(section: Section) -> str:

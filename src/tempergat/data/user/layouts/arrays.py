@@ -10,6 +10,8 @@ from torch import Tensor
 from tempergat.base import UserError
 from tempergat.data.formats.npz_archive import NpzArchive
 
+EDGE_ARRAYS = ("edge_attr", "edge_weight")
+
 
 def read_tensors(
     path: Path, archive: NpzArchive, names: Sequence[str]

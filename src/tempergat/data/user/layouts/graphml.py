@@ -45,9 +45,12 @@ def read_graphml(
     found = parse_graphml(path)
     options = replace(options, id="id")
     nodes = read_nodes(path, [found.nodes], options, require_finite, labelled)
-    graph = join_tables(nodes, path, [found.edges], None, options, labelled)
+    graph = join_tables(nodes, path, [found.edges], {}, options, labelled)
     return replace(
-        graph, undirected=not found.directed, notes=(*graph.notes, *found.notes)
+        graph,
+        undirected=not found.directed,
+        notes=(*graph.notes, *found.notes),
+        how_read=replace(graph.how_read, nodes="the ids of the file"),
     )
 
 

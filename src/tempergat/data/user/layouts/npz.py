@@ -8,7 +8,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from tempergat.base import UserError, did_you_mean, explain_unreadable
-from tempergat.data.dataset import MASKS
+from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.formats.npz_archive import (
     NpzArchive,
     PickledObjects,
@@ -17,14 +17,18 @@ from tempergat.data.formats.npz_archive import (
 )
 from tempergat.data.user.edge_columns import choose_edge_columns
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.layouts.arrays import read_edge_column, read_tensors
+from tempergat.data.user.layouts.arrays import (
+    EDGE_ARRAYS,
+    read_edge_column,
+    read_tensors,
+)
 from tempergat.data.user.layouts.published_npz import read_matrices, read_node_edges
 from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.splits import is_split_array, split_arrays
 from tempergat.data.user.user_graph import UserGraph
 
 _Reader = Callable[[Path, NpzArchive, ReadOptions, bool], UserGraph]
-_EDGE_ARRAYS = ("edge_attr", "edge_weight")
-_KNOWN = ("edge_index", "x", "y", *MASKS, *_EDGE_ARRAYS)
+_KNOWN = ("edge_index", "x", "y", *MASKS, *EDGE_ARRAYS)
 
 
 def read_npz(path: Path, options: ReadOptions, labelled: bool) -> UserGraph:
@@ -90,7 +94,8 @@ def _read_pyg_names(
                 f"{path} has no array {name}, only {', '.join(names)}; an .npz graph "
                 f"takes {', '.join(_KNOWN)}"
             )
-    unknown = sorted(set(names) - {*_KNOWN, *asked})
+    split = [name for name in names if is_split_array(name)]
+    unknown = sorted(set(names) - {*_KNOWN, *asked, *split})
     if unknown:
         raise UserError(
             f"{path} has an array {unknown[0]}, which is not known; "
@@ -98,12 +103,14 @@ def _read_pyg_names(
             f"{', '.join(_KNOWN)}, and arrays named by --edge-features "
             f"{in_python('edge_features')}"
         )
-    wanted = ["edge_index", "x", *(("y", *MASKS) if labelled else ())]
+    wanted = ["edge_index", "x", *(("y", *split) if labelled else ())]
     tensors = read_tensors(path, archive, [name for name in wanted if name in names])
     chosen = choose_edge_columns(
         str(path),
-        [name for name in names if name in asked or name in _EDGE_ARRAYS],
+        [name for name in names if name in asked or name in EDGE_ARRAYS],
         partial(read_edge_column, path, archive, tensors["edge_index"]),
         options,
     )
-    return chosen.added_to(UserGraph(Data.from_dict(tensors)))
+    data = Data.from_dict(tensors)
+    how_read = HowRead(split=tuple(split_arrays(data)))
+    return chosen.added_to(UserGraph(data, how_read=how_read))

@@ -10,9 +10,11 @@ from pathlib import Path
 from tempergat.base import UserError, explain_unreadable
 from tempergat.data.user.layouts.word_lists import read_word_lists
 from tempergat.data.user.options import ReadOptions
-from tempergat.data.user.tables.files import find_table, iter_tables
+from tempergat.data.user.tables.files import find_table, iter_tables, unread_files
 from tempergat.data.user.tables.folder import join_tables
+from tempergat.data.user.tables.ids import with_found_id
 from tempergat.data.user.tables.nodes import read_nodes
+from tempergat.data.user.tables.split_tables import split_tables
 from tempergat.data.user.user_graph import UserGraph
 
 _FEATURES = "features.json"
@@ -57,9 +59,11 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         label=options.label or next((n for n in _LABELS if n in names), None),
         features=(),
     )
+    options = with_found_id(options, target, [(edges, 0), (edges, 1)], labelled)
     pieces = iter_tables(target)
     nodes = read_nodes(target, pieces, options, True, labelled)
-    split = find_table(folder, "split")
+    split = split_tables(folder)
     graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)
     graph.data.x = read_word_lists(folder / _FEATURES, nodes.positions)
-    return graph
+    read = (target, edges, folder / _FEATURES, *split.values())
+    return graph.not_reading(unread_files(folder, read))

@@ -16,16 +16,18 @@ import torch
 from torch_geometric.data import Data
 
 from tempergat.base import UserError, first_line
-from tempergat.data.dataset import MASKS
+from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.features import csr_tensor
 from tempergat.data.formats.npz_archive import NpzArchive
 from tempergat.data.user.edge_columns import choose_edge_columns
 from tempergat.data.user.layouts.arrays import (
+    EDGE_ARRAYS,
     native_numbers,
     read_edge_column,
     read_tensors,
 )
 from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.splits import is_split_array, split_arrays
 from tempergat.data.user.user_graph import UserGraph
 
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
@@ -43,7 +45,10 @@ def read_node_edges(
     meaning = {"edges": "edge_index", "node_features": "x"}
     if labelled:
         meaning["node_labels"] = "y"
-        meaning |= {f"{mask}s": mask for mask in MASKS}
+        if f"{MASKS[0]}s" in archive.names:
+            meaning |= {f"{mask}s": mask for mask in MASKS}
+        else:
+            meaning |= {name: name for name in archive.names if is_split_array(name)}
     asked = {*options.edge_features, options.edge_weight}
     needed = "node_labels" if labelled else "node_features"
     _require_arrays(path, archive, ("edges", needed))
@@ -56,20 +61,22 @@ def read_node_edges(
             "source and target"
         )
     for mask in MASKS:
-        masks = tensors.get(f"{mask}s")
-        if masks is not None and masks.dim() == 2:
-            tensors[f"{mask}s"] = masks.T.contiguous()
+        rows = tensors.get(f"{mask}s")
+        if rows is not None and rows.dim() == 2:
+            tensors[f"{mask}s"] = rows.T.contiguous()
     tensors["edges"] = edges.T.contiguous()
     chosen = choose_edge_columns(
         str(path),
-        [name for name in archive.names if name in asked],
+        [name for name in archive.names if name in asked or name in EDGE_ARRAYS],
         lambda name: read_edge_column(path, archive, tensors["edges"], name),
         options,
     )
     data = Data.from_dict({meaning[name]: tensors[name] for name in found})
-    every = ("edges", "node_features", "node_labels", *(f"{m}s" for m in MASKS))
-    notes = _unused(path, archive, {*every, *asked})
-    return chosen.added_to(UserGraph(data, notes=notes))
+    masks = [name for name in found if meaning[name] in split_arrays(data)]
+    every = ("edges", "node_features", "node_labels", *masks, *asked, *EDGE_ARRAYS)
+    return chosen.added_to(
+        UserGraph(data, how_read=_how_read("node_labels", masks, archive, every))
+    )
 
 
 def read_matrices(
@@ -98,6 +105,9 @@ def read_matrices(
     if labelled:
         _require_arrays(path, archive, ["labels"])
         data.y = read_tensors(path, archive, ["labels"])["labels"]
+        split = [name for name in archive.names if is_split_array(name)]
+        for name, value in read_tensors(path, archive, split).items():
+            data[name] = value
     for name in ("x", "y"):
         rows = data[name].shape[:1] if name in data else (data.num_nodes,)
         if rows != (data.num_nodes,):
@@ -118,8 +128,11 @@ def read_matrices(
         options,
     )
     every = (f"{matrix}_{part}" for matrix in ("adj", "attr") for part in _CSR_PARTS)
-    notes = _unused(path, archive, {"labels", "attr_matrix", *every})
-    return chosen.added_to(UserGraph(data, notes=notes))
+    masks = list(split_arrays(data))
+    known = ("labels", "attr_matrix", *every, *masks)
+    return chosen.added_to(
+        UserGraph(data, how_read=_how_read("labels", masks, archive, known))
+    )
 
 
 def _matrix(path: Path, archive: NpzArchive, name: str) -> scipy.sparse.csr_array:
@@ -158,12 +171,16 @@ def _require_arrays(path: Path, archive: NpzArchive, names: Sequence[str]) -> No
             )
 
 
-def _unused(
-    path: Path, archive: NpzArchive, known: Collection[str | None]
-) -> tuple[str, ...]:
-    """A note about arrays that the layout does not have."""
-    others = [name for name in archive.names if name not in known]
-    if not others:
-        return ()
-    shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-    return (f"{path}: not used: {shown}",)
+def _how_read(
+    label: str,
+    split: Sequence[str],
+    archive: NpzArchive,
+    known: Collection[str | None],
+) -> HowRead:
+    # Without labels, no array of the split is used.
+    others = [
+        name
+        for name in archive.names
+        if name not in known and (split or not is_split_array(name))
+    ]
+    return HowRead(label=label, split=tuple(split), not_read=tuple(others))

@@ -6,15 +6,18 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, counted, first_line
-from tempergat.data.dataset import MASKS
+from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.user.edge_columns import choose_edge_columns, edge_attributes
 from tempergat.data.user.layouts.arrays import native_numbers
 from tempergat.data.user.layouts.pt_classes import SavedArray
 from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.splits import is_split_array, split_arrays
 from tempergat.data.user.user_graph import UserGraph
 
 # What is read of a graph. NumPy arrays under other names are left as they are.
 _USED = ("x", "y", "edge_index", "edge_attr", "edge_weight", *MASKS)
+# What PyG keeps for itself on a graph or a Batch.
+_OF_PYG = ("num_nodes", "batch", "ptr")
 
 
 def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> UserGraph:
@@ -28,7 +31,12 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
             no such edge attribute.
     """
     data = _plain_graph(source, graph)
-    read = UserGraph(data, keeps_direction=True, notes=_note_of_batch(source, graph))
+    read = UserGraph(
+        data,
+        keeps_direction=True,
+        notes=_note_of_batch(source, graph),
+        how_read=_how_read(data, options.target),
+    )
     if isinstance(data, HeteroData):
         if options.edge_features or options.edge_weight:
             raise UserError(
@@ -50,6 +58,26 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
         source, names, lambda name: data[name].numpy(), options
     )
     return chosen.added_to(read)
+
+
+def _how_read(data: Data | HeteroData, target: str | None) -> HowRead:
+    """What holds the split, and what is not used but for edge columns."""
+    split: tuple[str, ...] = ()
+    unread: list[str] = []
+    for store in data.stores:
+        kind = store._key
+        used = {"x", "edge_index", *_OF_PYG}
+        if kind == target if target is not None else "y" in store:
+            split = tuple(split_arrays(store))
+            used |= {"y", *split}
+        ends = store.get("edge_index")
+        if isinstance(data, Data) and isinstance(ends, Tensor) and ends.dim() == 2:
+            used |= {*edge_attributes(data)}
+        of = f" of {'__'.join(kind) if isinstance(kind, tuple) else kind}"
+        unread += [
+            f"{n}{of if kind else ''}" for n, _ in store.items() if n not in used
+        ]
+    return HowRead(split=split, not_read=tuple(unread))
 
 
 def _note_of_batch(source: str, graph: Data | HeteroData) -> tuple[str, ...]:
@@ -104,7 +132,7 @@ def _plain_tensor(source: str, name: str, where: str, tensor: Tensor) -> Tensor:
     Raises:
         UserError: It has another layout, or does not hold plain numbers.
     """
-    may_be_sparse = name not in ("edge_index", "y", *MASKS)
+    may_be_sparse = name not in ("edge_index", "y") and not is_split_array(name)
     is_sparse = may_be_sparse and tensor.layout == torch.sparse_csr
     if tensor.layout != torch.strided and not is_sparse:
         raise UserError(

@@ -3,22 +3,19 @@
 import re
 from dataclasses import dataclass
 
-from tempergat.base import UserError, listed
+from tempergat.base import UserError, joined, listed
 from tempergat.data.dataset import MASKS
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.split_names import is_mask_name, plain_name, split_part
 from tempergat.data.user.tables.table import Table, find_column
 
-# Compared in lower case without spaces, dashes and underscores. The first name of a
-# role is the documented one.
+# Compared as `plain_name` spells them. The first name of a role is the documented one.
 _NAMES = {
     "id": ("id", "nodeid", "node", "idx", "index", "nodeindex", "nodeidx"),
     "label": ("label", "labels", "y", "target", "targets", "class", "classlabel"),
     "split_column": ("split", "subset", "partition", "fold"),
 }
-_MASK = re.compile(r"(train|val|valid|validation|test)(?:mask)?")
-_NUMBERED_MASK = re.compile(r"(train|val|valid|validation|test)mask\d+")
-_MASK_OF = {"train": MASKS[0], "test": MASKS[2]}
 _ENDS = (
     ("source", "target"),
     ("src", "dst"),
@@ -48,6 +45,7 @@ class NodeColumns:
         masks: Columns of 0 and 1 that are the split, by the name of the mask.
         features: Columns that are features, in order.
         one_hot: Those of them that hold words.
+        left_out: Columns that are not used.
     """
 
     id: str | None
@@ -56,6 +54,7 @@ class NodeColumns:
     masks: dict[str, str]
     features: tuple[str, ...]
     one_hot: frozenset[str]
+    left_out: tuple[str, ...]
 
 
 def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColumns:
@@ -69,11 +68,16 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     Raises:
         UserError: A column is missing, or it is not clear what it is.
     """
-    masks = _mask_columns(table) if options.split_column is None else {}
     roles = {
         role: _find_role(table, role, getattr(options, role), labelled)
         for role in _NAMES
     }
+    one_hot = [find_column(table, name, "one_hot") for name in options.one_hot]
+    chosen = [find_column(table, name, "features") for name in options.features or ()]
+    named = {*roles.values(), *one_hot, *chosen}
+    masks = {}
+    if options.split_column is None:
+        masks = _mask_columns(table, [n for n in table.columns if n not in named])
     if masks and roles["split_column"] is not None:
         raise UserError(
             f"{table.path} has the column {roles['split_column']} and mask columns "
@@ -81,13 +85,11 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
             "one of them"
         )
     taken = {*masks.values(), *(name for name in roles.values() if name is not None)}
-    one_hot = [find_column(table, name, "one_hot") for name in options.one_hot]
     if options.features is not None:
-        chosen = [find_column(table, name, "features") for name in options.features]
         features = list(dict.fromkeys([*chosen, *one_hot]))
         used = [name for name in features if name in taken]
         if used:
-            role = next((r for r, name in roles.items() if name == used[0]), "split")
+            role = next(role for role, name in roles.items() if name == used[0])
             raise UserError(
                 f"--features names {used[0]}, which is the "
                 f"{role.removesuffix('_column')} of {table.path}; leave it out, or "
@@ -96,9 +98,11 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     else:
         features = [name for name in table.columns if name not in taken]
         _refuse_row_numbers(table)
-        _refuse_unclear(table, features, roles, labelled)
+        if labelled and not masks and roles["split_column"] is None:
+            _refuse_incomplete_split(table, features)
+        _refuse_unclear(table, features, roles, masks, labelled)
         if not labelled:
-            features = [name for name in features if not _is_known(name)]
+            features = [name for name in features if not _is_known(table, name)]
     if labelled and roles["label"] is None:
         raise NoLabels(
             f"{table.path} has no column label, only "
@@ -112,6 +116,7 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
         masks,
         tuple(features),
         frozenset(one_hot),
+        tuple(name for name in table.columns if name not in {*taken, *features}),
     )
 
 
@@ -121,7 +126,7 @@ def edge_ends(table: Table) -> tuple[str, str]:
     Raises:
         UserError: There are none, or several pairs.
     """
-    plain = {_plain(name): name for name in table.columns}
+    plain = {plain_name(name): name for name in table.columns}
     pairs = [pair for pair in _ENDS if plain.keys() >= {*pair}]
     if not pairs:
         raise UserError(
@@ -139,33 +144,32 @@ def edge_ends(table: Table) -> tuple[str, str]:
     return plain[source], plain[target]
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[\s_-]", "", name).lower()
+def _is_known(table: Table, name: str) -> bool:
+    """Whether a column has the name of an id, a label or a split."""
+    plain = plain_name(name)
+    return any(plain in n for n in _NAMES.values()) or _is_part_of_split(table, name)
 
 
-def _is_known(name: str) -> bool:
-    """Whether a name is that of an id, a label or a split."""
-    plain = _plain(name)
-    return any(plain in names for names in _NAMES.values()) or _is_mask(name)
-
-
-def _is_mask(name: str) -> bool:
-    plain = _plain(name)
-    return "mask" in plain and _MASK.fullmatch(plain) is not None
+def _is_part_of_split(table: Table, name: str) -> bool:
+    """Whether a column is called a mask, or is 0 and 1 and called like a split."""
+    is_binary = split_part(name) is not None and _is_binary(table, name)
+    return is_mask_name(name) or is_binary
 
 
 def _find_role(
     table: Table, role: str, given: str | None, labelled: bool
 ) -> str | None:
+    if given == "" and role == "id":
+        return None
     if given is not None:
         known = map(str.lower, table.columns)
         if not labelled and role != "id" and given.lower() not in known:
             return None
         return find_column(table, given, role)
     names = _NAMES[role]
-    found = [name for name in table.columns if _plain(name) in names]
+    found = [name for name in table.columns if plain_name(name) in names]
     exact = [name for name in found if name == names[0]]
-    first = [name for name in found if _plain(name) == names[0]]
+    first = [name for name in found if plain_name(name) == names[0]]
     for choice in (exact, first, found):
         if len(choice) == 1:
             return choice[0]
@@ -178,16 +182,33 @@ def _find_role(
     )
 
 
-def _mask_columns(table: Table) -> dict[str, str]:
+def _mask_columns(table: Table, candidates: list[str]) -> dict[str, str]:
     """The columns that are masks. Without `mask` in the names, all three are needed."""
     masks: dict[str, str] = {}
-    for name in table.columns:
-        match = _MASK.fullmatch(_plain(name))
-        if match is not None:
-            masks.setdefault(_MASK_OF.get(match[1], MASKS[1]), name)
-    if len(masks) == len(MASKS) and all(_is_binary(table, n) for n in masks.values()):
+    for name in candidates:
+        part = split_part(name)
+        if part is not None and _is_part_of_split(table, name):
+            masks.setdefault(part, name)
+    if len(masks) == len(MASKS):
         return masks
-    return {mask: name for mask, name in masks.items() if _is_mask(name)}
+    return {mask: name for mask, name in masks.items() if is_mask_name(name)}
+
+
+def _refuse_incomplete_split(table: Table, features: list[str]) -> None:
+    found = {
+        name: split_part(name)
+        for name in features
+        if split_part(name) is not None and _is_binary(table, name)
+    }
+    missing = [mask for mask in MASKS if mask not in found.values()]
+    if found and missing:
+        words = joined([mask.removesuffix("_mask") for mask in missing])
+        raise UserError(
+            f"{table.path}: {joined(list(found))} {'is' if len(found) == 1 else 'are'} "
+            f"called like a split, which lacks {words}; add {joined(missing)} of 0 and "
+            "1, or list the features with --features to have a split made "
+            f"{in_python('features')}"
+        )
 
 
 def _is_binary(table: Table, name: str) -> bool:
@@ -206,17 +227,23 @@ def _refuse_row_numbers(table: Table) -> None:
 
 
 def _refuse_unclear(
-    table: Table, features: list[str], roles: dict[str, str | None], labelled: bool
+    table: Table,
+    features: list[str],
+    roles: dict[str, str | None],
+    masks: dict[str, str],
+    labelled: bool,
 ) -> None:
     """Refuses a feature that has the name of a label, an id or a split."""
     for name in features:
-        plain = _plain(name)
+        plain = plain_name(name)
         kind = next((role for role, names in _NAMES.items() if plain in names), None)
-        if _NUMBERED_MASK.fullmatch(plain) or _is_mask(name):
+        if _is_part_of_split(table, name):
             kind = "split_column"
         if kind is None or (not labelled and kind != "id"):
             continue
         chosen = roles[kind]
+        if kind == "split_column" and masks:
+            chosen = ", ".join(masks.values())
         beside = "" if chosen is None else f" although {chosen} is that already"
         word = kind.removesuffix("_column")
         raise UserError(

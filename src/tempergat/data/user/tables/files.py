@@ -8,7 +8,7 @@ import itertools
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -47,6 +47,26 @@ def find_table(folder: Path, name: str) -> Path | None:
     if kind is not None:
         raise UserError(f"{found[0]} is {kind}, but a table is a file; replace it")
     return found[0]
+
+
+def table_stems(folder: Path) -> list[str]:
+    """The names of the tables in a folder, sorted, without their suffixes."""
+    with explain_unreadable(folder):
+        names = sorted(entry.name for entry in folder.iterdir())
+    stems = {}
+    for name in names:
+        suffix = max((s for s in TABLE_SUFFIXES if name.endswith(s)), default="")
+        if suffix:
+            stems[name.removesuffix(suffix)] = None
+    return list(stems)
+
+
+def unread_files(folder: Path, read: Iterable[Path]) -> list[str]:
+    """The files in a folder that are not among those read, but for hidden ones."""
+    with explain_unreadable(folder):
+        files = sorted(path for path in folder.iterdir() if path.is_file())
+    known = {*read}
+    return [p.name for p in files if p not in known and not p.name.startswith(".")]
 
 
 def not_a_file(path: Path) -> str | None:

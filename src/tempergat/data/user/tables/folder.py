@@ -1,6 +1,7 @@
 """Reads a folder of tables into a PyG graph."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,32 +10,18 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, explain_unreadable
-from tempergat.data.dataset import MASKS
+from tempergat.data.dataset import HowRead
 from tempergat.data.user.edge_columns import EdgeColumns, choose_edge_columns
-from tempergat.data.user.labels import classes_of_texts
-from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.labels import classes_of_texts, known_labels
+from tempergat.data.user.options import ReadOptions, missing_numbers
 from tempergat.data.user.tables.columns import edge_ends
-from tempergat.data.user.tables.files import find_table, iter_tables, read_table
+from tempergat.data.user.tables.files import find_table, iter_tables, unread_files
+from tempergat.data.user.tables.ids import with_found_id
+from tempergat.data.user.tables.node_rows import find_node, node_rows
 from tempergat.data.user.tables.nodes import Nodes, read_nodes
-from tempergat.data.user.tables.table import (
-    Table,
-    as_known_text,
-    as_numbers,
-    as_text,
-    missing_words,
-)
+from tempergat.data.user.tables.split_tables import read_split, split_tables
+from tempergat.data.user.tables.table import Table, as_numbers, as_text
 from tempergat.data.user.user_graph import UserGraph
-
-_SPLIT_NAMES = {
-    "train": MASKS[0],
-    "training": MASKS[0],
-    "val": MASKS[1],
-    "valid": MASKS[1],
-    "validation": MASKS[1],
-    "dev": MASKS[1],
-    "test": MASKS[2],
-    "testing": MASKS[2],
-}
 
 
 def read_folder(
@@ -43,7 +30,7 @@ def read_folder(
     require_finite: bool = True,
     labelled: bool = True,
 ) -> UserGraph:
-    """Reads `nodes`, `edges` and, where there is one, `split`.
+    """Reads `nodes`, `edges` and, where there is one, the table of the split.
 
     Args:
         folder: Where the tables are.
@@ -57,18 +44,23 @@ def read_folder(
     """
     node_table = _require_table(folder, "nodes")
     edge_table = _require_table(folder, "edges")
+    ends = [(edge_table, side) for side in (0, 1)]
+    used = with_found_id(options, node_table, ends, labelled)
     pieces = iter_tables(node_table)
-    nodes = read_nodes(node_table, pieces, options, require_finite, labelled)
+    nodes = read_nodes(node_table, pieces, used, require_finite, labelled)
     pieces = iter_tables(edge_table)
-    split = find_table(folder, "split")
-    return join_tables(nodes, edge_table, pieces, split, options, labelled)
+    split = split_tables(folder)
+    graph = join_tables(nodes, edge_table, pieces, split, used, labelled)
+    read = (node_table, edge_table, *split.values())
+    found = used.id if options.id is None else None
+    return replace(graph, found_id=found).not_reading(unread_files(folder, read))
 
 
 def join_tables(
     nodes: Nodes,
     edge_path: Path,
     edges: Iterable[Table],
-    split: Path | None,
+    split: dict[str, Path],
     options: ReadOptions,
     labelled: bool,
 ) -> UserGraph:
@@ -78,7 +70,7 @@ def join_tables(
         nodes: The nodes.
         edge_path: The file of the edges.
         edges: The table of the edges, in pieces.
-        split: The table of the split, where there is one.
+        split: The tables of the split, as `split_tables` finds them.
         options: How the tables are read.
         labelled: Whether labels and splits are read.
 
@@ -98,7 +90,7 @@ def with_targets(
     data: Data | HeteroData,
     store: BaseStorage | Data,
     nodes: Nodes,
-    split: Path | None,
+    split: dict[str, Path],
     options: ReadOptions,
     labelled: bool,
 ) -> UserGraph:
@@ -108,7 +100,7 @@ def with_targets(
         data: The graph.
         store: The part of it that holds the nodes to classify.
         nodes: These nodes.
-        split: The table of the split, where there is one.
+        split: The tables of the split, as `split_tables` finds them.
         options: How the tables are read.
         labelled: Whether the split is read.
 
@@ -117,11 +109,17 @@ def with_targets(
     """
     class_names = None
     notes: tuple[str, ...] = ()
+    how_read = HowRead(nodes=nodes.columns.id, not_read=nodes.columns.left_out)
     if nodes.labels is not None:
-        found = classes_of_texts(str(nodes.path), nodes.labels, nodes.at)
+        texts, unlabelled = known_labels(str(nodes.path), nodes.labels, options)
+        found = classes_of_texts(str(nodes.path), texts, nodes.at)
         store.y, class_names, notes = torch.from_numpy(found[0]), found[1], found[2]
+        label = nodes.columns.label or how_read.label
+        how_read = replace(how_read, label=label, unlabelled=unlabelled)
     if labelled:
-        for name, mask in masks_of(split, nodes, options).items():
+        masks, where = read_split(split, nodes, options)
+        how_read = replace(how_read, split=where)
+        for name, mask in masks.items():
             store[name] = torch.from_numpy(mask)
     return UserGraph(
         data,
@@ -132,6 +130,7 @@ def with_targets(
         split_name=nodes.columns.split,
         notes=notes,
         has_columns=True,
+        how_read=how_read,
     )
 
 
@@ -153,7 +152,7 @@ def _read_edges(
 ) -> tuple[np.ndarray, EdgeColumns]:
     """The edges, and the columns of them that were asked for."""
     asked = {*options.edge_features, options.edge_weight}
-    missing = missing_words(options)
+    missing = missing_numbers(options)
     ends: list[np.ndarray] = []
     parts: dict[str, list[np.ndarray]] = {}
     names: list[str] = []
@@ -197,115 +196,9 @@ def _refuse_counting_from_one(
 def _refuse_missing_header(table: Table, nodes: Nodes) -> None:
     header = list(table.columns)
     if len(header) >= 2 and all(
-        _position(name, nodes) is not None for name in header[:2]
+        find_node(name, nodes) is not None for name in header[:2]
     ):
         raise UserError(
             f"{table.path} begins with {header[0]}, {header[1]}, which are nodes; its "
             "first line must name the columns: source,target"
         )
-
-
-def _position(name: str, nodes: Nodes) -> int | None:
-    """The node of an id. Other programs save whole numbers as 3.0, and read 3."""
-    for spelled in (name, name.removesuffix(".0"), f"{name}.0"):
-        if spelled in nodes.positions:
-            return nodes.positions[spelled]
-    return None
-
-
-def node_rows(table: Table, column: str, nodes: Nodes) -> np.ndarray:
-    """The nodes that a column names.
-
-    Raises:
-        UserError: There is no such node; file and row are named.
-    """
-    identifiers = as_text(table.columns[column])
-    found = list(map(nodes.positions.get, identifiers))
-    if None in found:
-        for row, node in enumerate(found):
-            if node is None:
-                found[row] = _position(identifiers[row], nodes)
-    if None in found:
-        row = found.index(None)
-        raise UserError(
-            f"{table.at(row)}: {column} is {identifiers[row]!r}, but "
-            f"{nodes.path.name} has no such node among its {len(nodes)}"
-            f"{_numbering(nodes)}; add the node or drop the row"
-        )
-    return np.array(found, dtype=np.int64)
-
-
-def _numbering(nodes: Nodes) -> str:
-    if nodes.columns.id is not None:
-        return f" (by {nodes.columns.id})"
-    return f" (numbered from 0; --id names a column of ids {in_python('id')})"
-
-
-def masks_of(
-    path: Path | None, nodes: Nodes, options: ReadOptions
-) -> dict[str, np.ndarray]:
-    """The masks of a split; none where none is given.
-
-    Args:
-        path: The table of the split; None where there is none.
-        nodes: The nodes, whose table may hold the split in its columns.
-        options: How the tables are read.
-
-    Raises:
-        UserError: The split is given twice, or a node is in two parts.
-    """
-    given = nodes.splits is not None or bool(nodes.masks)
-    if path is not None and given:
-        column = nodes.columns.split or next(iter(nodes.columns.masks.values()))
-        raise UserError(
-            f"{nodes.path} has a column {column} and there is a {path.name} too; keep "
-            "one"
-        )
-    if nodes.masks:
-        return nodes.masks
-    masks = {name: np.zeros(len(nodes), dtype=bool) for name in MASKS}
-    if path is not None:
-        table = read_table(path)
-        for column in ("id", "split"):
-            if column not in table.columns:
-                raise UserError(
-                    f"{path} has no column {column}, only "
-                    f"{', '.join(table.columns)}; it needs id and split"
-                )
-        owners = node_rows(table, "id", nodes)
-        words = as_known_text(table.columns["split"], missing_words(options))
-        _assign(masks, table, owners, words, "split")
-        return masks
-    if nodes.splits is not None:
-        owners = np.arange(len(nodes))
-        _assign(masks, nodes, owners, nodes.splits, nodes.columns.split or "split")
-        return masks
-    return {}
-
-
-def _assign(
-    masks: dict[str, np.ndarray],
-    table: Table | Nodes,
-    owners: np.ndarray,
-    words: np.ndarray,
-    column: str,
-) -> None:
-    """Puts the node of each row into the split that the row names."""
-    for row, word in enumerate(words):
-        if word == "":
-            continue
-        mask = _SPLIT_NAMES.get(word.lower())
-        if mask is None:
-            raise UserError(
-                f"{table.at(row)}: {column} is {word!r}; write train, val, test or "
-                f"nothing, or choose another column with --split-column "
-                f"{in_python('split_column')}"
-            )
-        node = owners[row]
-        for other in MASKS:
-            if other != mask and masks[other][node]:
-                raise UserError(
-                    f"{table.at(row)}: {column} is {word!r}, but the node is already "
-                    f"in {other.removesuffix('_mask')}; put it into one"
-                )
-        masks[mask][node] = True

@@ -7,7 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base import UserError, require_memory
-from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.options import (
+    ReadOptions,
+    in_python,
+    missing_numbers,
+    missing_words,
+)
 from tempergat.data.user.tables.columns import NodeColumns, node_columns
 from tempergat.data.user.tables.table import (
     LEAVE_OUT,
@@ -15,7 +20,6 @@ from tempergat.data.user.tables.table import (
     as_known_text,
     as_numbers,
     as_text,
-    missing_words,
 )
 
 # A column with more different words holds names or sentences, not kinds.
@@ -32,7 +36,7 @@ class Nodes:
         numbers: The number of each row in the file.
         features: One row for each node; None where there are none.
         feature_names: What the columns of the features are.
-        labels: The label of each node, "" where it is missing; None without labels.
+        labels: The label of each node as it is written; None without labels.
         splits: The split of each node, "" where it is in none; None without.
         masks: The masks that the table holds, by name.
         positions: The node of each id; the order is that of the nodes.
@@ -88,7 +92,8 @@ def read_nodes(
         numbers.append(piece.numbers)
         plain = [name for name in columns.features if name not in columns.one_hot]
         if plain:
-            values = [as_numbers(piece, n, missing, require_finite) for n in plain]
+            gaps = missing_numbers(options)
+            values = [as_numbers(piece, n, gaps, require_finite) for n in plain]
             features.append(np.stack(values, axis=1))
         for name, column in _other_columns(piece, columns, missing, labelled).items():
             parts.setdefault(name, []).append(column)
@@ -128,15 +133,20 @@ def _other_columns(
     if not labelled:
         return found
     if columns.label is not None:
-        found["label"] = as_known_text(piece.columns[columns.label], missing)
+        found["label"] = as_text(piece.columns[columns.label])
     if columns.split is not None:
         found["split"] = as_known_text(piece.columns[columns.split], missing)
     for mask, name in columns.masks.items():
-        found[mask] = _mask(piece, name, missing)
+        found[mask] = read_mask(piece, name, missing)
     return found
 
 
-def _mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
+def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
+    """A column of 0 and 1, where nothing is 0.
+
+    Raises:
+        UserError: It holds something else.
+    """
     remedy = (
         "write 0 or 1, or choose another column with --split-column "
         f"{in_python('split_column')}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base import UserError, listed
-from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.options import in_python, option_flag
 
 LEAVE_OUT = f"leave the column out with --features {in_python('features')}"
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -41,11 +41,6 @@ class Table:
     def at(self, row: int) -> str:
         """File and row, for an error."""
         return f"{self.path}, row {self.numbers[row]}"
-
-
-def missing_words(options: ReadOptions) -> frozenset[str]:
-    """The words that stand for a missing value, in lower case."""
-    return frozenset({"", *(word.strip().lower() for word in options.missing)})
 
 
 def as_text(column: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ that have such a column.
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +17,22 @@ import numpy as np
 import torch
 from torch_geometric.data import HeteroData
 
-from tempergat.base import UserError, explain_unreadable, suggest_one_of
+from tempergat.base import UserError, suggest_one_of
 from tempergat.data.dataset import TypeNames
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.tables.columns import edge_ends, node_columns
-from tempergat.data.user.tables.files import TABLE_SUFFIXES, find_table, iter_tables
-from tempergat.data.user.tables.folder import node_rows, with_targets
+from tempergat.data.user.tables.files import (
+    find_table,
+    iter_tables,
+    table_stems,
+    unread_files,
+)
+from tempergat.data.user.tables.folder import with_targets
+from tempergat.data.user.tables.ids import with_found_id
+from tempergat.data.user.tables.node_rows import node_rows
 from tempergat.data.user.tables.nodes import Nodes, read_nodes
+from tempergat.data.user.tables.split_tables import split_tables
 from tempergat.data.user.user_graph import UserGraph
 
 EdgeType = tuple[str, str, str]
@@ -59,30 +68,47 @@ def read_typed_folder(
         )
     tables = _tables(folder, _NODES)
     target = _target(folder, tables, options, labelled)
-    nodes = {
-        name: read_nodes(
-            path,
-            iter_tables(path),
-            options if name == target else _other_options(path, options),
-            require_finite,
-            labelled and name == target,
+    edges = _edge_tables(folder, tables)
+    nodes = {}
+    for name, path in tables.items():
+        is_target = labelled and name == target
+        given = options if name == target else _other_options(path, options)
+        ends = [
+            (edge_path, side)
+            for edge_path, kind in edges.items()
+            for side in (0, 1)
+            if kind[2 * side] == name
+        ]
+        given = with_found_id(given, path, ends, is_target)
+        nodes[name] = read_nodes(
+            path, iter_tables(path), given, require_finite, is_target
         )
-        for name, path in tables.items()
-    }
     data = HeteroData()
     for name, found in nodes.items():
         data[name].num_nodes = len(found)
         if found.features is not None:
             data[name].x = torch.from_numpy(found.features)
-    notes = _add_edges(folder, data, nodes)
+    notes = _add_edges(edges, data, nodes)
     notes += _add_reverses(folder, data, options)
-    split = find_table(folder, "split")
+    split = split_tables(folder)
     graph = with_targets(data, data[target], nodes[target], split, options, labelled)
+    others = [found for name, found in nodes.items() if name != target]
+    left_out = [name for found in others for name in found.columns.left_out]
+    unread = unread_files(folder, (*tables.values(), *edges, *split.values()))
     return replace(
         graph,
         notes=(*notes, *graph.notes),
         type_names={name: _names_of(found) for name, found in nodes.items()},
-    )
+        how_read=replace(graph.how_read, nodes=_named_by(nodes)),
+    ).not_reading((*left_out, *unread))
+
+
+def _named_by(nodes: dict[str, Nodes]) -> str | None:
+    """The columns that name the nodes of each type; None where none does."""
+    found = {name: of_type.columns.id for name, of_type in nodes.items()}
+    if len({*found.values()}) == 1:
+        return next(iter(found.values()))
+    return ", ".join(f"{of or 'row number'} of {name}" for name, of in found.items())
 
 
 def _names_of(nodes: Nodes) -> TypeNames:
@@ -95,15 +121,11 @@ def _names_of(nodes: Nodes) -> TypeNames:
 
 def _types(folder: Path, prefix: str) -> list[str]:
     """What follows the prefix in the names of the tables that have it, sorted."""
-    with explain_unreadable(folder):
-        names = sorted(entry.name for entry in folder.iterdir())
-    found = []
-    for name in names:
-        suffix = max((s for s in TABLE_SUFFIXES if name.endswith(s)), default="")
-        stem = name.removesuffix(suffix).removeprefix(prefix)
-        if suffix and name.startswith(prefix) and stem and stem not in found:
-            found.append(stem)
-    return found
+    return [
+        stem.removeprefix(prefix)
+        for stem in table_stems(folder)
+        if stem.startswith(prefix) and stem != prefix
+    ]
 
 
 def _tables(folder: Path, prefix: str) -> dict[str, Path]:
@@ -153,19 +175,22 @@ def _other_options(path: Path, options: ReadOptions) -> ReadOptions:
     return ReadOptions(id=given, missing=options.missing)
 
 
-def _add_edges(
-    folder: Path, data: HeteroData, nodes: dict[str, Nodes]
-) -> tuple[str, ...]:
-    """Reads the tables of edges; returns notes on columns that are not used."""
+def _edge_tables(folder: Path, nodes: dict[str, Path]) -> dict[Path, EdgeType]:
     tables = _tables(folder, _EDGES)
     if not tables:
         raise UserError(
             f"{folder} has no table of edges; name one like "
             f"{_EDGES}{_BETWEEN.join((next(iter(nodes)), 'to', next(iter(nodes))))}.csv"
         )
+    return {path: _edge_type(path, stem, nodes) for stem, path in tables.items()}
+
+
+def _add_edges(
+    tables: dict[Path, EdgeType], data: HeteroData, nodes: dict[str, Nodes]
+) -> tuple[str, ...]:
+    """Reads the tables of edges; returns notes on columns that are not used."""
     notes: tuple[str, ...] = ()
-    for stem, path in tables.items():
-        kind = _edge_type(path, stem, nodes)
+    for path, kind in tables.items():
         pieces, unused = [], []
         for piece in iter_tables(path):
             columns = edge_ends(piece)
@@ -182,7 +207,7 @@ def _add_edges(
     return notes
 
 
-def _edge_type(path: Path, stem: str, nodes: dict[str, Nodes]) -> EdgeType:
+def _edge_type(path: Path, stem: str, nodes: Collection[str]) -> EdgeType:
     parts = stem.split(_BETWEEN)
     if len(parts) == 2:
         parts.insert(1, _PLAIN_RELATION)

@@ -1,0 +1,132 @@
+"""Finds the column that names the nodes where no column has the name of an id."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.base import UserError, joined
+from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.tables.columns import edge_ends, node_columns
+from tempergat.data.user.tables.files import iter_tables
+from tempergat.data.user.tables.table import as_text
+
+
+def with_found_id(
+    options: ReadOptions,
+    nodes: Path,
+    edges: Sequence[tuple[Path, int]],
+    labelled: bool,
+) -> ReadOptions:
+    """The options with the column that names the nodes, where the edges show it.
+
+    A column can name the nodes if it differs in every row and holds every end of every
+    edge. The tables are read to their end only where there is such a column.
+
+    Args:
+        options: How the tables are read.
+        nodes: The table of the nodes.
+        edges: The tables of edges, and which end of them is one of these nodes: 0 for
+            the source, 1 for the target.
+        labelled: As for `node_columns`.
+
+    Raises:
+        UserError: Several columns can name the nodes, or one can and the row numbers
+            can as well.
+    """
+    if options.id is not None:
+        return options
+    first = next(iter(iter_tables(nodes)))
+    columns = node_columns(first, options, labelled)
+    if columns.id is not None:
+        return options
+    said = {columns.label, columns.split, *columns.masks.values(), *columns.one_hot}
+    said |= {*columns.features} if options.features is not None else set()
+    candidates = [
+        name
+        for name in first.columns
+        if name not in said and _may_name_nodes(first.columns[name])
+    ]
+    known = _known_ids(nodes, candidates)
+    if not known:
+        return options
+    try:
+        found, fit_rows = _naming_edges(known, edges)
+    except UserError:
+        # What is wrong with the edges is said where they are read.
+        return options
+    if len(found) > 1:
+        raise UserError(
+            f"{nodes} has no column id, and edges may name nodes by {joined(found)}; "
+            f"choose with --id {in_python('id')}"
+        )
+    if not found:
+        return options
+    (name,) = found
+    rows = [str(row) for row in range(len(known[name]))]
+    if fit_rows and list(known[name]) != rows:
+        raise UserError(
+            f"{nodes} has no column id, and edges may name nodes by {name} or by row "
+            f"number from 0; choose with --id {name}, or --id '' for the row numbers "
+            f"{in_python('id')}"
+        )
+    return replace(options, id=name)
+
+
+def _known_ids(nodes: Path, candidates: Iterable[str]) -> dict[str, dict[str, None]]:
+    """The values of the columns that differ in every row, in their order."""
+    known: dict[str, dict[str, None]] = {name: {} for name in candidates}
+    count = 0
+    for piece in iter_tables(nodes) if known else ():
+        count += len(piece)
+        for name in list(known):
+            column = piece.columns[name]
+            if _may_name_nodes(column):
+                known[name] |= dict.fromkeys(_ids(column))
+            if len(known[name]) != count:
+                del known[name]
+        if not known:
+            break
+    return known
+
+
+def _naming_edges(
+    known: dict[str, dict[str, None]], edges: Iterable[tuple[Path, int]]
+) -> tuple[list[str], bool]:
+    """The columns that hold every end, and whether all ends can be row numbers."""
+    found, fit_rows, is_empty = list(known), True, True
+    count = len(next(iter(known.values())))
+    for path, side in edges:
+        for piece in iter_tables(path):
+            ends = {*_ids(piece.columns[edge_ends(piece)[side]])}
+            is_empty = is_empty and not ends
+            found = [name for name in found if ends <= known[name].keys()]
+            fit_rows = fit_rows and all(
+                end.isdecimal() and int(end) < count for end in ends
+            )
+            if not found:
+                return [], fit_rows
+    return ([] if is_empty else found), fit_rows
+
+
+def _ids(column: np.ndarray) -> list[str]:
+    """A column as ids. Other programs save whole numbers as 3.0, and read 3."""
+    return [text.removesuffix(".0") for text in as_text(column)]
+
+
+def _may_name_nodes(column: np.ndarray) -> bool:
+    """Whether a column differs in every row and has neither gaps nor fractions."""
+    if any(map(_is_fraction, column[:9])):
+        return False
+    ids = _ids(column)
+    return len({*ids}) == len(ids) and not any(
+        text == "" or _is_fraction(text) for text in ids
+    )
+
+
+def _is_fraction(value: object) -> bool:
+    try:
+        return not float(value).is_integer()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False

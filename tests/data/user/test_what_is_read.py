@@ -1,0 +1,325 @@
+"""What ordinary files are taken for: as they are meant, or a question."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data, HeteroData
+
+from tempergat import ReadOptions, UserError
+from tempergat.data import Dataset, as_dataset, describe, describe_reading
+
+# A graph of six nodes, whose ids are a permutation of the row numbers.
+IDS = (3, 0, 5, 1, 4, 2)
+PARTS = ("train", "train", "val", "val", "test", "test")
+EDGES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5))
+MASKS = np.array(
+    [[part == word for word in ("train", "val", "test")] for part in PARTS]
+)
+
+
+def write(folder: Path, nodes: dict[str, Any], ids: Any = IDS, **others: str) -> Path:
+    """Writes tables; `others` are further files, by their names without suffix."""
+    folder.mkdir(exist_ok=True)
+    columns = {**nodes, "height": [0.5 * row for row in range(6)]}
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    (folder / "nodes.csv").write_text("\n".join(lines))
+    ends = "\n".join(f"{ids[a]},{ids[b]}" for a, b in EDGES)
+    (folder / "edges.csv").write_text(f"source,target\n{ends}")
+    for name, text in others.items():
+        (folder / f"{name}.csv").write_text(text)
+    return folder
+
+
+def read(folder: Path, **options: Any) -> Dataset:
+    return as_dataset(folder, options=ReadOptions(**{"directed": True, **options}))
+
+
+LABELS = {"label": ["a", "b", "a", "b", "a", "b"]}
+NAMES = [f"p{row}" for row in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("column", "ids"),
+    [("user_id", [100 + i for i in IDS]), ("name", NAMES), ("nr", list(range(1, 7)))],
+)
+def test_the_column_that_holds_all_ends_names_the_nodes(
+    column: str, ids: list[Any], tmp_path: Path
+) -> None:
+    found = read(write(tmp_path / "g", {column: ids, **LABELS}, ids))
+    assert found.data.edge_index.T.tolist() == [list(edge) for edge in EDGES]
+    assert found.feature_names == ("height",)
+    assert describe_reading(found)["nodes"] == f"named by {column}"
+    # A model passes it on.
+    assert found.read_options is not None
+    assert found.read_options.id == column
+
+
+def test_row_numbers_are_used_where_no_column_could_be_meant(tmp_path: Path) -> None:
+    rows = list(range(6))
+    found = read(write(tmp_path / "g", LABELS, rows))
+    assert describe_reading(found)["nodes"] == "named by row number, from 0"
+    numbered = read(write(tmp_path / "h", {"nr": rows, **LABELS}, rows))
+    assert numbered.fingerprint == found.fingerprint
+    assert describe_reading(numbered)["nodes"] == "named by nr"
+
+
+def test_ids_that_could_be_row_numbers_are_a_question(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", {"user_id": IDS, **LABELS})
+    with pytest.raises(UserError, match=r"user_id or by row number.*--id user_id"):
+        read(folder)
+    by_column = read(folder, id="user_id")
+    assert by_column.data.edge_index.T.tolist() == [list(edge) for edge in EDGES]
+    by_row = read(folder, id="")
+    assert by_row.feature_names == ("user_id", "height")
+    assert by_row.data.edge_index.T.tolist() != by_column.data.edge_index.T.tolist()
+    both = write(tmp_path / "h", {"a": NAMES, "b": NAMES[::-1], **LABELS}, NAMES)
+    with pytest.raises(UserError, match="name nodes by a and b; choose with --id"):
+        read(both)
+
+
+def test_each_type_of_a_typed_folder_has_its_own_id(tmp_path: Path) -> None:
+    (tmp_path / "nodes_paper.csv").write_text("label,paper_id\n0,p1\n1,p0\n1,p2\n")
+    (tmp_path / "nodes_author.csv").write_text("author_id,age\n7,1.5\n9,2.5\n")
+    edges = "source,target\n9,p0\n7,p2\n"
+    (tmp_path / "edges_author__paper.csv").write_text(edges)
+    found = as_dataset(tmp_path, split="100/0/0")
+    ends = found.data["author", "to", "paper"].edge_index
+    assert {*map(tuple, ends.T.tolist())} == {(1, 1), (0, 2)}
+    named = describe_reading(found)["nodes"]
+    assert named == "named by author_id of author, paper_id of paper"
+    (tmp_path / "nodes_author.csv").write_text("author_id,age\n1,1.5\n0,2.5\n")
+    edges = "source,target\n0,p0\n1,p2\n"
+    (tmp_path / "edges_author__paper.csv").write_text(edges)
+    with pytest.raises(UserError, match="author_id or by row number"):
+        as_dataset(tmp_path, split="100/0/0")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "is_train is_val is_test",
+        "in_train in_val in_test",
+        "train_set val_set test_set",
+        "training validation testing",
+        "tr_mask va_mask te_mask",
+        "mask_train mask_val mask_test",
+        "trn_msk vld_msk tst_msk",
+        "isTrain isValid isTest",
+        "Train dev TEST",
+    ],
+)
+def test_columns_called_like_a_split_are_the_split(names: str, tmp_path: Path) -> None:
+    columns = dict(zip(names.split(), MASKS.T.astype(int), strict=True))
+    folder = write(tmp_path / "g", {"id": NAMES, **LABELS, **columns}, NAMES)
+    found = read(folder)
+    assert found.feature_names == ("height",)
+    assert found.data.val_mask.tolist() == MASKS[:, 1].tolist()
+    words = describe_reading(found)["split"]
+    assert words == f"from {names.replace(' ', ', ')}"
+    unlabelled = as_dataset(folder, labelled=False)
+    assert unlabelled.feature_names == ("height",)
+
+
+def test_a_split_that_lacks_a_part_is_a_question(tmp_path: Path) -> None:
+    columns = {"train": MASKS[:, 0].astype(int), "test": (~MASKS[:, 0]).astype(int)}
+    folder = write(tmp_path / "g", {"id": NAMES, **LABELS, **columns}, NAMES)
+    with pytest.raises(
+        UserError, match=r"train and test are .* lacks val; add val_mas"
+    ):
+        read(folder)
+    found = read(folder, features=("height",))
+    assert describe_reading(found)["not_read"] == "train, test"
+    assert read(folder, features=("height", "test")).data.x.shape == (6, 2)
+    twice = {"is_train": columns["train"], "split": PARTS}
+    with pytest.raises(UserError, match="is_train has the name of a split although"):
+        read(write(tmp_path / "h", {"id": NAMES, **LABELS, **twice}, NAMES))
+    hours = {"id": NAMES, "training": [3.5, 2, 1, 0, 4, 5], **LABELS}
+    assert read(write(tmp_path / "i", hours, NAMES)).feature_names == (
+        "training",
+        "height",
+    )
+
+
+def lines_of(part: str) -> list[str]:
+    return [name for name, of in zip(NAMES, PARTS, strict=True) if of == part]
+
+
+SPLIT_FILES = {
+    "words": {
+        "splits": "id,split\n"
+        + "\n".join(map(",".join, zip(NAMES, PARTS, strict=True)))
+    },
+    "0-1 columns": {
+        "splits": "person,train,val,test\n"
+        + "\n".join(
+            f"{name},{','.join(map(str, row))}"
+            for name, row in zip(NAMES, MASKS.astype(int), strict=True)
+        )
+    },
+    "a list for each part": {
+        part: "\n".join(["id", *lines_of(part)]) for part in ("train", "val", "test")
+    },
+    "lists without a header": {
+        f"{part}_ids": "\n".join(lines_of(part)) for part in ("train", "val", "test")
+    },
+}
+
+
+@pytest.mark.parametrize("form", SPLIT_FILES)
+def test_tables_called_like_a_split_are_the_split(form: str, tmp_path: Path) -> None:
+    files = SPLIT_FILES[form]
+    found = read(write(tmp_path / "g", {"person": NAMES, **LABELS}, NAMES, **files))
+    for at, mask in enumerate(("train_mask", "val_mask", "test_mask")):
+        assert found.data[mask].tolist() == MASKS[:, at].tolist()
+    words = describe_reading(found)["split"]
+    assert words == f"from {', '.join(f'{name}.csv' for name in files)}"
+
+
+def test_half_a_split_in_tables_is_a_question(tmp_path: Path) -> None:
+    nodes = {"id": NAMES, **LABELS}
+    folder = write(tmp_path / "g", nodes, NAMES, train="id\np0\n", test="id\np1\n")
+    with pytest.raises(UserError, match="train and test, but none for val"):
+        read(folder)
+    (folder / "train.csv").unlink()
+    assert describe_reading(read(folder))["not_read"] == "test.csv"
+
+
+def graph(**attributes: Any) -> Data:
+    data = Data(x=torch.ones(6, 1), y=torch.tensor([0, 1] * 3))
+    data.edge_index = torch.tensor(EDGES).T
+    data.update(attributes)
+    return data
+
+
+TRAIN, VAL, TEST = ([0, 1], [2, 3], [4, 5])
+SPLIT_ARRAYS: dict[str, dict[str, Any]] = {
+    "train_idx": {
+        "train_idx": torch.tensor(TRAIN),
+        "val_idx": torch.tensor(VAL),
+        "test_idx": torch.tensor(TEST),
+    },
+    "arrays": {
+        "train_index": np.array(TRAIN),
+        "valid_index": np.array(VAL),
+        "test_index": np.array(TEST),
+    },
+    "idx_train": {"idx_train": TRAIN, "idx_val": VAL, "idx_test": TEST},
+    "split_idx": {
+        "split_idx": {"train": torch.tensor(TRAIN), "valid": VAL, "test": TEST}
+    },
+    "train_masks": {
+        f"{part}_masks": torch.from_numpy(MASKS[:, at])[None].repeat(2, 1)
+        for at, part in enumerate(("train", "val", "test"))
+    },
+}
+
+
+@pytest.mark.parametrize("form", SPLIT_ARRAYS)
+def test_arrays_called_like_a_split_are_the_split(form: str, tmp_path: Path) -> None:
+    arrays = SPLIT_ARRAYS[form]
+    path = tmp_path / "g.pt"
+    torch.save(graph(**arrays), path)
+    typed = HeteroData()
+    typed["paper"].update(graph(**arrays).to_dict())
+    del typed["paper"].edge_index
+    typed["paper", "cites", "paper"].edge_index = torch.tensor(EDGES).T
+    files: list[Path | HeteroData] = [path, typed]
+    if form != "split_idx":
+        files.append(tmp_path / "g.npz")
+        plain = graph(**arrays).to_dict()
+        np.savez(
+            files[-1], **{name: np.asarray(value) for name, value in plain.items()}
+        )
+    for file in files:
+        found = as_dataset(file)
+        assert found.split.startswith("given with the graph")
+        for at, mask in enumerate(("train_mask", "val_mask", "test_mask")):
+            assert found.store[mask].tolist() == MASKS[:, at].tolist()
+        words = describe_reading(found)["split"].removeprefix("from ").split(", ")
+        assert {*words} == {*arrays}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "question"),
+    [
+        (
+            {"train_idx": torch.tensor(TRAIN)},
+            "train_idx has .* but none is that of val",
+        ),
+        (
+            {"split": torch.tensor([0, 0, 1, 1, 2, 2])},
+            "split is not a split as we know",
+        ),
+        (
+            {"train_idx": torch.tensor([0, 6]), "val_idx": VAL, "test_idx": TEST},
+            "train_idx is .* neither a mask nor different nodes from 0 to 5",
+        ),
+    ],
+)
+def test_arrays_that_cannot_be_read_as_a_split_are_a_question(
+    arrays: dict[str, Any], question: str
+) -> None:
+    with pytest.raises(UserError, match=f"{question}.*--split 60/20/20"):
+        as_dataset(graph(**arrays))
+    assert as_dataset(graph(**arrays), split="60/20/20").is_split_made
+
+
+def test_attributes_that_are_not_used_are_named() -> None:
+    found = as_dataset(graph(pos=torch.ones(6, 2), title="a graph"))
+    assert describe_reading(found)["not_read"] == "pos, title"
+
+
+@pytest.mark.parametrize("words", ["None Mild Severe", "NA EU AS", "+ - o", "yes no ?"])
+def test_a_missing_word_as_frequent_as_a_class_is_a_question(
+    words: str, tmp_path: Path
+) -> None:
+    labels = words.split() * 2
+    folder = write(tmp_path / "g", {"id": NAMES, "label": labels}, NAMES)
+    with pytest.raises(
+        UserError, match=r"is the label of 2 nodes.*may be a class"
+    ) as no:
+        as_dataset(folder, split="100/0/0")
+    word = next(word for word in labels if f": {word} is" in str(no.value))
+    every = as_dataset(folder, split="100/0/0", options=ReadOptions(missing=()))
+    assert every.num_classes == 3
+    some = as_dataset(folder, split="100/0/0", options=ReadOptions(missing=(word,)))
+    assert some.num_classes == 2
+    assert f"), 2 nodes unlabelled ({word})\n" in describe(some)
+
+
+def test_a_word_beside_numbers_is_a_missing_label(tmp_path: Path) -> None:
+    nodes = {"id": NAMES, "label": ["0", "1", "NA", "?", "NA", "?"]}
+    found = as_dataset(write(tmp_path / "g", nodes, NAMES), split="100/0/0")
+    assert "2 classes, 4 nodes unlabelled (NA, ?)\n" in describe(found)
+
+
+def test_minus_one_in_a_table_is_a_class_unless_said(tmp_path: Path) -> None:
+    nodes = {"id": NAMES, "label": [-1, 0, 1] * 2, "change": [-1, 1, 2, 1, 1, 1]}
+    folder = write(tmp_path / "g", nodes, NAMES)
+    found = as_dataset(folder, split="100/0/0")
+    assert found.class_names == ("-1", "0", "1")
+    assert any("-1 is the class of 2 nodes; --missing -1" in n for n in found.notes)
+    said = as_dataset(folder, split="100/0/0", options=ReadOptions(missing=("-1",)))
+    assert said.data.y.tolist() == [-1, 0, 1, -1, 0, 1]
+    assert describe_reading(said)["unlabelled"] == "2 nodes (-1)"
+    arrays = graph(y=torch.tensor([-1, 0, 1] * 2))
+    unknown = as_dataset(arrays, split="100/0/0")
+    assert unknown.num_classes == 2
+    assert "2 classes, 2 nodes unlabelled (-1)" in describe(unknown)
+
+
+def test_one_line_says_what_the_files_were_taken_for(tmp_path: Path) -> None:
+    labels = ["a", "b", "", "b", "a", "b"]
+    nodes = {"user_id": NAMES, "kind": labels, "age": [1, 2, 3, 1, 2, 3]}
+    folder = write(tmp_path / "g", nodes, NAMES, splits_old="id\n")
+    (folder / "notes.txt").write_text("later")
+    found = read(folder, label="kind", features=("height",))
+    assert describe(found).splitlines()[2] == (
+        "read: label from kind; nodes named by user_id; features height; unlabelled "
+        "1 node (empty); edges are followed one way, from source to target; not read "
+        "age, notes.txt, splits_old.csv"
+    )
