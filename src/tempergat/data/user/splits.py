@@ -158,7 +158,7 @@ def _as_mask(where: str, value: Any, count: int, remedy: str) -> Tensor:
             value = value.array()
         elif isinstance(value, Tensor):
             value = value.cpu()
-        array = torch.from_numpy(native_numbers(where, np.asarray(value)))
+        array = torch.tensor(native_numbers(where, np.asarray(value)))
     except Exception as error:
         # A damaged file can hold anything in place of an array.
         raise UserError(
