@@ -36,7 +36,8 @@ def test_commands_say_which_way_edges_are_followed(
     common = (name, folder, "--recipe", recipe, *QUICK[name])
     ended = command(*common, "--out", "both")
     assert ended.status == 0, ended.err
-    assert "edges are followed both ways\n" in ended.err
+    assert "read: label from label; nodes named by row number, from 0; f" in ended.err
+    assert "; edges are followed both ways; scaled f\n" in ended.err
     assert ADDED in ended.err
     guessed = command(*common, "--out", "both", "--quiet")
     assert ADDED in guessed.err
@@ -44,7 +45,7 @@ def test_commands_say_which_way_edges_are_followed(
     assert chosen.status == 0
     assert chosen.err == ""
     shown = command(*common, "--out", "one", "--directed")
-    assert "edges are followed one way, from source to target\n" in shown.err
+    assert "; edges are followed one way, from source to target; sc" in shown.err
 
 
 def write_nodes(folder: Path, table: str) -> Path:

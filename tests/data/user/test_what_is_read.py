@@ -320,6 +320,6 @@ def test_one_line_says_what_the_files_were_taken_for(tmp_path: Path) -> None:
     found = read(folder, label="kind", features=("height",))
     assert describe(found).splitlines()[2] == (
         "read: label from kind; nodes named by user_id; features height; unlabelled "
-        "1 node (empty); edges are followed one way, from source to target; not read "
-        "age, notes.txt, splits_old.csv"
+        "1 node (empty); edges are followed one way, from source to target; scaled "
+        "height; not read age, notes.txt, splits_old.csv"
     )
