@@ -170,7 +170,7 @@ def _as_mask(where: str, value: Any, count: int, remedy: str) -> Tensor:
     if array.shape[:1] == (count,) and ((array == 0) | (array == 1)).all():
         return array.bool()
     is_whole = array.dtype != torch.bool and not array.is_floating_point()
-    if array.dim() == 1 and is_whole and len(array.unique()) == len(array):
+    if array.dim() == 1 and is_whole and len({*array.tolist()}) == len(array):
         nodes = array[(array >= 0) & (array < count)].long()
         if len(nodes) == len(array):
             mask = torch.zeros(count, dtype=torch.bool)

@@ -53,7 +53,7 @@ def table_stems(folder: Path) -> list[str]:
     """The names of the tables in a folder, sorted, without their suffixes."""
     with explain_unreadable(folder):
         names = sorted(entry.name for entry in folder.iterdir())
-    stems = {}
+    stems: dict[str, None] = {}
     for name in names:
         suffix = max((s for s in TABLE_SUFFIXES if name.endswith(s)), default="")
         if suffix:
