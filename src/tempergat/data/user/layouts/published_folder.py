@@ -5,6 +5,7 @@ columns are found by the names they were published with, or as the options say.
 """
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from tempergat.base import UserError, explain_unreadable
@@ -59,8 +60,10 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         label=options.label or next((n for n in _LABELS if n in names), None),
         features=(),
     )
-    options = with_found_id(options, target, [(edges, 0), (edges, 1)], labelled)
     pieces = iter_tables(target)
+    first = next(pieces)
+    options = with_found_id(options, first, [(edges, 0), (edges, 1)], labelled)
+    pieces = chain([first], pieces)
     nodes = read_nodes(target, pieces, options, True, labelled)
     split = split_tables(folder)
     graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)

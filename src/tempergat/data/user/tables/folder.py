@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +46,10 @@ def read_folder(
     node_table = _require_table(folder, "nodes")
     edge_table = _require_table(folder, "edges")
     ends = [(edge_table, side) for side in (0, 1)]
-    used = with_found_id(options, node_table, ends, labelled)
     pieces = iter_tables(node_table)
+    first = next(pieces)
+    used = with_found_id(options, first, ends, labelled)
+    pieces = chain([first], pieces)
     nodes = read_nodes(node_table, pieces, used, require_finite, labelled)
     pieces = iter_tables(edge_table)
     split = split_tables(folder)

@@ -10,12 +10,12 @@ from tempergat.base import UserError, joined
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.tables.columns import edge_ends, node_columns
 from tempergat.data.user.tables.files import iter_tables
-from tempergat.data.user.tables.table import as_text
+from tempergat.data.user.tables.table import Table, as_text
 
 
 def with_found_id(
     options: ReadOptions,
-    nodes: Path,
+    first: Table,
     edges: Sequence[tuple[Path, int]],
     labelled: bool,
 ) -> ReadOptions:
@@ -26,7 +26,7 @@ def with_found_id(
 
     Args:
         options: How the tables are read.
-        nodes: The table of the nodes.
+        first: The first piece of the table of the nodes.
         edges: The tables of edges, and which end of them is one of these nodes: 0 for
             the source, 1 for the target.
         labelled: As for `node_columns`.
@@ -37,7 +37,7 @@ def with_found_id(
     """
     if options.id is not None:
         return options
-    first = next(iter(iter_tables(nodes)))
+    nodes = first.path
     columns = node_columns(first, options, labelled)
     if columns.id is not None:
         return options

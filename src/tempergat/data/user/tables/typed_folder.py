@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -79,10 +80,11 @@ def read_typed_folder(
             for side in (0, 1)
             if kind[2 * side] == name
         ]
-        given = with_found_id(given, path, ends, is_target)
-        nodes[name] = read_nodes(
-            path, iter_tables(path), given, require_finite, is_target
-        )
+        pieces = iter_tables(path)
+        first = next(pieces)
+        given = with_found_id(given, first, ends, is_target)
+        pieces = chain([first], pieces)
+        nodes[name] = read_nodes(path, pieces, given, require_finite, is_target)
     data = HeteroData()
     for name, found in nodes.items():
         data[name].num_nodes = len(found)
