@@ -116,7 +116,7 @@ class Graph:
         sizes, both = (self.num_src, self.num_dst), torch.is_grad_enabled()
         kernels = gpu.kernels("grouping")
         grouped = kernels.group_edges(edge_index, sizes, self.num_loops, both)
-        if check:
+        if check and edge_index.size(1):
             _check_limits(grouped.lowest, grouped.highest, sizes)
         self.src, self.dst, self.edge_id = grouped.edges
         self._by_target = Rows(*grouped.by_target)
