@@ -118,7 +118,7 @@ def _scale_ratio(x: Tensor) -> float:
     if x.layout != torch.sparse_csr:
         # Enough to tell, of features that are mapped from a file.
         x = x[:_ROWS_AT_ONCE]
-    squares = _column_sums(x, lambda values: values.double().square_())
+    squares = _column_sums(x, lambda values: values.double().square())
     others = _column_sums(x, lambda values: (values != 0) & (values != 1))
     stored = _column_sums(x, lambda values: values != 0)
     is_number = others > 0
