@@ -27,18 +27,18 @@ def test_three_processes_and_a_merge_give_the_table_of_one(tmp_path: Path) -> No
             starter.start(arguments(folder, "--shard", f"{number}/3", "--json"), out)
             assert starter.wait() == 0, out.read_text()
             found = json.loads(out.read_text()[out.read_text().index("{") :])
-            assert (found["shard"], found["total_runs"]) == (number, 33)
+            assert (found["shard"], found["total_runs"]) == (number, 36)
             assert "verdict" not in found
             assert not (tmp_path / folder / "graph.md").exists()
         stores = [str(tmp_path / folder) for folder in shards]
         starter.start(["merge", *stores, "--out", str(tmp_path / "merged")], out)
         assert starter.wait() == 0, out.read_text()
-        assert "33 runs, 33 of them new" in out.read_text()
+        assert "36 runs, 36 of them new" in out.read_text()
         for folder in ("merged", "whole"):
             starter.start(arguments(folder), out)
             assert starter.wait() == 0, out.read_text()
             if folder == "merged":
-                assert "33 of 33 runs are there already" in out.read_text()
+                assert "36 of 36 runs are there already" in out.read_text()
     assert _runs(tmp_path / "merged") == _runs(tmp_path / "whole")
     assert _tables(tmp_path / "merged") == _tables(tmp_path / "whole")
 

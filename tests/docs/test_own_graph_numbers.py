@@ -14,7 +14,7 @@ def test_the_tables_are_those_in_results() -> None:
 
 def test_every_table_has_its_command_on_the_page() -> None:
     found = own_graph.commands(own_graph.PAGE.read_text(encoding="utf-8"))
-    assert found["texas_4_classes"].startswith("tempergat compare texas_4_classes.npz ")
+    assert found["texas_4_classes"].startswith("tempergat compare texas_4_classes.npz")
     assert "--directed" in found["cora_ml_directed"]
     assert len(set(found.values())) == len(found)
 

@@ -169,6 +169,7 @@ def test_initial_weights_are_those_of_the_single_model() -> None:
             norm="batch",
             jk="cat",
             residual=True,
+            gate_bias_init=settings.gate_bias_init,
         )
         expected = model.state_dict()
         assert set(expected) == {*group.parameters, *group.buffers}

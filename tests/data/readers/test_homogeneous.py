@@ -92,6 +92,8 @@ def test_graph_equals_the_table_and_the_one_pyg_reads(
                 assert torch.equal(chosen[mask], expected[mask][:, number])
 
 
+# The note on columns of different scales.
+@pytest.mark.filterwarnings("ignore:blogcatalog. values of one feature:UserWarning")
 @pytest.mark.parametrize("name", WITHOUT_PYG)
 def test_graph_that_pyg_cannot_read_has_the_published_counts(
     name: str, tmp_path: Path
