@@ -74,7 +74,7 @@ def part_of(task: SampledTask, ranks: Ranks) -> Part:
 class RankedFullTraining(EpochLoop):
     """The full-batch training of one run by several processes.
 
-    Without dropout, all losses are those of one process up to rounding.
+    Without dropout, training losses are those of one process up to rounding.
 
     Args:
         group: The model.
