@@ -65,7 +65,12 @@ class DenseLayer(nn.Module):
             if edge is not None:
                 logit = logit + (edge * layer.att_edge).sum(-1)
             logit = F.leaky_relu(logit, layer.negative_slope)
-        weight = (logit / self._temperature()).exp()
+        logit = logit / self._temperature()
+        # Without the largest of each target, which is in every exponent, exp overflows.
+        index = target.unsqueeze(1).expand_as(logit)
+        largest = logit.detach().new_zeros(num_dst, layer.heads)
+        largest.scatter_reduce_(0, index, logit.detach(), "amax", include_self=False)
+        weight = (logit - largest[target]).exp()
         alpha = weight / (arrives @ (arrives.t() @ weight))
         message = alpha.unsqueeze(-1) * left_e
         out = arrives.t() @ message.flatten(1)
