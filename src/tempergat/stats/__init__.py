@@ -20,6 +20,7 @@ from tempergat.stats.paired import (
     compare_pairs,
     compare_to_baseline,
     holm,
+    ranked,
     summarise,
     welch,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "least_squares",
     "page_p",
     "paired_power",
+    "ranked",
     "resampled_means",
     "rises",
     "summarise",

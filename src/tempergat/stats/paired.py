@@ -205,12 +205,29 @@ def compare_all(
     return _compare_together(scores, pairs, test_to_train)
 
 
+def ranked(
+    scores: Mapping[str, PairScores], means: Mapping[str, float]
+) -> dict[str, PairScores]:
+    """The scores of methods that have a mean, highest mean first.
+
+    Methods without two finished pairs with any other come last, whatever their mean:
+    no test says anything about them.
+    """
+    finished = {m: {k for k, s in scores[m].items() if s is not None} for m in means}
+
+    def place(method: str) -> tuple[bool, float]:
+        others = [found for other, found in finished.items() if other != method]
+        is_tested = any(len(finished[method] & found) > 1 for found in others)
+        return is_tested, means[method]
+
+    return {m: scores[m] for m in sorted(means, key=place, reverse=True)}
+
+
 def best_set(pairs: Sequence[PairedComparison]) -> tuple[str, ...]:
-    """The method of the highest mean and those not shown to be worse than it.
+    """The method of the highest mean and those tested and not shown to be worse.
 
     Args:
-        pairs: What `compare_all` gives for scores in the order of the means, highest
-            first.
+        pairs: What `compare_all` gives for scores in the order of `ranked`.
 
     Returns:
         The methods in that order; none of them where no test could be made.
@@ -218,7 +235,7 @@ def best_set(pairs: Sequence[PairedComparison]) -> tuple[str, ...]:
     if all(comparison.t_p is None for comparison in pairs):
         return ()
     best = pairs[0].baseline
-    against_best = [c for c in pairs if c.baseline == best]
+    against_best = [c for c in pairs if c.baseline == best and c.t_p is not None]
     return (best, *(c.method for c in against_best if c.verdict != "worse"))
 
 

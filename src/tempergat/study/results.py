@@ -15,6 +15,7 @@ from tempergat.stats import (
     best_set,
     compare_all,
     compare_pairs,
+    ranked,
     summarise,
 )
 from tempergat.study.engine import LayerRecord, Origin, Run
@@ -40,7 +41,7 @@ class MethodResult:
     Attributes:
         summary: Mean, deviation and interval of the finished runs' scores.
         scores: The finished runs' scores by seed.
-        comparison: The method against its baseline; None for a baseline itself.
+        comparison: The method against its baseline; None where it has none.
         selected: Learned values at the selected epoch, averaged over finished runs.
         last: Learned values at the last epoch, averaged over finished runs.
         failures: A line for each failed run.
@@ -77,8 +78,8 @@ class DatasetResult:
         results: One for each method that has runs, in the order given.
         largest_class: What answering the largest class for every node scores; None
             where no run has a confusion matrix.
-        pairs: Tests of all pairs of methods, the higher mean of a pair as baseline;
-            none where these were not made.
+        pairs: Tests of all pairs of methods, the higher mean of a pair as baseline,
+            those with too few runs last; none where these were not made.
         beats_guessing: Whether some method is shown to be better than the largest
             class; None where that was not tested.
         beats_mlp: The same for `mlp`.
@@ -109,13 +110,18 @@ class DatasetResult:
 
     @property
     def best(self) -> MethodResult | None:
-        """The method with the highest mean; None where no run finished."""
+        """The method with the highest mean; None where no run finished.
+
+        Where all pairs were tested, methods with too few runs for a test are left out.
+        """
+        if self.pairs:
+            return self[self.pairs[0].baseline]
         scored = [r for r in self.results if r.summary.mean is not None]
         return max(scored, key=lambda r: r.summary.mean or 0.0, default=None)
 
     @property
     def best_set(self) -> tuple[str, ...]:
-        """The method of the highest mean and those not shown to be worse than it.
+        """The method of the highest mean and those tested and not shown to be worse.
 
         Empty where that was not tested.
         """
@@ -191,7 +197,9 @@ def dataset_result(
         _method_result(method, found, selection, comparisons.get(method), ratio)
         for method, found in by_method.items()
     )
-    ranked = _ranked(results, pair_scores)
+    means = {r.method: r.summary.mean for r in results}
+    scored = {method: mean for method, mean in means.items() if mean is not None}
+    in_order = ranked(pair_scores, scored)
     largest = find_largest_class(runs, metric)
     return DatasetResult(
         dataset=runs[0].dataset if runs else "",
@@ -201,21 +209,11 @@ def dataset_result(
         splits=split_count,
         results=results,
         largest_class=largest,
-        pairs=tuple(compare_all(ranked, ratio)) if all_pairs else (),
-        beats_guessing=_any_beats_guessing(ranked, largest, ratio),
-        beats_mlp=any_beats(ranked, "mlp", ratio) if "mlp" in ranked else None,
+        pairs=tuple(compare_all(in_order, ratio)) if all_pairs else (),
+        beats_guessing=_any_beats_guessing(in_order, largest, ratio),
+        beats_mlp=any_beats(in_order, "mlp", ratio) if "mlp" in in_order else None,
         test_to_train=test_to_train,
     )
-
-
-def _ranked(
-    results: Sequence[MethodResult], scores: Mapping[str, PairScores]
-) -> dict[str, PairScores]:
-    """The scores of methods with a finished run, highest mean first."""
-    means = {r.method: r.summary.mean for r in results}
-    scored = {method: mean for method, mean in means.items() if mean is not None}
-    ranked = sorted(scored, key=scored.__getitem__, reverse=True)
-    return {method: scores[method] for method in ranked}
 
 
 def _any_beats_guessing(

@@ -151,27 +151,47 @@ def test_a_method_that_never_finished_is_not_called_worse() -> None:
     assert "gatv2" not in verdict(found)
 
 
-@pytest.mark.parametrize(
-    ("methods", "expected"),
-    [
-        (["gcn", "gat", "mlp"], "gat"),
-        (["mlp", "gcn", "gatv2"], "gcn"),
-        (["mlp", "temp_gated"], "temp_gated"),
-        (["mlp"], None),
-    ],
-)
-def test_mlp_is_compared_with_a_method_that_uses_the_graph(
-    methods: list[str], expected: str | None
-) -> None:
-    plan = make_plan("demo", methods, runs=2)
-    assert plan.against.get("mlp") == expected
+def test_a_lucky_run_is_not_the_highest_and_makes_nothing_untestable() -> None:
+    runs = study("cora", {"gcn": 80.0, "gat": 80.1, "gatv2": 70.0}, SEEDS, 0.01)
+    runs = [replace(one, parameter_count=PARAMETERS[one.method]) for one in runs]
+    # One finished run each, above and below; both are simpler than the others.
+    for method, score in (("mlp", 0.99), ("Bad", 0.10)):
+        runs += [replace(run(method, 0, score), parameter_count=1)]
+        runs += [failed_run(method, seed) for seed in SEEDS[1:]]
+    methods = ["gcn", "gat", "gatv2", "mlp", "Bad"]
+    found = dataset_result(runs, methods, {}, all_pairs=True)
+    assert found.best is not None
+    assert (found.best.method, found.best_set) == ("gat", ("gat", "gcn"))
+    assert re.fullmatch(
+        r"gat scores highest on cora \(80\.10 ± .*\); its lead over gcn is within "
+        r"noise; gcn is the simpler\. gatv2 is worse\. mlp and Bad have too few runs "
+        r"to be compared\.",
+        verdict(found),
+    )
+    last = [row[-1] for row in result_table(found).rows]
+    assert last == ["within noise", "highest", "worse", "too few runs", "too few runs"]
 
 
-def test_the_table_says_what_mlp_is_compared_with() -> None:
-    means = {"gcn": 71.0, "gat": 70.0, "gatv2": 70.5, "gated_v2": 70.5, "mlp": 80.0}
-    table = result_table(compared(means))
-    assert "mlp is compared with gat." in table.notes
-    assert not any(note.startswith("gated_v2 is") for note in table.notes)
+def test_few_pairs_do_not_deny_that_a_variant_beats_its_backbone() -> None:
+    means = {"gat": 80.0, "gated": 80.1}
+    runs = study("cora", means, range(4), 0.01)
+    found = dataset_result(runs, list(means), {"gated": "gat"}, all_pairs=True)
+    assert ". No variant is shown to beat its backbone." in verdict(found)
+
+
+def test_only_variants_are_compared_with_a_backbone() -> None:
+    plan = make_plan("demo", {"gat": None, "mlp": None, "gated": None, "Mine": dict}, 2)
+    assert plan.against == {"gated": "gat"}
+    means = {"gat": 70.0, "gated": 75.0, "mlp": 80.0, "Mine": 60.0}
+    runs = study("cora", means, SEEDS)
+    table = result_table(
+        dataset_result(runs, list(means), plan.against, all_pairs=True)
+    )
+    first = table.columns.index("against highest")
+    assert [row[first] for row in table.rows] == ["worse", "worse", "highest", "worse"]
+    assert [row[-1] for row in table.rows] == ["baseline", "better", "-", "-"]
+    without = dataset_result(runs, ["gat", "mlp", "Mine"], {}, all_pairs=True)
+    assert "second question" not in " ".join(result_table(without).notes)
 
 
 def test_the_table_has_the_first_question_before_the_second() -> None:

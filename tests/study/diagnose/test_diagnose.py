@@ -158,6 +158,16 @@ def test_a_screening_tests_all_pairs_of_methods() -> None:
     assert {e.method: e.against_best for e in found.screened[1:]} == expected
 
 
+def test_a_screening_leaves_out_a_method_with_one_finished_run() -> None:
+    scores = screening({"gat": 70.0, "gatv2": 60.0})
+    scores["gated"] = {0: 99.0} | dict.fromkeys(range(1, 8))
+    found = screening_of(scores, 500)
+    assert (found.best, found.best_set) == ("gat", ("gat",))
+    assert found.sentence.endswith(
+        ": gatv2 is worse. gated has too few runs to be compared."
+    )
+
+
 def test_one_run_shows_nothing() -> None:
     found = screening_of(screening({"gat": 70.0, "gated": 90.0}, seeds=1), 500)
     assert found.best_set == ()

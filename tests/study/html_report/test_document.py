@@ -42,6 +42,17 @@ class _Page(HTMLParser):
             self.rows[-1][-1] += data
 
 
+def test_p_stands_in_the_view_of_differences_only() -> None:
+    shown = section()
+    both = dataset_result(shown.runs, METHODS, {"gated": "gat"}, all_pairs=True)
+    page = report_html([replace(shown, result=both, table=result_table(both))])
+    (p,) = re.findall(r"<th[^>]*>(?:<[^>]*>)*p(?=<)", page)
+    assert 'data-in="differences"' in p
+    heading = _Page(page).rows[0]
+    assert "against backbone" in heading
+    assert "verdict" not in heading
+
+
 def test_the_table_has_the_scores_of_the_result() -> None:
     shown = section()
     heading, *rows, _ = _Page(report_html([shown])).rows

@@ -152,8 +152,7 @@ def compare(
             every layer and batch norm between layers, GCN's and GAT's too; `plain` has
             neither.
         baseline: The method all others are compared with. When left out, each variant
-            is compared with its backbone, and your own methods with `gat` or else the
-            first method.
+            is compared with its backbone, besides the tests of all pairs of methods.
         device: `auto`, `cpu` or `cuda`.
         out: A folder that keeps the runs, the tables and the figure: the same call
             continues from there. Nothing is kept when left out.

@@ -86,14 +86,15 @@ class Comparison:
     def best(self) -> str | None:
         """The method with the highest mean, whether or not a test shows that it leads.
 
-        None where no run finished.
+        Methods with too few runs for a test are left out, unless all have. None where
+        no run finished.
         """
         best = self.result.best
         return None if best is None else best.method
 
     @property
     def best_set(self) -> tuple[str, ...]:
-        """The method with the highest mean and those not shown to be worse than it.
+        """The method with the highest mean and those tested and not shown to be worse.
 
         By paired t-tests of all pairs of methods, Holm-corrected. Empty where too few
         runs can be compared, and where all methods are compared with one baseline.

@@ -88,17 +88,9 @@ def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
     """
-    pairs = {name: baseline or _default_baseline(name, methods) for name in methods}
+    backbones = {n: METHODS[n].backbone if n in METHODS else n for n in methods}
+    pairs = {name: baseline or backbones[name] for name in methods}
     return {name: other for name, other in pairs.items() if name != other}
-
-
-def _default_baseline(name: str, methods: Sequence[str]) -> str:
-    if name in METHODS and name != "mlp":
-        return METHODS[name].backbone
-    # A user's own method has no backbone, and mlp no layer on the graph.
-    if "gat" in methods:
-        return "gat"
-    return next((other for other in methods if other != "mlp"), methods[0])
 
 
 def make_plan(

@@ -75,7 +75,8 @@ def _on_backbones(result: DatasetResult) -> list[str]:
     words = _differences(variants)
     if any(c.verdict == "better" for c in variants):
         return [words]
-    none = "No variant beats its backbone"
+    fewest = min(c.pairs for c in variants)
+    (none,) = denial(False, fewest, "its backbone", who="variant")
     return [f"{none}; {words}" if words else none]
 
 

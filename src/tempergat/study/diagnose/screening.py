@@ -20,6 +20,7 @@ from tempergat.stats import (
     any_beats,
     best_set,
     compare_all,
+    ranked,
     summarise,
 )
 from tempergat.study.diagnose.measure import Measurements, measure
@@ -58,14 +59,15 @@ class Screening:
 
     Attributes:
         best: The method with the highest mean, whether or not a test shows that it
-            leads.
-        best_set: That method and those not shown to be worse than it; empty where no
-            two methods have two runs.
+            leads; one with two runs or more, where two methods have so many.
+        best_set: That method and those tested and not shown to be worse; empty where
+            no two methods have two runs.
         simplest: The method of the best set with the fewest parameters; None where
             that is not known.
         beats_mlp: Whether some method is shown to be better than `mlp`; None where
             that was not tested.
-        screened: All methods with a finished run, best first.
+        screened: All methods with a finished run, best first, those with too few runs
+            for a test last.
         failed: Methods without a finished run.
         standard_error: Standard error, in percent, of an accuracy measured on that
             number of validation nodes. Smaller differences may be due to the split.
@@ -173,11 +175,11 @@ def screening_of(
     means = {method: float(np.mean(s)) for method, s in finished.items() if s}
     if not means:
         raise UserError("no run of the screening finished; use a lower learning rate")
-    ranked = sorted(means, key=means.__getitem__, reverse=True)
-    best = ranked[0]
-    pairs = compare_all({method: scores[method] for method in ranked})
+    in_order = ranked(scores, means)
+    best = next(iter(in_order))
+    pairs = compare_all(in_order)
     against_best = {c.method: c for c in pairs if c.baseline == best}
-    highest_share = _highest_share(scores, ranked)
+    highest_share = _highest_share(scores, list(in_order))
     screened = tuple(
         Screened(
             method,
@@ -187,11 +189,9 @@ def screening_of(
             against_best.get(method),
             highest_share[method],
         )
-        for method in ranked
+        for method in in_order
     )
-    beats_mlp = None
-    if "mlp" in ranked:
-        beats_mlp = any_beats({method: scores[method] for method in ranked}, "mlp")
+    beats_mlp = any_beats(in_order, "mlp") if "mlp" in in_order else None
     tied = best_set(pairs)
     simplest = simplest_of({method: (parameters or {}).get(method) for method in tied})
     return Screening(

@@ -8,6 +8,7 @@ from tempergat.nn import description_of
 from tempergat.study.html_report.parts import as_sentence, scrolled, sort_heading
 from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
 from tempergat.study.report import (
+    AGAINST_BACKBONE,
     AGAINST_HIGHEST,
     ONE_CLASS_MARK,
     against_highest,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from tempergat.study.html_report.section import Section
 
 _NONE = "-"
+_VERDICT = "verdict"
 
 
 class _Column(NamedTuple):
@@ -50,9 +52,8 @@ def score_table(section: "Section") -> str:
         section: One graph's comparison.
     """
     rows = section.result.results
-    highest = max(
-        (r.summary.mean for r in rows if r.summary.mean is not None), default=None
-    )
+    best = section.result.best
+    highest = None if best is None else best.summary.mean
     columns = _columns(section)
     head = "".join(
         sort_heading(number, column.heading, column.explained, _view(column))
@@ -109,6 +110,7 @@ def _columns(section: "Section") -> list[_Column]:
     of_best = _Column(
         AGAINST_HIGHEST, standing, standing, None, "tests of all pairs, Holm-corrected"
     )
+    is_second = has_both_questions(section.result)
     columns = [
         _Column("method", [row.method for row in rows], [row.method for row in rows]),
         _Column(
@@ -124,7 +126,7 @@ def _columns(section: "Section") -> list[_Column]:
             [s.low for s in summaries],
             "scores",
         ),
-        *([of_best] if has_both_questions(section.result) else []),
+        *([of_best] if is_second else []),
         _Column(
             "difference",
             [_NONE if c is None else signed(c.difference) for c in compared],
@@ -148,7 +150,7 @@ def _columns(section: "Section") -> list[_Column]:
             "p",
             [_NONE if c is None else p_value(c.t_p_holm) for c in compared],
             [None if c is None else c.t_p_holm for c in compared],
-            None,
+            "differences",
             "paired t-test, Holm-corrected",
         ),
         _Column(
@@ -158,7 +160,7 @@ def _columns(section: "Section") -> list[_Column]:
             "differences",
             "Cohen's d of the pairs",
         ),
-        _Column("verdict", verdicts, verdicts),
+        _Column(AGAINST_BACKBONE if is_second else _VERDICT, verdicts, verdicts),
         _Column("runs", [str(s.runs) for s in summaries], [s.runs for s in summaries]),
     ]
     if any(s.failed for s in summaries):
@@ -248,7 +250,7 @@ def _row(
             )
             continue
         kind = ' class="number"' if not isinstance(key, str) else ""
-        if column.heading in ("verdict", AGAINST_HIGHEST):
+        if column.heading in (_VERDICT, AGAINST_BACKBONE, AGAINST_HIGHEST):
             kind = f' class="verdict {written.replace(" ", "-")}"'
         cells.append(f"<td{kind}{data}{_view(column)}>{written}</td>")
     return f"<tr{' class=best' if badge else ''}>{''.join(cells)}</tr>"

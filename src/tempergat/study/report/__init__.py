@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from tempergat.study.report.records import as_csv, as_json, as_rows
     from tempergat.study.report.tables import (
+        AGAINST_BACKBONE,
         AGAINST_HIGHEST,
         against_highest,
         has_both_questions,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AGAINST_BACKBONE",
     "AGAINST_HIGHEST",
     "ONE_CLASS_MARK",
     "Table",

@@ -17,8 +17,8 @@ def best_in_words(
     """The answer of the tests of all pairs, as sentences without the last full stop.
 
     Args:
-        pairs: What `compare_all` gives for scores in the order of the means, highest
-            first; two methods or more.
+        pairs: What `compare_all` gives for scores in the order of `ranked`; two methods
+            or more.
         score: The highest mean.
         simplest: The method of the best set with the fewest parameters, if known.
         where: What the scores are on, as `on cora`.
@@ -27,9 +27,15 @@ def best_in_words(
     worse = [c.method for c in pairs if c.baseline == best and c.verdict == "worse"]
     if all(comparison.t_p is None for comparison in pairs):
         return f"Too few runs to compare methods {where}; {best} scores highest {score}"
+    untested = [c.method for c in pairs if c.baseline == best and c.t_p is None]
+    last = ""
+    if untested:
+        have = "has" if len(untested) == 1 else "have"
+        last = f". {named(untested)} {have} too few runs to be compared"
     if not equal:
-        others = "every other method" if len(worse) > 1 else worse[0]
-        return f"{best} is best {where} {score}: {others} is worse"
+        every = len(worse) > 1 and not untested
+        others = "every other method is" if every else _are(worse)
+        return f"{best} is best {where} {score}: {others} worse{last}"
     known = "which is simplest is not known" if simplest is None else ""
     if len(equal) == 1:
         words = (
@@ -41,12 +47,14 @@ def best_in_words(
             f"{named([f'{best} {score}', *equal])} cannot be told apart {where}; "
             f"{known or f'the simplest is {simplest}'}"
         )
-    if not worse:
-        return words
-    return f"{words}. {named(worse)} {'is' if len(worse) == 1 else 'are'} worse"
+    if worse:
+        words += f". {_are(worse)} worse"
+    return f"{words}{last}"
 
 
-def denial(beats: bool | None, pairs: int, what: str, meaning: str = "") -> list[str]:
+def denial(
+    beats: bool | None, pairs: int, what: str, meaning: str = "", who: str = "method"
+) -> list[str]:
     """That no method beats something, where no test shows that one does.
 
     Args:
@@ -54,12 +62,17 @@ def denial(beats: bool | None, pairs: int, what: str, meaning: str = "") -> list
         pairs: How many pairs the tests had.
         what: What would have to be beaten.
         meaning: What follows from it, where there are pairs enough to say so.
+        who: Which kind of method would have to beat it.
     """
     if beats is not False:
         return []
     if pairs < _MIN_PAIRS_TO_DENY:
-        return [f"No method is shown to beat {what}"]
-    return [f"No method beats {what}{meaning}"]
+        return [f"No {who} is shown to beat {what}"]
+    return [f"No {who} beats {what}{meaning}"]
+
+
+def _are(methods: Sequence[str]) -> str:
+    return f"{named(methods)} {'is' if len(methods) == 1 else 'are'}"
 
 
 def named(methods: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tempergat.nn import METHODS, description_of
+from tempergat.nn import description_of
 from tempergat.stats import PairedComparison, Summary
 from tempergat.study.largest_class import LARGEST_CLASS
 from tempergat.study.report.formats import Table
@@ -16,6 +16,7 @@ from tempergat.study.results import (
 
 # The column that says which methods are best; those after it are about backbones.
 AGAINST_HIGHEST = "against highest"
+AGAINST_BACKBONE = "against backbone"
 _SELECTION_WORDS = {
     "best_val_accuracy": "at the first epoch of best validation {metric}",
     "last_epoch": "at the last epoch",
@@ -39,7 +40,7 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
     """
     compared = shown_comparisons(result)
     baselines = sorted({comparison.baseline for comparison in compared.values()})
-    against = f"against {baselines[0]}" if len(baselines) == 1 else "against backbone"
+    against = f"against {baselines[0]}" if len(baselines) == 1 else AGAINST_BACKBONE
     any_failed = any(r.summary.failed for r in result.results)
     columns = ["method", METRIC_NAMES[result.metric], "95 % interval", "runs"]
     columns += ["failed"] if any_failed else []
@@ -206,7 +207,6 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
                 if has_both_questions(result)
                 else "Holm's correction covers all pairs of methods."
             )
-        notes += _notes_on_other_baselines(result)
     if any(
         r.scores and shown_interval(r.summary, result.splits) is None
         for r in result.results
@@ -224,18 +224,6 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
             else f"Each run is on a split of its own, one of {result.splits}."
         )
     return notes
-
-
-def _notes_on_other_baselines(result: DatasetResult) -> list[str]:
-    """Baselines that are not a backbone, where the column says "against backbone"."""
-    compared = {r.method: r.comparison.baseline for r in result.results if r.comparison}
-    if len(set(compared.values())) < 2:
-        return []
-    return [
-        f"{method} is compared with {baseline}."
-        for method, baseline in compared.items()
-        if method not in METHODS or METHODS[method].backbone != baseline
-    ]
 
 
 def _notes_on_failures(result: DatasetResult) -> list[str]:
