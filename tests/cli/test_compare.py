@@ -174,7 +174,7 @@ def test_a_variant_without_its_backbone_is_reported(
         *("compare", graph, "--recipe", recipe, "--runs", 2),
         *("--methods", "temp_gated,gatv2"),
     )
-    assert "nothing to compare temp_gated with" in ended.err
+    assert "the backbone of temp_gated is not among the methods" in ended.err
 
 
 def test_runs_paper_takes_the_recipes(

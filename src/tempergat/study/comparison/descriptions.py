@@ -52,8 +52,8 @@ def opening_lines(
     )
     if plan.without_baseline:
         lines.append(
-            f"nothing to compare {', '.join(plan.without_baseline)} with: add the "
-            "backbone to the methods, or choose a baseline"
+            f"the backbone of {', '.join(plan.without_baseline)} is not among the "
+            "methods, so whether it is beaten is not tested"
         )
     return lines
 
