@@ -94,7 +94,7 @@ def test_each_type_of_a_typed_folder_has_its_own_id(tmp_path: Path) -> None:
     (tmp_path / "nodes_author.csv").write_text("author_id,age\n1,1.5\n0,2.5\n")
     edges = "source,target\n0,p0\n1,p2\n"
     (tmp_path / "edges_author__paper.csv").write_text(edges)
-    with pytest.raises(UserError, match="author_id or by row number"):
+    with pytest.raises(UserError, match=r"author_id or by row .*or call the column id"):
         as_dataset(tmp_path, split="100/0/0")
 
 
@@ -323,3 +323,44 @@ def test_one_line_says_what_the_files_were_taken_for(tmp_path: Path) -> None:
         "1 node (empty); edges are followed one way, from source to target; scaled "
         "height; not read age, notes.txt, splits_old.csv"
     )
+
+
+def write_twelve(folder: Path, column: str, ids: list[Any], ends: list[Any]) -> Path:
+    """Writes twelve nodes in a ring, whose edges name them by `ends`."""
+    folder.mkdir()
+    rows = [f"{i},{'ab'[row % 2]},{row / 4}" for row, i in enumerate(ids)]
+    (folder / "nodes.csv").write_text("\n".join([f"{column},label,height", *rows]))
+    pairs = zip(ends, [*ends[1:], ends[0]], strict=True)
+    lines = [f"{a},{b}" for a, b in pairs]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *lines]))
+    return folder
+
+
+SHUFFLED = [7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("column", "ids", "fault"),
+    [
+        ("user_id", [*SHUFFLED[:-1], 7], "edges name '6', which is not in it"),
+        ("key", [7, *SHUFFLED], "'7' is in 2 rows"),
+        ("Account", [*SHUFFLED[:-1], 99], "edges name '6', which is not in it"),
+        ("code", [f"{i:04}" for i in SHUFFLED], "holds '0000' where edges name '0'"),
+    ],
+)
+def test_a_column_that_nearly_is_the_id_is_a_question(
+    column: str, ids: list[Any], fault: str, tmp_path: Path
+) -> None:
+    folder = write_twelve(tmp_path / "g", column, ids, SHUFFLED)
+    question = f"{column} is called like one, but .*{fault}; correct it.*--id {column}"
+    with pytest.raises(UserError, match=question):
+        as_dataset(folder, split="100/0/0")
+    by_row = as_dataset(folder, split="100/0/0", options=ReadOptions(id=""))
+    assert by_row.feature_names == (column, "height")
+
+
+@pytest.mark.parametrize("column", ["year", "rank", "population"])
+def test_a_column_of_whole_numbers_is_a_feature(column: str, tmp_path: Path) -> None:
+    folder = write_twelve(tmp_path / "g", column, list(range(1, 13)), SHUFFLED)
+    found = as_dataset(folder, split="100/0/0")
+    assert found.feature_names == (column, "height")

@@ -1,16 +1,23 @@
 """Finds the column that names the nodes where no column has the name of an id."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from tempergat.base import UserError, joined
+from tempergat.base import UserError, counted, joined
 from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.split_names import plain_name
 from tempergat.data.user.tables.columns import edge_ends, node_columns
 from tempergat.data.user.tables.files import iter_tables
 from tempergat.data.user.tables.table import Table, as_text
+
+# How `plain_name` spells a column that is hardly a feature.
+_LIKE_ID = re.compile(".*id|name|key|code|nr|number|vertex|entity|account")
+_OR_RENAME = f"{in_python('id')}, or call the column id"
 
 
 def with_found_id(
@@ -33,7 +40,7 @@ def with_found_id(
 
     Raises:
         UserError: Several columns can name the nodes, or one can and the row numbers
-            can as well.
+            can as well, or one that is called like an id nearly can.
     """
     if options.id is not None:
         return options
@@ -43,23 +50,26 @@ def with_found_id(
         return options
     said = {columns.label, columns.split, *columns.masks.values(), *columns.one_hot}
     said |= {*columns.features} if options.features is not None else set()
-    candidates = [
-        name
-        for name in first.columns
-        if name not in said and _may_name_nodes(first.columns[name])
-    ]
-    known = _known_ids(nodes, candidates)
-    if not known:
-        return options
+    unsaid = [name for name in first.columns if name not in said]
+    known = _known_ids(
+        nodes, [name for name in unsaid if _may_name_nodes(first.columns[name])]
+    )
     try:
-        found, fit_rows = _naming_edges(known, edges)
+        found, fit_rows = _naming_edges(known, edges) if known else ([], True)
+        faults = {} if found else _faults(nodes, unsaid, edges)
     except UserError:
         # What is wrong with the edges is said where they are read.
         return options
     if len(found) > 1:
         raise UserError(
             f"{nodes} has no column id, and edges may name nodes by {joined(found)}; "
-            f"choose with --id {in_python('id')}"
+            f"choose with --id {_OR_RENAME}"
+        )
+    for name, fault in faults.items():
+        raise UserError(
+            f"{nodes} has no column id, and {name} is called like one, but {fault}; "
+            f"correct it, or choose with --id {name}, or --id '' for row numbers from "
+            f"0 {_OR_RENAME}"
         )
     if not found:
         return options
@@ -69,7 +79,7 @@ def with_found_id(
         raise UserError(
             f"{nodes} has no column id, and edges may name nodes by {name} or by row "
             f"number from 0; choose with --id {name}, or --id '' for the row numbers "
-            f"{in_python('id')}"
+            f"{_OR_RENAME}"
         )
     return replace(options, id=name)
 
@@ -108,6 +118,46 @@ def _naming_edges(
             if not found:
                 return [], fit_rows
     return ([] if is_empty else found), fit_rows
+
+
+def _faults(
+    nodes: Path, names: Iterable[str], edges: Sequence[tuple[Path, int]]
+) -> dict[str, str]:
+    """What is wrong with columns called like an id that hold nearly all ends."""
+    alike = [name for name in names if _LIKE_ID.fullmatch(plain_name(name))]
+    if not alike:
+        return {}
+    ends = {
+        end
+        for path, side in edges
+        for piece in iter_tables(path)
+        for end in _ids(piece.columns[edge_ends(piece)[side]])
+    }
+    faults = {}
+    for name in alike if ends else ():
+        ids = Counter(
+            text for piece in iter_tables(nodes) for text in _ids(piece.columns[name])
+        )
+        padded = {_without_zeros(text): text for text in ids}
+        lacking = [end for end in ends if _without_zeros(end) not in padded]
+        if 10 * len(lacking) > len(ends) or 10 * len(ids) < 9 * ids.total():
+            continue
+        value, count = ids.most_common(1)[0]
+        other = next((end for end in sorted(ends) if end not in ids), None)
+        if lacking:
+            faults[name] = f"edges name {min(lacking)!r}, which is not in it"
+        elif count > 1:
+            faults[name] = f"{value!r} is in {counted(count, 'row')}"
+        elif other is not None:
+            known = padded[_without_zeros(other)]
+            faults[name] = f"it holds {known!r} where edges name {other!r}"
+        else:
+            faults[name] = "it has gaps or fractions"
+    return faults
+
+
+def _without_zeros(text: str) -> str:
+    return text.lstrip("0") or "0"
 
 
 def _ids(column: np.ndarray) -> list[str]:
