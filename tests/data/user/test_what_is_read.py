@@ -342,7 +342,11 @@ SHUFFLED = [7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6]
 @pytest.mark.parametrize(
     ("column", "ids", "fault"),
     [
-        ("user_id", [*SHUFFLED[:-1], 7], "edges name '6', which is not in it"),
+        (
+            "user_id",
+            [*SHUFFLED[:-1], 7],
+            "'7' is in 2 rows and edges name '6', .* in it",
+        ),
         ("key", [7, *SHUFFLED], "'7' is in 2 rows"),
         ("Account", [*SHUFFLED[:-1], 99], "edges name '6', which is not in it"),
         ("code", [f"{i:04}" for i in SHUFFLED], "holds '0000' where edges name '0'"),
@@ -364,3 +368,99 @@ def test_a_column_of_whole_numbers_is_a_feature(column: str, tmp_path: Path) -> 
     folder = write_twelve(tmp_path / "g", column, list(range(1, 13)), SHUFFLED)
     found = as_dataset(folder, split="100/0/0")
     assert found.feature_names == (column, "height")
+
+
+def write_columns(folder: Path, columns: dict[str, Any], **others: str) -> Path:
+    return write(folder, {"id": NAMES, **LABELS, **columns}, NAMES, **others)
+
+
+@pytest.mark.parametrize(
+    "names", ["valid", "test", "dev", "training", "is_valid", "test val"]
+)
+def test_a_feature_called_like_one_part_of_a_split_stays(
+    names: str, tmp_path: Path
+) -> None:
+    columns = {name: [0, 1] * 3 for name in names.split()}
+    folder = write_columns(tmp_path / "g", columns)
+    for labelled in (True, False):
+        found = as_dataset(folder, labelled=labelled)
+        assert found.feature_names == (*columns, "height")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("tr va te", "0 1"),
+        ("train_bool val_bool test_bool", "False True"),
+        ("train? val? test?", "0 1"),
+        ("used_for_train used_for_val used_for_test", "n y"),
+        ("is_train is_val is_test", "no yes"),
+        ("train val test", "F T"),
+    ],
+)
+def test_masks_have_other_names_and_words(
+    names: str, words: str, tmp_path: Path
+) -> None:
+    values = np.array(words.split())[MASKS.astype(int)].T
+    columns = dict(zip(names.split(), values, strict=True))
+    found = read(write_columns(tmp_path / "g", columns))
+    assert found.feature_names == ("height",)
+    assert found.data.test_mask.tolist() == MASKS[:, 2].tolist()
+
+
+@pytest.mark.parametrize(
+    ("columns", "question"),
+    [
+        ("train_0 val_0 test_0", "train_0 has the name of a split.*call its parts"),
+        ("train1 val1 test1 train2 val2 test2", "train1 has the name of a split"),
+        ("train_set", "train_set is called like a split, which lacks val"),
+        ("is_train=12", "is_train is called like a split, which lacks val"),
+        ("is_train=12 is_val=12 is_test=12", "is_train is '2', but a mask is 0 or 1"),
+        ("role=words", "role is 'train'.*add --split-column role"),
+        ("split=words is_train is_val is_test", "--split-column split, or --sp.*is_tr"),
+        ("split=words fold", "fold has the name of a split although split is that"),
+    ],
+)
+def test_a_split_that_is_not_clear_is_a_question_that_a_made_split_answers(
+    columns: str, question: str, tmp_path: Path
+) -> None:
+    values = {"": [0, 1] * 3, "12": [1, 2] * 3, "words": PARTS}
+    parts = [column.partition("=") for column in columns.split()]
+    named = {name: values[kind] for name, _, kind in parts}
+    folder = write_columns(tmp_path / "g", named)
+    with pytest.raises(UserError, match=question):
+        read(folder)
+    if "role" not in named:
+        made = as_dataset(folder, split="100/0/0")
+        assert made.feature_names == ("height",)
+        assert describe_reading(made)["not_read"] == ", ".join(named)
+
+
+def test_a_chosen_split_leaves_the_others_out(tmp_path: Path) -> None:
+    masks = dict(zip(("is_train", "is_val", "is_test"), MASKS[::-1].T * 1, strict=True))
+    columns = {"split": PARTS, **masks}
+    folder = write_columns(tmp_path / "g", columns, train="id\np0\n")
+    by_words = read(folder, split_column="split")
+    assert by_words.data.train_mask.tolist() == MASKS[:, 0].tolist()
+    not_read = describe_reading(by_words)["not_read"]
+    assert not_read == "is_train, is_val, is_test, train.csv"
+    by_masks = read(folder, split_column="is_train")
+    assert by_masks.data.train_mask.tolist() == MASKS[::-1, 0].tolist()
+    assert describe_reading(by_masks)["not_read"] == "split, train.csv"
+    for found in (by_words, by_masks):
+        assert found.feature_names == ("height",)
+
+
+def test_every_word_that_may_be_a_class_is_named(tmp_path: Path) -> None:
+    nodes = {"id": NAMES, "label": ["a", "b", "NA", "NA", "?", "?"]}
+    folder = write(tmp_path / "g", nodes, NAMES)
+    with pytest.raises(UserError, match=r"NA is .*, \? is .*--missing 'NA,\?'"):
+        read(folder)
+
+
+def test_tables_of_a_split_do_not_hinder_a_prediction(tmp_path: Path) -> None:
+    folder = write_columns(tmp_path / "g", {}, train="id\np0\n")
+    with pytest.raises(UserError, match="but none for val"):
+        read(folder)
+    assert as_dataset(folder, labelled=False).feature_names == ("height",)
+    assert as_dataset(folder, split="100/0/0").is_split_made

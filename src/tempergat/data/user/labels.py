@@ -60,14 +60,22 @@ def known_labels(
     rarest = min(classes, key=lambda text: classes[text], default="0")
     # Beside numbers, a word cannot be a class.
     may_be_class = not _is_number(rarest) and options.missing == MISSING
-    for word, name in spelled.items():
-        if word != "" and may_be_class and written[name] >= classes[rarest]:
-            raise UserError(
-                f"{source}: {name} is the label of {counted(written[name], 'node')}, "
-                f"and {rarest} of {classes[rarest]}, so it may be a class; --missing "
-                f"{shlex.quote(name)} says that it stands for a missing label, and "
-                f"--missing '' that it is a class {in_python('missing')}"
-            )
+    frequent = [
+        name
+        for word, name in spelled.items()
+        if word != "" and may_be_class and written[name] >= classes[rarest]
+    ]
+    if frequent:
+        counts = [
+            f"{name} is the label of {counted(written[name], 'node')}"
+            for name in frequent
+        ]
+        raise UserError(
+            f"{source}: {', '.join(counts)}, and {rarest} of {classes[rarest]}, so "
+            f"{'it' if len(frequent) == 1 else 'each'} may be a class; --missing "
+            f"{shlex.quote(','.join(frequent))} says what stands for a missing label, "
+            f"and --missing '' that all are classes {in_python('missing')}"
+        )
     return np.where(is_missing, "", texts), dict(written)
 
 

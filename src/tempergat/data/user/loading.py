@@ -99,7 +99,7 @@ def open_user_graph(
     options = options or ReadOptions()
     if isinstance(graph, Path):
         name, origin, licence = str(graph), str(graph.resolve()), "the user's"
-        read = read_user_graph(graph, options, labelled=labelled)
+        read = read_user_graph(graph, options, labelled=labelled, use_masks=use_masks)
     else:
         name, origin, licence = OBJECT_NAME, "a PyG object", "the user's"
         # A model passes on the options of its training graph.
@@ -230,6 +230,7 @@ def read_user_graph(
     options: ReadOptions,
     require_finite: bool = True,
     labelled: bool = True,
+    use_masks: bool = True,
 ) -> UserGraph:
     """Reads the files of a graph and checks each by itself.
 
@@ -238,6 +239,7 @@ def read_user_graph(
         options: How they are read.
         require_finite: Whether NaN and infinity in a table are refused.
         labelled: Whether there must be labels.
+        use_masks: Whether a split in tables is read; otherwise it is left out.
 
     Raises:
         UserError: They cannot be read.
@@ -246,12 +248,15 @@ def read_user_graph(
         is_folder, is_file = path.is_dir(), path.is_file()
     if is_folder and is_array_folder(path):
         return read_array_folder(path, options, labelled)
+    tables = options
+    if not use_masks and options.split_column is None:
+        tables = replace(options, split_column="")
     if is_folder and is_word_folder(path):
-        return read_word_folder(path, options, labelled)
+        return read_word_folder(path, tables, labelled)
     if is_folder and is_typed_folder(path):
-        return read_typed_folder(path, options, require_finite, labelled)
+        return read_typed_folder(path, tables, require_finite, labelled)
     if is_folder:
-        return read_folder(path, options, require_finite, labelled)
+        return read_folder(path, tables, require_finite, labelled)
     if not is_file:
         kind = not_a_file(path)
         if kind in (None, "missing"):
@@ -266,7 +271,7 @@ def read_user_graph(
     if path.suffix == ".pt":
         return read_pt(path, options)
     if path.suffix == ".graphml":
-        return read_graphml(path, options, require_finite, labelled)
+        return read_graphml(path, tables, require_finite, labelled)
     raise UserError(
         f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz, .pt "
         "or .graphml file; save the graph as one of these"

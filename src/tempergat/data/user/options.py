@@ -21,7 +21,9 @@ class ReadOptions:
         id: Column of `nodes` that names the nodes; "" where they are named by their
             row number. None decides from the names of the columns and the edges.
         label: Column of `nodes` that holds the classes.
-        split_column: Column of `nodes` that holds train, val or test.
+        split_column: Column of `nodes` that holds train, val or test, or one of three
+            masks; other columns and tables of a split are then not read. "" where no
+            split is read.
         features: Columns of `nodes` that are features; all others when None.
         one_hot: Columns of words, each turned into one 0-1 feature for every word.
             Such a feature is called `column=word`.

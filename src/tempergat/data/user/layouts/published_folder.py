@@ -65,7 +65,7 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
     options = with_found_id(options, first, [(edges, 0), (edges, 1)], labelled)
     pieces = chain([first], pieces)
     nodes = read_nodes(target, pieces, options, True, labelled)
-    split = split_tables(folder)
+    split = split_tables(folder, options, labelled)
     graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)
     graph.data.x = read_word_lists(folder / _FEATURES, nodes.positions)
     read = (target, edges, folder / _FEATURES, *split.values())

@@ -7,8 +7,16 @@ from tempergat.base import UserError, joined, listed
 from tempergat.data.dataset import MASKS
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python, option_flag
-from tempergat.data.user.split_names import is_mask_name, plain_name, split_part
-from tempergat.data.user.tables.table import Table, find_column
+from tempergat.data.user.split_names import (
+    TRUTH,
+    column_part,
+    is_mask_name,
+    is_split_name,
+    plain_name,
+    split_part,
+    unnumbered,
+)
+from tempergat.data.user.tables.table import Table, as_text, find_column
 
 # Compared as `plain_name` spells them. The first name of a role is the documented one.
 _NAMES = {
@@ -74,15 +82,20 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     }
     one_hot = [find_column(table, name, "one_hot") for name in options.one_hot]
     chosen = [find_column(table, name, "features") for name in options.features or ()]
-    named = {*roles.values(), *one_hot, *chosen}
-    masks = {}
-    if options.split_column is None:
-        masks = _mask_columns(table, [n for n in table.columns if n not in named])
-    if masks and roles["split_column"] is not None:
+    named = {roles["id"], roles["label"], *one_hot, *chosen}
+    parts = _split_parts(table, [name for name in table.columns if name not in named])
+    masks, split = _mask_columns(parts), roles["split_column"]
+    if options.split_column is not None:
+        is_mask = split is not None and split in masks.values()
+        if is_mask and len(masks) == len(MASKS) and _is_binary(table, str(split)):
+            roles["split_column"] = None
+        else:
+            masks = {}
+    elif masks and split is not None:
         raise UserError(
-            f"{table.path} has the column {roles['split_column']} and mask columns "
-            f"too; choose with --split-column {in_python('split_column')}, or drop "
-            "one of them"
+            f"{table.path} has the column {split} and mask columns too; choose with "
+            f"--split-column {split}, or --split-column {next(iter(masks.values()))} "
+            f"where all three masks are there {in_python('split_column')}"
         )
     taken = {*masks.values(), *(name for name in roles.values() if name is not None)}
     if options.features is not None:
@@ -98,11 +111,17 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
     else:
         features = [name for name in table.columns if name not in taken]
         _refuse_row_numbers(table)
+        if options.split_column is not None:
+            features = [
+                name
+                for name in features
+                if name not in parts and _role_named(name) != "split_column"
+            ]
         if labelled and not masks and roles["split_column"] is None:
-            _refuse_incomplete_split(table, features)
-        _refuse_unclear(table, features, roles, masks, labelled)
+            _refuse_incomplete_split(table, features, parts)
+        _refuse_unclear(table, features, roles, masks, parts, labelled)
         if not labelled:
-            features = [name for name in features if not _is_known(table, name)]
+            features = [n for n in features if n not in parts and not _role_named(n)]
     if labelled and roles["label"] is None:
         raise NoLabels(
             f"{table.path} has no column label, only "
@@ -144,22 +163,16 @@ def edge_ends(table: Table) -> tuple[str, str]:
     return plain[source], plain[target]
 
 
-def _is_known(table: Table, name: str) -> bool:
-    """Whether a column has the name of an id, a label or a split."""
+def _role_named(name: str) -> str | None:
+    """Whether a column has the name of an id, a label or a split: which of them."""
     plain = plain_name(name)
-    return any(plain in n for n in _NAMES.values()) or _is_part_of_split(table, name)
-
-
-def _is_part_of_split(table: Table, name: str) -> bool:
-    """Whether a column is called a mask, or is 0 and 1 and called like a split."""
-    is_binary = split_part(name) is not None and _is_binary(table, name)
-    return is_mask_name(name) or is_binary
+    return next((role for role, names in _NAMES.items() if plain in names), None)
 
 
 def _find_role(
     table: Table, role: str, given: str | None, labelled: bool
 ) -> str | None:
-    if given == "" and role == "id":
+    if given == "" and role != "label":
         return None
     if given is not None:
         known = map(str.lower, table.columns)
@@ -182,24 +195,37 @@ def _find_role(
     )
 
 
-def _mask_columns(table: Table, candidates: list[str]) -> dict[str, str]:
+def _split_parts(table: Table, names: list[str]) -> dict[str, str]:
+    """The columns that are called like parts of a split, with the masks they are."""
+    found = {
+        name: part
+        for name in names
+        if (part := column_part(name)) is not None
+        and (is_mask_name(name) or _is_binary(table, name))
+    }
+    if len({*found.values()}) < len(MASKS):
+        found = {n: p for n, p in found.items() if split_part(unnumbered(n))}
+    parts = {*found.values()}
+    if MASKS[0] in parts and len(parts) > 1:
+        return found
+    return {name: part for name, part in found.items() if is_split_name(name)}
+
+
+def _mask_columns(parts: dict[str, str]) -> dict[str, str]:
     """The columns that are masks. Without `mask` in the names, all three are needed."""
     masks: dict[str, str] = {}
-    for name in candidates:
-        part = split_part(name)
-        if part is not None and _is_part_of_split(table, name):
+    for name, part in parts.items():
+        if not name[-1].isdigit():
             masks.setdefault(part, name)
     if len(masks) == len(MASKS):
         return masks
     return {mask: name for mask, name in masks.items() if is_mask_name(name)}
 
 
-def _refuse_incomplete_split(table: Table, features: list[str]) -> None:
-    found = {
-        name: split_part(name)
-        for name in features
-        if split_part(name) is not None and _is_binary(table, name)
-    }
+def _refuse_incomplete_split(
+    table: Table, features: list[str], parts: dict[str, str]
+) -> None:
+    found = {name: parts[name] for name in features if name in parts}
     missing = [mask for mask in MASKS if mask not in found.values()]
     if found and missing:
         words = joined([mask.removesuffix("_mask") for mask in missing])
@@ -212,8 +238,12 @@ def _refuse_incomplete_split(table: Table, features: list[str]) -> None:
 
 
 def _is_binary(table: Table, name: str) -> bool:
-    values = {str(value).strip().lower() for value in table.columns[name]}
-    return values <= {"0", "1", "0.0", "1.0", "true", "false", ""}
+    """Whether a column holds two values as masks do; 1 and 2 are refused later."""
+    values = {text.lower() for text in as_text(table.columns[name])} - {""}
+    return values <= {"0", "1", "0.0", "1.0", "true", "false", *TRUTH} or values <= {
+        "1",
+        "2",
+    }
 
 
 def _refuse_row_numbers(table: Table) -> None:
@@ -231,14 +261,12 @@ def _refuse_unclear(
     features: list[str],
     roles: dict[str, str | None],
     masks: dict[str, str],
+    parts: dict[str, str],
     labelled: bool,
 ) -> None:
     """Refuses a feature that has the name of a label, an id or a split."""
     for name in features:
-        plain = plain_name(name)
-        kind = next((role for role, names in _NAMES.items() if plain in names), None)
-        if _is_part_of_split(table, name):
-            kind = "split_column"
+        kind = "split_column" if name in parts else _role_named(name)
         if kind is None or (not labelled and kind != "id"):
             continue
         chosen = roles[kind]
@@ -246,9 +274,11 @@ def _refuse_unclear(
             chosen = ", ".join(masks.values())
         beside = "" if chosen is None else f" although {chosen} is that already"
         word = kind.removesuffix("_column")
+        is_part = name in parts and chosen is None
+        masked = ", call its parts train_mask, val_mask and test_mask" * is_part
         raise UserError(
             f"{table.path}: the column {name} has the name of "
             f"{'an' if word == 'id' else 'a'} {word}{beside}, so it is not taken for "
-            f"a feature; drop it, choose with {option_flag(kind)}, or list the "
+            f"a feature; drop it, choose with {option_flag(kind)}{masked}, or list the "
             f"features with --features {in_python(kind, 'features')}"
         )

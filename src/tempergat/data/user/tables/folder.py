@@ -52,7 +52,7 @@ def read_folder(
     pieces = chain([first], pieces)
     nodes = read_nodes(node_table, pieces, used, require_finite, labelled)
     pieces = iter_tables(edge_table)
-    split = split_tables(folder)
+    split = split_tables(folder, options, labelled)
     graph = join_tables(nodes, edge_table, pieces, split, used, labelled)
     read = (node_table, edge_table, *split.values())
     found = used.id if options.id is None else None

@@ -144,15 +144,13 @@ def _faults(
             continue
         value, count = ids.most_common(1)[0]
         other = next((end for end in sorted(ends) if end not in ids), None)
+        wrong = [f"{value!r} is in {counted(count, 'row')}"] if count > 1 else []
         if lacking:
-            faults[name] = f"edges name {min(lacking)!r}, which is not in it"
-        elif count > 1:
-            faults[name] = f"{value!r} is in {counted(count, 'row')}"
+            wrong.append(f"edges name {min(lacking)!r}, which is not in it")
         elif other is not None:
             known = padded[_without_zeros(other)]
-            faults[name] = f"it holds {known!r} where edges name {other!r}"
-        else:
-            faults[name] = "it has gaps or fractions"
+            wrong.append(f"it holds {known!r} where edges name {other!r}")
+        faults[name] = joined(wrong or ["it has gaps or fractions"])
     return faults
 
 

@@ -1,7 +1,7 @@
 """Reads the table of nodes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from tempergat.data.user.options import (
     missing_numbers,
     missing_words,
 )
+from tempergat.data.user.split_names import TRUTH
 from tempergat.data.user.tables.columns import NodeColumns, node_columns
 from tempergat.data.user.tables.table import (
     LEAVE_OUT,
@@ -142,7 +143,7 @@ def _other_columns(
 
 
 def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
-    """A column of 0 and 1, where nothing is 0.
+    """A column of 0 and 1, or words like yes and no, where nothing is 0.
 
     Raises:
         UserError: It holds something else.
@@ -151,7 +152,10 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
         "write 0 or 1, or choose another column with --split-column "
         f"{in_python('split_column')}"
     )
-    values = as_numbers(piece, name, missing, False, remedy)
+    texts = as_text(piece.columns[name])
+    column = np.array([TRUTH.get(text.lower(), text) for text in texts], dtype=object)
+    plain = replace(piece, columns={name: column})
+    values = as_numbers(plain, name, missing, False, remedy)
     values = np.nan_to_num(values)
     wrong = np.flatnonzero((values != 0) & (values != 1))
     if len(wrong):

@@ -18,14 +18,17 @@ _WHOLE = ("split", "splits")
 _NEEDS = "it needs id and split, which is train, val or test"
 
 
-def split_tables(folder: Path) -> dict[str, Path]:
+def split_tables(folder: Path, options: ReadOptions, labelled: bool) -> dict[str, Path]:
     """The tables of a folder that hold its split.
 
-    Either one, called split, or one for each part, by the name of its mask.
+    Either one, called split, or one for each part, by the name of its mask; none where
+    the user chose a column, or no split is read.
 
     Raises:
         UserError: The split is given twice, or a part of it is missing.
     """
+    if options.split_column is not None or not labelled:
+        return {}
     found = [path for name in _WHOLE if (path := find_table(folder, name)) is not None]
     parts: dict[str, list[str]] = {name: [] for name in MASKS}
     for stem in table_stems(folder):
@@ -76,7 +79,8 @@ def read_split(
     if tables and given:
         raise UserError(
             f"{nodes.path} has a column {given[0]} and there is a "
-            f"{next(iter(tables.values())).name} too; keep one"
+            f"{next(iter(tables.values())).name} too; keep one, or choose the "
+            f"column with --split-column {given[0]} {in_python('split_column')}"
         )
     if nodes.masks:
         return nodes.masks, given

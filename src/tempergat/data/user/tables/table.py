@@ -10,6 +10,7 @@ import numpy as np
 
 from tempergat.base import UserError, listed
 from tempergat.data.user.options import in_python, option_flag
+from tempergat.data.user.split_names import split_part
 
 LEAVE_OUT = f"leave the column out with --features {in_python('features')}"
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -115,6 +116,11 @@ def as_numbers(
 
 
 def _remedy_for_words(name: str, column: np.ndarray) -> str:
+    if all(word == "" or split_part(word) for word in {*as_text(column)}):
+        return (
+            f"it seems to be the split: add --split-column {name} (in Python: "
+            f"ReadOptions(split_column={name!r})), or {LEAVE_OUT}"
+        )
     if len({*map(str, column)}) == len(column):
         return (
             "it differs in every row: if the edges name nodes by it, add "

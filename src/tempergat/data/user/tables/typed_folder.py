@@ -92,7 +92,7 @@ def read_typed_folder(
             data[name].x = torch.from_numpy(found.features)
     notes = _add_edges(edges, data, nodes)
     notes += _add_reverses(folder, data, options)
-    split = split_tables(folder)
+    split = split_tables(folder, options, labelled)
     graph = with_targets(data, data[target], nodes[target], split, options, labelled)
     others = [found for name, found in nodes.items() if name != target]
     left_out = [name for found in others for name in found.columns.left_out]
