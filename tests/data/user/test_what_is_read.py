@@ -434,6 +434,7 @@ def test_a_split_that_is_not_clear_is_a_question_that_a_made_split_answers(
         made = as_dataset(folder, split="100/0/0")
         assert made.feature_names == ("height",)
         assert describe_reading(made)["not_read"] == ", ".join(named)
+        assert as_dataset(folder, labelled=False).feature_names == ("height",)
 
 
 def test_a_chosen_split_leaves_the_others_out(tmp_path: Path) -> None:

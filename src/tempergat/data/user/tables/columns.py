@@ -91,7 +91,7 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
             roles["split_column"] = None
         else:
             masks = {}
-    elif masks and split is not None:
+    elif labelled and masks and split is not None:
         raise UserError(
             f"{table.path} has the column {split} and mask columns too; choose with "
             f"--split-column {split}, or --split-column {next(iter(masks.values()))} "

@@ -107,6 +107,11 @@ def _read_whole(
             f"{table.path} has no column {'split' if columns.id else 'id'}, only "
             f"{', '.join(table.columns)}; {_NEEDS}"
         )
+    if columns.split and columns.masks:
+        raise UserError(
+            f"{table.path} has the column {columns.split} and mask columns too; keep "
+            "one of them"
+        )
     owners, missing = node_rows(table, columns.id, nodes), missing_words(options)
     if columns.split is not None:
         words = as_known_text(table.columns[columns.split], missing)
