@@ -35,6 +35,7 @@ def run(monkeypatch):
     return lambda *words: CliRunner().invoke(app, ["theory", "--quick", *words])
 
 
+@pytest.mark.slow
 def test_command_writes_tables_and_figures_and_prints_verdicts(run, tmp_path):
     result = run("--out", str(tmp_path / "new" / "folder"))
     assert result.exit_code == 0, result.output

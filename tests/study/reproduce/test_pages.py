@@ -25,6 +25,7 @@ def test_every_page_has_a_command() -> None:
     assert list(PAGE_HELP) == list(ALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMITTED)
 def test_what_a_page_reads_is_there_and_complete(name: str) -> None:
     for pattern in ALL[name].reads:
