@@ -20,8 +20,8 @@ demo: .venv/installed
 	$(BIN)/tempergat compare
 
 test: .venv/installed
-	$(BIN)/ruff format --check src tests benchmarks examples docs
-	$(BIN)/ruff check src tests benchmarks examples docs
+	$(BIN)/ruff format --check src tests benchmarks examples docs studies
+	$(BIN)/ruff check src tests benchmarks examples docs studies
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(PYTEST) -m "not slow"

@@ -1,0 +1,42 @@
+"""The results of the studies, as tables of runs."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+RESULTS = Path(__file__).parent.parent / "results"
+
+
+@cache
+def read_csv(file: str) -> pd.DataFrame:
+    """A file of results; do not change it in place.
+
+    Args:
+        file: Its path below the folder of results.
+    """
+    return pd.read_csv(RESULTS / file, float_precision="round_trip")
+
+
+@cache
+def read_runs(file: str) -> pd.DataFrame:
+    """Runs with their settings; do not change them in place.
+
+    Columns are those of the file and one for each setting. `train`, `val` and `test`
+    are the scores in percent at the epoch that the run's own selection rule chooses.
+
+    Args:
+        file: Path of the CSV below the folder of results. The settings stand beside it,
+            in a file that ends in `.configs.json`.
+    """
+    runs = read_csv(file)
+    configs = json.loads((RESULTS / file).with_suffix(".configs.json").read_text())
+    settings = pd.DataFrame.from_dict(configs, orient="index").drop(columns="method")
+    runs = runs.join(settings, on="config_hash")
+    for part in ("train", "val", "test"):
+        runs[part] = float("nan")
+        for rule in runs["selection"].unique():
+            chosen = runs["selection"] == rule
+            runs.loc[chosen, part] = 100.0 * runs[f"{rule}_{part}"]
+    return runs
