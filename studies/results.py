@@ -3,10 +3,27 @@
 import json
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import yaml
 
-RESULTS = Path(__file__).parent.parent / "results"
+STUDIES = Path(__file__).parent
+RESULTS = STUDIES.parent / "results"
+
+
+def result_path(file: str) -> Path:
+    """Where a file of results is: `when/real.csv` is the file real.csv of `when`."""
+    study, _, name = file.partition("/")
+    return STUDIES / study / "results" / name
+
+
+@cache
+def read_plan(study: str) -> dict[str, Any]:
+    """The plan of a study."""
+    text = (STUDIES / study / "plan.yaml").read_text(encoding="utf-8")
+    plan: dict[str, Any] = yaml.safe_load(text)
+    return plan
 
 
 @cache

@@ -1,0 +1,117 @@
+"""The studies: what they ask, their pages, and the runs they lack.
+
+python -m studies                       lists the studies
+python -m studies NAME                  fills the page and draws its figures
+python -m studies NAME --run            trains what is missing first
+python -m studies NAME --run GRAPH ...  on these graphs alone
+"""
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from studies.pages import DOCS, fill
+from studies.results import STUDIES, read_plan
+from tempergat.base import UserError, write_text
+from tempergat.base.figures import save_drawing
+
+
+def names() -> list[str]:
+    """The studies, those of the paper first."""
+    found = {path.parent.name for path in STUDIES.glob("*/plan.yaml")}
+    first = ["homogeneous", "heterogeneous", "ranks", "noise", "theory"]
+    return [*[n for n in first if n in found], *sorted(found - {*first})]
+
+
+def list_studies() -> None:
+    """Prints what each study asks, how many runs it has, and the time they take."""
+    for name in names():
+        plan = read_plan(name)
+        files = (STUDIES / name / "results").rglob("*.csv")
+        rows = sum(max(0, len(f.read_text().splitlines()) - 1) for f in files)
+        state = f"{rows:,} of {plan['rows']:,} rows" if plan["rows"] else "no runs"
+        print(f"{name:<14} {plan['question']}")
+        print(f"{'':<14} {state}; {plan['time']}")
+
+
+def fill_page(name: str) -> None:
+    """Fills the page of a study and draws its figures."""
+    made = _part(name, "tables")
+    if made is None:
+        return
+    page = DOCS / f"{made.PAGE}.md"
+    text = page.read_text(encoding="utf-8")
+    write_text(page, fill(text, made.TABLES, made.NUMBERS))
+    for figure, draw in made.FIGURES.items():
+        save_drawing(draw(), DOCS / "figures" / figure)
+    print(f"filled {page}")
+
+
+def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
+    """Trains what the results of a study lack; returns whether all could be trained."""
+    from studies.runner import Runner
+    from tempergat.cli.options.shared import parse_device
+    from tempergat.cli.ui.progress import progress_lines
+    from tempergat.cli.ui.tables import error_console
+    from tempergat.study.engine import Store
+
+    study = _part(name, "study")
+    if study is None:
+        raise UserError(f"{name} has no runs of its own; its page is made from others'")
+    console = error_console()
+    is_whole = True
+    with Store(out / "store.sqlite") as store:
+        runner = Runner(
+            store,
+            parse_device(device),
+            lambda graph: progress_lines(console, graph),
+        )
+        for graph in graphs or study.GRAPHS:
+            try:
+                print(f"{graph}: {runner.run(study.stages(graph)):,} runs")
+            except UserError as error:
+                # One graph that cannot be had does not hold up the others.
+                print(f"{graph}: not complete: {error}", file=sys.stderr)
+                is_whole = False
+    return is_whole
+
+
+def main() -> int:
+    """Runs the command; returns its exit status."""
+    usage = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "python -m studies", None, __doc__, None, [], usage
+    )
+    parser.add_argument("name", nargs="?", choices=names(), metavar="NAME")
+    parser.add_argument("graphs", nargs="*", metavar="GRAPH")
+    parser.add_argument("--run", action="store_true", help="train what is missing")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--out", type=Path, default=Path("tempergat-out/studies"))
+    given = parser.parse_args()
+    if given.name is None:
+        list_studies()
+        return 0
+    is_whole = True
+    try:
+        if given.run or given.graphs:
+            is_whole = train(given.name, given.graphs, given.device, given.out)
+        fill_page(given.name)
+    except UserError as error:
+        print(f"studies: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; finished runs are kept", file=sys.stderr)
+        return 130
+    return 0 if is_whole else 1
+
+
+def _part(name: str, part: str) -> ModuleType | None:
+    if not (STUDIES / name / f"{part}.py").exists():
+        return None
+    return importlib.import_module(f"studies.{name}.{part}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

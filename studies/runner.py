@@ -1,0 +1,137 @@
+"""Trains the runs that the results of a study lack.
+
+A study yields its stages one after the other and receives the runs of each, so that a
+later stage can depend on an earlier one. Runs go through a store: a study that is
+stopped continues where it was. Finished runs are rows of a CSV in the study's results.
+"""
+
+import subprocess
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+import torch
+
+from studies.results import STUDIES, result_path
+from tempergat.data import Dataset, load
+from tempergat.study.engine import (
+    OnProgress,
+    Run,
+    Store,
+    config_hash,
+    finished_runs,
+    read_runs,
+    sweep,
+    write_runs,
+)
+from tempergat.training import RunConfig, device_name, numerics_of
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Runs of some settings over some seeds on one graph.
+
+    Attributes:
+        file: The CSV that holds the runs, as `result_path` takes it.
+        graph: The graph's name.
+        configs: The settings.
+        seeds: The seeds of each.
+        load: Reads the graph, or the graph with each of its splits, which the seeds
+            take in turn.
+    """
+
+    file: str
+    graph: str
+    configs: Sequence[RunConfig]
+    seeds: Sequence[int]
+    load: Callable[[str], Dataset | Mapping[int, Dataset]] = load
+
+    @cached_property
+    def hashes(self) -> frozenset[str]:
+        """The hashes of the settings."""
+        return frozenset(config_hash(c.model_dump(mode="json")) for c in self.configs)
+
+    def asks_for(self, run: Run) -> bool:
+        """Whether a run is one of this stage's."""
+        is_here = run.dataset == self.graph and run.seed in self.seeds
+        return is_here and run.config_hash in self.hashes
+
+
+Stages = Generator[Stage, list[Run], None]
+
+
+@dataclass
+class Runner:
+    """Trains stages and keeps their runs.
+
+    Attributes:
+        store: The store of runs that are trained here.
+        device: Where to train.
+        watch: Gives the progress callback for training on a graph.
+    """
+
+    store: Store
+    device: torch.device
+    watch: Callable[[str], OnProgress | None] = lambda graph: None
+    _published: dict[Path, list[Run]] = field(default_factory=dict)
+
+    def run(self, stages: Stages) -> int:
+        """Train all stages; returns how many runs they have."""
+        count, runs = 0, None
+        while True:
+            try:
+                stage = next(stages) if runs is None else stages.send(runs)
+            except StopIteration:
+                return count
+            runs = self.finish(stage)
+            count += len(runs)
+
+    def finish(self, stage: Stage) -> list[Run]:
+        """The runs of a stage; those that are missing are trained.
+
+        All runs of a stage come from one device and one version of the numerics.
+        """
+        path = result_path(stage.file)
+        rows = self._rows(path)
+        mine = [run for run in rows if stage.asks_for(run)]
+        asked = len(stage.configs) * len(stage.seeds)
+        for origin in {(run.device, run.numerics) for run in mine}:
+            same = [run for run in mine if (run.device, run.numerics) == origin]
+            if len(same) == asked:
+                return same
+        name = device_name(self.device)
+        here = (name, numerics_of(name))
+        self.store.put_group([r for r in mine if (r.device, r.numerics) == here])
+        graph = stage.load(stage.graph)
+        work = (graph, stage.configs, stage.seeds, self.store, self.device)
+        try:
+            return sweep(*work, self.watch(stage.graph))
+        finally:
+            known = {(run.config_hash, run.seed): run for run in mine}
+            done = [_signed(run, known) for run in finished_runs(*work)]
+            if done:
+                others = [r for r in rows if r.dataset == stage.graph and r not in mine]
+                write_runs([*others, *done], path)
+                del self._published[path]
+
+    def _rows(self, path: Path) -> list[Run]:
+        if path not in self._published:
+            self._published[path] = read_runs(path) if path.exists() else []
+        return self._published[path]
+
+
+def _signed(run: Run, known: Mapping[tuple[str, int], Run]) -> Run:
+    """A run with the date and the commit; one that had a row keeps those it has."""
+    before = known.get((run.config_hash, run.seed))
+    if before is not None and before.time_s == run.time_s:
+        return before
+    made = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": _commit()}
+    return replace(run, versions={**run.versions, **made})
+
+
+def _commit() -> str:
+    call = ["git", "-C", str(STUDIES), "rev-parse", "--short", "HEAD"]
+    found = subprocess.run(call, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
