@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 _TABLE = re.compile(
     r"^<!-- (?P<slot>[^\n]+?) -->\n(?P<old>.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL
 )
-_NUMBER = re.compile(r"<!--(?P<slot>[^\s/][^\n]*?)-->(?P<old>[^<\n]*)<!--/-->")
+_NUMBER = re.compile(r"<!--(?P<slot>[^\s/][^\n]*?)-->(?P<old>[^\n]*?)<!--/-->")
 
 Makers = Mapping[str, Callable[..., str]]
 
@@ -74,7 +74,7 @@ def signed(value: float, digits: int = 1) -> str:
 
 def p_value(p: float) -> str:
     """A p-value with three digits."""
-    return "<0.001" if p < 0.0005 else f"{p:.3f}"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _make(slot: str, makers: Makers, kind: str) -> str:

@@ -33,7 +33,7 @@ def read_csv(file: str) -> pd.DataFrame:
     Args:
         file: Its path below the folder of results.
     """
-    return pd.read_csv(RESULTS / file, float_precision="round_trip")
+    return pd.read_csv(RESULTS / file)
 
 
 @cache

@@ -1,6 +1,7 @@
 """Every page of a study is what its results give."""
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,8 @@ def test_a_page_is_what_its_results_give(study: str) -> None:
     text = (DOCS / f"{made.PAGE}.md").read_text(encoding="utf-8")
     assert fill(text, made.TABLES, made.NUMBERS) == text
     assert {*made.TABLES, *made.NUMBERS} == {*slots(text)}
+    # A line that begins with a comment ends the paragraph.
+    assert not re.search(r"^ {0,3}<!--\S", text, re.MULTILINE)
     for name in made.FIGURES:
         assert (DOCS / "figures" / f"{name}.svg").exists()
         assert f"figures/{name}.svg" in text
