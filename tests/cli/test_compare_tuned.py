@@ -23,7 +23,15 @@ def test_a_tuned_table_names_its_settings_and_continues(
     )
     assert "search: 2 of 2 settings of each method tried" in first.err
     assert "best of 2 settings" in " ".join(first.out.split())
-    assert "graph_tuned_trials.csv" in first.out
+    assert "graph_tuned_trials.csv\n" in first.out
+    found = Path("tempergat-out", "graph_tuned_recipe.yaml")
+    assert f"tuned    {found}; for --recipe\n" in first.out
+    with_it = command(
+        "compare", graph, "--recipe", found, "--methods", "gat", "--runs", 2,
+        "--device", "cpu", "--out", "with-it", "--json",
+    )  # fmt: skip
+    assert with_it.status == 0, with_it.err
+    assert json.loads(with_it.out)["recipe"] == str(found)
     again = command(*words, "--json")
     assert "2 of 2 runs are there already" in again.err
     assert json.loads(again.out)["tuned"]["trials"] == 2

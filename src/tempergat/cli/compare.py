@@ -141,9 +141,10 @@ def compare(
     graphs are compared on one after another, each with its own recipe and metric, and
     summed up by average ranks, wins, ties and losses. With --tune, every method first
     gets its own search of as many settings on each split, judged by validation nodes of
-    that split alone (needs pip install 'tempergat[tune]'). Finished runs are kept in
-    the --out folder: the same command continues where it was stopped, and trains
-    nothing twice. Exit status: 0 done, 1 some runs failed, 2 bad usage or input.
+    that split alone (needs pip install 'tempergat[tune]'), and the settings found are
+    also written as a recipe for --recipe. Finished runs are kept in the --out folder:
+    the same command continues where it was stopped, and trains nothing twice. Exit
+    status: 0 done, 1 some runs failed, 2 bad usage or input.
     """
     names = datasets or [DEMONSTRATION]
     if table is not None:

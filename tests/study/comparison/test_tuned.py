@@ -19,7 +19,7 @@ from tempergat.study.comparison import (
     stored_comparisons,
 )
 from tempergat.study.comparison.tuned import Choice, SearchProgress
-from tempergat.study.engine import Store
+from tempergat.study.engine import Store, config_hash
 from tests.study.comparison.test_user_methods import MeanOfNeighbours
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 
@@ -129,6 +129,42 @@ def test_each_split_has_its_own_search(recipe: Path, tmp_path: Path) -> None:
         assert choice.chosen.score == pytest.approx(max(means))
     assert "of each of the 2 splits by itself" in " ".join(found.notes)
     assert "Another search" not in " ".join(found.notes)
+
+
+def test_the_recipe_that_was_found_trains_with_the_settings_found(
+    recipe: Path, tmp_path: Path
+) -> None:
+    path = write_graph_of_splits(tmp_path / "graph.npz", 2)
+    methods = ("gcn", "gat", "temp_gated_v2", MeanOfNeighbours)
+    found = tuned(
+        path,
+        recipe,
+        out=tmp_path / "out",
+        methods=methods,
+        metric="macro_f1",
+        class_weights="balanced",
+        settings={
+            "training": "sampled", "fanout": "4,3", "batch_size": 8, "hidden": 4
+        },
+    )  # fmt: skip
+    files = [file for file in found.files if file.suffix == ".yaml"]
+    assert [file.name for file in files] == [
+        "graph_tuned_recipe_split0.yaml",
+        "graph_tuned_recipe_split1.yaml",
+    ]
+    for split, file in enumerate(files):
+        hashes = [run.config_hash for run in found.runs if run.split == split]
+        for same in (file, found.tuned_recipes[split]):
+            plan = make_plan(path, methods, recipe=same)
+            configs = [config.model_dump(mode="json") for config in plan.configs]
+            assert [config_hash(config) for config in configs] == hashes
+    trained = tempergat.compare(
+        path, methods, 1, files[1], split=1, device="cpu", progress=False
+    )
+    assert [run.config_hash for run in trained.runs] == hashes
+    again = tuned(path, files[1], split=1, methods=methods, tune=1)
+    assert [run.config_hash for run in again.runs][::2] == hashes
+    assert again.tuned_recipes[1] == found.tuned_recipes[1]
 
 
 def test_a_stopped_search_continues_to_the_same_table(

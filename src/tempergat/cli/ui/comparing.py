@@ -150,13 +150,17 @@ def _show(comparison: "Comparison", as_json: bool, *, with_answer: bool = True) 
     answer = comparison.verdict if with_answer else None
     print_table(output_console(), comparison.text_table, answer)
     if comparison.files:
-        *tables, _, picture, report = comparison.files
+        *written, _, picture, report = comparison.files
+        recipes = [path for path in written if path.suffix == ".yaml"]
+        tables = [path for path in written if path not in recipes]
         echo(f"report   {report}")
         echo(f"picture  {picture}")
         echo(f"tables   {', '.join(str(path) for path in tables)}")
         echo(f"runs     {comparison.store}")
         given = ", ".join(f"{k}={v}" for k, v in comparison.settings.items())
         echo(f"recipe   {comparison.recipe}{f' with {given}' if given else ''}")
+        if recipes:
+            echo(f"tuned    {', '.join(map(str, recipes))}; for --recipe")
 
 
 def show_shard(shard: "FinishedShard", as_json: bool) -> None:

@@ -187,8 +187,9 @@ def compare(
             validation score over two seeds; the first are the recipe's own. Every split
             has its own search, on its own validation nodes, and the runs compared have
             seeds that no search uses. Learning rate, weight decay, dropout, residual
-            and norm are searched, unless `settings` gives them. Needs `pip install
-            'tempergat[tune]'`.
+            and norm are searched, unless `settings` gives them. The settings found are
+            recipes, by split, in `tuned_recipes` of the result and as files in `out`.
+            Needs `pip install 'tempergat[tune]'`.
 
     Returns:
         The comparison; of a list of graphs, the comparison of each and a summary; of a

@@ -10,7 +10,12 @@ import numpy as np
 
 from tempergat.base import UserError, suggest_one_of, write_into, write_text
 from tempergat.data import CATALOG
-from tempergat.study.comparison.tuned import Choice, tuned_csv, tuned_facts
+from tempergat.study.comparison.tuned import (
+    Choice,
+    recipe_text,
+    tuned_csv,
+    tuned_facts,
+)
 from tempergat.study.comparison.verdict import verdict
 from tempergat.study.engine import Run
 from tempergat.study.explorer import explorer_section
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tempergat.data import GraphInput
-    from tempergat.training import TrainedModel
+    from tempergat.training import Recipe, TrainedModel
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,10 +61,12 @@ class Comparison:
         store: The file that keeps the runs; None where they were not kept.
         file_name: Name of the files that `written_to` writes, without suffix; the
             dataset's when it is None.
-        files: The files that were written: CSV, Markdown, LaTeX, the CSV of the trials
-            where settings were searched, SVG, PNG, HTML.
+        files: The files that were written: CSV, Markdown, LaTeX, where settings were
+            searched the CSV of the trials and a recipe per split, SVG, PNG, HTML.
         tuned: The search of each method on each split; empty where all methods have the
             recipe's settings.
+        tuned_recipes: By split, a recipe with the settings found, for `compare` and
+            `train`; empty where nothing was searched.
     """
 
     result: DatasetResult
@@ -76,6 +83,7 @@ class Comparison:
     file_name: str | None = None
     files: tuple[Path, ...] = ()
     tuned: tuple[Choice, ...] = ()
+    tuned_recipes: "Mapping[int, Recipe]" = field(default_factory=dict)
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -274,7 +282,16 @@ class Comparison:
             *tables, svg, png = paths
             text = tuned_csv(self.result.dataset, self.tuned)
             trials = write_into(folder, f"{stem}_trials.csv", text)
-            paths = [*tables, trials, svg, png]
+            several = len(self.tuned_recipes) > 1
+            recipes = [
+                write_into(
+                    folder,
+                    f"{stem}_recipe{f'_split{split}' if several else ''}.yaml",
+                    recipe_text(recipe, self.tuned, self.result.dataset, split),
+                )
+                for split, recipe in self.tuned_recipes.items()
+            ]
+            paths = [*tables, trials, *recipes, svg, png]
         return replace(self, files=(*paths, report))
 
     def __repr__(self) -> str:

@@ -43,6 +43,7 @@ class Plan:
         baseline: The method all others are compared with; None where each variant is
             compared with its backbone.
         recipe: Name of the recipe.
+        base: The recipe.
         made_for: The dataset the recipe was made for, where it is another one.
         overrides: What was changed in it.
         builds: For each of the user's own methods, the callable that builds it.
@@ -54,6 +55,7 @@ class Plan:
     seeds: tuple[int, ...]
     baseline: str | None
     recipe: str
+    base: Recipe
     made_for: str | None = None
     overrides: Overrides = field(default_factory=make_overrides)
     builds: Mapping[str, BuildModule] = field(default_factory=dict)
@@ -157,6 +159,7 @@ def make_plan(
         seeds=tuple(range(first, first + count)),
         baseline=baseline,
         recipe=recipe_name,
+        base=settings,
         made_for=None if recipe is None else settings.made_for_another(graph),
         overrides=overrides,
         builds={name: build for name, build in chosen.items() if build is not None},

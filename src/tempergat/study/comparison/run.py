@@ -24,6 +24,7 @@ from tempergat.study.comparison.tuned import (
     notes_on_tuning,
     search_settings,
     seeds_by_split,
+    tuned_recipes,
 )
 from tempergat.study.engine import (
     OnProgress,
@@ -261,6 +262,7 @@ def _comparison(
         store=store.path,
         file_name=_file_name(graphs, store) + ("_tuned" if choices else ""),
         tuned=tuple(choices),
+        tuned_recipes=tuned_recipes(plan, first, choices),
     )
 
 

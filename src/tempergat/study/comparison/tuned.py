@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tempergat.base import UserError, csv_text
+from tempergat.base import UserError, csv_text, one_line
 from tempergat.data import Dataset
 from tempergat.nn import METHODS
 from tempergat.study.comparison.plan import Plan
@@ -24,7 +24,7 @@ from tempergat.study.search import (
     search_for_any_graph,
     setting_word,
 )
-from tempergat.training import RunConfig
+from tempergat.training import Recipe, RunConfig, metric_of_run
 
 # Of a user's own module, only these have an effect.
 _OF_EVERY_MODULE = ("learning_rate", "weight_decay")
@@ -162,6 +162,42 @@ def notes_on_tuning(
             + _in_words([values for (m, _), values in chosen.items() if m == method])
             for method in methods
         ),
+    )
+
+
+def tuned_recipes(
+    plan: Plan, graph: Dataset, choices: Sequence[Choice]
+) -> dict[int, Recipe]:
+    """By split, the plan's recipe with the settings that each method has there."""
+    of_all = {
+        "metric": metric_of_run(plan.configs[0], graph),
+        "training": plan.configs[0].training,
+        "class_weights": plan.configs[0].class_weights,
+    }
+    found: dict[int, Recipe] = {}
+    for choice in choices:
+        recipe = found.get(choice.split) or plan.base.model_copy(update=of_all)
+        settings = {**recipe.changes_for(choice.config), **choice.chosen.settings}
+        methods = {**recipe.methods, choice.method: settings}
+        found[choice.split] = recipe.model_copy(update={"methods": methods})
+    return found
+
+
+def recipe_text(
+    recipe: Recipe, choices: Sequence[Choice], dataset: str, split: int
+) -> str:
+    """The file of a recipe that `tuned_recipes` made.
+
+    Args:
+        recipe: The recipe.
+        choices: The searches.
+        dataset: Name of the graph.
+        split: Number of the split.
+    """
+    return (
+        f"# Found on {one_line(dataset)}, split {split}: below `methods`, each method "
+        f"has the best of\n# {len(choices[0].trials)} settings by mean validation "
+        f"score; no test score chose one.\n{recipe.to_yaml()}"
     )
 
 

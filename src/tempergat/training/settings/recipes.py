@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import model_validator
+import yaml
+from pydantic import Field, model_validator
 
 from tempergat.base import UserError, read_yaml, suggest_one_of, validated
 from tempergat.data import Dataset, Entry, find_entry
-from tempergat.nn import BACKBONES, find_method
+from tempergat.nn import BACKBONES, METHODS, find_method
 from tempergat.training.evaluate import MetricName
 from tempergat.training.settings.config import (
     Count,
@@ -68,6 +69,7 @@ class Recipe(FrozenSettings):
         attention: Settings of all attention methods.
         gatv2: Settings of the methods on gatv2, where they differ.
         gcn: Settings of gcn and mlp.
+        methods: By method, settings in place of those above.
     """
 
     dataset: str | None = None
@@ -78,6 +80,19 @@ class Recipe(FrozenSettings):
     attention: AttentionBlock
     gatv2: AttentionBlock | None = None
     gcn: GcnBlock
+    methods: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _known_settings(self) -> Self:
+        for method, settings in self.methods.items():
+            known = self._block(method)
+            for name in settings:
+                if name not in known:
+                    raise ValueError(
+                        f"methods.{method}.{name}: no such setting; "
+                        f"{suggest_one_of(name, known)}"
+                    )
+        return self
 
     def require_usual_metric(self, name: str, command: str) -> None:
         """Refuses a recipe with a metric of its own, for commands that report accuracy.
@@ -128,12 +143,8 @@ class Recipe(FrozenSettings):
         Raises:
             UserError: There is no such method.
         """
-        backbone = find_method(method).backbone
-        block: AttentionBlock | GcnBlock
-        block = getattr(self, BACKBONES[backbone].recipe_block)
-        if backbone == "gatv2" and self.gatv2 is not None:
-            block = self.gatv2
-        return self._config(block, method=method)
+        find_method(method)
+        return self._config(method)
 
     def config_for_module(self, name: str, source_hash: str) -> RunConfig:
         """The settings of a user's own module: those of the attention methods.
@@ -147,18 +158,42 @@ class Recipe(FrozenSettings):
         Raises:
             UserError: The name is empty or that of a built-in method.
         """
-        return self._config(self.attention, method=name, source_hash=source_hash)
+        return self._config(name, source_hash=source_hash)
 
-    def _config(self, block: AttentionBlock | GcnBlock, **values: str) -> RunConfig:
+    def changes_for(self, config: RunConfig) -> dict[str, Any]:
+        """What `methods` has to hold for a method to have these settings."""
+        return {
+            name: getattr(config, name)
+            for name, value in self._block(config.method).items()
+            if getattr(config, name) != value
+        }
+
+    def to_yaml(self) -> str:
+        """The text of the recipe's file."""
+        values = self.model_dump(mode="json", exclude_unset=True)
+        return yaml.safe_dump(values, sort_keys=False)
+
+    def _block(self, method: str) -> dict[str, Any]:
+        """The settings that a method, or a user's own module, shares with others."""
+        block: AttentionBlock | GcnBlock = self.attention
+        if method in METHODS:
+            backbone = METHODS[method].backbone
+            block = getattr(self, BACKBONES[backbone].recipe_block)
+            if backbone == "gatv2" and self.gatv2 is not None:
+                block = self.gatv2
         settings = block.model_dump()
         per_head = settings.pop("channels_per_head", None)
         if per_head is not None:
             settings["hidden_channels"] = per_head * settings["heads"]
-        settings |= {"training": self.training, **values}
+        return settings
+
+    def _config(self, method: str, **values: str) -> RunConfig:
+        settings = self._block(method) | self.methods.get(method, {})
+        settings |= {"method": method, "training": self.training, **values}
         if self.metric not in (None, unnamed_metric(self.dataset)):
             settings["metric"] = self.metric
         settings["class_weights"] = self.class_weights
-        return validated(RunConfig, settings, f"settings of {values['method']}")
+        return validated(RunConfig, settings, f"settings of {method}")
 
 
 def load_recipe(name_or_path: str | Path) -> Recipe:
