@@ -43,9 +43,7 @@ COMMANDS = (
     "train cora --method gta",
     "predict model.ckpt corra",
     "noise --datasets corra",
-    "tune corra",
     "diagnose corra",
-    "calibrate corra",
     "reproduce noise --plan --datasets corra",
 )
 LAYERS = {

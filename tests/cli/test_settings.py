@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from tempergat.study.results import METRIC_NAMES
-from tempergat.training import load_recipe
 from tests.cli.conftest import Command
-from tests.study.tuning.test_search import write_plan
 
 TWO = ("--methods", "gcn,gat", "--runs", "2", "--device", "cpu")
 
@@ -115,19 +113,6 @@ def test_train_and_compare_sample_where_they_are_told_to(
     assert ended.status == 0, ended.err
     exact = command("compare", graph, "--recipe", recipe, *TWO, "--training", "full")
     assert exact.status == 0, exact.err
-
-
-def test_tune_searches_by_the_metric_and_writes_it_into_the_recipe(
-    command: Command, graph: Path, tmp_path: Path
-) -> None:
-    pytest.importorskip("optuna")
-    plan = write_plan(tmp_path, trials=1)
-    words = ("tune", graph, "--search", plan, "--out", "tuned", "--device", "cpu")
-    ended = command(*words, "--metric", "macro_f1", "--quiet")
-    assert ended.status == 0, ended.err
-    made = Path("tuned/graph.yaml")
-    assert "validation macro-F1" in made.read_text()
-    assert load_recipe(made).config_for("gated").metric == "macro_f1"
 
 
 @pytest.mark.parametrize("words", [("noise", "--datasets"), ("diagnose",)])

@@ -29,10 +29,9 @@ from tempergat.cli import (
     predict,
     report,
     train,
-    tune,
 )
 from tempergat.cli.options.help_text import HelpCommand, examples
-from tempergat.cli.studies import calibrate, noise, reproduce, theory
+from tempergat.cli.studies import noise, reproduce, theory
 from tempergat.cli.ui.allocation import keep_freed_memory
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped
@@ -52,11 +51,10 @@ _FAMILIES: dict[str, tuple[ModuleType, ...]] = {
         explore,
         report,
         methods,
-        tune,
         merge,
     ),
     "Graphs": (data, diagnose),
-    "Studies of the paper": (reproduce, noise, theory, calibrate),
+    "Studies of the paper": (reproduce, noise, theory),
     "This installation": (doctor,),
 }
 

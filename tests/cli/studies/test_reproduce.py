@@ -1,7 +1,6 @@
 """`tempergat reproduce` writes its pages and prints what it found."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -144,38 +143,6 @@ def test_options_that_contradict_each_other_end_in_one_line(command: Command) ->
         assert ending.status == 2
         assert message in ending.err
         assert ending.err.count("\n") == 1
-
-
-def test_calibrating_one_dataset_keeps_published_rows_and_those_of_others(
-    command: Command, results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tempergat.cli.studies import calibrate
-    from tempergat.study import search
-    from tests.study.tuning.test_calibrate import write_plan
-
-    for file in ("calibration.csv", "calibration.configs.json"):
-        shutil.copy(FACTS / file, results)
-    text = write_plan(tmp_path, [0.002], seeds=2).read_text()
-    (tmp_path / "plan.yaml").write_text(text.replace("csbm:", "cora:"))
-    plan = search.load_calibration(tmp_path / "plan.yaml")
-    monkeypatch.setattr(search, "load_calibration", lambda: plan)
-    monkeypatch.setattr(calibrate, "load_graph", lambda name, *rest: tiny_cora(name))
-    others = [
-        line
-        for line in (FACTS / "calibration.csv").read_text().splitlines()
-        if not line.startswith("cora,")
-    ]
-    monkeypatch.chdir(results.parent)
-    published = (results / "calibration.csv").read_bytes()
-    ending = command("calibrate", "cora", "--device", "cpu")
-    assert ending.status == 0, ending.err
-    assert (results / "calibration.csv").read_bytes() == published
-    ending = command("calibrate", "cora", "--results", results, "--device", "cpu")
-    assert ending.status == 0, ending.err
-    assert "replaced 520 of cora; kept 520 of citeseer, 520 of pubmed" in ending.out
-    left = (results / "calibration.csv").read_text().splitlines()
-    assert [line for line in left if not line.startswith("cora,")] == others
-    assert sum(line.startswith("cora,") for line in left) == 20
 
 
 @pytest.mark.parametrize("study_name", ["default", "when"])

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 import yaml
 
 from tempergat.base.errors import UserError
-from tempergat.data import csbm
 from tempergat.study.engine import Run, Store, export_runs
 from tempergat.study.paper import PaperCell, read_paper
 from tempergat.study.search.plans import (
@@ -18,7 +16,7 @@ from tempergat.study.search.plans import (
     load_search,
     search_names,
 )
-from tempergat.study.tuning.calibration import calibrate, judge
+from tempergat.study.tuning.calibration import grid_configs, judge
 from tempergat.study.tuning.calibration_page import reproduce_calibration
 from tempergat.training import load_recipe
 from tests.support.made_up_runs import failed_run, run
@@ -133,27 +131,20 @@ def test_a_cell_with_a_failed_run_is_not_chosen(plan: CalibrationPlan) -> None:
 
 def test_a_missing_run_is_an_error(plan: CalibrationPlan) -> None:
     runs = made_up_runs(plan, "csbm", dict.fromkeys(CELLS, 1.0))
-    with pytest.raises(UserError, match=r"1 calibration runs of gat.*tempergat cal"):
+    with pytest.raises(UserError, match=r"1 calibration runs of gat.*reproduce cal"):
         judge("csbm", runs[1:], plan, PAPER)
 
 
 def test_baselines_alone_are_trained_and_gcn_over_the_normalisation_alone(
     tmp_path: Path,
 ) -> None:
-    plan = load_calibration(write_plan(tmp_path, [0.002], seeds=2))
-    graph = csbm(n=60, a=10.0, b=4.0, d=8, mu=2.0)
-    with Store(tmp_path / "store") as store:
-        found = calibrate(graph, plan, PAPER, store, torch.device("cpu"))
-        runs = store.runs()
-        again = calibrate(graph, plan, PAPER, store, torch.device("cpu"))
-    assert again == found
-    counts = {name: sum(r.method == name for r in runs) for name in PAPER}
-    assert counts == {"gcn": 2 * 2, "gat": 4 * 2, "gatv2": 4 * 2}
-    assert len(runs) == 20
-    assert {run.seed for run in runs} == {100, 101}
-    gcn = [run.config for run in runs if run.method == "gcn"]
-    assert {config["weight_decay"] for config in gcn} == {0.0005}
-    assert {cell.baselines["gat"].runs for cell in found.cells} == {2}
+    plan = load_calibration(write_plan(tmp_path, [0.002]))
+    configs = grid_configs(plan, "csbm")
+    counts = {name: sum(c.method == name for c in configs) for name in PAPER}
+    assert counts == {"gcn": 2, "gat": 4, "gatv2": 4}
+    assert len(configs) == 10
+    gcn = [config for config in configs if config.method == "gcn"]
+    assert {config.weight_decay for config in gcn} == {0.0005}
 
 
 def test_the_projects_plan_is_small_and_its_seeds_are_its_own() -> None:

@@ -85,6 +85,11 @@ def test_methods_on_gatv2_can_have_settings_of_their_own(tmp_path: Path) -> None
         ({"gcn__hidden_channels": 10**30}, "hidden_channels: .*less than or equal"),
         ({"gcn__epoch": 3}, "gcn.epoch: no such setting; did you mean epochs"),
         ({"gatv2": {"epoch": 3}}, "gatv2.*: Field required"),
+        (
+            {"methods": {"gated": {"lerning_rate": 0.1}}},
+            "methods.gated.lerning_rate: no such setting; did you mean learning_rate",
+        ),
+        ({"methods": {"gcn": {"heads": 2}}}, "methods.gcn.heads: no such setting"),
         ({"zzz": 3}, "zzz: no such setting; choose one of attention, "),
         ({"attention__act": "threshold"}, "attention.act: .*'threshold'"),
         ({"attention__norm": "message"}, "attention.norm: .*'message'"),

@@ -21,7 +21,7 @@ from pydantic import (
 
 from tempergat.base import UserError, first_validation_error, read_yaml
 from tempergat.nn import BACKBONES, BackboneName
-from tempergat.training import MetricName, Recipe, load_recipe
+from tempergat.training import Recipe, load_recipe
 
 Setting = bool | int | float | str | None
 CALIBRATION = "calibration"
@@ -88,7 +88,6 @@ class SearchPlan(_Plan):
         first_seed: The first seed of every trial.
         seeds: The number of seeds of every trial.
         space: The values to try, by block of the recipe and setting.
-        metric: The metric of the validation scores; None for that of the base.
     """
 
     dataset: str | None
@@ -99,7 +98,6 @@ class SearchPlan(_Plan):
     first_seed: NonNegativeInt
     seeds: PositiveInt
     space: dict[Literal["attention", "gcn"], dict[str, list[Setting]]]
-    metric: MetricName | None = None
 
     @model_validator(mode="after")
     def _values_to_try(self) -> Self:
@@ -118,13 +116,6 @@ class SearchPlan(_Plan):
     def run_seeds(self) -> range:
         """The seeds each trial trains with."""
         return range(self.first_seed, self.first_seed + self.seeds)
-
-    def base_recipe(self) -> Recipe:
-        """The recipe of the settings that are not searched, with the metric."""
-        recipe = load_recipe(self.base)
-        if self.metric is None:
-            return recipe
-        return recipe.model_copy(update={"metric": self.metric})
 
     def values_for(self, backbone: BackboneName) -> dict[str, list[Setting]]:
         """The values to try for one backbone."""
@@ -163,7 +154,7 @@ def load_search(name_or_path: str | Path) -> SearchPlan:
     else:
         raise UserError(
             f"there is no search for {name!r}; choose one of "
-            f"{', '.join(search_names())}, or give a YAML file with --search"
+            f"{', '.join(search_names())}"
         )
     plan = _read(SearchPlan, file)
     _refuse_reported_seeds(plan.run_seeds, load_recipe(plan.base), plan.base)

@@ -1,16 +1,11 @@
 """Searches for settings: tuning, and calibration against the paper's baselines."""
 
 from tempergat.study.tuning.calibration import (
-    DatasetCalibration,
-    calibrate,
     calibration_json,
     grid_configs,
-    grid_of,
-    judge,
 )
 from tempergat.study.tuning.calibration_page import (
     CALIBRATION_CSV,
-    calibration_table,
     reproduce_calibration,
 )
 from tempergat.study.tuning.repeat_runs import count_searches, run_repeats
@@ -23,15 +18,10 @@ __all__ = [
     "REPEATS_FILE",
     "TRIALS_FOLDER",
     "TUNED_CSV",
-    "DatasetCalibration",
     "RepeatsPlan",
-    "calibrate",
     "calibration_json",
-    "calibration_table",
     "count_searches",
     "grid_configs",
-    "grid_of",
-    "judge",
     "load_repeats",
     "read_trials",
     "reproduce_calibration",

@@ -9,13 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-
 from tempergat.base import UserError
-from tempergat.data import Dataset
 from tempergat.nn import BACKBONES
 from tempergat.stats import Summary, summarise, welch
-from tempergat.study.engine import OnProgress, Run, Store, config_hash, sweep
+from tempergat.study.engine import Run, config_hash
 from tempergat.study.paper import PLAIN_METHODS, PaperCell
 from tempergat.study.search import (
     CalibrationPlan,
@@ -62,32 +59,6 @@ class DatasetCalibration:
         return min(self.cells, key=lambda cell: cell.misfit)
 
 
-def calibrate(
-    dataset: Dataset,
-    plan: CalibrationPlan,
-    paper: Mapping[str, PaperCell],
-    store: Store,
-    device: torch.device,
-    on_progress: OnProgress | None = None,
-) -> DatasetCalibration:
-    """Train the baselines in every cell and compare the cells with the paper.
-
-    Args:
-        dataset: One of the plan's.
-        plan: The settings to try.
-        paper: The paper's cells of the dataset by method.
-        store: Where runs are stored; runs in it are not trained again.
-        device: Where to train.
-        on_progress: As for `sweep`.
-
-    Raises:
-        UserError: The plan has no such dataset, or it cannot be trained.
-    """
-    configs = grid_configs(plan, dataset.name)
-    runs = sweep(dataset, configs, plan.run_seeds, store, device, on_progress)
-    return judge(dataset.name, runs, plan, paper)
-
-
 def judge(
     dataset: str,
     runs: Sequence[Run],
@@ -97,7 +68,7 @@ def judge(
     """Compare finished runs with the paper's baselines, cell by cell.
 
     Args:
-        dataset: Name of the dataset.
+        dataset: Name of one of the plan's datasets.
         runs: Its runs; runs on other datasets are ignored.
         plan: The settings that were tried.
         paper: The paper's cells of the dataset by method.
@@ -107,7 +78,7 @@ def judge(
     """
     found = {(run.config_hash, run.seed): run for run in runs if run.dataset == dataset}
     cells = []
-    for settings, configs in _cells(grid_of(plan, dataset)):
+    for settings, configs in _cells(plan.datasets[dataset]):
         baselines = {}
         for name, config in configs.items():
             key = config_hash(config.model_dump(mode="json"))
@@ -115,8 +86,8 @@ def judge(
             if missing:
                 raise UserError(
                     f"{len(missing)} calibration runs of {name} on {dataset} with "
-                    f"{_in_words(settings)} are missing; run `tempergat calibrate "
-                    f"{dataset}`"
+                    f"{_in_words(settings)} are missing; run "
+                    "`tempergat reproduce calibration --run`"
                 )
             baselines[name] = _summary(
                 [found[key, seed] for seed in plan.run_seeds], config.selection
@@ -129,31 +100,13 @@ def judge(
 
 
 def grid_configs(plan: CalibrationPlan, dataset: str) -> list[RunConfig]:
-    """Every configuration that is trained on one dataset, each once.
-
-    Raises:
-        UserError: The plan has no such dataset.
-    """
+    """Every configuration that is trained on one of the plan's datasets, each once."""
     configs = {
         config_hash(config.model_dump(mode="json")): config
-        for _, cell in _cells(grid_of(plan, dataset))
+        for _, cell in _cells(plan.datasets[dataset])
         for config in cell.values()
     }
     return list(configs.values())
-
-
-def grid_of(plan: CalibrationPlan, dataset: str) -> Grid:
-    """The grid of settings for one dataset.
-
-    Raises:
-        UserError: The plan has no grid for it.
-    """
-    if dataset not in plan.datasets:
-        raise UserError(
-            f"there is no calibration of {dataset}; choose from "
-            f"{', '.join(plan.datasets)}"
-        )
-    return plan.datasets[dataset]
 
 
 def calibration_json(found: Sequence[DatasetCalibration]) -> dict[str, Any]:

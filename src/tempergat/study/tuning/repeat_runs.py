@@ -25,6 +25,7 @@ from tempergat.study.tuning.repeats import (
     whole_searches,
 )
 from tempergat.study.tuning.searching import read_trials, search
+from tempergat.training import load_recipe
 
 Lines = list[dict[str, Any]]
 # How many searches are whole, and how many there will be.
@@ -128,7 +129,7 @@ def _run_search(
     """
     one = plan.search(graph.name, plan.repeats[key.repeat - 1])
     trials = search(graph, one, key.method, store, device, own_first=True)
-    base, best = one.base_recipe().config_for(key.method), best_trial(trials)
+    base, best = load_recipe(one.base).config_for(key.method), best_trial(trials)
     sweep(graph, [base.with_changes(**best.settings)], plan.run_seeds, store, device)
     return [
         {

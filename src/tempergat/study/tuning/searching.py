@@ -5,23 +5,27 @@ store are not trained again. Test scores are not used.
 """
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import yaml
 
-from tempergat.base import UserError, csv_text, file_stem, write_into
+from tempergat.base import UserError, csv_text, write_into
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.study.engine import OnProgress, Store, sweep
 from tempergat.study.paper import PLAIN_METHODS
 from tempergat.study.results import METRIC_NAMES
 from tempergat.study.search import Proposals, SearchPlan, Trial, best_trial
-from tempergat.training import AttentionBlock, GcnBlock, Recipe, settings_on
-
-OnTrial = Callable[[Trial], None]
+from tempergat.training import (
+    AttentionBlock,
+    GcnBlock,
+    Recipe,
+    load_recipe,
+    settings_on,
+)
 
 
 def search(
@@ -30,7 +34,6 @@ def search(
     method: str,
     store: Store,
     device: torch.device,
-    on_trial: OnTrial | None = None,
     on_progress: OnProgress | None = None,
     *,
     own_first: bool = False,
@@ -43,7 +46,6 @@ def search(
         method: The method that is trained.
         store: Where runs are stored; runs in it are not trained again.
         device: Where to train.
-        on_trial: Called with each trial as it ends.
         on_progress: As for `sweep`, within a trial.
         own_first: Whether the first trial has the recipe's own settings.
 
@@ -54,7 +56,7 @@ def search(
         UserError: Optuna is missing, or a proposal cannot be trained.
     """
     proposals = Proposals(
-        settings_on(plan.base_recipe().config_for(method), dataset),
+        settings_on(load_recipe(plan.base).config_for(method), dataset),
         plan.values_for(METHODS[method].backbone),
         plan.sampler_seed,
         own_first=own_first,
@@ -62,9 +64,7 @@ def search(
     for _ in range(plan.trials):
         tried = proposals.ask()
         runs = sweep(dataset, [tried], plan.run_seeds, store, device, on_progress)
-        trial = proposals.tell(runs)
-        if on_trial is not None:
-            on_trial(trial)
+        proposals.tell(runs)
     return proposals.trials
 
 
@@ -78,13 +78,12 @@ def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
     Raises:
         UserError: A backbone has no trial without a failed run.
     """
-    base = plan.base_recipe()
+    base = load_recipe(plan.base)
     best = {
         backbone: best_trial([t for t in trials if t.method == backbone])
         for backbone in PLAIN_METHODS
     }
     metric = METRIC_NAMES[base.metric or "accuracy"]
-    where = "" if plan.dataset is None else f" {plan.dataset}"
     head = {
         "dataset": base.dataset,
         "runs": base.runs,
@@ -95,7 +94,7 @@ def tuned_recipe(plan: SearchPlan, trials: Sequence[Trial]) -> str:
         head["class_weights"] = base.class_weights
     parts = [
         "# Expected scores and time: see docs/tuned.md.\n"
-        f"# Made by `tempergat tune{where}`: for each backbone the best of "
+        "# Made by `tempergat reproduce tuned --run`: for each backbone the best of "
         f"{plan.trials} trials by mean\n"
         f"# validation {metric} over {plan.seeds} seeds from {plan.first_seed} on. "
         f"`searched` marks what was chosen so,\n"
@@ -137,7 +136,6 @@ def write_tuned(
     trials: Sequence[Trial],
     recipes: Path,
     tables: Path,
-    file_name: str | None = None,
 ) -> tuple[Path, Path]:
     """Write the tuned recipe and the table of all trials.
 
@@ -147,8 +145,6 @@ def write_tuned(
         trials: All of its trials.
         recipes: Folder of the recipe.
         tables: Folder of the table.
-        file_name: How the names of the files begin, where that is not the dataset's
-            name.
 
     Returns:
         Where they are.
@@ -156,10 +152,9 @@ def write_tuned(
     Raises:
         UserError: A backbone has no usable trial, or a file cannot be written.
     """
-    stem = file_name or file_stem(name)
     text = tuned_recipe(plan, trials)
-    table = write_into(tables, f"{stem}_trials.csv", trials_csv(name, trials))
-    return write_into(recipes, f"{stem}.yaml", text), table
+    table = write_into(tables, f"{name}_trials.csv", trials_csv(name, trials))
+    return write_into(recipes, f"{name}.yaml", text), table
 
 
 def read_trials(path: Path) -> list[dict[str, str]]:
@@ -173,7 +168,8 @@ def read_trials(path: Path) -> list[dict[str, str]]:
             return list(csv.DictReader(file))
     except OSError as error:
         raise UserError(
-            f"cannot read {path}: {error.strerror}; make it with `tempergat tune`"
+            f"cannot read {path}: {error.strerror}; make it with `tempergat reproduce "
+            "tuned --run`"
         ) from error
 
 

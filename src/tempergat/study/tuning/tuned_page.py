@@ -180,7 +180,7 @@ def _tuned(
         if not scored:
             raise UserError(
                 f"the table of trials on {plan.dataset} has none of {backbone}; run "
-                f"`tempergat tune {plan.dataset}`"
+                "`tempergat reproduce tuned --run`"
             )
         best[backbone] = max(scored, key=lambda line: float(line["val_mean"]))
         _refuse_other_settings(plan, best[backbone], runs)

@@ -94,18 +94,6 @@ def test_further_columns_of_new_runs_do_not_change_the_rows_that_stay(
     assert again.numerics == 2
 
 
-def test_datasets_that_were_not_asked_for_are_not_exported(
-    published: Path, tmp_path: Path
-) -> None:
-    """A store may hold half of a study that was stopped."""
-    before = lines_of(published, "pubmed")
-    with Store(tmp_path / "store") as store:
-        store.put_group([run(), run(dataset="pubmed")])
-        merged = export_runs(store, published, ["cora"])
-    assert merged.written == {"cora": 1}
-    assert lines_of(published, "pubmed") == before
-
-
 def test_a_process_killed_between_the_two_files_leaves_readable_runs(
     published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,17 +52,12 @@ _EXTRA_COLUMNS = tuple(name for name in EXTRAS if name not in _ONLY_IN_STORES)
 OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *_EXTRA_COLUMNS)
 
 
-def export_runs(
-    stores: Store | Sequence[Store],
-    path: Path,
-    datasets: Sequence[str] | None = None,
-) -> Merged:
+def export_runs(stores: Store | Sequence[Store], path: Path) -> Merged:
     """Write the runs of one or more stores as `write_runs` does.
 
     Args:
         stores: The stores.
         path: The CSV.
-        datasets: Whose runs to write; those of every dataset when left out.
 
     Returns:
         What was written, replaced and kept.
@@ -75,8 +70,6 @@ def export_runs(
     runs: dict[tuple[object, ...], Run] = {}
     for store in stores:
         for run in store.runs():
-            if datasets is not None and run.dataset not in datasets:
-                continue
             known = runs.setdefault(_identity(run), run)
             if known.scores != run.scores:
                 raise UserError(
