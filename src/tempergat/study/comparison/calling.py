@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 import torch
 
@@ -37,27 +37,34 @@ from tempergat.training import Recipe, choose_device, make_overrides
 SeveralGraphs: TypeAlias = list[Any] | tuple[GraphInput, ...]
 
 
+class _Options(TypedDict, total=False):
+    """Arguments of `compare` that do not decide what it returns, given by name."""
+
+    recipe: str | Path | Recipe | None
+    baseline: str | None
+    device: str | torch.device
+    out: str | Path | None
+    progress: bool
+    split: int | str | None
+    split_seed: int | None
+    splits: int | None
+    read_options: ReadOptions | None
+    scale: bool
+    metric: str | None
+    class_weights: str | None
+    settings: Mapping[str, Any] | None
+    ray: str | None
+    tune: int | None
+
+
 @overload
 def compare(
     graph: SeveralGraphs,
     methods: MethodsArgument = ...,
     runs: int | Literal["paper"] = ...,
-    recipe: str | Path | Recipe | None = ...,
-    baseline: str | None = ...,
-    device: str | torch.device = ...,
-    out: str | Path | None = ...,
-    progress: bool = ...,
-    split: int | str | None = ...,
-    split_seed: int | None = ...,
-    splits: int | None = ...,
-    read_options: ReadOptions | None = ...,
-    scale: bool = ...,
-    metric: str | None = ...,
-    class_weights: str | None = ...,
-    settings: Mapping[str, Any] | None = ...,
+    *,
     shard: None = ...,
-    ray: str | None = ...,
-    tune: int | None = ...,
+    **options: Unpack[_Options],
 ) -> Comparisons: ...
 
 
@@ -66,22 +73,9 @@ def compare(
     graph: GraphInput = ...,
     methods: MethodsArgument = ...,
     runs: int | Literal["paper"] = ...,
-    recipe: str | Path | Recipe | None = ...,
-    baseline: str | None = ...,
-    device: str | torch.device = ...,
-    out: str | Path | None = ...,
-    progress: bool = ...,
-    split: int | str | None = ...,
-    split_seed: int | None = ...,
-    splits: int | None = ...,
-    read_options: ReadOptions | None = ...,
-    scale: bool = ...,
-    metric: str | None = ...,
-    class_weights: str | None = ...,
-    settings: Mapping[str, Any] | None = ...,
+    *,
     shard: None = ...,
-    ray: str | None = ...,
-    tune: int | None = ...,
+    **options: Unpack[_Options],
 ) -> Comparison: ...
 
 
@@ -90,23 +84,9 @@ def compare(
     graph: GraphInput | SeveralGraphs = ...,
     methods: MethodsArgument = ...,
     runs: int | Literal["paper"] = ...,
-    recipe: str | Path | Recipe | None = ...,
-    baseline: str | None = ...,
-    device: str | torch.device = ...,
-    out: str | Path | None = ...,
-    progress: bool = ...,
-    split: int | str | None = ...,
-    split_seed: int | None = ...,
-    splits: int | None = ...,
-    read_options: ReadOptions | None = ...,
-    scale: bool = ...,
-    metric: str | None = ...,
-    class_weights: str | None = ...,
-    settings: Mapping[str, Any] | None = ...,
     *,
     shard: tuple[int, int],
-    ray: None = None,
-    tune: None = None,
+    **options: Unpack[_Options],
 ) -> FinishedShard: ...
 
 
