@@ -14,6 +14,7 @@ from typing import Self
 
 from tempergat.base.errors import UserError
 
+# The layers are imported on Windows too, which has no such locks.
 if sys.platform != "win32":
     import fcntl
 
@@ -59,8 +60,7 @@ class FileLock(_LockFile):
     """
 
     def __enter__(self) -> Self:
-        if sys.platform != "win32":
-            fcntl.flock(self._file, fcntl.LOCK_EX)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
         return self
 
 
@@ -113,11 +113,9 @@ class GroupLocks(_LockFile):
             wait: Whether to wait for another process to release it.
 
         Returns:
-            Whether this process now holds it; always True where the system has no such
+            Whether this process now holds it; always True on a file system without
             locks.
         """
-        if sys.platform == "win32":
-            return True
         try:
             if _locks_belong_to_files():
                 command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
@@ -134,8 +132,6 @@ class GroupLocks(_LockFile):
 
     def release(self, group: int) -> None:
         """Releases the lock of a group."""
-        if sys.platform == "win32":
-            return
         try:
             if _locks_belong_to_files():
                 fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, _byte(fcntl.F_UNLCK, group))
