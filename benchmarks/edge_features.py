@@ -3,7 +3,7 @@
     python -m benchmarks.edge_features [--graph arxiv] [--edge-dim 8]
 
 Each case runs forward and backward in a process of its own: the layer without edge
-features, with them, and with them projected before attention, as until 0.1.0. What is
+features, with them, and with them projected before attention. What is
 counted is the largest resident memory less that after the imports. One row per case
 goes to benchmarks/results/edge_features.csv.
 """

@@ -1,8 +1,6 @@
 """`tempergat compare --splits` and `compare --table`."""
 
 import json
-import shutil
-import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +10,6 @@ import yaml
 
 from tests.cli.conftest import Command
 from tests.support.tiny_graph import write_graph, write_recipe
-
-OLD = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 
 
 def without_split(path: Path, nodes: int = 60) -> Path:
@@ -147,30 +143,6 @@ def test_a_table_has_no_method_that_only_a_later_recipe_asked_for(
     # The third recipe may have asked for the earlier runs of gcn, so a note says it.
     assert tables[2] == ["gcn", "gat"]
     assert "gcn: the runs are also in an earlier table" in found[2]["notes"][0]
-
-
-def test_a_store_of_0_1_0_is_shown_and_stays_as_it_was(
-    command: Command, tmp_path: Path
-) -> None:
-    store = Path(shutil.copy(OLD / "store.sqlite", tmp_path / "old.sqlite"))
-    store.chmod(0o444)
-    before = store.read_bytes()
-    ended = command("compare", "--table", store, "--json")
-    assert ended.status == 0, ended.err
-    (found,) = json.loads(ended.out)
-    expected = json.loads((OLD / "compare.json").read_text())
-    for name in ("dataset", "metric", "selection", "pairing", "splits"):
-        assert found[name] == expected[name]
-    for new, old in zip(found["results"], expected["results"], strict=True):
-        # Later versions say more about a method, and leave Wilcoxon's p uncorrected.
-        for comparison in filter(None, (new["comparison"], old["comparison"])):
-            comparison.pop("wilcoxon_p_holm", None)
-            comparison.pop("plain_p_holm", None)
-        assert {name: new[name] for name in old} == old
-    assert store.read_bytes() == before
-    connection = sqlite3.connect(store)
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-    connection.close()
 
 
 def test_a_missing_store_is_named(command: Command, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import pytest
 from tests.cli.conftest import Command
 from tests.support.tiny_graph import write_recipe
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 WORDS = ("cat", "dog")
 
 
@@ -106,18 +105,6 @@ def test_columns_are_matched_by_name(
     refused = command("predict", trained, "turned")
     assert refused.status == 2
     assert "turned lacks height and has iq, which the model" in refused.err
-
-
-def test_a_checkpoint_of_version_0_1_0_is_used_by_position_and_that_is_said(
-    command: Command,
-) -> None:
-    ended = command(
-        "predict", FIXTURES / "checkpoint.safetensors", FIXTURES / "graph", "--json"
-    )
-    assert ended.status == 0, ended.err
-    assert "note: the model knows no feature names" in ended.err
-    facts = json.loads(ended.out)
-    assert facts["per_class"] == {"0": 11, "1": 49}
 
 
 def test_options_about_columns_are_refused_for_a_graph_of_arrays(

@@ -9,8 +9,6 @@ import pytest
 from tests.cli.conftest import Command
 from tests.support.tiny_graph import write_graph
 
-OLD = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
-
 
 @pytest.fixture
 def compared(command: Command, tmp_path: Path, recipe: Path) -> Path:
@@ -78,15 +76,6 @@ def test_a_checkpoint_is_shown_node_by_node_at_the_end(
     ended = command("report", "--data", "graph.npz")
     assert ended.status == 2
     assert "add --checkpoint" in ended.err
-
-
-def test_a_store_of_version_0_1_0_has_a_report(
-    command: Command, tmp_path: Path
-) -> None:
-    store = next(OLD.rglob("*.sqlite"))
-    ended = command("report", store, "--out", tmp_path / "old.html")
-    assert ended.status == 0, ended.err
-    assert "Every run" in (tmp_path / "old.html").read_text()
 
 
 def test_a_missing_store_ends_in_a_line_that_says_what_to_do(

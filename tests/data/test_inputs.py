@@ -1,6 +1,5 @@
 """Graphs in every form a caller may have them in, and all splits of one graph."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tempergat.data.user import loading as user_loading
 from tests.data.conftest import require_raw_files
 from tests.support.tiny_graph import write_graph, write_graph_of_splits
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "small_graph"
 
 
 def test_a_dataset_is_returned_as_it_is() -> None:
@@ -189,7 +188,7 @@ def test_a_split_without_validation_nodes_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_fingerprints_of_official_splits_are_those_of_0_1_0(
+def test_fingerprints_of_official_splits_are_those_of_stored_runs(
     name: str, split: int, expected: str, tmp_path: Path
 ) -> None:
     require_raw_files(name, tmp_path)
@@ -197,13 +196,13 @@ def test_fingerprints_of_official_splits_are_those_of_0_1_0(
     assert as_dataset(name, split=split).fingerprint == expected
 
 
-def test_the_graph_of_a_0_1_0_store_has_the_fingerprint_stored_there() -> None:
-    stored = json.loads((FIXTURE / "compare.json").read_text())["fingerprints"]
+def test_a_folder_has_the_fingerprint_of_stored_runs() -> None:
+    expected = "85b5ee1a12ec246abe9ec824a9a210b3ebe4af1383764019d7d4a4fea096c83f"
     found = load_splits(FIXTURE / "graph")
-    assert {str(n): graph.fingerprint for n, graph in found.items()} == stored
+    assert {n: graph.fingerprint for n, graph in found.items()} == {0: expected}
 
 
-def test_the_demonstration_graph_is_that_of_0_1_0() -> None:
+def test_the_demonstration_graph_is_that_of_stored_runs() -> None:
     expected = "c330cb3da59346c2252c1271f9ed7d94c901dc7c87fcd78a8830ef82cd19b9e3"
     demo = load("demo")
     assert (demo.name, demo.fingerprint) == ("demo", expected)

@@ -1,4 +1,4 @@
-"""State of version 0.1.0 loads: the names of a layer's parameters do not change."""
+"""State that was saved loads: the names of a layer's parameters do not change."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ GAT = ["att_src", "att_dst", "bias"]
 GATV2 = ["att", "bias"]
 LINEAR_V2 = ["lin_l.weight", "lin_l.bias", "lin_r.weight", "lin_r.bias"]
 
-# As 0.1.0 writes them, in its order.
+# As saved files have them, in their order.
 KEYS = {
     "default": (
         TemperGATConv(5, 4),
@@ -71,7 +71,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_state_of_0_1_0_has_the_same_names(name):
+def test_saved_state_has_the_same_names(name):
     layer, keys = KEYS[name]
     assert list(layer.state_dict()) == keys
     state = {key: torch.ones_like(value) for key, value in layer.state_dict().items()}

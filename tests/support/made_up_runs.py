@@ -63,7 +63,7 @@ def failed_run(method: str = "gat", seed: int = 0, **fields: Any) -> Run:
 
 
 def full_run(**fields: Any) -> Run:
-    """A run that has a value for every attribute that version 0.1.0 lacked."""
+    """A run that has a value for every attribute that may be left out."""
     extras = {
         "condition": Condition("missing", 0.4, 1.0),
         "matmul_precision": "high",

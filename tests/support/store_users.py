@@ -1,7 +1,5 @@
 """Processes that use one store at once; small, so that many start quickly."""
 
-import time
-from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
@@ -21,9 +19,3 @@ def cut_groups(path: Path, size: int, start: Barrier) -> None:
     with Store(path) as store:
         for last in range(1, 30):
             store.groups("print", "gat", "hash", range(last), size)
-
-
-def open_store(path: Path, opening: Connection) -> None:
-    opening.send("opening")
-    with Store(path):
-        time.sleep(60.0)

@@ -160,8 +160,8 @@ class GraphWithSplits:
         masks_of: Returns the masks of a split by its number.
         default_split: Percentages of the split that is made where there is none.
         is_numbered: Whether a user may choose among the splits by number.
-        stratified: Whether a split that is made divides every class alike. Datasets by
-            name keep the splits of version 0.1.0, which do not.
+        stratified: Whether a split that is made divides every class alike. The
+            catalogue says it of datasets by name.
     """
 
     unsplit: Dataset

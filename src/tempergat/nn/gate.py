@@ -108,7 +108,7 @@ class FeatureGate:
 
         Args:
             metadata: The layer's metadata in a ``state_dict``. Weights that were saved
-                before version 0.2, or by PyG, do not say where the gate was.
+                by PyG do not say where a gate was.
             prefix: What the names of the layer's weights begin with.
             errors: The messages that `load_state_dict` raises.
         """

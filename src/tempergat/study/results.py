@@ -47,7 +47,7 @@ class MethodResult:
         failures: A line for each failed run.
         time_s: Total time of all runs.
         confusion: Test nodes of all finished runs by true class (rows) and predicted
-            class; None where a run has none, as those of version 0.1.0.
+            class; None where a run has none.
         only_class: By seed, the class that a run predicts for every test node; without
             the runs that predict several classes.
         parameter_count: Number of trained parameters, a mean where settings were

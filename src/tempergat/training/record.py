@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 # Raised whenever a change of the code changes the results of training. Runs with
-# different numbers are never compared with each other. Version 0.1.0 counts as 1.
+# different numbers are never compared with each other.
 NUMERICS = 1
-# The same on GPUs, where version 0.2.0 rounds differently.
+# The same on GPUs.
 _NUMERICS_OF_GPUS = 2
 
 NoiseKind = Literal["none", "gaussian", "missing"]
@@ -88,8 +88,7 @@ class LayerRecord:
 class Run:
     """A finished run.
 
-    The last seven attributes are None where nothing was recorded, as in every run of
-    version 0.1.0.
+    The last seven attributes are None where nothing was recorded.
 
     Attributes:
         fingerprint: Hash of the dataset with its splits.
@@ -195,7 +194,7 @@ def config_hash(
     """Hash of a configuration and a condition, whatever the order of the keys.
 
     The condition and the precision take part only where they differ from clean
-    features and full precision, so that hashes of version 0.1.0 stay valid.
+    features and full precision.
 
     Args:
         config: Plain JSON values.

@@ -234,7 +234,6 @@ def test_number_of_nodes_set_by_loading_is_not_part_of_the_fingerprint(
     tmp_path: Path,
 ) -> None:
     data = Data(y=torch.tensor([0, 1, 0, 1]), edge_index=small_graph().edge_index)
-    # The masks that version 0.1.0 made for it.
     for name, mask in make_split(data.y.numpy(), "60/20/20", 0).items():
         data[name] = torch.from_numpy(mask)
     torch.save(data, tmp_path / "g.pt")

@@ -12,22 +12,21 @@ from tempergat.study.noise import NOISE_STORE, load_plan, read_noise_csv
 from tempergat.study.reproduce import PAGES, Workspace, graph_runs, pages, run_page
 from tempergat.training import Recipe, load_recipe
 
-OLD = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "small_graph"
 PAGE = PAGES["noise"]
 
 
 def small_graph(name: str) -> Dataset:
-    # Version 0.1.0 used columns of tables as given.
-    return replace(load(str(OLD / "graph")), name=name, scaling={})
+    return replace(load(str(FIXTURES / "graph")), name=name, scaling={})
 
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[Progress]:
     """The page needs short runs on one small graph; what training reports."""
-    plan = load_plan(OLD / "noise_plan.yaml").model_copy(
+    plan = load_plan(FIXTURES / "noise_plan.yaml").model_copy(
         update={"datasets": ("graph",)}
     )
-    recipe = load_recipe(OLD / "recipe.yaml")
+    recipe = load_recipe(FIXTURES / "recipe.yaml")
 
     def small_recipe(name: str) -> tuple[str, Recipe]:
         return name, recipe
@@ -71,7 +70,7 @@ def test_only_missing_noise_runs_are_trained(
     place = workspace(tmp_path, events)
     path = tmp_path / "results" / "noise" / "graph.csv"
     path.parent.mkdir(parents=True)
-    lines = (OLD / "noise.csv").read_text().splitlines(keepends=True)
+    lines = (FIXTURES / "noise.csv").read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if "temp_gated,no," not in line))
     (job,) = PAGE.jobs(place)
     (batch,) = job.stock(place).missing
@@ -94,7 +93,7 @@ def test_runs_under_conditions_outside_the_plan_do_not_count(
     place = workspace(tmp_path, events)
     path = tmp_path / "results" / "noise" / "graph.csv"
     path.parent.mkdir(parents=True)
-    text = (OLD / "noise.csv").read_text()
+    text = (FIXTURES / "noise.csv").read_text()
     path.write_text(text.replace(",gaussian,1,", ",gaussian,1.5,"))
     (job,) = PAGE.jobs(place)
     assert job.stock(place).present < 45

@@ -1,8 +1,6 @@
 """Settings are checked, frozen and named; recipes are found by name or path."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +15,7 @@ from tempergat.training import load_recipe, recipe_for, recipe_names, train_grou
 from tempergat.training.settings.config import Activation, Normalisation
 from tests.support.run_settings import config, small_graph
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "small_graph"
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -170,16 +168,14 @@ def test_unknown_names_come_with_a_suggestion() -> None:
         load_recipe("cora").config_for("tempgated")
 
 
-def test_every_setting_of_version_0_1_0_is_written_and_no_other() -> None:
+def test_every_setting_of_stored_runs_is_written_and_no_other() -> None:
     # The hash that names stored runs is made of these values.
-    address = f"file:{FIXTURES / 'store.sqlite'}?immutable=1"
-    with closing(sqlite3.connect(address, uri=True)) as store:
-        rows = store.execute("SELECT method, record FROM runs").fetchall()
-    assert rows
+    configs = json.loads((FIXTURES / "runs.configs.json").read_text())
+    assert len(configs) == 4
     recipe = load_recipe(FIXTURES / "recipe.yaml")
-    for method, record in rows:
-        settings = recipe.config_for(method)
-        assert settings.model_dump(mode="json") == json.loads(record)["config"]
+    for stored in configs.values():
+        settings = recipe.config_for(stored["method"])
+        assert settings.model_dump(mode="json") == stored
 
 
 def test_a_users_own_module_has_the_settings_of_attention() -> None:

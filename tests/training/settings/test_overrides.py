@@ -114,7 +114,6 @@ def test_the_metric_of_the_dataset_itself_is_no_change() -> None:
 
 def test_a_ranking_metric_of_a_dataset_is_named_in_the_settings() -> None:
     config = load_recipe("default").config_for("gat")
-    # Version 0.1.0 stored the accuracy of tolokers under settings without a metric.
     for metric, expected in (
         (None, "roc_auc"),
         ("roc_auc", "roc_auc"),

@@ -15,7 +15,7 @@ from tempergat.training.single.checkpoint import read
 from tests.support.run_settings import small_graph
 from tests.support.tiny_graph import write_recipe
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "small_graph"
 
 
 @pytest.fixture
@@ -157,19 +157,18 @@ def test_a_failed_run_predicts_nothing(tmp_path: Path) -> None:
         model.predict(small_graph())
 
 
-def test_a_checkpoint_of_version_0_1_0_predicts_as_it_did() -> None:
+def test_a_stored_checkpoint_predicts_as_it_did() -> None:
     model = load_model(FIXTURES / "checkpoint.safetensors", device="cpu")
     graph = as_dataset(FIXTURES / "graph")
     assert (model.run.method, model.run.seed) == ("temp_gated", 0)
-    with pytest.warns(UserWarning, match="the model knows no feature names"):
-        right = model.predict(graph) == graph.data.y
+    right = model.predict(graph) == graph.data.y
     for split in ("train", "val", "test"):
         share = right[graph.data[f"{split}_mask"]].double().mean().item()
         scores = model.run.scores[model.config.selection]
         assert share == pytest.approx(getattr(scores, split))
 
 
-def test_a_run_of_version_0_1_0_is_trained_again_to_the_same_numbers() -> None:
+def test_a_stored_run_is_trained_again_to_the_same_numbers() -> None:
     model = train(
         FIXTURES / "graph",
         "temp_gated",

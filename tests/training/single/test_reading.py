@@ -12,11 +12,11 @@ import torch
 
 from tempergat.base import UserError
 from tempergat.data import ReadOptions, as_dataset
-from tempergat.training import TrainedModel, load_model, predict, train
+from tempergat.training import TrainedModel, load_model, train
 from tests.support.run_settings import small_graph
 from tests.support.tiny_graph import write_recipe
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "v0_1_0"
+FIXTURES = Path(__file__).parents[2] / "fixtures" / "small_graph"
 WORDS = ("ape", "bee", "cow")
 NAMES = ["age", "height", "income"]
 
@@ -106,13 +106,13 @@ def test_a_matrix_is_used_by_position_and_that_is_said(
     assert torch.equal(found, expected)
 
 
-def test_a_checkpoint_without_names_is_used_by_position_and_that_is_said() -> None:
-    checkpoint = FIXTURES / "checkpoint.safetensors"
+def test_a_model_without_names_is_used_by_position_and_that_is_said() -> None:
+    graph = replace(as_dataset(FIXTURES / "graph"), feature_names=None, scaling={})
+    recipe = FIXTURES / "recipe.yaml"
+    model = train(graph, "gcn", recipe=recipe, device="cpu", progress=False)
     with pytest.warns(UserWarning, match="knows no feature names, so the 8 features"):
-        classes = predict(checkpoint, FIXTURES / "graph", "cpu")
-    graph = as_dataset(FIXTURES / "graph")
-    unnamed = predict(checkpoint, replace(graph, feature_names=None), "cpu")
-    assert torch.equal(classes, unnamed)
+        classes = model.predict(FIXTURES / "graph")
+    assert torch.equal(classes, model.predict(graph))
 
 
 def test_graphs_without_names_in_memory_are_used_without_a_word(tmp_path: Path) -> None:

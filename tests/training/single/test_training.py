@@ -245,7 +245,7 @@ def test_a_checkpoint_with_one_more_tensor_is_not_continued(tmp_path: Path) -> N
         train_single(small_graph(), settings, 0, CPU, tmp_path)
 
 
-def test_the_checkpoint_of_a_later_version_is_named_as_such(tmp_path: Path) -> None:
+def test_the_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> None:
     settings = config(epochs=2)
     train_single(small_graph(), settings, 0, CPU, tmp_path)
     path = tmp_path / CHECKPOINT_NAME
@@ -262,6 +262,11 @@ def test_the_checkpoint_of_a_later_version_is_named_as_such(tmp_path: Path) -> N
     ):
         with pytest.raises(UserError, match=r"tomorrow.* made by tempergat 9\.1\.0"):
             use()
+    older = {**saved.facts, "versions": {"tempergat": "0.0.1"}}
+    del older["label_name"]
+    write(path, saved.tensors, older)
+    with pytest.raises(UserError, match=r"label_name.* made by tempergat 0\.0\.1"):
+        predict(tmp_path, small_graph())
     content = path.read_bytes()
     path.write_bytes(content.replace(b"checkpoint 1", b"checkpoint 2"))
     with pytest.raises(UserError, match="a later version of tempergat writes"):

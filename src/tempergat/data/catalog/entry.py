@@ -52,8 +52,8 @@ class Entry:
         split: Description of the split.
         num_splits: Number of official splits; 0 where a split must be made.
         made_split: The split that is made where there is no official one.
-        stratified: Whether a split that is made divides every class alike. Datasets of
-            version 0.1.0 keep their splits, which do not.
+        stratified: Whether a split that is made divides every class alike. Those of
+            datasets with stored runs do not.
         target: Node type that is classified; None in a homogeneous graph.
         node_types: Number of node types.
         edge_types: Number of edge types, reverse ones included.

@@ -53,8 +53,6 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
     ``tests/nn/test_three_ways.py`` compares them.
     """
 
-    # For layers that an earlier version has pickled.
-    cache = True
     # The op that `_attend` calls, whose kernels are compiled in advance.
     attention: str | None = None
 
@@ -126,7 +124,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         width = self.heads * self.out_channels
         self.softmax_temperature.add_to(self, self.heads)
         self.feature_gate.add_to(self, self.in_channels, width, share_gate)
-        # The second draw keeps the initial weights that version 0.1.0 gave.
+        # The initial weights of stored runs come from a second draw.
         self.feature_gate.reset(self)
 
     def reset_parameters(self) -> None:

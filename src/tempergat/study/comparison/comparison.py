@@ -138,8 +138,7 @@ class Comparison:
             method: One of the methods compared.
 
         Raises:
-            UserError: There is no such method, or its runs have no confusion matrix,
-                as those of version 0.1.0.
+            UserError: There is no such method, or its runs have no confusion matrix.
         """
         if method not in self.result.methods:
             known = self.result.methods
@@ -147,8 +146,8 @@ class Comparison:
         found = self.result[method].confusion
         if found is None:
             raise UserError(
-                f"not every run of {method} has a confusion matrix: version 0.1.0 "
-                "recorded none; compare again in another folder"
+                f"not every run of {method} has a confusion matrix; compare again in "
+                "another folder"
             )
         return np.array(found)
 

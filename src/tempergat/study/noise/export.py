@@ -1,11 +1,10 @@
 """The runs of the noise study as CSV, one row each, and back.
 
-The first columns are those of version 0.1.0, with the values at the selected epoch.
-Where values were recorded at further epochs, columns like `temperature_1_at_100` and
-`temperature_1_at_best_val_loss` follow, and the scores by each selection rule. A row
-has no configuration and no fingerprint, only a hash of both, in the column `study`. So
-a run that was read from a CSV has a short configuration: what the row says, and that
-hash.
+The first columns have the values at the selected epoch. Where values were recorded at
+further epochs, columns like `temperature_1_at_100` and `temperature_1_at_best_val_loss`
+follow, and the scores by each selection rule. A row has no configuration and no
+fingerprint, only a hash of both, in the column `study`. So a run that was read from a
+CSV has a short configuration: what the row says, and that hash.
 """
 
 import csv
@@ -34,8 +33,6 @@ from tempergat.training import (
 )
 
 _SPLITS = ("train", "val", "test")
-# A row does not say which rule selected its epoch.
-_UNKNOWN_RULE = "unknown"
 
 
 def write_noise_csv(
@@ -46,8 +43,8 @@ def write_noise_csv(
     Args:
         path: The file.
         runs: The runs.
-        epochs: The fixed epochs of the runs' records; without any, the columns are
-            those of version 0.1.0.
+        epochs: The fixed epochs of the runs' records; without any, a row has
+            only the values at the selected epoch.
     """
     ordered = sorted(runs, key=_order)
     depth = max(
@@ -143,13 +140,15 @@ def _to_row(run: Run, depth: int) -> dict[str, Any]:
         "device": run.device,
         "torch": run.versions["torch"],
         "reason": run.reason or "",
+        "numerics": run.numerics,
+        "selection": run.config["selection"],
     }
 
 
 def _to_run(row: dict[str, str]) -> Run:
     config: dict[str, Any] = {
         "method": row["method"],
-        "selection": row.get("selection") or _UNKNOWN_RULE,
+        "selection": row["selection"],
         "study": row["study"],
     }
     if row["decay_temperature"]:
@@ -178,8 +177,7 @@ def _to_run(row: dict[str, str]) -> Run:
         versions={"torch": row["torch"]},
         device=row["device"],
         layers_at_epochs=further_layers(row),
-        # A file without this column has the numerics of 0.1.0.
-        numerics=int(row.get("numerics") or 1),
+        numerics=int(row["numerics"]),
     )
 
 

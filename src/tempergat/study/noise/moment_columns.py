@@ -47,17 +47,14 @@ def layer_values(
 
 
 def further_cells(run: Run, depth: int, epochs: Sequence[int]) -> dict[str, Any]:
-    """The columns of a run that version 0.1.0 did not have.
+    """The columns of a run's scores by every rule and its values at every moment.
 
     Args:
         run: The run.
         depth: The number of layers of the deepest run in the file.
         epochs: The fixed epochs.
     """
-    row: dict[str, Any] = {
-        "numerics": run.numerics,
-        "selection": run.config["selection"],
-    }
+    row: dict[str, Any] = {}
     for rule in SELECTION_RULES:
         scores = run.scores.get(rule)
         for name in _SCORE_FIELDS:
@@ -74,7 +71,7 @@ def further_cells(run: Run, depth: int, epochs: Sequence[int]) -> dict[str, Any]
 
 
 def further_scores(row: Mapping[str, str]) -> dict[str, Scores]:
-    """The scores of a row by each selection rule; none in a file of version 0.1.0."""
+    """The scores of a row by each selection rule; none without fixed epochs."""
     return {
         rule: Scores(
             int(row[f"epoch_by_{rule}"]),

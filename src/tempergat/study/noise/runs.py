@@ -63,8 +63,8 @@ def run_noise(
 ) -> list[Run]:
     """Train the missing runs of the study of one dataset.
 
-    Rows of the CSV count as done, whichever version wrote them. A study that is stopped
-    continues from the store, and the CSV is written when it ends or stops.
+    Rows of the CSV count as done. A study that is stopped continues from the store, and
+    the CSV is written when it ends or stops.
 
     Args:
         dataset: The graph, homogeneous.

@@ -58,7 +58,7 @@ Temperature = Annotated[float, Field(gt=0.0, le=1e6)]
 GateBias = Annotated[float, Field(ge=-100.0, le=100.0)]
 
 
-# Settings that version 0.1.0 did not have, with the value that it behaved like.
+# Settings that are written, and enter the hash, only where they differ from these.
 _LATER_SETTINGS = {
     "source_hash": None,
     "metric": None,

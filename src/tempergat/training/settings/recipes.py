@@ -268,8 +268,8 @@ def unnamed_metric(graph: object) -> str:
     """The metric of a run on a graph whose settings name none.
 
     Settings name every metric but accuracy and micro-F1, also where it is the dataset's
-    own: older stores hold the accuracy of tolokers, whose authors report ROC AUC, under
-    settings without a metric.
+    own, so that the accuracy of tolokers, whose authors report ROC AUC, has settings
+    without a metric.
 
     Args:
         graph: A dataset or its name, or any other graph.

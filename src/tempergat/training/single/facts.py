@@ -64,8 +64,6 @@ class ScaleFacts(BaseModel):
 class Facts(BaseModel):
     """The settings and the origin of a run.
 
-    Checkpoints of version 0.1.0 lack the fields that have a default.
-
     Attributes:
         config: The settings.
         seed: The run's seed.
@@ -76,7 +74,7 @@ class Facts(BaseModel):
         device: The name of the device.
         versions: Versions of the packages that took part.
         gate_means: The mean gate of each layer at the selected epoch.
-        confusion: As in `Run`; None in checkpoints of version 0.1.0.
+        confusion: As in `Run`; None until the run is finished.
         feature_names: The name of each feature; None where they had none.
         class_names: The word of each class; None where the labels were numbers from 0.
         label_name: The column that held the labels.
@@ -99,18 +97,18 @@ class Facts(BaseModel):
     fingerprint: str
     in_channels: Count
     num_classes: Count
-    dataset: str = ""
-    device: str = "cpu"
-    versions: dict[str, str] = {}
+    dataset: str
+    device: str
+    versions: dict[str, str]
     gate_means: list[float | None] = []
     confusion: list[list[int]] | None = None
-    feature_names: list[str] | None = None
-    class_names: list[str] | None = None
-    label_name: str | None = None
-    undirected: bool | None = None
-    edge_feature_names: list[str] = []
-    edge_weight_name: str | None = None
-    read_options: ReadOptions | None = None
+    feature_names: list[str] | None
+    class_names: list[str] | None
+    label_name: str | None
+    undirected: bool | None
+    edge_feature_names: list[str]
+    edge_weight_name: str | None
+    read_options: ReadOptions | None
     node_types: list[NodeTypeFacts] | None = None
     scaling: dict[str, ScaleFacts] = {}
     time_s: float = 0.0
@@ -174,10 +172,9 @@ class Facts(BaseModel):
         }
 
     @model_serializer(mode="wrap")
-    def _without_later_facts(
+    def _without_empty_facts(
         self, serialize: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
-        # A run that needs none of these makes the same file as before there were any.
         values: dict[str, Any] = serialize(self)
         for name in ("node_types", "scaling"):
             if not values.get(name):

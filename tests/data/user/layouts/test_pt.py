@@ -195,7 +195,7 @@ def test_unused_edge_attributes_stay_part_of_the_fingerprint(tmp_path: Path) -> 
     data = ring()
     data.x = torch.ones(6, 2)
     data.edge_attr = torch.ones(12, 1)
-    # The masks that version 0.1.0 made for it, and the fingerprint that it gave.
+    # The fingerprint of stored runs.
     for name, mask in make_split(data.y.numpy(), "60/20/20", 0).items():
         data[name] = torch.from_numpy(mask)
     expected = "57b17d96b21154a5a368576ebc0905b9c0e7948943779e19919e7b0c37a7da14"

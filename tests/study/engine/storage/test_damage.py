@@ -68,8 +68,6 @@ ALTERATIONS = {
     "another score": "UPDATE runs SET record = replace(record, '\"test\":', "
     "'\"test\":0')",
     "no version": "PRAGMA user_version = 0",
-    "an older version": "PRAGMA user_version = 2",
-    "the oldest version": "PRAGMA user_version = 1",
     "a version nobody wrote": "PRAGMA user_version = -7",
     "another column": "ALTER TABLE groups RENAME COLUMN seeds TO reeds",
     "a table less": "DROP TABLE names",
@@ -160,20 +158,6 @@ def test_a_signed_record_of_other_values_is_refused(
     _signed(path, lambda record: record.update(change))
     with pytest.raises(UserError, match="is damaged"):
         swept(path, graph)
-
-
-def test_a_store_of_schema_2_is_continued(
-    path: Path, graph: Dataset, finished: tuple[Path, list[Run]]
-) -> None:
-    execute(
-        path,
-        "ALTER TABLE groups DROP COLUMN checksum",
-        "DROP TABLE names",
-        "PRAGMA user_version = 2",
-    )
-    events: list[Progress] = []
-    assert swept(path, graph, events) == finished[1]
-    assert not any(progress.epoch for progress in events)
 
 
 def test_the_first_graph_of_a_name_keeps_it(tmp_path: Path) -> None:

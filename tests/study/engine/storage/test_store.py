@@ -176,7 +176,7 @@ def test_values_that_are_not_numbers_survive_in_a_failed_run(path: Path) -> None
 
 
 def test_condition_and_precision_enter_the_hash_only_where_they_differ() -> None:
-    # The hash of version 0.1.0.
+    # The hash of stored runs.
     assert run().config_hash == "38f0c575b22fe2f3"
     noisy = run(condition=Condition("gaussian", 0.5)).config_hash
     rounded = run(matmul_precision="high").config_hash
@@ -216,15 +216,25 @@ def test_a_full_disk_costs_the_group_but_not_the_store(path: Path) -> None:
         assert store.put_group([run(seed=seed) for seed in range(1, 100)]) == 99
 
 
-def test_a_store_from_a_newer_version_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (SCHEMA_VERSION + 1, f"newer .*version {SCHEMA_VERSION + 1},.*; upgrade"),
+        (SCHEMA_VERSION - 1, f"older .*version {SCHEMA_VERSION - 1},.*; move it away"),
+    ],
+)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_from_another_version_is_refused_and_not_changed(
+    path: Path, version: int, words: str, read_only: bool
+) -> None:
     Store(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(
-        UserError, match=f"newer.*version {SCHEMA_VERSION + 1}.*upgrade"
-    ):
-        Store(path)
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=words):
+        Store(path, read_only=read_only)
+    assert path.read_bytes() == before
 
 
 def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tempergat.base import UserError
 from tempergat.study.engine.storage.schema import (
     APPLICATION_ID,
     SCHEMA_VERSION,
-    create_or_migrate,
+    create_tables,
 )
 
 BUSY_TIMEOUT_S = 60.0
@@ -26,10 +26,10 @@ class Database:
     Args:
         path: The file; it and its folder are made when missing.
         read_only: Whether to read a copy of an existing file in memory; the file is
-            then not changed, whatever its version.
+            then not changed.
 
     Raises:
-        UserError: The file is damaged, is not a store, comes from a newer version, or
+        UserError: The file is damaged, is not a store, comes from another version, or
             its folder cannot be written to.
     """
 
@@ -113,6 +113,12 @@ class Database:
                 f"{self.path} is an SQLite file of another program; choose another "
                 "place for the store with --out (out= in Python)"
             )
+        if 0 < version < SCHEMA_VERSION:
+            raise UserError(
+                f"{self.path} was written by an older tempergat (store version "
+                f"{version}, this one reads {SCHEMA_VERSION}); move it away, or choose "
+                "another folder with --out (out= in Python)"
+            )
         if version > SCHEMA_VERSION:
             raise UserError(
                 f"{self.path} was written by a newer tempergat (store version "
@@ -130,7 +136,7 @@ class Database:
             )
         self._connection.execute("PRAGMA synchronous = FULL")
         with self._transaction(), self._altered_rows():
-            create_or_migrate(self._connection)
+            create_tables(self._connection)
         self._connection.execute("PRAGMA foreign_keys = ON")
 
     def _write_ahead_log(self) -> str:

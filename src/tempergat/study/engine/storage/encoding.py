@@ -76,20 +76,6 @@ def decode(row: Sequence[Any]) -> Run:
     return run
 
 
-def decode_schema_1(row: Sequence[Any]) -> Run:
-    """The run of a row as version 0.1.0 wrote it, without numerics and device.
-
-    Raises:
-        ValueError: As for `decode`.
-    """
-    fingerprint, method, key, seed, dataset, *rest = row[:-1]
-    check_row(row, f"of {method} seed {seed}")
-    run = _run(fingerprint, method, seed, dataset, *rest)
-    if run.config_hash != key:
-        raise ValueError(f"the row of {method} seed {seed} contradicts itself")
-    return run
-
-
 def checksum(columns: Sequence[Any]) -> str:
     """The checksum of the other columns of a row."""
     return hashlib.sha256(canonical_json(list(columns)).encode()).hexdigest()[:16]
@@ -157,7 +143,7 @@ def _status(value: Any) -> Status:
 
 
 class _Extra(NamedTuple):
-    """How an attribute that runs of version 0.1.0 lack is written as JSON."""
+    """How an attribute that is written only where it differs becomes JSON."""
 
     default: Any
     encode: Callable[[Any], Any]
@@ -169,10 +155,7 @@ def _unchanged(value: Any) -> Any:
 
 
 def encode_extras(run: Run) -> dict[str, Any]:
-    """The attributes that version 0.1.0 did not have, as plain JSON values.
-
-    An attribute that has its default value, as in every run of 0.1.0, is left out.
-    """
+    """The attributes that differ from their default, as plain JSON values."""
     return {
         name: extra.encode(getattr(run, name))
         for name, extra in EXTRAS.items()

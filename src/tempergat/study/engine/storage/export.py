@@ -40,7 +40,7 @@ COLUMNS = (
     "device",
     "versions",
 )
-# Columns that are present only where some run has a value; version 0.1.0 had none.
+# Columns that are present only where some run has a value.
 _SHARPNESS_COLUMNS = {
     f"{name}_{moment}": (moment, name)
     for moment in ("selected", "last")
@@ -86,9 +86,9 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
     """Write runs as CSV rows, replacing the rows of their datasets.
 
     Scores are fractions, lists are separated by spaces. The configurations, by hash,
-    go to a JSON file beside the CSV. Attributes that runs of version 0.1.0 lack are
-    columns of JSON, each present only where some run has a value for it. In an existing
-    CSV, the rows of other datasets stay as they are.
+    go to a JSON file beside the CSV. Attributes that most runs lack are columns of
+    JSON, each present only where some run has a value for it. In an existing CSV, the
+    rows of other datasets stay as they are.
 
     Returns:
         What was written, replaced and kept.

@@ -58,16 +58,16 @@ class Group:
 class Store(Names):
     """Finished runs in an SQLite file; several processes may share one.
 
-    Every commit is on the disk before it returns. A store of an older version is
-    brought up to date when it is opened. Use it as a context manager, or call `close`.
+    Every commit is on the disk before it returns. Use it as a context manager, or call
+    `close`.
 
     Args:
         path: The file; it and its folder are made when missing.
         read_only: Whether to read a copy of an existing file in memory; the file is
-            then not changed, whatever its version.
+            then not changed.
 
     Raises:
-        UserError: The file is damaged, is not a store, comes from a newer version, or
+        UserError: The file is damaged, is not a store, comes from another version, or
             its folder cannot be written to.
     """
 

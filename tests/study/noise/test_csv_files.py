@@ -1,4 +1,4 @@
-"""CSV files of version 0.1.0 are reproduced, and continued without losing a row."""
+"""CSV files of noise are reproduced, and continued without losing a row."""
 
 import csv
 import io
@@ -19,19 +19,20 @@ from tempergat.study.noise.variants import variant_of
 from tempergat.training import Condition, LayerRecord, Run, load_recipe
 
 ROOT = Path(__file__).parents[3]
-OLD = ROOT / "tests" / "fixtures" / "v0_1_0"
+FIXTURES = ROOT / "tests" / "fixtures" / "small_graph"
 CPU = torch.device("cpu")
+STORED = FIXTURES / "noise.csv"
+RECIPE = load_recipe(FIXTURES / "recipe.yaml")
+PLAN = load_plan(FIXTURES / "noise_plan.yaml")
 
 
 def graph() -> Dataset:
-    # Version 0.1.0 used columns of tables as given.
-    return replace(load(str(OLD / "graph")), name="graph", scaling={})
+    return replace(load(str(FIXTURES / "graph")), name="graph", scaling={})
 
 
 def trained(path: Path, events: list[Progress] | None = None) -> list[Run]:
-    recipe, plan = load_recipe(OLD / "recipe.yaml"), load_plan(OLD / "noise_plan.yaml")
     show = None if events is None else events.append
-    return run_noise(graph(), recipe, plan, path, CPU, show)
+    return run_noise(graph(), RECIPE, PLAN, path, CPU, show)
 
 
 def key(run: Run) -> tuple[str, Condition | None, int, str]:
@@ -55,24 +56,24 @@ def cells(file: Path, number: Callable[[float], object] = float) -> list[object]
     ]
 
 
-def test_a_fresh_study_writes_the_csv_of_0_1_0(tmp_path: Path) -> None:
+def test_a_fresh_study_writes_the_stored_csv(tmp_path: Path) -> None:
     trained(tmp_path / "graph.csv")
-    expected = cells(OLD / "noise.csv", lambda x: pytest.approx(x, rel=1e-5, abs=1e-6))
+    expected = cells(STORED, lambda x: pytest.approx(x, rel=1e-5, abs=1e-6))
     assert cells(tmp_path / "graph.csv") == expected
 
 
-def test_a_finished_csv_of_0_1_0_is_left_alone(tmp_path: Path) -> None:
+def test_a_finished_csv_is_left_alone(tmp_path: Path) -> None:
     path, events = tmp_path / "graph.csv", []
-    path.write_bytes((OLD / "noise.csv").read_bytes())
+    path.write_bytes(STORED.read_bytes())
     assert len(trained(path, events)) == 45
     assert events == []
-    assert path.read_bytes() == (OLD / "noise.csv").read_bytes()
+    assert path.read_bytes() == STORED.read_bytes()
     assert not (tmp_path / NOISE_STORE).exists()
 
 
 @pytest.mark.parametrize(
     "file",
-    [OLD / "noise.csv", *sorted((ROOT / "results" / "noise").glob("*.csv"))],
+    [STORED, *sorted((ROOT / "results" / "noise").glob("*.csv"))],
     ids=lambda file: file.stem,
 )
 def test_a_csv_that_is_read_and_written_keeps_its_bytes(
@@ -84,7 +85,7 @@ def test_a_csv_that_is_read_and_written_keeps_its_bytes(
 
 def test_a_csv_read_with_its_settings_has_the_same_hash(tmp_path: Path) -> None:
     path = tmp_path / "graph.csv"
-    path.write_bytes((OLD / "noise.csv").read_bytes())
+    path.write_bytes(STORED.read_bytes())
     read, recognised = read_noise_csv(path), trained(path)
     assert [key(run) for run in recognised] == [key(run) for run in read]
     assert {run.fingerprint for run in read} == {""}
@@ -93,7 +94,7 @@ def test_a_csv_read_with_its_settings_has_the_same_hash(tmp_path: Path) -> None:
 
 
 def test_a_failed_run_keeps_its_reason_in_the_csv(tmp_path: Path) -> None:
-    done, *_ = read_noise_csv(OLD / "noise.csv")
+    done, *_ = read_noise_csv(STORED)
     failed = replace(
         done,
         status="failed",
@@ -105,8 +106,8 @@ def test_a_failed_run_keeps_its_reason_in_the_csv(tmp_path: Path) -> None:
     assert read_noise_csv(tmp_path / "graph.csv") == [failed]
 
 
-def test_an_unfinished_csv_of_0_1_0_is_continued(tmp_path: Path) -> None:
-    old = {key(run): run for run in read_noise_csv(OLD / "noise.csv")}
+def test_an_unfinished_csv_is_continued(tmp_path: Path) -> None:
+    old = {key(run): run for run in read_noise_csv(STORED)}
     left = [
         run for run in old.values() if variant_of(run) != "temp_gated, theta undecayed"
     ]
@@ -133,7 +134,7 @@ def test_a_store_alone_gives_the_csv_again(tmp_path: Path) -> None:
 
 
 def test_runs_of_another_device_are_not_continued_here(tmp_path: Path) -> None:
-    runs = [replace(r, device="cuda (A)") for r in read_noise_csv(OLD / "noise.csv")]
+    runs = [replace(r, device="cuda (A)") for r in read_noise_csv(STORED)]
     path = tmp_path / "graph.csv"
     write_noise_csv(path, runs[:30])
     before = path.read_bytes()
@@ -147,7 +148,6 @@ def test_runs_of_another_device_are_not_continued_here(tmp_path: Path) -> None:
 
 def test_a_study_cut_short_is_trained_on_with_fewer_levels(tmp_path: Path) -> None:
     """A group that was cut and not trained is reduced to the levels asked for."""
-    recipe, plan = load_recipe(OLD / "recipe.yaml"), load_plan(OLD / "noise_plan.yaml")
     path = tmp_path / "graph.csv"
 
     def stop(progress: Progress) -> None:
@@ -155,10 +155,10 @@ def test_a_study_cut_short_is_trained_on_with_fewer_levels(tmp_path: Path) -> No
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_noise(graph(), recipe, plan, path, CPU, stop)
-    fewer = plan.model_copy(update={"gaussian": (0.0, 1.0, 4.0)})
-    assert len(run_noise(graph(), recipe, fewer, path, CPU)) == 45
-    assert len(run_noise(graph(), recipe, plan, path, CPU)) == 54
+        run_noise(graph(), RECIPE, PLAN, path, CPU, stop)
+    fewer = PLAN.model_copy(update={"gaussian": (0.0, 1.0, 4.0)})
+    assert len(run_noise(graph(), RECIPE, fewer, path, CPU)) == 45
+    assert len(run_noise(graph(), RECIPE, PLAN, path, CPU)) == 54
 
 
 def test_messages_name_the_plan_and_the_number_of_seeds_is_checked(
