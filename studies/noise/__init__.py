@@ -1,0 +1,1 @@
+"""Controlled noise on the features: what temperature, gate and accuracy do."""

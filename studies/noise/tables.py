@@ -1,0 +1,348 @@
+"""Tables, numbers and the figure of docs/noise.md."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import yaml
+from matplotlib.figure import Figure
+
+from studies.pages import markdown_table, p_value, signed
+from studies.results import RESULTS, read_csv
+from tempergat.base.figures import new_figure, style
+from tempergat.nn import METHODS
+from tempergat.stats import (
+    ALPHA,
+    PairedComparison,
+    compare_pairs,
+    equivalence_p,
+    holm,
+    page_p,
+    rises,
+    summarise,
+)
+
+PAGE = "noise"
+# Folders of results: the first study, the second, and the test on fresh seeds.
+FIRST, SECOND, FRESH = "noise", "noise_epochs", "noise_confirm"
+PLAN = yaml.safe_load((RESULTS / SECOND / "plan.yaml").read_text(encoding="utf-8"))
+DATASETS = PLAN["datasets"]
+NOISES = {"missing": "missing coordinates", "gaussian": "Gaussian noise"}
+GROUPS = {
+    "gate-first": ["gated_first", "gated_temp", "gated_first_v2", "gated_temp_v2"],
+    "post-gate": ["gated", "gated_v2"],
+    "temperature": ["temp_only", "temp_only_v2"],
+}
+# The tests that were planned, by study: a group of methods and a kind of noise.
+PLANNED = {
+    SECOND: (
+        "gate-first missing",
+        "post-gate missing",
+        "temperature missing",
+        "temperature gaussian",
+    ),
+    FRESH: ("gate-first gaussian",),
+}
+# Points of accuracy that count as no gain.
+MARGIN = 0.5
+
+GATED = [m for m in PLAN["methods"] if METHODS[m].gate and METHODS[m].in_paper]
+# The paper's methods with temperature, and the same without.
+TEMPERED = {
+    "temp_only": "gat",
+    "temp_gated": "gated",
+    "gated_temp": "gated_first",
+    "temp_only_v2": "gatv2",
+    "temp_gated_v2": "gated_v2",
+    "gated_temp_v2": "gated_first_v2",
+}
+# A column of the runs, a kind of noise and the name of its level, by quantity.
+QUANTITIES = {
+    "temperature": ("temperature", "gaussian", "sigma"),
+    "flatness": ("entropy", "gaussian", "sigma"),
+    "gate": ("gate", "missing", "rho"),
+}
+# The end of a column's name. That of the epoch of best validation accuracy has none.
+LAST, SELECTED, BEST_LOSS = "_at_last_epoch", "", "_at_best_val_loss"
+FIXED = [f"_at_{epoch}" for epoch in PLAN["epochs"]]
+CELLS = [(dataset, layer) for dataset in DATASETS for layer in (1, 2)]
+SIGNS = {"rises": "↑", "falls": "↓", "no trend": "·"}
+
+
+@cache
+def read_study(study: str) -> pd.DataFrame:
+    """The runs with theta decayed, of seeds that have all their runs on a dataset."""
+    runs = pd.concat([read_csv(f"{study}/{name}.csv") for name in DATASETS])
+    runs = runs[runs["decay_temperature"] != "no"]
+    finished = runs.groupby(["dataset", "seed"])["test"].transform("count")
+    return runs[finished == finished.max()]
+
+
+# Accuracy
+
+
+@cache
+def gains(study: str, who: str, noise: str, score: str = "test") -> pd.DataFrame:
+    """Points of a method or group over the backbone, mean over levels, by seed."""
+    runs = read_study(study)
+    runs = runs[runs["noise"] == noise]
+    scores = runs.pivot(
+        index="method", columns=["dataset", "seed", "level", "tau"], values=score
+    )
+    methods = GROUPS.get(who, [who])
+    backbones = [METHODS[method].backbone for method in methods]
+    gain = scores.loc[methods].mean() - scores.loc[backbones].mean()
+    by_seed = 100.0 * gain.groupby(["seed", "dataset"]).mean().unstack("dataset")
+    return by_seed[DATASETS]
+
+
+def pooled(study: str, name: str, score: str = "test") -> pd.Series:
+    """The mean gain over all datasets, by seed."""
+    return gains(study, *name.split(), score).dropna().mean(axis=1)
+
+
+def gain_tests(
+    study: str, names: tuple[str, ...], score: str = "test"
+) -> dict[str, PairedComparison]:
+    """Pooled gains against none; Holm's correction covers all that are named."""
+    values = {name: pooled(study, name, score).to_dict() for name in names}
+    none = dict.fromkeys(values[names[0]], 0.0)
+    found = compare_pairs({**values, "none": none}, dict.fromkeys(names, "none"))
+    return dict(zip(names, found, strict=True))
+
+
+def verdict(test: PairedComparison, values: pd.Series) -> str:
+    """Whether there is a gain, in the words of the plan."""
+    if test.t_p_holm < ALPHA:
+        return "gains" if test.difference > 0 else "loses"
+    p = equivalence_p(values.mean(), values.sem(), len(values) - 1, MARGIN)
+    return "no gain" if p < ALPHA else "not shown"
+
+
+def p_text(p: float) -> str:
+    """A p-value with three digits, and never one that was rounded up to 0.001."""
+    return "<0.001" if p < 0.001 else p_value(p)
+
+
+def interval(values: pd.Series, digits: int = 2) -> str:
+    """`+0.08 [-0.28, +0.43]`: the mean and its 95 % interval."""
+    found = summarise(values)
+    low, high = signed(found.low, digits), signed(found.high, digits)
+    return f"{signed(found.mean, digits)} [{low}, {high}]"
+
+
+def by_dataset(study: str, name: str) -> list[str]:
+    """The gain on each dataset with its interval."""
+    values = gains(study, *name.split())
+    return [interval(values[dataset]) for dataset in DATASETS]
+
+
+def accuracy() -> str:
+    """The planned tests of accuracy, with both selection rules and the first study."""
+    names, loss = PLANNED[SECOND], "test_by_best_val_loss"
+    tests, tests_by_loss = gain_tests(SECOND, names), gain_tests(SECOND, names, loss)
+    rows = []
+    for name in names:
+        who, noise = name.split()
+        group = "temperature alone" if who == "temperature" else who
+        values, by_loss = pooled(SECOND, name), pooled(SECOND, name, loss)
+        rows.append(
+            [
+                f"{group}, {NOISES[noise]}",
+                interval(values),
+                p_text(tests[name].t_p_holm),
+                verdict(tests[name], values),
+                *by_dataset(SECOND, name),
+                f"{signed(by_loss.mean(), 2)}, {verdict(tests_by_loss[name], by_loss)}",
+                mean_gain(FIRST, who, noise),
+            ]
+        )
+    head = ["methods and noise", "gain", "p", "verdict", *DATASETS]
+    return markdown_table([*head, "by validation loss", "first study"], rows)
+
+
+def methods() -> str:
+    """The gain of single methods under both kinds of noise."""
+    rows = {
+        method: [f"`{method}`", "yes" if METHODS[method].in_paper else "no"]
+        for method in PLAN["methods"]
+        if METHODS[method].backbone != method
+    }
+    for noise in NOISES:
+        found = gain_tests(SECOND, tuple(f"{method} {noise}" for method in rows))
+        for row, (name, test) in zip(rows.values(), found.items(), strict=True):
+            row += [interval(pooled(SECOND, name)), p_text(test.t_p_holm)]
+    columns = [text for words in NOISES.values() for text in (words, "p")]
+    return markdown_table(["method", "in the paper", *columns], [*rows.values()])
+
+
+def fresh_seeds() -> str:
+    """The one test on fresh seeds, and the gain of its single methods."""
+    (planned,) = PLANNED[FRESH]
+    labels = {planned: "**all four**"}
+    labels |= {f"{method} gaussian": f"`{method}`" for method in GROUPS["gate-first"]}
+    rows = []
+    for name, test in gain_tests(FRESH, tuple(labels)).items():
+        gain = [interval(pooled(FRESH, name)), p_text(test.t_p)]
+        rows.append([labels[name], *gain, *by_dataset(FRESH, name)])
+    return markdown_table(["methods", "gain", "p", *DATASETS], rows)
+
+
+def mean_gain(study: str, who: str, noise: str) -> str:
+    """The mean gain in a study."""
+    return signed(pooled(study, f"{who} {noise}").mean(), 2)
+
+
+def planned_gain(study: str, who: str, noise: str) -> str:
+    """The gain that a planned test is about, with its interval."""
+    test = gain_tests(study, PLANNED[study])[f"{who} {noise}"]
+    mean, low, high = (signed(x, 2) for x in (test.difference, test.low, test.high))
+    return f"{mean} points, {low} to {high}"
+
+
+def planned_p(study: str, who: str, noise: str) -> str:
+    """The p of a planned test, corrected for all that the study planned."""
+    return p_text(gain_tests(study, PLANNED[study])[f"{who} {noise}"].t_p_holm)
+
+
+# Trends
+
+
+class Trend(NamedTuple):
+    """Page's test of a quantity over levels, on one dataset and in one layer."""
+
+    values: pd.DataFrame  # a row for each seed, a column for each level
+    p: float  # corrected over all datasets and layers
+    direction: str  # a key of SIGNS
+
+
+@cache
+def mean_values(methods: tuple[str, ...], noise: str) -> pd.DataFrame:
+    """All learned values by dataset, seed and level, mean over methods and tau."""
+    runs = read_study(SECOND)
+    runs = runs[runs["method"].isin(methods) & runs["noise"].isin(["none", noise])]
+    return runs.groupby(["dataset", "seed", "level"]).mean(numeric_only=True)
+
+
+def over_levels(quantity: str, dataset: str, layer: int, moment: str) -> pd.DataFrame:
+    """A quantity at one moment: a row for each seed, a column for each level."""
+    column, noise, _ = QUANTITIES[quantity]
+    values = mean_values(tuple(GATED if quantity == "gate" else TEMPERED), noise)
+    if quantity == "flatness":
+        values = values - mean_values(tuple(TEMPERED.values()), noise)
+    return values[f"{column}_{layer}{moment}"].loc[dataset].unstack("level")
+
+
+@cache
+def trends(quantity: str, moment: str = LAST) -> dict[tuple[str, int], Trend]:
+    """The trend of a quantity on each dataset and in each layer, at one moment."""
+    tables = [over_levels(quantity, *cell, moment) for cell in CELLS]
+    found = {}
+    corrected = holm([page_p(table.to_numpy()) for table in tables])
+    for cell, table, p in zip(CELLS, tables, corrected, strict=True):
+        direction = "rises" if rises(table.to_numpy()) else "falls"
+        found[cell] = Trend(table, p, direction if p < ALPHA else "no trend")
+    return found
+
+
+def trend(quantity: str) -> str:
+    """A quantity over the levels at the last epoch, and its trends at all moments."""
+    rows = []
+    for cell, (values, p, _) in trends(quantity).items():
+        last, selected, loss, *fixed = (
+            SIGNS[trends(quantity, moment)[cell].direction]
+            for moment in (LAST, SELECTED, BEST_LOSS, *FIXED)
+        )
+        rows.append(
+            [
+                "{}, layer {}".format(*cell),
+                *(signed(mean, 3).removeprefix("+") for mean in values.mean()),
+                interval(values.iloc[:, -1] - values.iloc[:, 0], 3),
+                p_text(p),
+                last,
+                " ".join(fixed),
+                selected,
+                loss,
+            ]
+        )
+    lowest, *others = (f"{level:g}" for level in values)
+    epochs = "epochs " + ", ".join(str(epoch) for epoch in PLAN["epochs"])
+    head = ["dataset", f"{QUANTITIES[quantity][2]} = {lowest}", *others, "change", "p"]
+    head += ["last epoch", epochs, "best accuracy", "best loss"]
+    return markdown_table(head, rows)
+
+
+def where(quantity: str, direction: str) -> list[str]:
+    """The datasets and layers in which a quantity rises or falls at the last epoch."""
+    found = trends(quantity).items()
+    return [f"{d} {layer}" for (d, layer), t in found if t.direction == direction]
+
+
+def sharper(place: str) -> str:
+    """In how many datasets and layers T sharpens attention at the level of a place."""
+    means = [t.values.mean().iloc[int(place)] for t in trends("flatness").values()]
+    return str(sum(mean < 0 for mean in means))
+
+
+def draw(axes: Any, quantity: str, dataset: str) -> None:
+    """Both layers at the last epoch, and dashed at the selected one."""
+    for moment, line, words in (
+        (LAST, "-", "last epoch"),
+        (SELECTED, "--", "epoch of best validation accuracy"),
+    ):
+        for layer, colour, marker in ((1, "#0072B2", "o"), (2, "#D55E00", "s")):
+            means = trends(quantity, moment)[dataset, layer].values.mean()
+            axes.plot(
+                np.arange(len(means)),
+                means,
+                color=colour,
+                marker=marker,
+                markersize=4,
+                markerfacecolor=colour if moment == LAST else "white",
+                linestyle=line,
+                linewidth=1.2,
+                label=f"layer {layer}, {words}",
+            )
+    axes.set_xticks(np.arange(len(means)), labels=[f"{x:g}" for x in means.index])
+
+
+def trends_figure() -> Figure:
+    """T against sigma above, the mean gate against rho below; a column per dataset."""
+    with style():
+        figure = new_figure(0.6 + 2.7 * len(DATASETS), 5.4)
+        panels = figure.subplots(2, len(DATASETS), squeeze=False, sharey="row")
+        for dataset, above, below in zip(DATASETS, *panels, strict=True):
+            draw(above, "temperature", dataset)
+            draw(below, "gate", dataset)
+            above.set_xlabel("sigma / RMS")
+            below.set_xlabel("missing share rho")
+            sigmas = trends("temperature")[dataset, 1].values
+            above.set_title(f"{dataset}, {len(sigmas)} seeds")
+            absolute = [f"{x * PLAN['feature_rms'][dataset]:.2g}" for x in sigmas]
+            top = above.secondary_xaxis("top")
+            top.set_xticks(np.arange(len(absolute)), labels=absolute)
+            top.set_xlabel("sigma")
+        panels[0, 0].set_ylabel("learned temperature T")
+        panels[1, 0].set_ylabel("mean gate")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
+    return figure
+
+
+TABLES = {
+    "accuracy": accuracy,
+    "methods": methods,
+    "fresh_seeds": fresh_seeds,
+    "trend": trend,
+}
+NUMBERS = {
+    "runs": lambda study: f"{len(read_study(study)):,}",
+    "planned_gain": planned_gain,
+    "planned_p": planned_p,
+    "mean_gain": mean_gain,
+    "count": lambda quantity, direction: str(len(where(quantity, direction))),
+    "where": lambda quantity, direction: ", ".join(where(quantity, direction)),
+    "sharper": sharper,
+}
+FIGURES = {"noise-trends": trends_figure}

@@ -1,0 +1,59 @@
+"""The planned tests of docs/noise.md, made once more with csv and scipy."""
+
+import csv
+from collections import defaultdict
+from statistics import mean
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from studies.noise.tables import FRESH, PLANNED, SECOND, gain_tests, trends
+from studies.results import RESULTS
+
+DATASETS = ("cora", "citeseer", "pubmed")
+GATE_FIRST = {
+    "gated_first": "gat",
+    "gated_temp": "gat",
+    "gated_first_v2": "gatv2",
+    "gated_temp_v2": "gatv2",
+}
+
+
+def rows(study: str, dataset: str) -> list[dict[str, str]]:
+    with (RESULTS / study / f"{dataset}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def gate_first_p(study: str, noise: str) -> float:
+    """The paired t-test over seeds of the mean over methods, levels and datasets."""
+    gains = defaultdict(list)
+    for dataset in DATASETS:
+        found = [row for row in rows(study, dataset) if row["noise"] == noise]
+        keys = ("seed", "level", "tau", "method")
+        score = {tuple(r[k] for k in keys): float(r["test"]) for r in found}
+        for (seed, level, tau, method), test in score.items():
+            if method in GATE_FIRST:
+                plain = score[seed, level, tau, GATE_FIRST[method]]
+                gains[seed].append(test - plain)
+    return float(stats.ttest_1samp([mean(g) for g in gains.values()], 0.0).pvalue)
+
+
+@pytest.mark.parametrize(("study", "noise"), [(SECOND, "missing"), (FRESH, "gaussian")])
+def test_gains_are_tested_as_scipy_does(study: str, noise: str) -> None:
+    found = gain_tests(study, PLANNED[study])[f"gate-first {noise}"]
+    assert found.t_p == pytest.approx(gate_first_p(study, noise))
+
+
+def test_the_trend_of_t_is_tested_as_scipy_does() -> None:
+    """In the cell with the largest p, which Holm's correction leaves as it is."""
+    values = defaultdict(list)
+    for row in rows(SECOND, "pubmed"):
+        if row["temperature_2_at_last_epoch"] and row["noise"] != "missing":
+            key = int(row["seed"]), float(row["level"])
+            values[key].append(float(row["temperature_2_at_last_epoch"]))
+    table = np.reshape([mean(values[key]) for key in sorted(values)], (10, 4))
+    p = 2 * stats.page_trend_test(table, method="asymptotic").pvalue
+    found = trends("temperature")["pubmed", 2]
+    assert found.direction == "rises"
+    assert found.p == pytest.approx(p)
