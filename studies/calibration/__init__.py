@@ -1,0 +1,1 @@
+"""Which of the settings that the paper does not state give its baselines' scores."""
