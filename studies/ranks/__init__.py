@@ -1,0 +1,1 @@
+"""Average ranks in the paper's tables."""
