@@ -12,7 +12,7 @@ import torch
 
 from tempergat.base import UserError, even_groups
 from tempergat.data import Dataset
-from tempergat.nn import build_model
+from tempergat.nn import NodeClassifier, build_model
 from tempergat.training import (
     LayerRecord,
     OutOfMemory,
@@ -103,6 +103,20 @@ def test_a_temperature_per_head_trains_and_is_recorded_as_its_mean(method: str) 
     assert recorded.shape == (2, 2)
     expected = (torch.nn.functional.softplus(theta) + 1e-6).mean(1)
     assert torch.allclose(recorded[:, 0], expected, atol=1e-6)
+
+
+def test_a_group_trains_the_model_that_was_changed_for_it() -> None:
+    def remove_slope(model: NodeClassifier) -> None:
+        for conv in model.convs:
+            conv.negative_slope = 1.0
+
+    graph, settings = small_graph(), config("gat", epochs=5)
+    plain, changed = (
+        train_group(graph, settings, [0, 1], CPU, change_model=change)
+        for change in (None, remove_slope)
+    )
+    for run, other in zip(plain, changed, strict=True):
+        assert run.curves["loss"][0] != other.curves["loss"][0]
 
 
 def test_an_mlp_trains_and_does_not_depend_on_the_edges() -> None:

@@ -21,7 +21,16 @@ from tempergat.study.engine import (
     finished_runs,
     sweep,
 )
-from tempergat.training import OutOfMemory, RunConfig, load_recipe, numerics_of
+from tempergat.training import (
+    CLEAN,
+    Condition,
+    FeatureNoise,
+    OutOfMemory,
+    RunConfig,
+    load_recipe,
+    numerics_of,
+    train_group,
+)
 from tests.support.tiny_graph import write_recipe
 
 CPU = torch.device("cpu")
@@ -152,6 +161,32 @@ def test_other_settings_are_other_runs(tmp_path: Path) -> None:
         others = sweep(graph(), configs(tmp_path, epochs=3), [0], store, CPU)
         assert {run.scores["last_epoch"].epoch for run in others} == {3}
         assert len(store.runs()) == 6
+
+
+def test_runs_under_noise_are_those_of_a_graph_with_that_noise(tmp_path: Path) -> None:
+    clean, (_, gat, _) = graph(), configs(tmp_path)
+    drawn = torch.randn(2, *clean.data.x.shape)
+
+    def noisy(condition: Condition, seed: int) -> torch.Tensor:
+        return clean.data.x + condition.level * drawn[seed]
+
+    noise = FeatureNoise(
+        conditions=(CLEAN, Condition("gaussian", 2.0), Condition("gaussian", 4.0)),
+        features=lambda _, conditions, seeds: torch.stack(
+            [torch.stack([noisy(c, seed) for c in conditions]) for seed in seeds]
+        ),
+        measure=lambda group, _: [{} for _ in group.seeds],
+    )
+    with Store(tmp_path / "store") as store:
+        runs = sweep(clean, [gat], [0, 1], store, CPU, noise=noise)
+        without = [run for run in runs if run.condition is None]
+        assert sweep(clean, [gat], [0, 1], store, CPU) == without
+        assert len(store.runs()) == len(runs) == 6
+    for run in runs:
+        data = clean.data.clone()
+        data.x = noisy(run.condition or CLEAN, run.seed)
+        (alone,) = train_group(replace(clean, data=data), gat, [run.seed], CPU)
+        assert run.curves["loss"] == pytest.approx(alone.curves["loss"], rel=1e-4)
 
 
 def test_one_graph_under_two_names_is_trained_once(tmp_path: Path) -> None:
