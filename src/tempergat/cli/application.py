@@ -24,6 +24,7 @@ from tempergat.cli import (
     diagnose,
     doctor,
     explore,
+    export,
     merge,
     methods,
     predict,
@@ -31,7 +32,6 @@ from tempergat.cli import (
     train,
 )
 from tempergat.cli.options.help_text import HelpCommand, examples
-from tempergat.cli.studies import noise, reproduce, theory
 from tempergat.cli.ui.allocation import keep_freed_memory
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped
@@ -52,9 +52,9 @@ _FAMILIES: dict[str, tuple[ModuleType, ...]] = {
         report,
         methods,
         merge,
+        export,
     ),
     "Graphs": (data, diagnose),
-    "Studies of the paper": (reproduce, noise, theory),
     "This installation": (doctor,),
 }
 

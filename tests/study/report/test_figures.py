@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 from tempergat import nn
 from tempergat.base import figures as base_figures
 from tempergat.stats import average_ranks
-from tempergat.study.noise import figures as plots_noise
-from tempergat.study.noise.trends import Series
 from tempergat.study.report import figures as plots
 from tempergat.study.report import write_figure
 from tempergat.study.results import DatasetResult, dataset_result
@@ -107,56 +105,8 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
         found.append(figure)
         return stem, stem
 
-    for module in (plots_noise, plots_theory):
-        monkeypatch.setattr(module, "save_figure", keep)
+    monkeypatch.setattr(plots_theory, "save_figure", keep)
     return found
-
-
-def noise_series(quantity: str, tau: float | None = None) -> list[Series]:
-    """Every variant that has a quantity, on both layers."""
-    names = {
-        "temperature": ("temp_only", "temp_gated", "gated_temp"),
-        "gate": ("gated", "temp_gated", "gated_temp", "gated_first"),
-        "entropy": (
-            *("gated", "temp_only", "temp_gated", "gated_temp", "gated_first"),
-            "gat",
-        ),
-    }[quantity]
-    return [
-        Series(
-            dataset="cora",
-            variant=method + words,
-            method=method,
-            noise="gaussian" if tau is None else "missing",
-            tau=tau,
-            quantity=quantity,
-            layer=layer,
-            levels=(0.0, 0.5, 1.0),
-            values=np.random.default_rng(layer).random((4, 3)),
-            lost_seeds=0,
-        )
-        for layer in (1, 2)
-        for name in names
-        for method in (name, "gatv2" if name == "gat" else f"{name}_v2")
-        for words in ("", ", theta undecayed")
-        if "temp" in name or not words
-    ]
-
-
-def test_no_legend_of_the_noise_study_is_cut_off(drawn: list[Figure]) -> None:
-    entropy = noise_series("entropy")
-    plots_noise.temperature_figure(noise_series("temperature"), Path("t"))
-    plots_noise.sharpness_figure(entropy, entropy, Path("s"))
-    plots_noise.gate_figure(noise_series("gate", 1.0), Path("g"))
-    both = noise_series("gate", 1.0) + noise_series("gate", 3.0)
-    plots_noise.gate_figure(both, Path("g2"))
-    for figure in drawn:
-        with base_figures.style():
-            figure.canvas.draw()
-        (legend,) = figure.legends
-        box = legend.get_window_extent()
-        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
-        assert figure.bbox.y0 <= box.y0
 
 
 def test_every_curve_of_a_legend_looks_different_without_its_colour(

@@ -97,14 +97,6 @@ def _file_of(path: Path) -> Path:
     remedy = "make one with `tempergat compare`, or name another with its path"
     if not path.exists():
         raise UserError(f"there is no file or folder {path}; {remedy}")
-    # Loads matplotlib.
-    from tempergat.study.noise import NOISE_STORE
-
-    if (path / NOISE_STORE).is_file():
-        raise UserError(
-            f"{path} holds runs under noise and no comparison; write their report with "
-            f"`tempergat noise --only-report --out {path}`"
-        )
     raise UserError(f"the folder {path} has no store.sqlite with runs; {remedy}")
 
 

@@ -17,7 +17,7 @@ from tempergat.study.comparison.plan import Plan
 from tempergat.study.engine import Run
 from tempergat.study.search import (
     Proposals,
-    SearchPlan,
+    Search,
     Setting,
     Trial,
     best_trial,
@@ -260,7 +260,7 @@ def _names(method: str, *, is_own: bool) -> tuple[str, ...]:
     return tuple(search_for_any_graph().values_for(METHODS[method].backbone))
 
 
-def _proposals(plan: Plan, config: RunConfig, search: SearchPlan) -> Proposals:
+def _proposals(plan: Plan, config: RunConfig, search: Search) -> Proposals:
     is_own = config.source_hash is not None
     every = search.space["attention"]
     if not is_own:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
         panels_chart,
     )
     from tempergat.study.html_report.document import page_html, report_html
-    from tempergat.study.html_report.markdown_page import markdown_html
     from tempergat.study.html_report.overview import Overview
     from tempergat.study.html_report.parts import (
         as_sentence,
@@ -46,7 +45,6 @@ __all__ = [
     "json_block",
     "limits",
     "line",
-    "markdown_html",
     "page_html",
     "panels_chart",
     "report_html",

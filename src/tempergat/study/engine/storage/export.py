@@ -145,9 +145,8 @@ def read_runs(path: Path) -> list[Run]:
         raise UserError(f"{path} is not text ({error}); export again") from error
     except OSError as error:
         raise UserError(
-            f"cannot read {error.filename}: {error.strerror}; run this in the "
-            "project's folder, or make it from a store with `tempergat reproduce "
-            "export`"
+            f"cannot read {error.filename}: {error.strerror}; make it from a store "
+            "with `tempergat export`"
         ) from error
     reader = csv.DictReader(io.StringIO(text, newline=""))
     missing = sorted(set(COLUMNS) - set(reader.fieldnames or ()))

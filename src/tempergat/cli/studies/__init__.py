@@ -1,1 +1,0 @@
-"""Commands that run the studies of the paper, and write their pages."""

@@ -1,1 +1,0 @@
-"""What the rows show, and the page that says it."""

@@ -1,1 +1,0 @@
-"""The runs of the study: their groups, their search, their rows."""
