@@ -1,0 +1,1 @@
+"""When does a gate, a residual or a temperature help?"""
