@@ -5,8 +5,8 @@
 
 Each table stands between `<!-- own_graph NAME -->` and `<!-- end -->`. Its command is
 the last `tempergat compare` in a block of the page before it; it is run in the folder
-of graphs. The printed table goes to results/own_graph/tables/NAME.csv, and every run to
-a row of results/own_graph/NAME.csv. A test fails if page and tables differ.
+of graphs. The printed table goes to own_graph/tables/NAME.csv in benchmarks/results,
+and every run to a row of own_graph/NAME.csv. A test fails if page and tables differ.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from pathlib import Path
 import torch
 
 from benchmarks.origin import origin
-from benchmarks.pages import DOCS, lines
+from benchmarks.pages import DOCS, RESULTS, lines
 from benchmarks.small_graphs import write_into
 from tempergat.study.engine import export_stores
 
 PAGE = DOCS / "own_graph.md"
-RUNS = DOCS.parent / "results" / "own_graph"
+RUNS = RESULTS / "own_graph"
 TABLES = RUNS / "tables"
 # Kept in the files, not shown on the page.
 ORIGIN = ("machine", "commit")

@@ -31,7 +31,7 @@ def list_studies() -> None:
         plan = read_plan(name)
         files = (STUDIES / name / "results").rglob("*.csv")
         rows = sum(max(0, len(f.read_text().splitlines()) - 1) for f in files)
-        state = f"{rows:,} of {plan['rows']:,} rows" if plan["rows"] else "no runs"
+        state = f"{rows:,} of {plan['rows']:,} rows" if plan["rows"] else "no rows"
         print(f"{name:<14} {plan['question']}")
         print(f"{'':<14} {state}; {plan['time']}")
 

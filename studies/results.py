@@ -9,7 +9,6 @@ import pandas as pd
 import yaml
 
 STUDIES = Path(__file__).parent
-RESULTS = STUDIES.parent / "results"
 
 
 def result_path(file: str) -> Path:
@@ -31,9 +30,9 @@ def read_csv(file: str) -> pd.DataFrame:
     """A file of results; do not change it in place.
 
     Args:
-        file: Its path below the folder of results.
+        file: Its path, as `result_path` takes it.
     """
-    return pd.read_csv(RESULTS / file)
+    return pd.read_csv(result_path(file))
 
 
 @cache
@@ -44,11 +43,11 @@ def read_runs(file: str) -> pd.DataFrame:
     are the scores in percent at the epoch that the run's own selection rule chooses.
 
     Args:
-        file: Path of the CSV below the folder of results. The settings stand beside it,
-            in a file that ends in `.configs.json`.
+        file: The CSV, as `result_path` takes it. The settings stand beside it, in a
+            file that ends in `.configs.json`.
     """
     runs = read_csv(file)
-    configs = json.loads((RESULTS / file).with_suffix(".configs.json").read_text())
+    configs = json.loads(result_path(file).with_suffix(".configs.json").read_text())
     settings = pd.DataFrame.from_dict(configs, orient="index").drop(columns="method")
     runs = runs.join(settings, on="config_hash")
     for part in ("train", "val", "test"):

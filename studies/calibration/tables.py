@@ -3,18 +3,17 @@
 from functools import cache
 
 import pandas as pd
-import yaml
 from matplotlib.figure import Figure
 from scipy.stats import chi2
 
+from studies.calibration.study import PLAN
 from studies.pages import markdown_table, p_value, signed
-from studies.results import RESULTS, read_runs
+from studies.results import read_runs
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 from tempergat.stats import deviation_distance, summarise, welch
 from tempergat.study.paper import read_paper
 
 PAGE = "calibration"
-PLAN = yaml.safe_load((RESULTS / "multiverse" / "plan.yaml").read_text())
 BASELINES = [(data, name) for data in PLAN["datasets"] for name in PLAN["baselines"]]
 RULES = {
     "best_val_accuracy": "best validation accuracy",
@@ -35,7 +34,7 @@ def baselines() -> pd.DataFrame:
     """
     paper, rows = read_paper(), []
     for dataset, method in BASELINES:
-        runs = read_runs(f"multiverse/{dataset}.csv").query("method == @method")
+        runs = read_runs(f"calibration/{dataset}.csv").query("method == @method")
         dropout = {
             rates[dataset]: f"dropout on {words}"
             for words, rates in PLAN["attention_dropout"].items()

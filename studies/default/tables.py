@@ -5,17 +5,15 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-import yaml
 from matplotlib.figure import Figure
 
 from studies.pages import markdown_table, p_value, signed
-from studies.results import RESULTS, read_runs
+from studies.results import read_plan, read_runs
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 from tempergat.stats import wilcoxon_p
 
 PAGE = "default"
-PLAN = yaml.safe_load((RESULTS / "default_recipe" / "second_plan.yaml").read_text())
-WHEN = yaml.safe_load((RESULTS / "when" / "plan.yaml").read_text())
+PLAN, WHEN = read_plan("default"), read_plan("when")
 FAMILIES = {graph["name"]: graph["family"] for graph in WHEN["real"]["graphs"]}
 METHODS = PLAN["methods"]
 # The earlier default, and the others by their norm.
@@ -29,7 +27,7 @@ CANDIDATES = [cell["norm"] or "no_norm" for cell in PLAN["candidates"]]
 @cache
 def runs() -> pd.DataFrame:
     """All runs with their cell, and whether they went wrong."""
-    files = [f"default_recipe/second/{graph}.csv" for graph in FAMILIES]
+    files = [f"default/{graph}.csv" for graph in FAMILIES]
     found = pd.concat([read_runs(file) for file in files])
     norm = found["norm"].fillna("no_norm")
     found["cell"] = norm.where(found["residual"].astype(bool), "earlier")

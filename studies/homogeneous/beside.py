@@ -35,7 +35,7 @@ PAPER = {
 
 def runs_on(dataset: str, table: str = TABLE) -> pd.DataFrame:
     """The runs on a dataset."""
-    return read_runs(f"{table}.csv").query("dataset == @dataset")
+    return read_runs(f"{table}/runs.csv").query("dataset == @dataset")
 
 
 @cache

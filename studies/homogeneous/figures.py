@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from studies.homogeneous import beside, multiverse
 from studies.homogeneous.beside import DATASETS, GROUPS, RULES, TABLE
-from studies.results import RESULTS
+from studies.results import result_path
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 from tempergat.stats import Summary
 from tempergat.study.engine import read_runs
@@ -20,7 +20,7 @@ _BAND = 0.8
 
 def scores_figure(dataset: str, table: str = TABLE) -> Figure:
     """Every method's runs on a dataset, at the best validation accuracy."""
-    every = read_runs(RESULTS / f"{table}.csv")
+    every = read_runs(result_path(f"{table}/runs.csv"))
     runs = [run for run in every if run.dataset == dataset]
     metric = read_paper()[dataset]["gat"].metric
     return result_figure(dataset_result(runs, PAPER_METHODS, BACKBONE_OF, metric))

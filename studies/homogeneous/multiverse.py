@@ -7,12 +7,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from studies.homogeneous.beside import RULES, moments, paper_moments
-from studies.results import RESULTS, read_runs
-from tempergat.base import read_yaml
+from studies.results import read_plan, read_runs
 from tempergat.nn import METHODS
 from tempergat.stats import Summary, deviation_distance, summarise, welch
 
-PLAN = read_yaml(RESULTS / "multiverse" / "plan.yaml", "multiverse/plan.yaml")
+PLAN = read_plan("calibration")
 
 
 class Cell(NamedTuple):
@@ -29,7 +28,7 @@ def scores(rule: str) -> pd.DataFrame:
 
     Runs without a variation have an empty one.
     """
-    runs = pd.concat(read_runs(f"multiverse/{name}.csv") for name in PLAN["datasets"])
+    runs = pd.concat(read_runs(f"calibration/{name}.csv") for name in PLAN["datasets"])
     runs["variation"] = ""
     for name, settings in PLAN["variations"].items():
         for setting, value in settings.items():

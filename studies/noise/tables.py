@@ -9,7 +9,7 @@ import yaml
 from matplotlib.figure import Figure
 
 from studies.pages import markdown_table, p_value, signed
-from studies.results import RESULTS, read_csv
+from studies.results import read_csv, result_path
 from tempergat.base.figures import new_figure, style
 from tempergat.nn import METHODS
 from tempergat.stats import (
@@ -25,8 +25,8 @@ from tempergat.stats import (
 
 PAGE = "noise"
 # Folders of results: the first study, the second, and the test on fresh seeds.
-FIRST, SECOND, FRESH = "noise", "noise_epochs", "noise_confirm"
-PLAN = yaml.safe_load((RESULTS / SECOND / "plan.yaml").read_text(encoding="utf-8"))
+FIRST, SECOND, FRESH = "noise/first", "noise/epochs", "noise/confirm"
+PLAN = yaml.safe_load(result_path("noise/epochs/plan.yaml").read_text("utf-8"))
 DATASETS = PLAN["datasets"]
 NOISES = {"missing": "missing coordinates", "gaussian": "Gaussian noise"}
 GROUPS = {
@@ -120,11 +120,6 @@ def verdict(test: PairedComparison, values: pd.Series) -> str:
     return "no gain" if p < ALPHA else "not shown"
 
 
-def p_text(p: float) -> str:
-    """A p-value with three digits, and never one that was rounded up to 0.001."""
-    return "<0.001" if p < 0.001 else p_value(p)
-
-
 def interval(values: pd.Series, digits: int = 2) -> str:
     """`+0.08 [-0.28, +0.43]`: the mean and its 95 % interval."""
     found = summarise(values)
@@ -151,7 +146,7 @@ def accuracy() -> str:
             [
                 f"{group}, {NOISES[noise]}",
                 interval(values),
-                p_text(tests[name].t_p_holm),
+                p_value(tests[name].t_p_holm),
                 verdict(tests[name], values),
                 *by_dataset(SECOND, name),
                 f"{signed(by_loss.mean(), 2)}, {verdict(tests_by_loss[name], by_loss)}",
@@ -172,7 +167,7 @@ def methods() -> str:
     for noise in NOISES:
         found = gain_tests(SECOND, tuple(f"{method} {noise}" for method in rows))
         for row, (name, test) in zip(rows.values(), found.items(), strict=True):
-            row += [interval(pooled(SECOND, name)), p_text(test.t_p_holm)]
+            row += [interval(pooled(SECOND, name)), p_value(test.t_p_holm)]
     columns = [text for words in NOISES.values() for text in (words, "p")]
     return markdown_table(["method", "in the paper", *columns], [*rows.values()])
 
@@ -184,7 +179,7 @@ def fresh_seeds() -> str:
     labels |= {f"{method} gaussian": f"`{method}`" for method in GROUPS["gate-first"]}
     rows = []
     for name, test in gain_tests(FRESH, tuple(labels)).items():
-        gain = [interval(pooled(FRESH, name)), p_text(test.t_p)]
+        gain = [interval(pooled(FRESH, name)), p_value(test.t_p)]
         rows.append([labels[name], *gain, *by_dataset(FRESH, name)])
     return markdown_table(["methods", "gain", "p", *DATASETS], rows)
 
@@ -203,7 +198,7 @@ def planned_gain(study: str, who: str, noise: str) -> str:
 
 def planned_p(study: str, who: str, noise: str) -> str:
     """The p of a planned test, corrected for all that the study planned."""
-    return p_text(gain_tests(study, PLANNED[study])[f"{who} {noise}"].t_p_holm)
+    return p_value(gain_tests(study, PLANNED[study])[f"{who} {noise}"].t_p_holm)
 
 
 # Trends
@@ -259,7 +254,7 @@ def trend(quantity: str) -> str:
                 "{}, layer {}".format(*cell),
                 *(signed(mean, 3).removeprefix("+") for mean in values.mean()),
                 interval(values.iloc[:, -1] - values.iloc[:, 0], 3),
-                p_text(p),
+                p_value(p),
                 last,
                 " ".join(fixed),
                 selected,

@@ -1,15 +1,13 @@
 """What the runs show; the contrast `residual-plain` is an arm minus another."""
 
 from functools import cache
-from typing import Any
 
 import pandas as pd
-import yaml
 
-from studies.results import RESULTS, read_csv
+from studies.results import read_csv, read_plan
 from tempergat.stats import ALPHA, compare_pairs, equivalence_p, holm, wilcoxon_p
 
-PLAN: dict[str, Any] = yaml.safe_load((RESULTS / "when/plan.yaml").read_text("utf-8"))
+PLAN = read_plan("when")
 BACKBONES: list[str] = PLAN["backbones"]
 CONTRASTS = [f"{pair['arm']}-{pair['against']}" for pair in PLAN["contrasts"]]
 CHANCE = 1.0 / PLAN["generated"]["classes"]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
+from tempergat.study.when.controls import ConstantGate, FixedNorm, NeighbourGate
 
 from tempergat.data import Dataset
 from tempergat.nn import BackboneName, NodeClassifier
 from tempergat.ops import Graph
-from tempergat.study.when.controls import ConstantGate, FixedNorm, NeighbourGate
 from tempergat.training import RunConfig
 
 Control = Literal["constant gate", "neighbour gate", "fixed norm"]

@@ -24,7 +24,7 @@ RATES = {"cora": 0.6, "citeseer": 0.5, "pubmed": 0.5}
 def test_the_p_of_the_nearest_cell_is_that_of_scipy() -> None:
     misfit = 0.0
     for (dataset, method), (mean, std) in PAPER.items():
-        runs = read_runs(f"multiverse/{dataset}.csv")
+        runs = read_runs(f"calibration/{dataset}.csv")
         runs = runs[(runs["method"] == method) & (runs["weight_decay"] == 0.001)]
         runs = runs[(runs["attention_dropout"] == RATES[dataset])]
         runs = runs[~runs["normalize_features"].astype(bool)]
@@ -43,7 +43,7 @@ def test_the_p_of_the_nearest_cell_is_that_of_scipy() -> None:
 def test_every_seed_of_the_plan_was_run_in_every_cell() -> None:
     """A cell with fewer runs would be compared with the paper all the same."""
     for dataset in RATES:
-        runs = read_csv(f"multiverse/{dataset}.csv")
+        runs = read_csv(f"calibration/{dataset}.csv")
         assert (runs["status"] == "done").all()
         assert (runs.groupby("config_hash")["seed"].nunique() == 50).all()
         assert set(runs["seed"]) == set(range(5000, 5050))

@@ -15,7 +15,7 @@ from tempergat.training import load_recipe
 def test_the_p_over_families_is_that_of_scipy(cell: str) -> None:
     gains = defaultdict(list)
     for graph in FAMILIES.keys() - {"cora", "citeseer", "pubmed"}:
-        found = read_runs(f"default_recipe/second/{graph}.csv")
+        found = read_runs(f"default/{graph}.csv")
         earlier = ~found["residual"].astype(bool)
         new = ~earlier & (found["norm"].fillna("no_norm") == cell)
         gain = found[new]["test"].mean() - found[earlier]["test"].mean()

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from studies.noise.tables import FRESH, PLANNED, SECOND, gain_tests, trends
-from studies.results import RESULTS
+from studies.results import result_path
 
 DATASETS = ("cora", "citeseer", "pubmed")
 GATE_FIRST = {
@@ -21,7 +21,7 @@ GATE_FIRST = {
 
 
 def rows(study: str, dataset: str) -> list[dict[str, str]]:
-    with (RESULTS / study / f"{dataset}.csv").open(newline="") as file:
+    with result_path(f"{study}/{dataset}.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -4,12 +4,10 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import matplotlib
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from tempergat import nn
-from tempergat.base import figures as base_figures
 from tempergat.stats import average_ranks
 from tempergat.study.report import figures as plots
 from tempergat.study.report import write_figure

@@ -1,0 +1,28 @@
+"""Candidates for the default recipe, tried with the baselines."""
+
+from typing import Any
+
+from studies.results import read_plan
+from studies.runner import Stage, Stages
+from studies.when.study import load_real
+from tempergat.training import RunConfig, load_recipe
+
+PLAN = read_plan("default")
+GRAPHS = tuple(graph["name"] for graph in read_plan("when")["real"]["graphs"])
+
+
+def stages(graph: str) -> Stages:
+    """Every cell with every baseline, on the splits of the graph in turn."""
+    cells = [PLAN["present"], *PLAN["candidates"], *PLAN["only_measured"]]
+    configs = [_config(cell, name) for name in PLAN["methods"] for cell in cells]
+    seeds = range(PLAN["first_seed"], PLAN["first_seed"] + PLAN["seeds"])
+    yield Stage(f"default/{graph}.csv", graph, configs, seeds, load_real)
+
+
+def _config(cell: dict[str, Any], method: str) -> RunConfig:
+    """The settings of a baseline in a cell, whose dropout is that of every kind."""
+    changes = {name: value for name, value in cell.items() if name != "dropout"}
+    changes["feature_dropout"] = cell["dropout"]
+    if method != "gcn":
+        changes["attention_dropout"] = cell["dropout"]
+    return load_recipe(PLAN["base"]).config_for(method).with_changes(**changes)
