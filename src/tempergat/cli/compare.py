@@ -126,6 +126,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Noise on the features of every run: gaussian:0.5 adds Gaussian noise "
+            "of half their root mean square, missing:0.3 sets 30 % of the values to 0.",
+            metavar="KIND:LEVEL",
+            show_default=False,
+        ),
+    ] = None,
     *,
     settings: Settings,
     reading: Reading,
@@ -172,6 +181,7 @@ def compare(
                 baseline,
                 settings.overrides(),
                 tune,
+                noise,
             )
             for name in names
         ]

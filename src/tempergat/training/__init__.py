@@ -15,7 +15,11 @@ from tempergat.training.hardware import (
     keep_freed_memory,
 )
 from tempergat.training.initial_weights import seeded_weights
-from tempergat.training.mixed import MixedRun, train_mixed
+from tempergat.training.preparation import (
+    Preparation,
+    noise_on_features,
+    parse_noise,
+)
 from tempergat.training.record import (
     CLEAN,
     NUMERICS,
@@ -30,7 +34,7 @@ from tempergat.training.record import (
     config_hash,
     numerics_of,
 )
-from tempergat.training.run import FeatureNoise, train_group
+from tempergat.training.run import train_group
 from tempergat.training.sampled import SampledTraining, infer_layerwise
 from tempergat.training.seeds import SeedGroup, State
 from tempergat.training.settings import (
@@ -85,15 +89,14 @@ __all__ = [
     "BuildModule",
     "Condition",
     "EpochLines",
-    "FeatureNoise",
     "GcnBlock",
     "LayerRecord",
     "MatmulPrecision",
     "MetricName",
-    "MixedRun",
     "NoiseKind",
     "OutOfMemory",
     "Overrides",
+    "Preparation",
     "Recipe",
     "Run",
     "RunConfig",
@@ -126,8 +129,10 @@ __all__ = [
     "load_recipe",
     "make_overrides",
     "metric_of_run",
+    "noise_on_features",
     "notes_on_unused_edges",
     "numerics_of",
+    "parse_noise",
     "predict",
     "recipe_for",
     "recipe_names",
@@ -141,6 +146,5 @@ __all__ = [
     "source_hash",
     "train",
     "train_group",
-    "train_mixed",
     "train_single",
 ]

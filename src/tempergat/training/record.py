@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -26,7 +27,7 @@ def numerics_of(device: str) -> int:
 
 @dataclass(frozen=True)
 class Condition:
-    """Noise added to the features of a run.
+    """What was done to the features and the model of a run before its training.
 
     sigma and tau are in units of the root mean square of the feature matrix.
 
@@ -35,19 +36,36 @@ class Condition:
         level: sigma of Gaussian noise; rho, the share of missing coordinates.
         tau: For missing coordinates alone: the standard deviation of the noise that
             replaces them.
+        change: The name of another change of the features or the model.
     """
 
     noise: NoiseKind = "none"
     level: float = 0.0
     tau: float | None = None
+    change: str | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The attributes as plain JSON values; the change only where there is one."""
+        found = asdict(self)
+        return found if self.change else {k: found[k] for k in found if k != "change"}
+
+    @property
+    def file_name(self) -> str:
+        """A part of the names of files, which no other condition has."""
+        level = f"{self.noise}_{self.level:g}{f'_{self.tau:g}' if self.tau else ''}"
+        return re.sub(r"[^\w.]+", "_", self.change or level)
 
     @property
     def words(self) -> str:
         """The condition in words."""
+        if self.change is not None:
+            return f"the preparation {self.change}"
         if self.noise == "gaussian":
-            return f"sigma = {self.level:g}"
+            return f"Gaussian noise on the features, {self.level:g} times their RMS"
         if self.noise == "missing":
-            return f"rho = {self.level:g}, tau = {self.tau:g}"
+            instead = f"noise of {self.tau:g} times their RMS" if self.tau else "0"
+            return f"{self.level:.4g} of the feature values lost, {instead} in place"
         return "no noise"
 
 
@@ -96,7 +114,7 @@ class Run:
         scores: Scores per selection rule; empty for a failed run.
         status: `done`, or `failed` with `failed_epoch` and `reason`.
         failed_epoch: The first epoch, from 1, whose loss was not a finite number.
-        condition: Noise on the features; None for clean features.
+        condition: What was done before the training; None for nothing.
         matmul_precision: torch's precision of float32 matrix products on a GPU.
         split: Which of the dataset's splits was used.
         selected: Learned values at the epoch chosen by the configured rule.
@@ -151,7 +169,7 @@ class Run:
 
     def __post_init__(self) -> None:
         if self.condition == CLEAN:
-            raise ValueError("the condition of a run on clean features is None")
+            raise ValueError("the condition of a run without a change is None")
         if self.status == "done" and not self.scores:
             raise ValueError(f"run {self.method} seed {self.seed} is done but unscored")
         for rule, scores in self.scores.items():
@@ -193,17 +211,17 @@ def config_hash(
 ) -> str:
     """Hash of a configuration and a condition, whatever the order of the keys.
 
-    The condition and the precision take part only where they differ from clean
-    features and full precision.
+    The condition and the precision take part only where something was done and where
+    the precision is not full.
 
     Args:
         config: Plain JSON values.
-        condition: Noise on the features.
+        condition: What is done before the training.
         matmul_precision: torch's precision of float32 matrix products on a GPU.
     """
     content = dict(config)
     if condition is not None:
-        content["condition"] = asdict(condition)
+        content["condition"] = condition.facts
     if matmul_precision != "highest":
         content["matmul_precision"] = matmul_precision
     return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:16]

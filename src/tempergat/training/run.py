@@ -7,13 +7,12 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 import torch_geometric
-from torch import Tensor
 
 import tempergat
 from tempergat.data import Dataset
@@ -24,22 +23,15 @@ from tempergat.training.hardware import (
     explain_out_of_memory,
 )
 from tempergat.training.loop import COLUMNS, EpochLoop, chosen_epochs
-from tempergat.training.record import (
-    CLEAN,
-    Condition,
-    MatmulPrecision,
-    Run,
-    Scores,
-    numerics_of,
-)
+from tempergat.training.preparation import Preparation
+from tempergat.training.record import Run, Scores, numerics_of
 from tempergat.training.recording import (
-    Measure,
     Moments,
     count_gates,
     layer_records,
     thinned_curves,
 )
-from tempergat.training.seeds import ChangeModel, SeedGroup
+from tempergat.training.seeds import SeedGroup
 from tempergat.training.settings import RunConfig
 from tempergat.training.starting import one_at_a_time, start_training
 from tempergat.training.task import SPLITS
@@ -49,30 +41,6 @@ from tempergat.training.user_methods import BuildModule
 _EPOCHS_RECORDED = (10, 25, 50, 100, 200, 300, 400, 600, 800)
 
 
-@dataclass(frozen=True)
-class FeatureNoise:
-    """Noise on the features of a group's runs: each seed runs under each condition.
-
-    Attributes:
-        conditions: The conditions; `CLEAN` is one of them where some runs have the
-            graph's own features.
-        features: Takes the settings, conditions and seeds and returns the features of
-            each run, [seeds, conditions, nodes, in_channels].
-        measure: Takes the group and its parameters and buffers at some epoch and
-            returns for each run further attributes of its `LayerRecord`.
-        matmul_precision: torch's precision of float32 matrix products on a GPU.
-        epochs: Epochs at which the learned values are recorded, from 1, together with
-            the epochs that the selection rules choose and the last one; without any,
-            they are recorded at the epoch of the configured rule alone.
-    """
-
-    conditions: tuple[Condition, ...]
-    features: Callable[[RunConfig, Sequence[Condition], Sequence[int]], Tensor]
-    measure: Measure
-    matmul_precision: MatmulPrecision = "highest"
-    epochs: tuple[int, ...] = ()
-
-
 def train_group(
     dataset: Dataset,
     config: RunConfig,
@@ -80,8 +48,7 @@ def train_group(
     device: torch.device,
     on_epoch: Callable[[int], None] | None = None,
     build: BuildModule | None = None,
-    noise: FeatureNoise | None = None,
-    change_model: ChangeModel | None = None,
+    preparation: Preparation | None = None,
 ) -> list[Run]:
     """Trains all seeds of one method.
 
@@ -91,16 +58,15 @@ def train_group(
     Args:
         dataset: The graph.
         config: The settings.
-        seeds: The seeds, one run each; with noise, one run per condition.
+        seeds: The seeds, one run each.
         device: Where to train.
         on_epoch: Called with each epoch's number, from 1.
         build: Builds a user's own module from the numbers of features and classes;
             None for the built-in methods.
-        noise: Noise on the features; None for the graph's own features.
-        change_model: As in `SeedGroup`; for full-batch training of built-in methods.
+        preparation: What is done to features and model before; None for nothing.
 
     Returns:
-        The runs in the order of the seeds; a seed's conditions follow each other.
+        The runs in the order of the seeds.
 
     Raises:
         UserError: Nothing can be trained with these arguments.
@@ -108,71 +74,57 @@ def train_group(
     """
     device = torch.device(device)
     if config.training == "sampled" and len(seeds) > 1:
-        options = (device, on_epoch, build, noise)
+        options = (device, on_epoch, build, preparation)
         one_by_one = (train_group(dataset, config, [s], *options) for s in seeds)
         return [run for runs in one_by_one for run in runs]
     start = time.perf_counter()
-    count = len(seeds) * (1 if noise is None else len(noise.conditions))
-    with explain_out_of_memory(config, count, device), _precision(noise, device):
+    memory = explain_out_of_memory(config, len(seeds), device)
+    with memory, _precision(preparation, device):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        features = None
-        if noise is not None:
-            features = noise.features(config, noise.conditions, seeds)
         with one_at_a_time:
             training = start_training(
-                dataset,
-                config,
-                seeds,
-                device,
-                build=build,
-                features=features,
-                change_model=change_model,
+                dataset, config, seeds, device, build=build, preparation=preparation
             )
-            moments = _moments(training, noise)
+            moments = _moments(training, preparation)
             if device.type == "cuda" and config.training == "full":
                 # A moment before the capture is measured in its place.
-                first = (EPOCHS_TO_CAPTURE, *(() if noise is None else noise.epochs))
-                training.run(until=min(first), on_epoch=on_epoch)
+                first = () if preparation is None else preparation.epochs
+                training.run(until=min((EPOCHS_TO_CAPTURE, *first)), on_epoch=on_epoch)
         if moments is None:
             training.run(on_epoch=on_epoch)
-            return finished_runs(training, dataset, start)
-        moments.train(on_epoch)
-        runs = moments.add_to(finished_runs(training, dataset, start))
-        return runs if noise is None else _with_conditions(runs, noise)
+            runs = finished_runs(training, dataset, start)
+        else:
+            moments.train(on_epoch)
+            runs = moments.add_to(finished_runs(training, dataset, start))
+    if preparation is None:
+        return runs
+    known: dict[str, Any] = {
+        "condition": preparation.stored_condition,
+        "matmul_precision": preparation.matmul_precision,
+    }
+    return [replace(run, **known) for run in runs]
 
 
-def _moments(training: EpochLoop, noise: FeatureNoise | None) -> Moments | None:
+def _moments(training: EpochLoop, preparation: Preparation | None) -> Moments | None:
     """What is recorded on the way; None for methods that learn no such values."""
-    if noise is not None:
-        return Moments(training, noise.measure, noise.epochs)
     group = training.group
-    if not isinstance(group, SeedGroup) or not group.has_learned_values:
+    if not isinstance(group, SeedGroup):
+        return None
+    if preparation is not None and (preparation.measure or preparation.epochs):
+        return Moments(training, preparation.measure, preparation.epochs)
+    if not group.has_learned_values:
         return None
     return Moments(training, None, _EPOCHS_RECORDED, rules=())
 
 
-def _with_conditions(runs: Sequence[Run], noise: FeatureNoise) -> list[Run]:
-    found = []
-    for number, run in enumerate(runs):
-        condition = noise.conditions[number % len(noise.conditions)]
-        found.append(
-            replace(
-                run,
-                condition=None if condition == CLEAN else condition,
-                matmul_precision=noise.matmul_precision,
-            )
-        )
-    return found
-
-
 @contextmanager
-def _precision(noise: FeatureNoise | None, device: torch.device) -> Iterator[None]:
-    if noise is None or device.type != "cuda":
+def _precision(preparation: Preparation | None, device: torch.device) -> Iterator[None]:
+    if preparation is None or device.type != "cuda":
         yield
         return
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(noise.matmul_precision)
+    torch.set_float32_matmul_precision(preparation.matmul_precision)
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from tempergat.nn import (
     gate_penalty,
     temperature_of,
 )
-from tempergat.ops import fold_in, tree_map
+from tempergat.ops import Graph, fold_in
 from tempergat.training.evaluate import (
     Evaluation,
     cross_entropy,
@@ -36,9 +36,11 @@ from tempergat.training.optimizer import clip_stacked
 from tempergat.training.settings import RunConfig
 from tempergat.training.task import Inputs, Targets, Task
 
+if TYPE_CHECKING:
+    from tempergat.training.preparation import Preparation
+
 State = dict[str, Tensor]
 Result = TypeVar("Result")
-ChangeModel = Callable[[NodeClassifier], None]
 
 # A function of a run's state, seed, features and targets.
 OfRun = Callable[[State, Tensor, Inputs, Task | Targets], Result]
@@ -76,33 +78,14 @@ def temperatures_of(state: State, num_layers: int, nothing: Tensor) -> Tensor:
     return torch.stack(found, dim=1) if found else nothing
 
 
-def repeated_seeds(
-    task: Task, seeds: Sequence[int], features: Tensor | None
-) -> tuple[int, ...]:
-    """The seed of each run: every seed once per variant of its features.
-
-    Args:
-        task: The features that `features` replace.
-        seeds: The seeds.
-        features: None, or [seeds, variants, nodes, in_channels].
-
-    Raises:
-        UserError: There are no seeds.
-        ValueError: The features have another shape, or the graph is typed.
-    """
-    if not seeds:
-        raise UserError("no seeds were given; give at least one")
-    if features is None:
-        return tuple(seeds)
-    if isinstance(task.x, TypedFeatures):
-        raise ValueError("runs on a typed graph share their features")
-    expected = (len(seeds), features.size(1), *task.x.shape)
-    if features.shape != expected:
-        raise ValueError(
-            f"features have shape {list(features.shape)}; give "
-            f"[seeds, variants, nodes, in_channels], {list(expected)}"
-        )
-    return tuple(seed for seed in seeds for _ in range(features.size(1)))
+def own_features(
+    task: Task, seeds: Sequence[int], preparation: Preparation | None
+) -> Tensor | None:
+    """The features of each run, [seeds, nodes, in_channels]; None for the task's."""
+    # A typed graph is refused before.
+    if preparation is None or isinstance(task.x, TypedFeatures):
+        return None
+    return preparation.features_of(task.x, seeds)
 
 
 class SeedGroup:
@@ -112,14 +95,10 @@ class SeedGroup:
         task: The features, graph and labels.
         config: Settings of the runs.
         seeds: The seeds, one model each.
-        features: Different features for each seed, in place of the task's, in one or
-            more variants: [seeds, variants, nodes, in_channels]. A seed then has one
-            run per variant, from the same weights and with the same dropout masks.
-        change_model: Changes the layers of the model before its weights are drawn, for
-            studies of parts that the library does not offer.
+        preparation: What is done to features and model before; None for nothing.
 
     Attributes:
-        seeds: The seed of each run; the variants of a seed are adjacent.
+        seeds: The seed of each run.
         model: The model whose layers every run goes through.
         parameters: The models' parameters by name, [runs, ...] each.
         buffers: Their buffers, likewise.
@@ -133,11 +112,11 @@ class SeedGroup:
         task: Task,
         config: RunConfig,
         seeds: Sequence[int],
-        features: Tensor | None = None,
-        change_model: ChangeModel | None = None,
+        preparation: Preparation | None = None,
     ) -> None:
-        self.seeds = repeated_seeds(task, seeds, features)
-        variants = len(self.seeds) // len(seeds)
+        if not seeds:
+            raise UserError("no seeds were given; give at least one")
+        self.seeds = tuple(seeds)
         self.model = single_model(
             config,
             task.in_channels,
@@ -146,12 +125,13 @@ class SeedGroup:
             task.edge_dim,
             task.node_types,
         )
-        if change_model is not None:
-            change_model(self.model)
+        if preparation is not None and preparation.model is not None:
+            assert isinstance(task.graph, Graph)
+            preparation.model(self.model, task.graph)
         self.task = task
         self.config = config
         state = {
-            name: value.repeat_interleave(variants, 0).to(task.device)
+            name: value.to(task.device)
             for name, value in initial_states(self.model, seeds).items()
         }
         # Its own parameters are not used from here on: every call replaces them.
@@ -163,7 +143,7 @@ class SeedGroup:
             if name in names
         }
         self.buffers: State = {k: v for k, v in state.items() if k not in names}
-        self._features = features
+        self._features = own_features(task, seeds, preparation)
         self._seed_tensor = torch.tensor(list(seeds), device=task.device)
         self._gated = METHODS[config.method].gate is not None
 
@@ -313,21 +293,11 @@ class SeedGroup:
             )
             result: Result = mapped(state, self._seed_tensor)
             return result
-        shape = self._features.shape[:2]
-        # Variants inside seeds: the dropout masks, which depend on the seed alone, are
-        # computed once for all variants of a seed.
-        variants = vmap(
-            lambda s, seed, x: function(s, seed, x, task),
-            in_dims=(0, None, 0),
-            randomness="error",
+        prepared = vmap(
+            lambda s, seed, x: function(s, seed, x, task), randomness="error"
         )
-        found = vmap(variants, randomness="error")(
-            {k: v.reshape(*shape, *v.shape[1:]) for k, v in state.items()},
-            self._seed_tensor,
-            self._features,
-        )
-        flat: Result = tree_map(lambda value: value.flatten(0, 1), found)
-        return flat
+        result = prepared(state, self._seed_tensor, self._features)
+        return result
 
 
 def loss_on(part: str, logits: Tensor, targets: Task | Targets) -> Tensor:

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
-from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.training.loop import EpochLoop, Training
+from tempergat.training.preparation import Preparation
 from tempergat.training.sampled import (
     SampledGroup,
     SampledTraining,
@@ -18,7 +17,6 @@ from tempergat.training.sampled import (
     sampled_task_of,
     typed_task_of,
 )
-from tempergat.training.seeds import ChangeModel
 from tempergat.training.settings import RunConfig
 from tempergat.training.task import refuse_other_training, task_of
 from tempergat.training.user_methods import BuildModule, make_group
@@ -35,8 +33,7 @@ def start_training(
     device: torch.device,
     *,
     build: BuildModule | None = None,
-    features: Tensor | None = None,
-    change_model: ChangeModel | None = None,
+    preparation: Preparation | None = None,
 ) -> EpochLoop:
     """The training of some runs before its first epoch.
 
@@ -46,28 +43,17 @@ def start_training(
         seeds: The seeds; a single one for sampled training.
         device: Where to train.
         build: Builds a user's own module; None for the built-in methods.
-        features: As in `SeedGroup`.
-        change_model: As in `SeedGroup`; for full-batch training of built-in methods.
+        preparation: What is done to features and model before; None for nothing.
 
     Raises:
         UserError: Nothing can be trained with these arguments.
     """
+    if preparation is not None:
+        preparation.refuse_other_training(dataset, config)
     if config.training == "full":
         task = task_of(dataset, config, device)
-        group = make_group(
-            task,
-            config,
-            seeds,
-            features=features,
-            build=build,
-            change_model=change_model,
-        )
+        group = make_group(task, config, seeds, build=build, preparation=preparation)
         return Training(group, config)
-    if features is not None:
-        raise UserError(
-            "runs with other features than the graph's are trained full-batch; give a "
-            "recipe with training: full"
-        )
     refuse_other_training(dataset, config)
     (seed,) = seeds
     if dataset.is_heterogeneous:

@@ -31,7 +31,7 @@ from tempergat.study.comparison.several import Comparisons, Prepared, check_prep
 from tempergat.study.comparison.shards import FinishedShard, refuse_tuned_shard
 from tempergat.study.engine import Shard, Store
 from tempergat.study.machines import RayWorkers
-from tempergat.training import Recipe, choose_device, make_overrides
+from tempergat.training import Preparation, Recipe, choose_device, make_overrides
 
 # Not any sequence: a text is a sequence of texts, and stands for one graph.
 SeveralGraphs: TypeAlias = list[Any] | tuple[GraphInput, ...]
@@ -55,6 +55,8 @@ class _Options(TypedDict, total=False):
     settings: Mapping[str, Any] | None
     ray: str | None
     tune: int | None
+    noise: str | None
+    prepare: Preparation | None
 
 
 @overload
@@ -110,6 +112,8 @@ def compare(
     shard: tuple[int, int] | None = None,
     ray: str | None = None,
     tune: int | None = None,
+    noise: str | None = None,
+    prepare: Preparation | None = None,
 ) -> Comparison | Comparisons | FinishedShard:
     """Which method wins on a graph, and is it real?
 
@@ -170,6 +174,10 @@ def compare(
             and norm are searched, unless `settings` gives them. The settings found are
             recipes, by split, in `tuned_recipes` of the result and as files in `out`.
             Needs `pip install 'tempergat[tune]'`.
+        noise: Noise on the features of every run: `gaussian:0.5` adds Gaussian noise
+            of half their root mean square, `missing:0.3` sets 30 % of the values to 0.
+            Every seed has its own noise, the same for all methods.
+        prepare: What else is done to features or model before every run.
 
     Returns:
         The comparison; of a list of graphs, the comparison of each and a summary; of a
@@ -185,7 +193,7 @@ def compare(
     if not inputs:
         raise UserError("there are no graphs; name some, like cora and citeseer")
     plans = [
-        make_plan(one, methods, runs, recipe, baseline, overrides, tune)
+        make_plan(one, methods, runs, recipe, baseline, overrides, tune, noise, prepare)
         for one in inputs
     ]
     part = None if shard is None else Shard(*shard)

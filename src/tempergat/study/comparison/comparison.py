@@ -17,7 +17,7 @@ from tempergat.study.comparison.tuned import (
     tuned_facts,
 )
 from tempergat.study.comparison.verdict import verdict
-from tempergat.study.engine import Run
+from tempergat.study.engine import Condition, Run
 from tempergat.study.explorer import explorer_section
 from tempergat.study.html_report import Published, Section, report_html
 from tempergat.study.paper import read_paper
@@ -89,6 +89,11 @@ class Comparison:
     def table(self) -> list[dict[str, Any]]:
         """One row of plain values per method, numbers in full."""
         return as_rows(self.result)
+
+    @property
+    def condition(self) -> Condition | None:
+        """What was done to features and model before every run; None for nothing."""
+        return self.runs[0].condition if self.runs else None
 
     @property
     def best(self) -> str | None:
@@ -167,6 +172,7 @@ class Comparison:
             },
             "recipe": self.recipe,
             "settings": dict(self.settings),
+            **({"condition": self.condition.facts} if self.condition else {}),
             "tuned": tuned_facts(self.tuned) if self.tuned else None,
             "class_names": None if self.class_names is None else list(self.class_names),
             "read": dict(self.reading),
@@ -247,7 +253,7 @@ class Comparison:
             reading=self.reading,
             settings=self.settings,
             command=command,
-            published=_published(self.result),
+            published={} if self.condition else _published(self.result),
             best=self.best if len(self.best_set) == 1 else None,
         )
 

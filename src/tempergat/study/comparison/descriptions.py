@@ -13,7 +13,7 @@ from tempergat.study.comparison.splits import note_on_splits
 from tempergat.study.comparison.tuned import search_runs
 from tempergat.study.engine import Origin, Run, Store, Workers, elsewhere_note
 from tempergat.study.results import DatasetResult
-from tempergat.training import notes_on_unused_edges
+from tempergat.training import Condition, notes_on_unused_edges
 
 
 def opening_lines(
@@ -40,6 +40,8 @@ def opening_lines(
             f"before that, {counted(plan.tune, 'setting')} of each method{each} are "
             f"tried by validation score: {counted(search_runs(plan, graphs), 'run')}"
         )
+    if plan.preparation is not None:
+        lines += notes_on_condition(plan.preparation.stored_condition)
     if plan.made_for is not None:
         lines.append(f"the recipe was made for {plan.made_for}, not for this graph")
     if plan.builds and plan.overrides.model_settings:
@@ -62,6 +64,14 @@ def _in_words(device: torch.device | Workers) -> str:
     if isinstance(device, torch.device):
         return str(device)
     return f"{device.device} of a Ray cluster"
+
+
+def notes_on_condition(condition: Condition | None) -> tuple[str, ...]:
+    """What was done to features and model before every run; nothing for None."""
+    if condition is None:
+        return ()
+    own = "every seed has its own, the same for all methods"
+    return (f"With {condition.words}{'' if condition.change else f'; {own}'}.",)
 
 
 def notes_on_test_sets(

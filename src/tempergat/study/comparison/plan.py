@@ -12,10 +12,12 @@ from tempergat.study.search import require_optuna
 from tempergat.training import (
     BuildModule,
     Overrides,
+    Preparation,
     Recipe,
     RunConfig,
     callable_name,
     make_overrides,
+    parse_noise,
     recipe_for,
     source_hash,
 )
@@ -48,6 +50,7 @@ class Plan:
         overrides: What was changed in it.
         builds: For each of the user's own methods, the callable that builds it.
         tune: How many settings are tried for each method; None for those of the recipe.
+        preparation: What is done to features and model before every run.
     """
 
     methods: tuple[str, ...]
@@ -60,6 +63,7 @@ class Plan:
     overrides: Overrides = field(default_factory=make_overrides)
     builds: Mapping[str, BuildModule] = field(default_factory=dict)
     tune: int | None = None
+    preparation: Preparation | None = None
 
     @property
     def selection(self) -> str:
@@ -103,6 +107,8 @@ def make_plan(
     baseline: str | None = None,
     overrides: Overrides | None = None,
     tune: int | None = None,
+    noise: str | None = None,
+    prepare: Preparation | None = None,
 ) -> Plan:
     """Check and complete what the user asked for, before any work is done.
 
@@ -114,12 +120,18 @@ def make_plan(
         baseline: As for `compare`.
         overrides: Settings in place of the recipe's.
         tune: As for `compare`.
+        noise: As for `compare`.
+        prepare: As for `compare`.
 
     Raises:
-        UserError: A method or recipe does not exist, the number of runs or of settings
-            to try is out of its range, the recipe's methods select epochs by different
-            rules, or Optuna is missing for `tune`.
+        UserError: A method, recipe or noise does not exist, the number of runs or of
+            settings to try is out of its range, the recipe's methods select epochs by
+            different rules, or Optuna is missing for `tune`.
     """
+    if noise is not None and prepare is not None:
+        raise UserError(
+            "noise is itself a preparation; give noise or prepare, not both"
+        )
     default = PAPER_METHODS if runs == "paper" else DEFAULT_METHODS
     chosen = _named_methods(default if methods is None else methods)
     if baseline is not None and baseline not in chosen:
@@ -164,6 +176,7 @@ def make_plan(
         overrides=overrides,
         builds={name: build for name, build in chosen.items() if build is not None},
         tune=tune,
+        preparation=prepare if noise is None else parse_noise(noise),
     )
 
 

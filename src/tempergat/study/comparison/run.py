@@ -11,6 +11,7 @@ from tempergat.data import Dataset, describe_reading
 from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.comparison.descriptions import (
     note_on_residual,
+    notes_on_condition,
     notes_on_other_runs,
     notes_on_test_sets,
 )
@@ -87,9 +88,10 @@ def run_plan(
         on_progress: OnProgress | None = None,
     ) -> list[Run]:
         what = (some, configs, seeds, store)
+        how = (on_progress, plan.builds, plan.preparation)
         if isinstance(place, torch.device):
-            return sweep(*what, place, on_progress, plan.builds)
-        return sweep_on(place, *what, on_progress, plan.builds)
+            return sweep(*what, place, *how)
+        return sweep_on(place, *what, *how)
 
     if plan.tune is None:
         runs = train(graphs, plan.configs, plan.seeds, on_progress)
@@ -161,7 +163,8 @@ def run_shard(
         place,
         on_progress,
         plan.builds,
-        shard=shard,
+        plan.preparation,
+        shard,
     )
     return FinishedShard(shard, runs, plan.total_runs, store.path)
 
@@ -190,7 +193,8 @@ def finished_part(
     def find(
         some: Mapping[int, Dataset], configs: Sequence[RunConfig], seeds: Sequence[int]
     ) -> list[Run]:
-        return finished_runs(some, configs, seeds, store, device, made_on=made_on)
+        what = (some, configs, seeds, store, device)
+        return finished_runs(*what, plan.preparation, made_on)
 
     choices: list[Choice] = []
     if plan.tune is None:
@@ -242,6 +246,7 @@ def _comparison(
         all_pairs=plan.baseline is None,
         test_to_train=split_ratio(used),
     )
+    condition = plan.preparation and plan.preparation.stored_condition
     return Comparison(
         result=result,
         runs=runs,
@@ -253,6 +258,7 @@ def _comparison(
         device=str(place if isinstance(place, torch.device) else place.device),
         complete=len(runs) == plan.total_runs,
         notes=(
+            *notes_on_condition(condition),
             *first.notes,
             *(_notes_on_choices(choices) or _notes_on_residual(plan)),
             *notes_on_test_sets(result, graphs),
@@ -260,7 +266,9 @@ def _comparison(
             *notes_on_other_runs(plan, graphs, store, runs),
         ),
         store=store.path,
-        file_name=_file_name(graphs, store) + ("_tuned" if choices else ""),
+        file_name=_file_name(graphs, store)
+        + ("_tuned" if choices else "")
+        + (f"_{condition.file_name}" if condition else ""),
         tuned=tuple(choices),
         tuned_recipes=tuned_recipes(plan, first, choices),
     )

@@ -1,14 +1,13 @@
 """Comparisons of the runs in a store, without the graphs they were made on."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tempergat.base import UserError, counted, listed, suggest_one_of
+from tempergat.base import UserError, listed, suggest_one_of
 from tempergat.nn import METHODS
 from tempergat.study.comparison.comparison import Comparison
-from tempergat.study.comparison.descriptions import note_on_residual
+from tempergat.study.comparison.descriptions import note_on_residual, notes_on_condition
 from tempergat.study.comparison.plan import (
     FIRST_TUNED_SEED,
     MOST_RUNS,
@@ -19,7 +18,7 @@ from tempergat.study.comparison.splits import (
     stored_split_ratio,
 )
 from tempergat.study.comparison.tuned import notes_on_tuning, searched_settings
-from tempergat.study.engine import Run, Store
+from tempergat.study.engine import Condition, Run, Store
 from tempergat.study.results import dataset_result
 from tempergat.study.search import Setting, setting_word
 
@@ -49,9 +48,8 @@ def stored_comparisons(
 ) -> list[Comparison]:
     """The comparison of each graph and each recipe in a store.
 
-    The file is only read. Runs under noise are left out, which the notes say, and so
-    are runs of searches.
-    Methods whose settings were searched are compared with one another.
+    The file is only read. Runs of searches are left out. Methods whose settings were
+    searched are compared with one another, and so are runs with the same noise.
 
     Args:
         path: The file of a store, or the folder that holds it.
@@ -65,12 +63,7 @@ def stored_comparisons(
     file = _file_of(path)
     with Store(file, read_only=True) as store:
         stored = store.runs()
-    runs = [
-        run
-        for run in stored
-        if run.condition is None and not MOST_RUNS <= run.seed < FIRST_TUNED_SEED
-    ]
-    noisy = Counter(run.dataset for run in stored if run.condition is not None)
+    runs = [run for run in stored if not MOST_RUNS <= run.seed < FIRST_TUNED_SEED]
     if not runs:
         raise UserError(f"there are no finished runs in {file}; name another store")
     names = sorted({run.dataset for run in runs})
@@ -79,7 +72,7 @@ def stored_comparisons(
             f"{file} has no runs on {dataset!r}; {suggest_one_of(dataset, names)}"
         )
     return [
-        _comparison(table, baseline, file, noisy[name])
+        _comparison(table, baseline, file)
         for name in (names if dataset is None else [dataset])
         for table in _tables([run for run in runs if run.dataset == name])
     ]
@@ -100,9 +93,7 @@ def _file_of(path: Path) -> Path:
     raise UserError(f"the folder {path} has no store.sqlite with runs; {remedy}")
 
 
-def _comparison(
-    table: _Table, baseline: str | None, file: Path, noisy: int
-) -> Comparison:
+def _comparison(table: _Table, baseline: str | None, file: Path) -> Comparison:
     runs = table.runs
     methods = list(dict.fromkeys(run.method for run in runs))
     if baseline is not None and baseline not in methods:
@@ -131,6 +122,7 @@ def _comparison(
         device=runs[0].device,
         complete=len(set(counts.values())) == 1,
         notes=(
+            *notes_on_condition(runs[0].condition),
             *(
                 notes_on_tuning(_searched(runs))
                 if is_tuned
@@ -138,7 +130,6 @@ def _comparison(
             ),
             *(note_on_splits(result, stored=True) if result.splits > 1 else ()),
             *(_note_on_sharing(table.shared) if table.shared else ()),
-            *(_note_on_noise(noisy) if noisy else ()),
         ),
         store=file,
     )
@@ -152,13 +143,6 @@ def _note_on_sharing(methods: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _note_on_noise(noisy: int) -> tuple[str, ...]:
-    return (
-        f"{counted(noisy, 'run')} with noise on the features of this graph "
-        f"{'is' if noisy == 1 else 'are'} in the store and not shown here.",
-    )
-
-
 def _tables(runs: Sequence[Run]) -> Iterator[_Table]:
     """The runs of one graph's name, cut into those that one table compares.
 
@@ -166,15 +150,19 @@ def _tables(runs: Sequence[Run]) -> Iterator[_Table]:
     in which they were planned, so the runs of one recipe follow one another.
     """
     ordered = sorted(runs, key=lambda run: (run.group_id or 0, run.seed))
-    for origin in dict.fromkeys((run.device, run.numerics) for run in ordered):
-        made_there = [run for run in ordered if (run.device, run.numerics) == origin]
-        for graph in _graphs(made_there):
+    for origin in dict.fromkeys(map(_made, ordered)):
+        made_alike = [run for run in ordered if _made(run) == origin]
+        for graph in _graphs(made_alike):
             plain = [run for run in graph if run.seed < FIRST_TUNED_SEED]
             tuned = [run for run in graph if run.seed >= FIRST_TUNED_SEED]
             if plain:
                 yield from _recipes(plain)
             if tuned:
                 yield _Table(_last_search(tuned))
+
+
+def _made(run: Run) -> tuple[str, int, Condition | None]:
+    return (run.device, run.numerics, run.condition)
 
 
 def _last_search(runs: Sequence[Run]) -> list[Run]:

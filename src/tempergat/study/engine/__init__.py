@@ -15,6 +15,7 @@ from tempergat.study.engine.sweeps import (
     Shard,
     Workers,
     finished_runs,
+    hash_of,
     sweep,
     sweep_on,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "export_runs",
     "export_stores",
     "finished_runs",
+    "hash_of",
     "read_runs",
     "sweep",
     "sweep_on",

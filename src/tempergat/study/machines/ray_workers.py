@@ -26,6 +26,7 @@ from tempergat.data import Dataset
 from tempergat.training import (
     BuildModule,
     OutOfMemory,
+    Preparation,
     Run,
     RunConfig,
     device_name,
@@ -93,15 +94,17 @@ class RayWorkers:
         config: RunConfig,
         seeds: Sequence[int],
         build: BuildModule | None,
+        preparation: Preparation | None,
     ) -> None:
         """See `tempergat.study.engine.Workers`."""
         train = self._remote(_train)
         if dataset.fingerprint not in self._graphs:
             self._graphs[dataset.fingerprint] = self._put(dataset)
         graph = self._graphs[dataset.fingerprint]
-        arguments = (config, tuple(seeds), self.device.type, self._threads, build)
+        what = (config, tuple(seeds), build, preparation)
+        where = (self.device.type, self._threads)
         expected = (tempergat.__version__, self.device_name)
-        self._submit(ticket, lambda: train.remote(graph, *arguments, expected), 0)
+        self._submit(ticket, lambda: train.remote(graph, *what, *where, expected), 0)
 
     def next_finished(self) -> tuple[int, Outcome]:
         """See `tempergat.study.engine.Workers`."""
@@ -314,9 +317,10 @@ def _train(
     dataset: Dataset,
     config: RunConfig,
     seeds: tuple[int, ...],
+    build: BuildModule | None,
+    preparation: Preparation | None,
     device: str,
     threads: int,
-    build: BuildModule | None,
     expected: tuple[str, str],
 ) -> _Answer:
     """A task: train a group. Errors that a user can correct are returned as text."""
@@ -329,7 +333,10 @@ def _train(
                 f"{there}; use nodes that have the same"
             )
     try:
-        return train_group(dataset, config, seeds, torch.device(device), build=build)
+        where = torch.device(device)
+        return train_group(
+            dataset, config, seeds, where, build=build, preparation=preparation
+        )
     except OutOfMemory as error:
         return "memory", str(error)
     except UserError as error:

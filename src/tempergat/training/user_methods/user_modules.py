@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -24,13 +25,7 @@ from tempergat.training.evaluate import (
     evaluate_parts,
     scores_of_parts,
 )
-from tempergat.training.seeds import (
-    ChangeModel,
-    LayerValues,
-    SeedGroup,
-    State,
-    repeated_seeds,
-)
+from tempergat.training.seeds import LayerValues, SeedGroup, State, own_features
 from tempergat.training.settings import RunConfig
 from tempergat.training.task import Task, task_of
 from tempergat.training.user_methods.user_code import (
@@ -42,6 +37,9 @@ from tempergat.training.user_methods.user_code import (
     taken_edge_inputs,
     tensors_of,
 )
+
+if TYPE_CHECKING:
+    from tempergat.training.preparation import Preparation
 
 # Added to the seed in a scoring pass, where training adds the number of the step.
 _SCORING = -1
@@ -55,7 +53,7 @@ class ModuleGroup:
         config: Settings of the runs; those of the model itself have no effect.
         seeds: One run each.
         build: Called with the number of features and of classes, returns the module.
-        features: As in `SeedGroup`.
+        preparation: As in `SeedGroup`.
 
     Attributes:
         seeds: The seed of each run.
@@ -76,12 +74,12 @@ class ModuleGroup:
         config: RunConfig,
         seeds: Sequence[int],
         build: BuildModule,
-        features: Tensor | None = None,
+        preparation: Preparation | None = None,
     ) -> None:
         self.task = task
         self.config = config
-        self.seeds = repeated_seeds(task, seeds, features)
-        self._features = features
+        self.seeds = tuple(seeds)
+        self._features = own_features(task, seeds, preparation)
         self._modules = [
             self._initial_module(run, build) for run in range(len(self.seeds))
         ]
@@ -198,7 +196,7 @@ class ModuleGroup:
         # Refused where the task was made.
         assert not isinstance(x, TypedFeatures)
         if self._features is not None:
-            x = self._features.flatten(0, 1)[run]
+            x = self._features[run]
         expected = [x.size(0), self.task.num_classes]
         edges = taken_edge_inputs(module, self.task.edge_inputs)
         logits = module(x, self.task.edge_index, **edges)
@@ -219,9 +217,8 @@ def make_group(
     config: RunConfig,
     seeds: Sequence[int],
     *,
-    features: Tensor | None = None,
     build: BuildModule | None = None,
-    change_model: ChangeModel | None = None,
+    preparation: Preparation | None = None,
 ) -> SeedGroup | ModuleGroup:
     """The runs of several seeds: stacked for a built-in method, or of a user's module.
 
@@ -229,13 +226,12 @@ def make_group(
         task: The features, edges and labels.
         config: Settings of the runs.
         seeds: One run each.
-        features: As in `SeedGroup`.
         build: Builds a user's own module; None for the built-in methods.
-        change_model: As in `SeedGroup`; for the built-in methods.
+        preparation: As in `SeedGroup`.
     """
     if build is None:
-        return SeedGroup(task, config, seeds, features, change_model)
-    return ModuleGroup(task, config, seeds, build, features)
+        return SeedGroup(task, config, seeds, preparation)
+    return ModuleGroup(task, config, seeds, build, preparation)
 
 
 def check_user_module(

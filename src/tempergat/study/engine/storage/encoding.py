@@ -209,9 +209,15 @@ def _decode_numbers(values: Any) -> tuple[float, ...]:
 
 def _decode_condition(record: Any) -> Condition:
     found = Condition(**by_name(record, _unchanged))
-    if found.noise not in ("gaussian", "missing"):
+    is_change = found.noise == "none" and found.change is not None
+    if found.noise not in ("gaussian", "missing") and not is_change:
         raise ValueError("a kind of noise has another name")
-    return Condition(found.noise, number(found.level), or_none(found.tau, number))
+    return Condition(
+        found.noise,
+        number(found.level),
+        or_none(found.tau, number),
+        or_none(found.change, text),
+    )
 
 
 def _decode_precision(value: Any) -> MatmulPrecision:
@@ -222,7 +228,7 @@ def _decode_precision(value: Any) -> MatmulPrecision:
 
 
 EXTRAS = {
-    "condition": _Extra(None, asdict, _decode_condition),
+    "condition": _Extra(None, lambda found: found.facts, _decode_condition),
     "matmul_precision": _Extra("highest", _unchanged, _decode_precision),
     "numerics": _Extra(1, _unchanged, whole),
     "parameter_count": _Extra(None, _unchanged, whole),

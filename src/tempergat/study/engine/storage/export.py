@@ -47,7 +47,7 @@ _SHARPNESS_COLUMNS = {
     for name in ("spread", "entropy")
 }
 # Too long for a table; only stores have them.
-_ONLY_IN_STORES = ("curves", "layers_at_epochs", "gate_counts", "training_nodes")
+_ONLY_IN_STORES = ("curves", "gate_counts", "training_nodes")
 _EXTRA_COLUMNS = tuple(name for name in EXTRAS if name not in _ONLY_IN_STORES)
 OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *_EXTRA_COLUMNS)
 

@@ -12,9 +12,7 @@ from tempergat.study.engine.storage import Group, Store
 from tempergat.study.engine.sweeps.progress import Clock, Progress
 from tempergat.study.engine.sweeps.sharding import Shard, divide_groups
 from tempergat.training import (
-    CLEAN,
-    Condition,
-    FeatureNoise,
+    Preparation,
     Run,
     RunConfig,
     config_hash,
@@ -34,14 +32,6 @@ class Part:
     seeds: list[int]
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """A configuration under one condition."""
-
-    config: RunConfig
-    condition: Condition
-
-
 class Agenda:
     """The runs that a sweep was asked for, cut into groups, and which are done.
 
@@ -52,7 +42,7 @@ class Agenda:
         seeds: The seeds, each once.
         store: Where runs are stored.
         device: Where to train.
-        noise: Noise on the features: every seed is trained under every condition.
+        preparation: What is done to features and model before every run.
         shard: The part of the groups that is asked for; all of them when left out.
         made_on: The name of the device, where it is on another machine.
 
@@ -60,6 +50,7 @@ class Agenda:
         store: Where runs are stored.
         origin: The device and the numerics of the runs.
         parts: The splits that have a seed, by fingerprint.
+        preparation: As given.
         groups: The groups that hold the runs, in the order of training.
         clock: Estimates the time left.
     """
@@ -71,7 +62,7 @@ class Agenda:
         seeds: Sequence[int],
         store: Store,
         device: torch.device,
-        noise: FeatureNoise | None = None,
+        preparation: Preparation | None = None,
         shard: Shard | None = None,
         made_on: str | None = None,
     ) -> None:
@@ -81,13 +72,9 @@ class Agenda:
         self._device = device
         name = made_on or device_name(device)
         self.origin = Origin(name, numerics_of(name))
-        self._noise = noise
-        # By hash, in the order of the configurations.
-        self._settings = {
-            _hash(config, condition, noise): _Setting(config, condition)
-            for config in configs
-            for condition in ((CLEAN,) if noise is None else noise.conditions)
-        }
+        self.preparation = preparation
+        # By hash, in the order given.
+        self._settings = {hash_of(config, preparation): config for config in configs}
         self.parts = self._deal(graphs)
         # Fingerprint, configuration hash and seed of each run asked for.
         self._asked: set[tuple[str, str, int]] = set()
@@ -112,30 +99,29 @@ class Agenda:
         return parts
 
     def _cut(self, shard: Shard | None) -> Iterator[Group]:
-        hashes: dict[RunConfig, list[str]] = {}
-        for key, setting in self._settings.items():
-            hashes.setdefault(setting.config, []).append(key)
-        for config in hashes:
+        own_features = False
+        if self.preparation is not None:
+            own_features = self.preparation.features is not None
+        for config in self._settings.values():
             for part in self.parts.values():
                 refuse_other_training(part.dataset, config)
+                if self.preparation is not None:
+                    self.preparation.refuse_other_training(part.dataset, config)
         position = 0
-        for config, keys in hashes.items():
+        for key, config in self._settings.items():
             for fingerprint, part in self.parts.items():
                 size = group_size(
-                    part.dataset,
-                    config,
-                    self._device,
-                    own_features=self._noise is not None,
+                    part.dataset, config, self._device, own_features=own_features
                 )
                 groups = self.groups_of(
-                    fingerprint, config.method, keys, part.seeds, size
+                    fingerprint, config.method, [key], part.seeds, size
                 )
-                asked = {(key, seed) for key in keys for seed in part.seeds}
+                asked = {(key, seed) for seed in part.seeds}
                 if shard is not None:
                     mine = set()
-                    for some_keys, seeds in cut_runs(keys, part.seeds, size):
+                    for _, seeds in cut_runs([key], part.seeds, size):
                         if shard.takes(position):
-                            mine |= {(key, seed) for key in some_keys for seed in seeds}
+                            mine |= {(key, seed) for seed in seeds}
                         position += 1
                     groups, asked = divide_groups(groups, mine, asked)
                 self._asked |= {(fingerprint, key, seed) for key, seed in asked}
@@ -162,20 +148,16 @@ class Agenda:
     def config_of(self, group: Group) -> RunConfig:
         """The settings that a group's runs share."""
         known = (key for key in group.config_hashes if key in self._settings)
-        return self._settings[next(known)].config
+        return self._settings[next(known)]
 
-    def noise_of(self, group: Group) -> FeatureNoise | None:
-        """The noise of a group's runs.
+    def refuse_altered(self, group: Group) -> None:
+        """Refuses to train a group.
 
         Raises:
-            UserError: The group holds other runs than those asked for.
+            UserError: It holds other runs than those of one configuration asked for.
         """
-        if not set(group.config_hashes) <= set(self._settings):
+        if group.config_hashes not in [(key,) for key in self._settings]:
             raise self.store.altered_group(group)
-        if self._noise is None:
-            return None
-        conditions = [self._settings[key].condition for key in group.config_hashes]
-        return replace(self._noise, conditions=tuple(conditions))
 
     def work(self, group: Group) -> int:
         """Epochs of all runs of a group together."""
@@ -256,9 +238,10 @@ class Agenda:
         )
 
 
-def _hash(config: RunConfig, condition: Condition, noise: FeatureNoise | None) -> str:
-    return config_hash(
-        config.model_dump(mode="json"),
-        None if condition == CLEAN else condition,
-        "highest" if noise is None else noise.matmul_precision,
-    )
+def hash_of(config: RunConfig, preparation: Preparation | None = None) -> str:
+    """The hash that runs with these settings and this preparation are stored under."""
+    settings = config.model_dump(mode="json")
+    if preparation is None:
+        return config_hash(settings)
+    condition = preparation.stored_condition
+    return config_hash(settings, condition, preparation.matmul_precision)

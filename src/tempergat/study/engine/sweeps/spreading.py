@@ -13,7 +13,7 @@ from tempergat.study.engine.storage import Group, Store
 from tempergat.study.engine.sweeps.agenda import Agenda
 from tempergat.study.engine.sweeps.progress import OnProgress
 from tempergat.study.engine.sweeps.sweeping import Sweep, first_half
-from tempergat.training import BuildModule, OutOfMemory, Run, RunConfig
+from tempergat.training import BuildModule, OutOfMemory, Preparation, Run, RunConfig
 
 
 def sweep_on(
@@ -24,6 +24,7 @@ def sweep_on(
     store: Store,
     on_progress: OnProgress | None = None,
     builds: Mapping[str, BuildModule] | None = None,
+    preparation: Preparation | None = None,
 ) -> list[Run]:
     """As `sweep`, with the groups trained by workers; this process alone stores them.
 
@@ -35,13 +36,20 @@ def sweep_on(
         store: Where runs are stored.
         on_progress: Called after every group, for display.
         builds: As for `sweep`.
+        preparation: As for `sweep`.
 
     Raises:
         UserError: As for `sweep`, or a worker cannot train.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
     agenda = Agenda(
-        dataset, configs, seeds, store, workers.device, made_on=workers.device_name
+        dataset,
+        configs,
+        seeds,
+        store,
+        workers.device,
+        preparation,
+        made_on=workers.device_name,
     )
     return SpreadSweep(agenda, workers, on_progress, builds or {}).run()
 
@@ -64,6 +72,7 @@ class Workers(Protocol):
         config: RunConfig,
         seeds: Sequence[int],
         build: BuildModule | None,
+        preparation: Preparation | None,
     ) -> None:
         """Train a group, as `train_group` does, as soon as a worker is free."""
 
@@ -155,7 +164,7 @@ class SpreadSweep(Sweep):
                 self._start_or_replace(part, locks)
 
     def _start(self, group: Group, trained: Group) -> None:
-        self._agenda.noise_of(group)
+        self._agenda.refuse_altered(group)
         self._tickets += 1
         self._workers.start(
             self._tickets,
@@ -163,6 +172,7 @@ class SpreadSweep(Sweep):
             self._agenda.config_of(group),
             trained.seeds,
             self._builds.get(group.method),
+            self._agenda.preparation,
         )
         self._started[self._tickets] = _Started(group, trained)
 

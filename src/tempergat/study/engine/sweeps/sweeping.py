@@ -18,8 +18,8 @@ from tempergat.study.engine.sweeps.sharding import Shard
 from tempergat.study.engine.sweeps.workers import Workers
 from tempergat.training import (
     BuildModule,
-    FeatureNoise,
     OutOfMemory,
+    Preparation,
     Run,
     RunConfig,
     bytes_per_seed,
@@ -38,7 +38,7 @@ def sweep(
     device: torch.device,
     on_progress: OnProgress | None = None,
     builds: Mapping[str, BuildModule] | None = None,
-    noise: FeatureNoise | None = None,
+    preparation: Preparation | None = None,
     shard: Shard | None = None,
 ) -> list[Run]:
     """Train the runs of every configuration and seed that the store does not hold yet.
@@ -61,19 +61,19 @@ def sweep(
         on_progress: Called after every epoch and every group, for display.
         builds: For each method that is a user's own module, the function that builds
             it.
-        noise: Noise on the features: every seed is trained under every condition.
+        preparation: What is done to features and model before every run.
         shard: The part of the groups that is trained here; all of them when left out.
 
     Returns:
-        The runs of these seeds in the order of the configurations, then of the
-        conditions, failed ones included. Those of a shard are its own.
+        The runs of these seeds in the order of the configurations, failed ones
+        included. Those of a shard are its own.
 
     Raises:
         UserError: Nothing can be trained, or the store cannot be used or does not give
             back every run that was asked for.
         OutOfMemory: A single run does not fit memory. All others have been trained.
     """
-    agenda = Agenda(dataset, configs, seeds, store, device, noise, shard)
+    agenda = Agenda(dataset, configs, seeds, store, device, preparation, shard)
     return Sweep(agenda, device, on_progress, builds or {}).run()
 
 
@@ -83,7 +83,7 @@ def finished_runs(
     seeds: Sequence[int],
     store: Store,
     device: torch.device,
-    noise: FeatureNoise | None = None,
+    preparation: Preparation | None = None,
     made_on: str | None = None,
 ) -> list[Run]:
     """The runs that `sweep` with these arguments would not have to train.
@@ -91,7 +91,9 @@ def finished_runs(
     After a sweep that was stopped, these are the runs done so far. `made_on` is the
     name of the device, where it is on another machine.
     """
-    agenda = Agenda(dataset, configs, seeds, store, device, noise, made_on=made_on)
+    agenda = Agenda(
+        dataset, configs, seeds, store, device, preparation, made_on=made_on
+    )
     list(agenda.look_for_new_runs())
     return agenda.runs()
 
@@ -161,8 +163,11 @@ class Sweep:
         """How many of the groups are trained at once."""
         agenda = self._agenda
         most = len(groups)
+        prepared = agenda.preparation
+        if prepared and (prepared.features or prepared.matmul_precision != "highest"):
+            return 1
         for group in groups:
-            if self._builds.get(group.method) or agenda.noise_of(group):
+            if self._builds.get(group.method):
                 return 1
             graph, config = self._graph_of(group), agenda.config_of(group)
             runs = len(group.units)
@@ -300,6 +305,7 @@ class Sweep:
         """Train a group's runs at once, perhaps beside other groups."""
         started = time.monotonic()
         agenda = self._agenda
+        agenda.refuse_altered(group)
         part = agenda.parts[group.fingerprint]
         runs = train_group(
             part.dataset,
@@ -308,7 +314,7 @@ class Sweep:
             self._device,
             on_epoch,
             self._builds.get(group.method),
-            agenda.noise_of(group),
+            agenda.preparation,
         )
         agenda.clock.add(agenda.work(group), (time.monotonic() - started) / at_once)
         known: dict[str, Any] = {"split": part.split, "group_id": group.id}
@@ -323,8 +329,5 @@ class Sweep:
 
 
 def first_half(group: Group) -> Group:
-    """The first half of a group's configurations or, of a single one, of its seeds."""
-    if len(group.config_hashes) > 1:
-        half = (len(group.config_hashes) + 1) // 2
-        return replace(group, config_hashes=group.config_hashes[:half])
+    """The first half of a group's seeds."""
     return replace(group, seeds=group.seeds[: (len(group.seeds) + 1) // 2])

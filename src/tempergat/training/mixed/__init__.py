@@ -1,5 +1,0 @@
-"""Runs with different learning rates, weight decays and splits, trained at once."""
-
-from tempergat.training.mixed.training import MixedRun, train_mixed
-
-__all__ = ["MixedRun", "train_mixed"]
