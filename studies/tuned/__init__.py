@@ -1,0 +1,1 @@
+"""Every method with settings of its own search, and of further searches."""
