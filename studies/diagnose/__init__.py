@@ -1,0 +1,1 @@
+"""Whether the method that a short screening picks is worth following."""
