@@ -60,6 +60,9 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
     study = _part(name, "study")
     if study is None:
         raise UserError(f"{name} has no runs of its own; its page is made from others'")
+    if hasattr(study, "run"):
+        study.run(STUDIES / name / "results")
+        return True
     console = error_console()
     is_whole = True
     with Store(out / "store.sqlite") as store:

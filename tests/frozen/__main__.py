@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 FROZEN = Path(__file__).parent
 FIXTURES = ROOT / "tests" / "fixtures" / "v0_2_0"
 # Investigations, not part of the product.
-STUDIES = {"calibrate", "noise", "reproduce", "theory", "tune"}
+STUDIES = {"calibrate", "noise", "reproduce", "tune"}
 SHORT = "--methods gat,temp_gated --runs 2 --epochs 4 --device cpu"
 OWN = "graph --one-hot colour"
 # Run in this order in a folder with `graph`, `out` and `model` of the fixtures.
@@ -119,7 +119,7 @@ def names() -> Iterator[str]:
         value = getattr(tempergat, name)
         yield f"tempergat.{name}{inspect.signature(value) if callable(value) else ''}"
     for module in pkgutil.iter_modules(tempergat.__path__, "tempergat."):
-        if module.ispkg and module.name != "tempergat.theory":
+        if module.ispkg:
             package = importlib.import_module(module.name)
             yield from (f"{module.name}.{name}" for name in sorted(package.__all__))
 

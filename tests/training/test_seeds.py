@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from tempergat.theory.model import MissingNoise, standard_setting
-from tempergat.theory.studies.learned import VARIANTS, sample_graph, train
+from studies.theory.model import MissingNoise, standard_setting
+from studies.theory.studies.learned import VARIANTS, sample_graph, train
 from tempergat.training import train_group
 from tempergat.training.initial_weights import seeded_weights, single_model
 from tests.support.run_settings import config, small_graph

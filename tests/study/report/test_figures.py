@@ -5,14 +5,12 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from matplotlib.figure import Figure
 
 from tempergat import nn
 from tempergat.stats import average_ranks
 from tempergat.study.report import figures as plots
 from tempergat.study.report import write_figure
 from tempergat.study.results import DatasetResult, dataset_result
-from tempergat.theory import figures as plots_theory
 from tests.support.made_up_runs import METHODS, failed_run, study
 
 
@@ -92,50 +90,6 @@ def test_groups_that_do_not_differ_are_the_widest_within_the_difference() -> Non
     # gated and gatv2 swap places, and half the time gated ties with gcn.
     assert table.average == {"gat": 1.0, "gcn": 2.25, "gated": 3.25, "gatv2": 3.5}
     assert plots.indistinct_groups(table) == [(3.25, 3.5)]
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures drawn in a test, collected instead of written to files."""
-    found: list[Figure] = []
-
-    def keep(figure: Figure, stem: Path) -> tuple[Path, Path]:
-        found.append(figure)
-        return stem, stem
-
-    monkeypatch.setattr(plots_theory, "save_figure", keep)
-    return found
-
-
-def test_every_curve_of_a_legend_looks_different_without_its_colour(
-    drawn: list[Figure],
-) -> None:
-    estimate = {f"snr{end}": 2.0 for end in ("", "_low", "_high")}
-    curves = [
-        {"rho": rho, "tau": 1.0, "temperature": t, "variant": variant, **estimate}
-        for rho in (0.2, 0.8)
-        for t in (1.0, 2.0, 4.0, 16.0)
-        for variant in ("ungated", "gate_first")
-    ]
-    plots_theory.gate_rho_figure(curves, Path("r"))
-    sizes = {
-        f"{name}{end}": 2.0
-        for name in ("size", "readout_size")
-        for end in ("", "_low", "_high")
-    }
-    scenarios = [
-        {"scenario": f"scenario {n}", "sigma": 1.0, "temperature": t, **sizes}
-        for n in range(8)
-        for t in (1.0, 2.0)
-    ]
-    plots_theory.scenarios_figure(scenarios, Path("s"))
-    for figure in drawn:
-        axes = figure.axes[-1]
-        looks = {
-            (line.get_marker(), line.get_markerfacecolor() == "white")
-            for line in axes.get_lines()
-        }
-        assert len(looks) == len(axes.get_lines()) == 8
 
 
 def test_a_method_of_a_new_backbone_can_be_drawn(
