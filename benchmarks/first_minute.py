@@ -42,9 +42,7 @@ COMMANDS = (
     "train corra --method gat",
     "train cora --method gta",
     "predict model.ckpt corra",
-    "noise --datasets corra",
     "diagnose corra",
-    "reproduce noise --plan --datasets corra",
 )
 LAYERS = {
     "GAT, plain": "TemperGATConv(128, 16, 8, temperature=None, gate=None)",

@@ -11,7 +11,7 @@ import tempergat
 from tempergat.cli import main
 from tests.cli.conftest import Command
 
-FAMILIES = ("compare", "train", "predict", "methods", "data", "reproduce", "doctor")
+FAMILIES = ("compare", "train", "predict", "methods", "data", "export", "doctor")
 
 
 def test_help_names_every_command(command: Command) -> None:

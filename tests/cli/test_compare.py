@@ -102,7 +102,7 @@ def test_the_numbers_are_those_of_scipy_on_the_exported_runs(
         *("--methods", ",".join(names), "--baseline", "gat"),
     )
     found = {r["method"]: r for r in json.loads(ended.out)["results"]}
-    command("reproduce", "export", "tempergat-out/store.sqlite", "--to", "runs.csv")
+    command("export", "tempergat-out/store.sqlite", "--to", "runs.csv")
     with open("runs.csv") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: int(row["seed"]))
     scores = {

@@ -40,7 +40,6 @@ def test_names_are_completed_after_the_completion_is_installed(
             "gat,gated_temp",
             "gat,gated_temp_v2",
         },
-        "tempergat noise --datasets cora,pub": {"cora,pubmed", "cora,pubmed_full"},
         "tempergat data info pok": {"pokec"},
         # No name fits, so bash offers files.
         "tempergat compare ./gra": set(),

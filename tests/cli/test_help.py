@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,17 +51,6 @@ def test_a_help_page_has_two_examples_that_can_be_typed(path: str) -> None:
             command = command.commands[words.pop(0)]
         if words != ["--help"]:
             command.make_context("example", words)
-
-
-@pytest.mark.parametrize("path", COMMANDS)
-def test_only_reproduce_works_on_the_published_results_by_default(path: str) -> None:
-    folders = [
-        parameter.default
-        for parameter in COMMANDS[path].params
-        if str(parameter.default).startswith("results")
-    ]
-    is_page = path.startswith("tempergat reproduce ") and not path.endswith(" export")
-    assert folders == ([Path("results")] if is_page else [])
 
 
 @pytest.mark.parametrize("path", [p for p, c in COMMANDS.items() if _parts(c)])

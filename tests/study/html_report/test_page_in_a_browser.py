@@ -11,8 +11,6 @@ from matplotlib import image
 from tempergat.stats import average_ranks
 from tempergat.study.html_report import (
     Overview,
-    markdown_html,
-    page_html,
     report_html,
 )
 from tempergat.study.report import Table, as_csv, as_latex, as_markdown
@@ -136,27 +134,6 @@ def test_tables_of_several_graphs_are_sorted_and_copied(
         assert copied == "method,rank\ngat,10.00\ngated,9.50\n"
         page.get_by_role("link", name="citeseer").click()
         assert page.evaluate("location.hash") == "#graph-2"
-
-
-def test_a_picture_of_a_page_is_saved(chromium: "Browser", tmp_path: Path) -> None:
-    drawing = (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">'
-        '<rect width="20" height="20"/></svg>'
-    )
-    (tmp_path / "one.svg").write_text(drawing)
-    title, body = markdown_html("# A page\n\nWords.\n\n![One](one.svg)\n", tmp_path)
-    path = tmp_path / "page.html"
-    path.write_text(page_html(title, f'<section aria-label="A page">{body}</section>'))
-    with opened(chromium, path) as page:
-        for kind in ("SVG", "PNG"):
-            with page.expect_download() as download:
-                page.get_by_role("button", name=f"Save One as {kind}").click()
-            content = Path(download.value.path()).read_bytes()
-            assert download.value.suggested_filename == f"A_page_One.{kind.lower()}"
-            if kind == "SVG":
-                assert content.decode() == drawing
-            else:
-                assert image.imread(io.BytesIO(content)).shape[:2] == (40, 80)
 
 
 def test_the_theme_follows_the_system_and_the_button(

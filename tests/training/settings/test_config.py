@@ -204,8 +204,8 @@ def test_a_graph_is_given_the_papers_recipe_or_the_default(
 
 
 def test_a_recipe_may_be_given_by_name_or_itself() -> None:
-    recipe = load_recipe("tuned/cora")
-    assert recipe_for("cora", "tuned/cora") == ("tuned/cora", recipe)
+    recipe = load_recipe("paper/pubmed")
+    assert recipe_for("cora", "paper/pubmed") == ("paper/pubmed", recipe)
     assert recipe_for("cora", recipe) == ("given", recipe)
     assert recipe_for("reddit")[1].training == "sampled"
 

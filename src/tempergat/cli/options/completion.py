@@ -24,12 +24,6 @@ def complete_dataset(typed: str) -> list[str]:
     return [name for name in CATALOG if name.startswith(typed)]
 
 
-def complete_datasets(typed: str) -> list[str]:
-    """The same for the last name of a list like `cora,pub`."""
-    before, last = _last_of_list(typed)
-    return [f"{before}{name}" for name in complete_dataset(last)]
-
-
 def _last_of_list(typed: str) -> tuple[str, str]:
     before, comma, last = typed.rpartition(",")
     return f"{before}{comma}", last
