@@ -4,6 +4,7 @@ python -m studies                       lists the studies
 python -m studies NAME                  fills the page and draws its figures
 python -m studies NAME --run            trains what is missing first
 python -m studies NAME --run GRAPH ...  on these graphs alone
+python -m studies noise GRAPH           tables of a graph that is not in its plan
 """
 
 import argparse
@@ -73,7 +74,13 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
         )
         for graph in graphs or study.GRAPHS:
             try:
-                print(f"{graph}: {runner.run(study.stages(graph)):,} runs")
+                if _is_other(study, graph):
+                    text = study.look(graph, runner)
+                    path = out / f"{name}_{Path(graph).stem}.md"
+                    write_text(path, text)
+                    print(f"{text}\nwritten to {path}")
+                else:
+                    print(f"{graph}: {runner.run(study.stages(graph)):,} runs")
             except UserError as error:
                 # One graph that cannot be had does not hold up the others.
                 print(f"{graph}: not complete: {error}", file=sys.stderr)
@@ -100,7 +107,9 @@ def main() -> int:
     try:
         if given.run or given.graphs:
             is_whole = train(given.name, given.graphs, given.device, given.out)
-        fill_page(given.name)
+        study = _part(given.name, "study")
+        if not any(_is_other(study, graph) for graph in given.graphs):
+            fill_page(given.name)
     except UserError as error:
         print(f"studies: {error}", file=sys.stderr)
         return 2
@@ -108,6 +117,11 @@ def main() -> int:
         print("stopped; finished runs are kept", file=sys.stderr)
         return 130
     return 0 if is_whole else 1
+
+
+def _is_other(study: ModuleType | None, graph: str) -> bool:
+    """Whether a study takes a graph that is not in its plan."""
+    return hasattr(study, "look") and graph not in getattr(study, "GRAPHS", ())
 
 
 def _part(name: str, part: str) -> ModuleType | None:

@@ -20,13 +20,13 @@ from tempergat.study.engine import (
     OnProgress,
     Run,
     Store,
-    config_hash,
     finished_runs,
+    hash_of,
     read_runs,
     sweep,
     write_runs,
 )
-from tempergat.training import RunConfig, device_name, numerics_of
+from tempergat.training import Preparation, RunConfig, device_name, numerics_of
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Stage:
         seeds: The seeds of each.
         load: Reads the graph, or the graph with each of its splits, which the seeds
             take in turn.
+        preparation: What is done to features and model before every run.
     """
 
     file: str
@@ -47,11 +48,12 @@ class Stage:
     configs: Sequence[RunConfig]
     seeds: Sequence[int]
     load: Callable[[str], Dataset | Mapping[int, Dataset]] = load
+    preparation: Preparation | None = None
 
     @cached_property
     def hashes(self) -> frozenset[str]:
-        """The hashes of the settings."""
-        return frozenset(config_hash(c.model_dump(mode="json")) for c in self.configs)
+        """The hashes of the settings with the preparation."""
+        return frozenset(hash_of(config, self.preparation) for config in self.configs)
 
     def asks_for(self, run: Run) -> bool:
         """Whether a run is one of this stage's."""
@@ -105,16 +107,31 @@ class Runner:
         here = (name, numerics_of(name))
         self.store.put_group([r for r in mine if (r.device, r.numerics) == here])
         graph = stage.load(stage.graph)
-        work = (graph, stage.configs, stage.seeds, self.store, self.device)
         try:
-            return sweep(*work, self.watch(stage.graph))
+            return self.train(stage, graph)
         finally:
             known = {(run.config_hash, run.seed): run for run in mine}
-            done = [_signed(run, known) for run in finished_runs(*work)]
+            work = (graph, stage.configs, stage.seeds, self.store, self.device)
+            found = finished_runs(*work, stage.preparation)
+            if stage.preparation is None or not stage.preparation.epochs:
+                found = [replace(run, layers_at_epochs=None) for run in found]
+            done = [_signed(run, known) for run in found]
             if done:
                 others = [r for r in rows if r.dataset == stage.graph and r not in mine]
                 write_runs([*others, *done], path)
                 del self._published[path]
+
+    def train(self, stage: Stage, graph: Dataset | Mapping[int, Dataset]) -> list[Run]:
+        """The runs of a stage from the store; those that it lacks are trained."""
+        return sweep(
+            graph,
+            stage.configs,
+            stage.seeds,
+            self.store,
+            self.device,
+            self.watch(stage.graph),
+            preparation=stage.preparation,
+        )
 
     def _rows(self, path: Path) -> list[Run]:
         if path not in self._published:

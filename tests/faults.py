@@ -103,7 +103,7 @@ FAULTS = (
     Fault(
         "runs under one noise are taken for runs under another",
         "training/record.py",
-        'content["condition"] = asdict(condition)',
+        'content["condition"] = condition.facts',
         'content["condition"] = None',
         "study/engine/sweeps/test_sweeping.py"
         "::test_runs_under_noise_are_those_of_a_graph_with_that_noise",
@@ -111,16 +111,16 @@ FAULTS = (
     Fault(
         "scores under noise are given for clean features",
         "training/run.py",
-        "noise.conditions[number % len(noise.conditions)]",
-        "noise.conditions[number * len(noise.conditions) // len(runs)]",
+        '"condition": preparation.stored_condition,',
+        '"condition": None,',
         "study/engine/sweeps/test_sweeping.py"
         "::test_runs_under_noise_are_those_of_a_graph_with_that_noise",
     ),
     Fault(
         "what is done to a model before a run is not done",
-        "training/run.py",
-        "change_model=change_model,",
-        "change_model=None,",
+        "training/seeds.py",
+        "preparation.model(self.model, task.graph)",
+        "pass",
         "training/test_run.py::test_a_group_trains_the_model_that_was_changed_for_it",
     ),
     Fault(

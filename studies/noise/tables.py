@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import yaml
 from matplotlib.figure import Figure
 
 from studies.pages import markdown_table, p_value, signed
-from studies.results import read_csv, result_path
+from studies.results import read_csv, read_plan
 from tempergat.base.figures import new_figure, style
 from tempergat.nn import METHODS
 from tempergat.stats import (
@@ -26,8 +25,8 @@ from tempergat.stats import (
 PAGE = "noise"
 # Folders of results: the first study, the second, and the test on fresh seeds.
 FIRST, SECOND, FRESH = "noise/first", "noise/epochs", "noise/confirm"
-PLAN = yaml.safe_load(result_path("noise/epochs/plan.yaml").read_text("utf-8"))
-DATASETS = PLAN["datasets"]
+PLAN = read_plan("noise")["epochs"]
+DATASETS = read_plan("noise")["datasets"]
 NOISES = {"missing": "missing coordinates", "gaussian": "Gaussian noise"}
 GROUPS = {
     "gate-first": ["gated_first", "gated_temp", "gated_first_v2", "gated_temp_v2"],

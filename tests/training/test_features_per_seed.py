@@ -1,10 +1,13 @@
-"""Groups in which every seed has different features, in several variants."""
+"""Groups in which every seed has features of its own."""
 
 from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
+from tempergat.base import UserError
+from tempergat.training import Condition, Preparation, noise_on_features
 from tempergat.training.loop import Training
 from tempergat.training.run import finished_runs, train_group
 from tempergat.training.seeds import SeedGroup
@@ -14,21 +17,24 @@ from tests.support.run_settings import config, small_graph
 CPU = torch.device("cpu")
 
 
+def drawn(x: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return x.copy_(torch.randn(x.shape, generator=generator))
+
+
 @pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2"])
-def test_every_variant_is_the_run_on_a_graph_with_those_features(method: str) -> None:
+def test_every_run_is_the_one_on_a_graph_with_its_features(method: str) -> None:
     graph = small_graph()
     settings = config(
         method, epochs=8, feature_dropout=0.3, attention_dropout=0.3, weight_decay=0.0
     )
-    features = torch.randn(2, 3, *graph.data.x.shape)
-    group = SeedGroup(task_of(graph, settings, CPU), settings, [4, 7], features)
+    task = task_of(graph, settings, CPU)
+    group = SeedGroup(task, settings, [4, 7], Preparation(features=drawn))
     training = Training(group, settings)
     training.run()
-    found = finished_runs(training, graph, start=0.0)
-    assert [result.seed for result in found] == [4, 4, 4, 7, 7, 7]
-    for run, result in enumerate(found):
+    for run, result in enumerate(finished_runs(training, graph, start=0.0)):
         data = graph.data.clone()
-        data.x = features.flatten(0, 1)[run]
+        data.x = drawn(data.x.clone(), result.seed)
         alone = SeedGroup(
             task_of(replace(graph, data=data), settings, CPU), settings, [result.seed]
         )
@@ -44,36 +50,39 @@ def test_every_variant_is_the_run_on_a_graph_with_those_features(method: str) ->
             assert values == pytest.approx(wanted, rel=1e-4)
 
 
-def test_one_variant_with_the_graph_s_features_changes_nothing() -> None:
+def test_features_as_they_are_change_no_score() -> None:
     graph, settings = small_graph(), config("temp_gated", epochs=6)
     plain = train_group(graph, settings, [0, 1], CPU)
-    features = graph.data.x.expand(2, 1, -1, -1)
-    group = SeedGroup(task_of(graph, settings, CPU), settings, [0, 1], features)
-    training = Training(group, settings)
-    training.run()
-    for result, expected in zip(
-        finished_runs(training, graph, 0.0), plain, strict=True
-    ):
-        assert result.scores == expected.scores
+    same = Preparation(features=lambda x, seed: x)
+    prepared = train_group(graph, settings, [0, 1], CPU, preparation=same)
+    assert [run.scores for run in prepared] == [run.scores for run in plain]
+
+
+def test_levels_of_noise_share_the_draws_of_a_seed() -> None:
+    x = torch.randn(30, 5)
+    weak, strong = (
+        noise_on_features(Condition("gaussian", level)).features_of(x, [3, 4]) - x
+        for level in (1.0, 2.0)
+    )
+    assert not torch.isclose(weak[0], weak[1]).any()
+    torch.testing.assert_close(strong, 2 * weak)
 
 
 def test_features_of_another_shape_are_refused() -> None:
-    graph, settings = small_graph(), config("gat")
-    task = task_of(graph, settings, CPU)
-    with pytest.raises(ValueError, match=r"\[2, 1, 60, 12\]"):
-        SeedGroup(task, settings, [0, 1], torch.zeros(2, 1, 60, 11))
+    half = Preparation(features=lambda x, seed: x[:, ::2])
+    with pytest.raises(UserError, match=r"\[60, 6\]; return those .* \[60, 12\]"):
+        train_group(small_graph(), config("gat"), [0], CPU, preparation=half)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
-def test_variants_train_alike_on_a_gpu_where_steps_are_recorded(method: str) -> None:
+def test_runs_train_alike_on_a_gpu_where_steps_are_recorded(method: str) -> None:
     graph = small_graph()
     settings = config(method, epochs=30, feature_dropout=0.3, attention_dropout=0.3)
-    features = torch.randn(2, 3, *graph.data.x.shape)
     histories = []
     for device in (CPU, torch.device("cuda")):
         task = task_of(graph, settings, device)
-        group = SeedGroup(task, settings, [4, 7], features.to(device))
+        group = SeedGroup(task, settings, [4, 7], Preparation(features=drawn))
         training = Training(group, settings)
         training.run()
         histories.append(training.history[:, :, 0].cpu())

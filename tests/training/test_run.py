@@ -13,9 +13,12 @@ import torch
 from tempergat.base import UserError, even_groups
 from tempergat.data import Dataset
 from tempergat.nn import NodeClassifier, build_model
+from tempergat.ops import Graph
 from tempergat.training import (
+    Condition,
     LayerRecord,
     OutOfMemory,
+    Preparation,
     explain_out_of_memory,
     group_size,
     train_group,
@@ -106,17 +109,29 @@ def test_a_temperature_per_head_trains_and_is_recorded_as_its_mean(method: str) 
 
 
 def test_a_group_trains_the_model_that_was_changed_for_it() -> None:
-    def remove_slope(model: NodeClassifier) -> None:
+    def remove_slope(model: NodeClassifier, edges: Graph) -> None:
         for conv in model.convs:
             conv.negative_slope = 1.0
 
+    def clear_weights(model: NodeClassifier, edges: Graph) -> None:
+        for parameter in model.parameters():
+            torch.nn.init.zeros_(parameter)
+
     graph, settings = small_graph(), config("gat", epochs=5)
-    plain, changed = (
-        train_group(graph, settings, [0, 1], CPU, change_model=change)
-        for change in (None, remove_slope)
+    plain, changed, cleared = (
+        train_group(graph, settings, [0, 1], CPU, preparation=preparation)
+        for preparation in (
+            None,
+            Preparation(model=remove_slope),
+            Preparation(Condition(change="cleared"), model=clear_weights),
+        )
     )
-    for run, other in zip(plain, changed, strict=True):
+    for run, other, drawn_after in zip(plain, changed, cleared, strict=True):
         assert run.curves["loss"][0] != other.curves["loss"][0]
+        assert run.curves == drawn_after.curves
+        assert drawn_after.condition == Condition(change="cleared")
+        assert other.condition.change.startswith("remove_slope ")
+        assert len({r.config_hash for r in (run, other, drawn_after)}) == 3
 
 
 def test_an_mlp_trains_and_does_not_depend_on_the_edges() -> None:

@@ -37,7 +37,6 @@ from tempergat.ops.torch_internals import (
     ordinary_tensors,
     original_module,
     transform_level,
-    tree_map,
 )
 
 __all__ = [
@@ -86,5 +85,4 @@ __all__ = [
     "tempered_scores",
     "tensor_cache",
     "transform_level",
-    "tree_map",
 ]

@@ -24,7 +24,7 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 # The public torch.utils.pytree lacks registration with key paths.
-from torch.utils._pytree import GetAttrKey, register_pytree_node, tree_map
+from torch.utils._pytree import GetAttrKey, register_pytree_node
 
 __all__ = [
     "KEYS_BELOW_AUTOGRAD",
@@ -53,7 +53,6 @@ __all__ = [
     "single_level_functions",
     "sparse_parts",
     "transform_level",
-    "tree_map",
 ]
 
 # Dynamo traces one functorch level at a time and needs this class; the public

@@ -1,4 +1,4 @@
-"""Runs on other devices, by other code or under noise are counted, not compared."""
+"""Runs on other devices, by other code or under noise are not compared."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,12 +29,13 @@ def test_stored_runs_from_another_device_are_counted_below_the_table(
     assert "2 runs made on cuda (some GPU) are in the store" in repr(found)
 
 
-def test_stored_runs_under_noise_are_counted_below_the_table(tmp_path: Path) -> None:
+def test_stored_runs_under_noise_have_a_table_of_their_own(tmp_path: Path) -> None:
     clean = study("cora", {"gat": 80.0}, range(3))
     noisy = [replace(run, condition=Condition("gaussian", 1.0)) for run in clean[:2]]
     with Store(tmp_path / "store.sqlite") as store:
         store.put_group(clean)
         store.put_group(noisy)
-    (found,) = stored_comparisons(tmp_path)
-    assert found.table[0]["runs"] == 3
-    assert "2 runs with noise on the features of this graph are in" in repr(found)
+    plain, under_noise = stored_comparisons(tmp_path)
+    assert [found.table[0]["runs"] for found in (plain, under_noise)] == [3, 2]
+    assert "noise on the features" not in repr(plain)
+    assert "With Gaussian noise on the features, 1 times" in repr(under_noise)

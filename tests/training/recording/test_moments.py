@@ -6,19 +6,19 @@ import pytest
 import torch
 
 from tempergat.data import Dataset, csbm
-from tempergat.study.noise.runs import feature_noise
 from tempergat.training import (
-    CLEAN,
     Condition,
-    FeatureNoise,
     Run,
     RunConfig,
+    SeedGroup,
+    State,
     load_recipe,
+    noise_on_features,
     train_group,
 )
 
 CPU = torch.device("cpu")
-CONDITIONS = (CLEAN, Condition("gaussian", 2.0))
+NOISE = noise_on_features(Condition("gaussian", 2.0))
 
 
 def graph() -> Dataset:
@@ -33,10 +33,16 @@ def config(epochs: int, selection: str = "best_val_accuracy") -> RunConfig:
     )
 
 
+def measure(group: SeedGroup, state: State) -> list[dict[str, tuple[float, ...]]]:
+    weights = [
+        float(of_run.detach().abs().sum()) for of_run in state["convs.0.lin.weight"]
+    ]
+    return [{"entropy": (value,)} for value in weights]
+
+
 def trained(settings: RunConfig, epochs: tuple[int, ...]) -> list[Run]:
-    noise: FeatureNoise = feature_noise(graph(), CONDITIONS, "highest", CPU)
-    noise = replace(noise, epochs=epochs)
-    return train_group(graph(), settings, [3, 4], CPU, noise=noise)
+    noise = replace(NOISE, measure=measure, epochs=epochs)
+    return train_group(graph(), settings, [3, 4], CPU, preparation=noise)
 
 
 def test_values_at_a_fixed_epoch_are_those_of_a_training_that_ends_there() -> None:
@@ -47,7 +53,7 @@ def test_values_at_a_fixed_epoch_are_those_of_a_training_that_ends_there() -> No
         record = run.layers_at_epochs[8]
         assert record.temperatures == short.last.temperatures
         assert record.gate_means == short.last.gate_means
-        assert len(record.entropy) == len(record.spread) == 2
+        assert record.entropy != run.layers_at_epochs[4].entropy != ()
         assert 50 not in run.layers_at_epochs
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tempergat.base.errors import UserError
-from tempergat.data import Dataset, csbm
+from tempergat.data import Dataset, csbm, gaussian
 from tempergat.study.engine import (
     Progress,
     Run,
@@ -22,12 +22,11 @@ from tempergat.study.engine import (
     sweep,
 )
 from tempergat.training import (
-    CLEAN,
     Condition,
-    FeatureNoise,
     OutOfMemory,
     RunConfig,
     load_recipe,
+    noise_on_features,
     numerics_of,
     train_group,
 )
@@ -165,26 +164,24 @@ def test_other_settings_are_other_runs(tmp_path: Path) -> None:
 
 def test_runs_under_noise_are_those_of_a_graph_with_that_noise(tmp_path: Path) -> None:
     clean, (_, gat, _) = graph(), configs(tmp_path)
-    drawn = torch.randn(2, *clean.data.x.shape)
-
-    def noisy(condition: Condition, seed: int) -> torch.Tensor:
-        return clean.data.x + condition.level * drawn[seed]
-
-    noise = FeatureNoise(
-        conditions=(CLEAN, Condition("gaussian", 2.0), Condition("gaussian", 4.0)),
-        features=lambda _, conditions, seeds: torch.stack(
-            [torch.stack([noisy(c, seed) for c in conditions]) for seed in seeds]
-        ),
-        measure=lambda group, _: [{} for _ in group.seeds],
-    )
+    x = clean.data.x
+    unit = float(x.square().mean().sqrt())
+    levels = [Condition("gaussian", 2.0), Condition("gaussian", 4.0)]
     with Store(tmp_path / "store") as store:
-        runs = sweep(clean, [gat], [0, 1], store, CPU, noise=noise)
-        without = [run for run in runs if run.condition is None]
+        without = sweep(clean, [gat], [0, 1], store, CPU)
+        runs = [
+            run
+            for level in levels
+            for run in sweep(
+                clean, [gat], [0, 1], store, CPU, preparation=noise_on_features(level)
+            )
+        ]
         assert sweep(clean, [gat], [0, 1], store, CPU) == without
-        assert len(store.runs()) == len(runs) == 6
+        assert len(store.runs()) == len(runs) + len(without) == 6
+    assert [run.condition for run in runs] == [levels[0]] * 2 + [levels[1]] * 2
     for run in runs:
         data = clean.data.clone()
-        data.x = noisy(run.condition or CLEAN, run.seed)
+        data.x = gaussian(x, run.condition.level * unit, run.seed)
         (alone,) = train_group(replace(clean, data=data), gat, [run.seed], CPU)
         assert run.curves["loss"] == pytest.approx(alone.curves["loss"], rel=1e-4)
 

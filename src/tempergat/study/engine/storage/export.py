@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,14 +47,14 @@ _SHARPNESS_COLUMNS = {
     for moment in ("selected", "last")
     for name in ("spread", "entropy")
 }
-# Too long for a table; only stores have them.
+# Too long for a table; only stores have them, and `layers_at_epochs` of most runs.
 _ONLY_IN_STORES = ("curves", "gate_counts", "training_nodes")
 _EXTRA_COLUMNS = tuple(name for name in EXTRAS if name not in _ONLY_IN_STORES)
 OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *_EXTRA_COLUMNS)
 
 
 def export_runs(stores: Store | Sequence[Store], path: Path) -> Merged:
-    """Write the runs of one or more stores as `write_runs` does.
+    """Write the runs of one or more stores as `write_runs` does, without their layers.
 
     Args:
         stores: The stores.
@@ -70,7 +71,8 @@ def export_runs(stores: Store | Sequence[Store], path: Path) -> Merged:
     runs: dict[tuple[object, ...], Run] = {}
     for store in stores:
         for run in store.runs():
-            known = runs.setdefault(_identity(run), run)
+            short = replace(run, layers_at_epochs=None)
+            known = runs.setdefault(_identity(run), short)
             if known.scores != run.scores:
                 raise UserError(
                     f"two stores differ on {run.dataset} {run.method} seed {run.seed}; "

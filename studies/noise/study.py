@@ -1,0 +1,172 @@
+"""The runs of the noise study, and a look at any other graph under the same noise."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from studies.pages import markdown_table
+from studies.results import read_plan
+from studies.runner import Runner, Stage, Stages
+from tempergat.data import load
+from tempergat.nn import AttentionLayer, NodeClassifier
+from tempergat.ops import Graph
+from tempergat.training import (
+    CLEAN,
+    Condition,
+    Preparation,
+    Run,
+    RunConfig,
+    SeedGroup,
+    State,
+    noise_on_features,
+    recipe_for,
+    settings_on,
+)
+
+PLAN = read_plan("noise")
+GRAPHS = PLAN["datasets"]
+# Enough to see a trend on another graph, too few for the tests of the plan.
+SEEDS_OF_A_LOOK = 5
+
+
+def stages(graph: str) -> Stages:
+    """Every condition of both plans on one graph."""
+    for part in ("epochs", "confirm"):
+        plan = PLAN[part]
+        first = plan["first_seed"]
+        seeds = range(first, first + plan["seeds"])
+        for prepared in preparations(plan):
+            yield Stage(
+                f"noise/{part}/{graph}.csv",
+                graph,
+                configs(graph, plan),
+                seeds,
+                preparation=prepared,
+            )
+
+
+def configs(graph: str, plan: dict[str, Any]) -> list[RunConfig]:
+    """The settings of every method: those of the graph's recipe."""
+    _, recipe = recipe_for(graph)
+    (decay,) = plan["decay_temperature"]
+    return [
+        recipe.config_for(method).with_changes(decay_temperature=decay)
+        for method in plan["methods"]
+    ]
+
+
+def preparations(plan: dict[str, Any]) -> Iterator[Preparation]:
+    """The noise of every level; the first has none, on features that are dense too."""
+    for condition in (
+        CLEAN,
+        *(Condition("gaussian", sigma) for sigma in plan["gaussian"][1:]),
+        *(
+            Condition("missing", rho, tau)
+            for tau in plan["tau"]
+            for rho in plan["missing"][1:]
+        ),
+    ):
+        yield replace(
+            noise_on_features(condition),
+            measure=measure,
+            matmul_precision=plan["matmul_precision"],
+            epochs=tuple(plan.get("epochs", ())),
+        )
+
+
+def measure(group: SeedGroup, state: State) -> list[dict[str, tuple[float, ...]]]:
+    """The entropy of attention in every layer of every run, in evaluation."""
+    graph = group.task.graph
+    assert isinstance(graph, Graph)
+    graph = graph.with_self_loops()
+    found: list[Tensor] = []
+
+    def weigh(layer: Any, inputs: tuple[Any, ...], _: Any) -> None:
+        _, (_, weights) = layer.forward(*inputs, return_attention_weights=True)
+        found.append(entropy(graph, weights))
+
+    def look_at(_: NodeClassifier) -> Tensor:
+        return torch.stack(found)
+
+    layers = [m for m in group.model.convs if isinstance(m, AttentionLayer)]
+    if not layers:
+        return [{} for _ in group.seeds]
+    hooks = [layer.register_forward_hook(weigh) for layer in layers]
+    try:
+        values = group.observe(state, look_at).tolist()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [{"entropy": tuple(of_run)} for of_run in values]
+
+
+def entropy(graph: Graph, weights: Tensor) -> Tensor:
+    """Entropy over the logarithm of the degree, mean over targets and heads.
+
+    1 is uniform attention, 0 is all on one edge. Targets with one edge do not count.
+
+    Args:
+        graph: The edges the weights belong to, in their order.
+        weights: [edges, heads], adding up to one over each target's edges.
+    """
+    degree = graph.by_target.pointer.diff().to(weights.dtype)
+    logarithm = weights.clamp(min=torch.finfo(weights.dtype).tiny).log()
+    rows = weights.new_zeros(graph.num_dst, weights.size(-1))
+    sums = rows.index_add(0, graph.dst.long(), weights * logarithm)
+    relative = -sums / degree.clamp(min=2).log().unsqueeze(-1)
+    counted = (degree > 1).to(weights.dtype).unsqueeze(-1)
+    return (relative * counted).sum() / (counted.sum() * weights.size(-1))
+
+
+def look(graph: str, runner: Runner) -> str:
+    """Accuracy, temperature and gate by level on a graph that is not in the plan.
+
+    Args:
+        graph: A name or the path of a graph.
+        runner: Trains what its store lacks; no file of results is written.
+    """
+    plan, dataset = PLAN["epochs"], load(graph)
+    settings = [settings_on(config, dataset) for config in configs(graph, plan)]
+    by_level: dict[str, list[Run]] = {}
+    for prepared in preparations(plan):
+        stage = Stage("", graph, settings, range(SEEDS_OF_A_LOOK), preparation=prepared)
+        by_level[_level(prepared.condition)] = runner.train(stage, dataset)
+    name = Path(graph).stem
+    text = f"# {name} under noise\n\nMeans of {SEEDS_OF_A_LOOK} seeds: enough for a "
+    text += "look, too few for a test. sigma and tau are in units of the features' "
+    text += "root mean square, rho is the share of values lost.\n"
+    for title, value in (
+        ("Test score in percent", _score),
+        ("Temperature, mean of the layers", lambda run: run.selected.temperatures),
+        ("Gate, mean of the layers", lambda run: run.selected.gate_means),
+    ):
+        rows = []
+        for method in plan["methods"]:
+            cells = [_mean(value, method, runs) for runs in by_level.values()]
+            if any(cells):
+                rows.append([method, *cells])
+        text += f"\n## {title}\n\n{markdown_table(['method', *by_level], rows)}\n"
+    return text
+
+
+def _level(condition: Condition | None) -> str:
+    if condition is None or condition.noise == "none":
+        return "no noise"
+    if condition.noise == "gaussian":
+        return f"sigma {condition.level:g}"
+    return f"rho {condition.level:g}, tau {condition.tau:g}"
+
+
+def _score(run: Run) -> Sequence[float]:
+    scores = run.selected_scores
+    return () if scores is None else (100.0 * scores.test,)
+
+
+def _mean(value: Any, method: str, runs: Sequence[Run]) -> str:
+    found = [fmean(value(run)) for run in runs if run.method == method and value(run)]
+    return f"{fmean(found):.2f}" if found else ""
