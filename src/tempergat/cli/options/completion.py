@@ -13,8 +13,8 @@ def complete_method(typed: str) -> list[str]:
 
 def complete_methods(typed: str) -> list[str]:
     """The same for the last name of a list like `gat,temp`."""
-    before, last = _last_of_list(typed)
-    return [f"{before}{name}" for name in complete_method(last)]
+    before, comma, last = typed.rpartition(",")
+    return [f"{before}{comma}{name}" for name in complete_method(last)]
 
 
 def complete_dataset(typed: str) -> list[str]:
@@ -22,8 +22,3 @@ def complete_dataset(typed: str) -> list[str]:
     from tempergat.data import CATALOG
 
     return [name for name in CATALOG if name.startswith(typed)]
-
-
-def _last_of_list(typed: str) -> tuple[str, str]:
-    before, comma, last = typed.rpartition(",")
-    return f"{before}{comma}", last

@@ -93,14 +93,8 @@
   const save = (button) => {
     const figure = button.closest("figure");
     const svg = [...figure.querySelectorAll("svg")].find((found) => !found.closest("[hidden]"));
-    const image = figure.querySelector("img");
     const graph = button.closest("section").getAttribute("aria-label");
     const name = `${graph} ${figure.dataset.name}`.replace(/[^\w-]+/g, "_");
-    if (image) {
-      if (button.dataset.save === "svg") download(`${name}.svg`, image.src);
-      else savePng(name, image, image.naturalWidth, image.naturalHeight);
-      return;
-    }
     const source = aloneSvg(svg);
     const url = URL.createObjectURL(new Blob([source], { type: "image/svg+xml" }));
     if (button.dataset.save === "svg") {
