@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
-from studies.results import read_plan
+import pandas as pd
+
+from studies.results import read_csv, read_plan, read_runs
 from studies.runner import Stage, Stages
 from tempergat.training import Recipe, RunConfig, load_recipe
 
@@ -73,11 +75,13 @@ def near_trainings() -> list[Training]:
     return [named[words] for words in nearest if words in near or words in least]
 
 
-def _cells():  # type: ignore[no-untyped-def]
-    from studies.calibration.tables import cells, forget
+def _cells() -> pd.DataFrame:
+    """The cells by the runs that are there now."""
+    from studies.calibration import tables
 
-    forget()
-    return cells()
+    for kept in (read_csv, read_runs, tables.baselines, tables.cells):
+        kept.cache_clear()
+    return tables.cells()
 
 
 @cache

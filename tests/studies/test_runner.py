@@ -1,0 +1,89 @@
+"""The runner trains what results lack, survives a kill, and finds ours complete."""
+
+import importlib
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from studies import runner
+from studies.runner import Runner, Stage, Stages
+from tempergat.data import Dataset, csbm
+from tempergat.study.engine import Store, read_runs
+from tests.support.interpreted import environment_of_programs
+from tests.support.run_settings import config
+
+PROGRAM = """
+import sys
+from tests.studies.test_runner import run
+run(sys.argv[1], say=lambda line: print(line, flush=True), epochs=100_000)
+"""
+# Of the paper's datasets those that have runs.
+COMPLETE = {
+    "calibration": ("cora", "citeseer", "pubmed"),
+    "homogeneous": ("cora", "citeseer", "pubmed"),
+}
+
+
+def toy(name: str) -> Dataset:
+    return replace(csbm(n=40, a=6, b=2, d=4, seed=1), name=name)
+
+
+def stages(say=print, epochs: int = 2) -> Stages:  # type: ignore[no-untyped-def]
+    """A stage, and one with the better of two settings and `epochs` epochs."""
+    rates = [config().with_changes(learning_rate=rate) for rate in (0.01, 0.02)]
+    runs = yield Stage("toy/runs.csv", "toy", rates, range(3), toy)
+    say(f"{len(runs)} runs")
+    best = max(runs, key=lambda run: run.scores["best_val_accuracy"].val)
+    chosen = config().with_changes(
+        learning_rate=best.config["learning_rate"], epochs=epochs
+    )
+    yield Stage("toy/runs.csv", "toy", [chosen], range(10, 12), toy)
+
+
+def run(folder: str | Path, **arguments: object) -> int:
+    runner.result_path = lambda file: Path(folder) / file
+    with Store(Path(folder) / "store.sqlite") as store:
+        return Runner(store, torch.device("cpu")).run(stages(**arguments))  # type: ignore[arg-type]
+
+
+def test_a_killed_study_continues_and_trains_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "result_path", runner.result_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        env=environment_of_programs(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "6 runs\n"
+        killed.send_signal(signal.SIGKILL)
+    before = {run.time_s for run in read_runs(tmp_path / "toy/runs.csv")}
+    assert run(tmp_path, say=lambda line: None) == 8
+    runs = read_runs(tmp_path / "toy/runs.csv")
+    assert len(runs) == 8
+    assert before < {run.time_s for run in runs}
+    assert all({"date", "commit"} <= set(run.versions) for run in runs)
+    text = (tmp_path / "toy/runs.csv").read_bytes()
+    assert run(tmp_path, say=lambda line: None) == 8
+    assert (tmp_path / "toy/runs.csv").read_bytes() == text
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_our_results_are_what_the_plan_asks_for(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError(f"would train {arguments[1]}")
+
+    monkeypatch.setattr(runner, "sweep", refuse)
+    study = importlib.import_module(f"studies.{name}.study")
+    for graph in COMPLETE[name]:
+        with Store(tmp_path / "store.sqlite") as store:
+            assert Runner(store, torch.device("cpu")).run(study.stages(graph)) > 0
