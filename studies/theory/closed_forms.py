@@ -4,32 +4,24 @@ Arrays over coordinates follow ``Setting.signal``. "Same" and "other" mean a nei
 of the target's class and of the other class. The distances are for two classes.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import erf
 
-from studies.theory.model import (
-    FloatArray,
-    GaussianNoise,
-    MissingNoise,
-    Setting,
-)
+from studies.theory.model import FloatArray, GaussianNoise, MissingNoise, Setting
 
 
-@dataclass(frozen=True)
-class PairMoments:
-    """Mean and variance of a distance to a same-class and to an other-class node."""
+class PairMoments(NamedTuple):
+    """Means and variances of the distance to a same-class and an other-class node."""
 
-    same_mean: float
-    other_mean: float
-    same_variance: float
-    other_variance: float
+    means: tuple[float, float]
+    variances: tuple[float, float]
 
     @property
     def gap(self) -> float:
         """Class-separation logit gap."""
-        return self.other_mean - self.same_mean
+        return self.means[1] - self.means[0]
 
 
 def mean_absolute(shift: FloatArray | float, scale: float) -> FloatArray:
@@ -56,9 +48,7 @@ def uniform_limit_snr(setting: Setting) -> float:
     Attention becomes uniform, so only the labels count. Random degrees enter through
     ``E[1/K]``; a self-loop adds the target's own label.
     """
-    same = setting.same_class_probability
-    other = (1 - same) / (setting.classes - 1)
-    mean, variance = same - other, same + other - (same - other) ** 2
+    mean, variance = _label_moments(setting)
     counts = np.asarray(setting.degree.counts, dtype=np.float64)
     if not setting.self_loop:
         return float(mean * np.sqrt(2 / (variance * setting.degree.expect(1 / counts))))
@@ -74,14 +64,8 @@ def uniform_limit_snr(setting: Setting) -> float:
 
 
 def one_neighbour_snr(setting: Setting) -> float:
-    """SNR of attention on a single neighbour chosen without regard to its label.
-
-    The limit of ``T = 1``, and of every fixed ``T``, as sigma goes to infinity; without
-    self-loops.
-    """
-    same = setting.same_class_probability
-    other = (1 - same) / (setting.classes - 1)
-    mean, variance = same - other, same + other - (same - other) ** 2
+    """SNR of attention on one neighbour whatever its label: the limit of high noise."""
+    mean, variance = _label_moments(setting)
     return float(mean * np.sqrt(2 / variance))
 
 
@@ -92,10 +76,11 @@ def gaussian_distance(setting: Setting, noise: GaussianNoise) -> PairMoments:
     same = mean_absolute(np.zeros_like(signal), scale)
     other = mean_absolute(2 * signal, scale)
     return PairMoments(
-        float(weights @ same),
-        float(weights @ other),
-        float(weights**2 @ (scale**2 - same**2)),
-        float(weights**2 @ (4 * signal**2 + scale**2 - other**2)),
+        (float(weights @ same), float(weights @ other)),
+        (
+            float(weights**2 @ (scale**2 - same**2)),
+            float(weights**2 @ (4 * signal**2 + scale**2 - other**2)),
+        ),
     )
 
 
@@ -110,10 +95,11 @@ def ungated_distance(setting: Setting, noise: MissingNoise) -> PairMoments:
     lost_square = one_lost * signal**2 + 2 * rho * tau**2
     other = lost + 2 * both_seen * signal
     return PairMoments(
-        float(weights @ lost),
-        float(weights @ other),
-        float(weights**2 @ (lost_square - lost**2)),
-        float(weights**2 @ (4 * both_seen * signal**2 + lost_square - other**2)),
+        (float(weights @ lost), float(weights @ other)),
+        (
+            float(weights**2 @ (lost_square - lost**2)),
+            float(weights**2 @ (4 * both_seen * signal**2 + lost_square - other**2)),
+        ),
     )
 
 
@@ -122,11 +108,10 @@ def gated_distance(setting: Setting, noise: MissingNoise) -> PairMoments:
     weights, signal = _arrays(setting)
     rho = noise.rho
     one_lost = 2 * rho * (1 - rho)
+    size, square = float(weights @ signal), float(weights**2 @ signal**2)
     return PairMoments(
-        float(weights @ (one_lost * signal)),
-        float(weights @ (2 * (1 - rho) * signal)),
-        float(weights**2 @ (one_lost * (1 - one_lost) * signal**2)),
-        float(weights**2 @ (one_lost * signal**2)),
+        (one_lost * size, 2 * (1 - rho) * size),
+        (one_lost * (1 - one_lost) * square, one_lost * square),
     )
 
 
@@ -147,6 +132,13 @@ def ungated_variance_bound(setting: Setting, noise: MissingNoise) -> float:
     weights, _ = _arrays(setting)
     factor = 2 * noise.rho**2 * (1 - 2 / np.pi) * noise.tau**2
     return float(factor * np.sum(weights**2))
+
+
+def _label_moments(setting: Setting) -> tuple[float, float]:
+    """Mean and variance of a neighbour's label: 1 same, -1 one other class, or 0."""
+    same = setting.same_class_probability
+    other = (1 - same) / (setting.classes - 1)
+    return same - other, same + other - (same - other) ** 2
 
 
 def _arrays(setting: Setting) -> tuple[FloatArray, FloatArray]:

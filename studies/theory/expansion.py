@@ -7,7 +7,7 @@ shared by all logits of a target leaves its attention unchanged.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.integrate import quad
@@ -22,36 +22,27 @@ from studies.theory.model import FloatArray, GaussianNoise, MissingNoise, Settin
 _Coordinate = tuple[float, float, float, float]
 
 
-@dataclass(frozen=True)
-class LogitMoments:
+class LogitMoments(NamedTuple):
     """Logits of one target's neighbours, averaged over targets.
 
     Args:
         gap: Mean over targets of the gap between same-class and other-class logits.
         squared_gap: Mean over targets of the squared gap.
-        same_variance: Mean over targets of the variance among same-class neighbours.
-        other_variance: The same among other-class neighbours.
+        variances: Means over targets of the variance among same-class neighbours, and
+            among other-class neighbours.
     """
 
     gap: float
     squared_gap: float
-    same_variance: float
-    other_variance: float
+    variances: tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Expansion:
+class Expansion(NamedTuple):
     """``SNR(T) = limit * (1 + first / T + second / T^2) + O(T^-3)``."""
 
     limit: float
     first: float
     second: float
-
-    def at(self, temperature: float) -> float:
-        """The SNR to second order."""
-        return self.limit * (
-            1 + self.first / temperature + self.second / temperature**2
-        )
 
 
 def gated_logits(setting: Setting, noise: MissingNoise) -> LogitMoments:
@@ -63,28 +54,18 @@ def gated_logits(setting: Setting, noise: MissingNoise) -> LogitMoments:
     # Per target coordinate: seen, a neighbour is at 0 or mu (same), 2 mu or mu (other);
     # lost, at 0 or mu whatever its class.
     variance = seen * lost * weights**2 @ signal**2
-    return LogitMoments(
-        float(gap), float(gap**2 + gap_variance), float(variance), float(variance)
-    )
+    squared_gap = float(gap**2 + gap_variance)
+    return LogitMoments(float(gap), squared_gap, (float(variance),) * 2)
 
 
 def ungated_logits(setting: Setting, noise: MissingNoise) -> LogitMoments:
     """Logit moments without a gate."""
-    weights, signal = np.asarray(setting.weights), np.abs(np.asarray(setting.signal))
-    per_value = {
-        value: _ungated_coordinate(float(value), noise) for value in np.unique(signal)
-    }
-    return _summed(weights, [per_value[value] for value in signal])
+    return _summed(setting, lambda signal: _ungated_coordinate(signal, noise))
 
 
 def gaussian_logits(setting: Setting, noise: GaussianNoise) -> LogitMoments:
     """Logit moments under Gaussian noise."""
-    weights, signal = np.asarray(setting.weights), np.abs(np.asarray(setting.signal))
-    per_value = {
-        value: _gaussian_coordinate(float(value), noise.sigma)
-        for value in np.unique(signal)
-    }
-    return _summed(weights, [per_value[value] for value in signal])
+    return _summed(setting, lambda signal: _gaussian_coordinate(signal, noise.sigma))
 
 
 def expansion(setting: Setting, logits: LogitMoments) -> Expansion:
@@ -103,17 +84,16 @@ def expansion(setting: Setting, logits: LogitMoments) -> Expansion:
         return float(probability @ values)
 
     mixed = 1 - label_mean**2
-    variance_gap = logits.same_variance - logits.other_variance
+    same_variance, other_variance = logits.variances
+    variance_gap = same_variance - other_variance
     second_score = (
         mixed / 4 * ((1 - 2 / count) * variance_gap - logits.squared_gap * label_mean)
     )
     mean = setting.homophily
     centred = label_mean - mean
     mean_terms = (mean, logits.gap / 2 * expect(mixed), expect(second_score))
-    spread = (
-        (1 - label_mean) * logits.same_variance
-        + (1 + label_mean) * logits.other_variance
-    ) / (2 * count)
+    spread = (1 - label_mean) * same_variance + (1 + label_mean) * other_variance
+    spread /= 2 * count
     variance_terms = (
         expect(centred**2),
         logits.gap * expect(centred * mixed),
@@ -170,21 +150,21 @@ def weak_logit_boundary(setting: Setting, rho: float) -> float:
     return float(brentq(advantage, grid[last], grid[last + 1], xtol=1e-10))
 
 
-def _summed(weights: FloatArray, coordinates: list[_Coordinate]) -> LogitMoments:
-    """Logit moments from independent coordinates."""
-    gap, gap_variance, same, other = np.array(coordinates).T
+def _summed(setting: Setting, moments: Callable[[float], _Coordinate]) -> LogitMoments:
+    """Logit moments from independent coordinates; `moments` takes a signal."""
+    weights, signal = np.asarray(setting.weights), np.abs(np.asarray(setting.signal))
+    per_value = {value: moments(float(value)) for value in np.unique(signal)}
+    coordinates = np.array([per_value[value] for value in signal])
+    gap, gap_variance, same, other = coordinates.T
     total = weights @ gap
     return LogitMoments(
         float(total),
         float(total**2 + weights**2 @ gap_variance),
-        float(weights**2 @ same),
-        float(weights**2 @ other),
+        (float(weights**2 @ same), float(weights**2 @ other)),
     )
 
 
 def _gaussian_coordinate(signal: float, sigma: float) -> _Coordinate:
-    if sigma == 0:
-        return 2 * signal, 0.0, 0.0, 0.0
     shift = 2 * signal / sigma
 
     def conditional(power: Callable[[float, float], float]) -> float:
@@ -220,12 +200,7 @@ def _ungated_coordinate(signal: float, noise: MissingNoise) -> _Coordinate:
     lost_target = lost * _squared_lost_mean(signal, noise)
     mean_same = seen * (lost * away) ** 2 + lost_target
     mean_other = seen * (2 * seen * signal + lost * away) ** 2 + lost_target
-    return (
-        gap,
-        squared_gap - gap**2,
-        second_same - mean_same,
-        second_other - mean_other,
-    )
+    return gap, squared_gap - gap**2, second_same - mean_same, second_other - mean_other
 
 
 def _squared_random_gap(signal: float, tau: float) -> float:

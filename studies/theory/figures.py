@@ -11,13 +11,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from tempergat.base.figures import COLOURS, LINE_STYLES, MARKERS, new_figure, style
 
 GREY = "#808080"
+NOTE: dict[str, Any] = {"ha": "right", "fontsize": 7, "color": "#404040"}
 # Above this the variance is little more than rounding error.
 MOST = 1000.0
-VARIANTS = {
-    "ungated": "no gate",
-    "gate_first": "gate first",
-    "post_gate": "gate after",
-}
+VARIANTS = {"ungated": "no gate", "gate_first": "gate first", "post_gate": "gate after"}
 
 
 def temperature_figure(curves: pd.DataFrame) -> Figure:
@@ -103,10 +100,11 @@ def gate_rho_figure(curves: pd.DataFrame) -> Figure:
         figure = new_figure(6.4, 4.2)
         axes = figure.add_subplot()
         for number, (temperature, group) in enumerate(curves.groupby("temperature")):
-            dashed = {"linestyle": "--", "markerfacecolor": "white"}
-            looks = {"ungated": dashed, "gate_first": {"linestyle": "-"}}
-            for variant, look in looks.items():
-                rows, curve = group[group["variant"] == variant], _style(number) | look
+            for variant in ("ungated", "gate_first"):
+                rows, curve = group[group["variant"] == variant], _style(number)
+                curve["linestyle"] = "-"
+                if variant == "ungated":
+                    curve |= {"linestyle": "--", "markerfacecolor": "white"}
                 label = f"{VARIANTS[variant]}, T = {temperature:g}"
                 _band(axes, rows, "rho", "snr", curve, label)
         axes.set_yscale("log")
@@ -174,10 +172,8 @@ def scenarios_figure(table: pd.DataFrame) -> Figure:
             f"{MOST:g} and more is left out",
             (1.0, 1.0),
             xycoords="axes fraction",
-            ha="right",
             va="top",
-            fontsize=7,
-            color="#404040",
+            **NOTE,
         )
         panels[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
@@ -222,7 +218,5 @@ def _level(axes: Any, value: float, label: str, above: float) -> None:
         xycoords=("axes fraction", "data"),
         xytext=(-2, above),
         textcoords="offset points",
-        ha="right",
-        fontsize=7,
-        color="#404040",
+        **NOTE,
     )

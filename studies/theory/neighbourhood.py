@@ -6,17 +6,16 @@ rows. Features are made one coordinate at a time, which saves memory.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from studies.theory.model import FloatArray, GaussianNoise, MissingNoise, Setting
+from studies.theory.model import FloatArray, GaussianNoise, MissingNoise, Noise, Setting
 
 Single = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
 Labels = npt.NDArray[np.int8]
-Noise = GaussianNoise | MissingNoise
 
 BLOCK = 500
 CHUNK = 4 * BLOCK
@@ -25,26 +24,15 @@ MISSING_VARIANTS = ("ungated", "gate_first", "post_gate")
 UNGATED, GATE_FIRST, POST_GATE = range(3)
 
 
-@dataclass(frozen=True)
-class Attended:
+class Attended(NamedTuple):
     """The distances that give one variant's attention, and what it aggregates.
 
-    Args:
-        distance: Weighted distance of each neighbour to its target.
-        message: Each neighbour's features along the line between the class means.
-        own_message: The message of the target itself.
+    Messages are features along the line between the class means.
     """
 
     distance: Single
     message: Single
     own_message: Single
-
-
-def variants_of(noise: Noise) -> tuple[str, ...]:
-    """The variants of attention that are simulated under a noise."""
-    if isinstance(noise, GaussianNoise):
-        return GAUSSIAN_VARIANTS
-    return MISSING_VARIANTS
 
 
 def run_chunks(
@@ -53,14 +41,7 @@ def run_chunks(
     seed: int,
     threads: int,
 ) -> FloatArray:
-    """Block sums of all chunks; the same for any number of threads.
-
-    Args:
-        chunk: Gives the sums of one chunk, blocks first, from its random numbers.
-        targets: Number of targets, rounded up to whole chunks.
-        seed: Seed of the random numbers.
-        threads: Worker threads.
-    """
+    """The block sums that `chunk` gives; the same for any number of threads."""
 
     def numbered(number: int) -> FloatArray:
         sequence = np.random.SeedSequence(seed, spawn_key=(number,))
@@ -70,9 +51,10 @@ def run_chunks(
         return np.concatenate(list(pool.map(numbered, range(-(-targets // CHUNK)))))
 
 
-def block_sums(values: Single | FloatArray) -> FloatArray:
-    """Sums over the chunk's blocks of targets."""
-    return np.asarray(values.reshape(-1, BLOCK).sum(axis=1, dtype=np.float64))
+def block_sums(*columns: Single | FloatArray) -> FloatArray:
+    """Sums over the chunk's blocks of targets, ``[blocks, columns]``."""
+    sums = [c.reshape(-1, BLOCK).sum(axis=1, dtype=np.float64) for c in columns]
+    return np.stack(sums, axis=-1)
 
 
 def draw_degrees(setting: Setting, random: np.random.Generator) -> Mask:
@@ -87,8 +69,6 @@ def draw_labels(setting: Setting, random: np.random.Generator, slots: int) -> La
     """Labels of the neighbours of targets of class 0."""
     same, others = setting.same_class_probability, setting.classes - 1
     uniform = random.random((slots, CHUNK))
-    if same == 1:
-        return np.zeros(uniform.shape, np.int8)
     other = 1 + np.floor((uniform - same) / (1 - same) * others)
     return np.where(uniform < same, 0, np.minimum(other, others)).astype(np.int8)
 
@@ -105,15 +85,7 @@ class Chunk:
         masks: bool,
         messages: bool,
     ) -> None:
-        """Draw the random numbers.
-
-        Args:
-            setting: The neighbourhood before noise.
-            labels: Labels of the neighbours.
-            random: The random generator.
-            masks: Whether coordinates can be missing.
-            messages: Whether to compute messages; otherwise they are zero.
-        """
+        """Draw them; `masks` if coordinates can be missing."""
         self.labels = labels
         self.messages = messages
         self.weights = np.asarray(setting.weights, np.float32)
@@ -134,11 +106,9 @@ class Chunk:
         return self._missing(noise)
 
     def _blank(self) -> Attended:
-        return Attended(
-            np.zeros(self.labels.shape, np.float32),
-            np.zeros(self.labels.shape, np.float32),
-            np.zeros(CHUNK, np.float32),
-        )
+        shape = self.labels.shape
+        zeros = [np.zeros(s, np.float32) for s in (shape, shape, CHUNK)]
+        return Attended(*zeros)
 
     def _gaussian(self, noise: GaussianNoise) -> list[Attended]:
         sigma = np.float32(noise.sigma)
@@ -166,37 +136,29 @@ class Chunk:
             own = self.own_normal[position] * tau
             np.copyto(own, mean[0], where=own_observed)
             gated, own_gated = signal * observed, own_observed * mean[0]
+            self._add_message(ungated, position, feature, own)
+            self._add_message(first, position, gated, own_gated)
             if self.messages:
-                self._add_message(ungated, position, feature, own)
-                self._add_message(first, position, gated, own_gated)
                 # This gate belongs to the target and acts on the aggregated features.
                 self._add_message(after, position, feature * own_observed, own_gated)
             self._add_distance(ungated, position, feature, own)
             self._add_distance(first, position, gated, own_gated)
         # A gate after attention does not change the logits.
-        after = Attended(ungated.distance, after.message, after.own_message)
-        return [ungated, first, after]
+        return [ungated, first, after._replace(distance=ungated.distance)]
 
     def _add_message(
-        self, attended: Attended, position: int, feature: Single, own: Single
+        self, to: Attended, position: int, feature: Single, own: Single
     ) -> None:
         if self.messages:
-            np.add(
-                attended.message,
-                feature * self.direction[position],
-                out=attended.message,
-            )
-            np.add(
-                attended.own_message,
-                own * self.direction[position],
-                out=attended.own_message,
-            )
+            direction = self.direction[position]
+            np.add(to.message, feature * direction, out=to.message)
+            np.add(to.own_message, own * direction, out=to.own_message)
 
     def _add_distance(
-        self, attended: Attended, position: int, feature: Single, own: Single
+        self, to: Attended, position: int, feature: Single, own: Single
     ) -> None:
         """Add one coordinate's weighted distance; overwrites ``feature``."""
         feature -= own
         np.abs(feature, out=feature)
         feature *= self.weights[position]
-        np.add(attended.distance, feature, out=attended.distance)
+        np.add(to.distance, feature, out=to.distance)

@@ -1,6 +1,4 @@
-"""Tables of results: lists of rows with the same columns, and their CSV files."""
-
-from collections.abc import Sequence
+"""Rows of the tables of results, and their CSV."""
 
 from tempergat.base import csv_text
 from tempergat.stats import Estimate
@@ -12,19 +10,13 @@ Table = list[Row]
 
 def estimated(name: str, estimate: Estimate) -> Row:
     """Columns ``name``, ``name_low`` and ``name_high`` of one estimate, 95 %."""
-    low, high = estimate.interval()
-    return {
-        name: float(estimate.value),
-        f"{name}_low": float(low),
-        f"{name}_high": float(high),
-    }
+    low, high = (float(end) for end in estimate.interval())
+    return {name: float(estimate.value), f"{name}_low": low, f"{name}_high": high}
 
 
-def to_csv(table: Sequence[Row]) -> str:
+def to_csv(table: Table) -> str:
     """A table as CSV; numbers to six significant digits."""
-    return csv_text(
-        [{name: _written(value) for name, value in row.items()} for row in table]
-    )
+    return csv_text([{k: _written(value) for k, value in row.items()} for row in table])
 
 
 def _written(value: Value) -> str:

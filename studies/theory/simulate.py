@@ -7,14 +7,15 @@ class is that of the first with the sign flipped: SNR = sqrt(2) mean / std.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from studies.theory.model import FloatArray, GaussianNoise, MissingNoise, Setting
+from studies.theory.model import FloatArray, MissingNoise, Noises, Setting
 from studies.theory.neighbourhood import (
     BLOCK,
     CHUNK,
+    GAUSSIAN_VARIANTS,
+    MISSING_VARIANTS,
     Attended,
     Chunk,
     Mask,
@@ -23,7 +24,6 @@ from studies.theory.neighbourhood import (
     draw_degrees,
     draw_labels,
     run_chunks,
-    variants_of,
 )
 from tempergat.stats import Estimate, resampled_means
 
@@ -35,17 +35,14 @@ SCORE, SCORE_SQUARED, CONCENTRATION, READOUT, READOUT_SQUARED = range(5)
 
 @dataclass(frozen=True)
 class Simulation:
-    """Sums over blocks of targets; all estimates and intervals come from these.
+    """Means over targets, ``[noises, variants, temperatures, statistics]``.
 
-    ``sums`` is ``[blocks, noises, variants, temperatures, statistics]``. The score is
-    ``R = sum alpha y``, the concentration ``sum alpha^2``, and the readout the layer's
-    output along the line between the two class means.
+    The score is ``R = sum alpha y``, the concentration ``sum alpha^2``, and the readout
+    the layer's output along the line between the two class means.
     """
 
     variants: tuple[str, ...]
-    temperatures: tuple[float, ...]
-    sums: FloatArray
-    seed: int
+    means: Estimate
 
     def snr(self) -> Estimate:
         """SNR of the label score, ``[noises, variants, temperatures]``."""
@@ -57,20 +54,15 @@ class Simulation:
 
     def mean_score(self) -> Estimate:
         """``E[R | y_i = +1]``."""
-        return self._means[..., SCORE]
+        return self.means[..., SCORE]
 
     def variance(self) -> Estimate:
         """``Var(R | y_i = +1)``."""
-        means = self._means
-        return means[..., SCORE_SQUARED] - means[..., SCORE].square()
+        return self.means[..., SCORE_SQUARED] - self.mean_score().square()
 
     def concentration(self) -> Estimate:
         """``E[sum_j alpha_j^2]``."""
-        return self._means[..., CONCENTRATION]
-
-    @cached_property
-    def _means(self) -> Estimate:
-        return resampled_means(self.sums, BLOCK, self.seed)
+        return self.means[..., CONCENTRATION]
 
     def _ratio(self, first: int, second: int) -> Estimate:
         def ratio(means: FloatArray) -> FloatArray:
@@ -79,13 +71,12 @@ class Simulation:
                 size = means[..., first] * np.sqrt(2 / variance)
             return np.where(np.abs(size) > LARGEST_SNR, np.copysign(np.inf, size), size)
 
-        means = self._means
-        return Estimate(ratio(means.value), ratio(means.replicates))
+        return Estimate(ratio(self.means.value), ratio(self.means.replicates))
 
 
 def simulate(
     setting: Setting,
-    noises: Sequence[GaussianNoise] | Sequence[MissingNoise],
+    noises: Noises,
     temperatures: Sequence[float],
     *,
     targets: int,
@@ -95,48 +86,29 @@ def simulate(
 ) -> Simulation:
     """Draw neighbourhoods once and score them under every noise and temperature.
 
-    All noises, variants and temperatures see the same labels, masks and standard
-    normals. The result depends on the seed, not on the number of threads.
-
-    Args:
-        setting: The neighbourhood before noise.
-        noises: Noises of one kind.
-        temperatures: Softmax temperatures; ``inf`` is uniform attention.
-        targets: Number of targets, rounded up to whole chunks of 2000.
-        seed: Seed of the random numbers.
-        readout: Whether to compute the readout; otherwise it is zero.
-        threads: Worker threads.
+    All noises (of one kind), variants and temperatures (`inf` is uniform attention) see
+    the same labels, masks and standard normals. The number of targets is rounded up to
+    whole chunks of 2000. The result depends on the seed, not on the number of threads.
+    The readout is computed only if it is asked for.
     """
-    if min(temperatures) <= 0:
-        raise ValueError(f"temperatures must be positive, got {min(temperatures)}")
-    if len({type(noise) for noise in noises}) != 1:
-        raise ValueError("give one or more noises, all gaussian or all missing")
     label_scores = np.zeros(setting.classes, np.float32)
     label_scores[:2] = 1, -1
 
     def chunk(random: np.random.Generator) -> FloatArray:
         present = draw_degrees(setting, random)
         labels = draw_labels(setting, random, len(present))
-        masks = isinstance(noises[0], MissingNoise)
         drawn = Chunk(setting, labels, random, masks=masks, messages=readout)
         scorer = _Scorer(present, label_scores[labels], setting.self_loop)
-        return np.stack(
-            [
-                np.stack(
-                    [scorer.sums(case, temperatures) for case in drawn.attended(noise)],
-                    axis=1,
-                )
-                for noise in noises
-            ],
-            axis=1,
-        )
+        sums = [
+            [scorer.sums(case, temperatures) for case in drawn.attended(noise)]
+            for noise in noises
+        ]
+        return np.stack([np.stack(variants, axis=1) for variants in sums], axis=1)
 
-    return Simulation(
-        variants_of(noises[0]),
-        tuple(temperatures),
-        run_chunks(chunk, targets, seed, threads),
-        seed,
-    )
+    masks = isinstance(noises[0], MissingNoise)
+    sums = run_chunks(chunk, targets, seed, threads)
+    variants = MISSING_VARIANTS if masks else GAUSSIAN_VARIANTS
+    return Simulation(variants, resampled_means(sums, BLOCK, seed))
 
 
 class _Scorer:
@@ -157,10 +129,8 @@ class _Scorer:
         nearest = np.float32(0) if self.self_loop else distance.min(axis=0)
         logit = nearest - distance
         own = np.full(CHUNK, float(self.self_loop), np.float32)
-        return np.stack(
-            [self._scored(case, logit, own, 1 / value) for value in temperatures],
-            axis=1,
-        )
+        scored = [self._scored(case, logit, own, 1 / value) for value in temperatures]
+        return np.stack(scored, axis=1)
 
     def _scored(
         self, case: Attended, logit: Single, own: Single, sharpness: float
@@ -177,11 +147,10 @@ class _Scorer:
         squares = (share * share).sum(axis=0) + own * own
         readout = (share * case.message).sum(axis=0) + own * case.own_message
         readout /= total
-        columns = (
+        return block_sums(
             score,
             precise * precise,
             squares / (total * total),
             readout,
             readout * readout,
         )
-        return np.stack([block_sums(column) for column in columns], axis=-1)

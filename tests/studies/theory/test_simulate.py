@@ -9,6 +9,7 @@ from scipy import stats
 from studies.theory.closed_forms import (
     gated_distance,
     gaussian_distance,
+    one_neighbour_snr,
     ungated_distance,
     uniform_limit_snr,
 )
@@ -32,6 +33,7 @@ UNEVEN = Setting(
     b=1.0,
     degree=Degree.fixed(5),
 )
+SMALL = standard_setting(coordinates=4, neighbours=6)
 SCENARIOS = {
     "plain": UNEVEN,
     "poisson": replace(UNEVEN, degree=Degree.poisson(3.0)),
@@ -120,72 +122,46 @@ def test_uniform_attention_has_its_closed_form_everywhere():
     assert min(holm(p_values)) > 0.001
 
 
-def test_logit_moments_have_their_closed_forms_over_the_grid():
-    noises = [MissingNoise(rho, tau) for rho in (0.2, 0.5, 0.8) for tau in (0.1, 1, 4)]
+MISSING = [MissingNoise(rho, tau) for rho in (0.2, 0.5, 0.8) for tau in (0.1, 1, 4)]
+GAUSSIAN = [GaussianNoise(sigma) for sigma in (0.2, 1.0, 5.0)]
+
+
+@pytest.mark.parametrize(
+    ("noises", "variant", "distances", "logits"),
+    [
+        (MISSING, UNGATED, ungated_distance, ungated_logits),
+        (MISSING, GATE_FIRST, gated_distance, gated_logits),
+        (GAUSSIAN, 0, gaussian_distance, gaussian_logits),
+    ],
+    ids=["ungated", "gated", "gaussian"],
+)
+def test_logit_moments_have_their_closed_forms(noises, variant, distances, logits):
     sample = simulate_logits(UNEVEN, noises, targets=100_000, seed=11)
     p_values = []
     for place, noise in enumerate(noises):
-        for variant, distances, logits in (
-            (UNGATED, ungated_distance, ungated_logits),
-            (GATE_FIRST, gated_distance, gated_logits),
-        ):
-            whole, given = distances(UNEVEN, noise), logits(UNEVEN, noise)
-            for estimate, expected in (
-                (sample.mean(other=False), whole.same_mean),
-                (sample.mean(other=True), whole.other_mean),
-                (sample.variance(other=False), whole.same_variance),
-                (sample.variance(other=True), whole.other_variance),
-                (sample.gap(), whole.gap),
-                (sample.neighbour_variance(other=False), given.same_variance),
-                (sample.neighbour_variance(other=True), given.other_variance),
-                (sample.squared_gap(), given.squared_gap),
-            ):
-                p_values.append(estimate[place, variant].p_values(expected))
+        whole, given = distances(UNEVEN, noise), logits(UNEVEN, noise)
+        pairs = [(sample.gap(), whole.gap), (sample.squared_gap(), given.squared_gap)]
+        for other in (False, True):
+            pairs += [
+                (sample.mean(other), whole.means[other]),
+                (sample.variance(other), whole.variances[other]),
+                (sample.neighbour_variance(other), given.variances[other]),
+            ]
+        p_values += [found[place, variant].p_values(exact) for found, exact in pairs]
     assert min(holm(p_values)) > 0.001
-
-
-def test_gaussian_logit_moments_have_their_closed_forms():
-    noises = [GaussianNoise(sigma) for sigma in (0.2, 1.0, 5.0)]
-    sample = simulate_logits(UNEVEN, noises, targets=100_000, seed=12)
-    p_values = []
-    for place, noise in enumerate(noises):
-        whole, given = gaussian_distance(UNEVEN, noise), gaussian_logits(UNEVEN, noise)
-        for estimate, expected in (
-            (sample.mean(other=False), whole.same_mean),
-            (sample.variance(other=True), whole.other_variance),
-            (sample.gap(), whole.gap),
-            (sample.neighbour_variance(other=False), given.same_variance),
-            (sample.neighbour_variance(other=True), given.other_variance),
-            (sample.squared_gap(), given.squared_gap),
-        ):
-            p_values.append(estimate[place, 0].p_values(expected))
-    assert min(holm(p_values)) > 0.001
-
-
-def test_concentration_never_falls_below_uniform():
-    noises = [GaussianNoise(sigma) for sigma in (0.1, 1.0, 10.0)]
-    simulation = simulate(UNEVEN, noises, [0.01, 1.0, 100.0], targets=4000, seed=0)
-    assert (simulation.concentration().value >= 1 / 5).all()
-    assert (simulation.concentration().value <= 1).all()
 
 
 def test_result_depends_on_the_seed_and_not_on_the_threads():
     noises = [MissingNoise(0.5, 1.0)]
     one, two = (
-        simulate(UNEVEN, noises, [1.0], targets=8000, seed=3, threads=threads).sums
+        simulate(
+            UNEVEN, noises, [1.0], targets=8000, seed=3, threads=threads
+        ).means.value
         for threads in (1, 3)
     )
     assert np.array_equal(one, two)
-    other = simulate(UNEVEN, noises, [1.0], targets=8000, seed=4).sums
+    other = simulate(UNEVEN, noises, [1.0], targets=8000, seed=4).means.value
     assert not np.array_equal(one, other)
-
-
-def test_more_targets_begin_with_the_fewer():
-    few, many = (
-        simulate(UNEVEN, [GaussianNoise(1.0)], [1.0], targets=n, seed=3).sums
-        for n in (2000, 6000)
-    )
-    assert np.array_equal(few, many[: len(few)])
 
 
 def test_a_gate_after_attention_leaves_the_label_score_as_it_was():
@@ -197,63 +173,37 @@ def test_a_gate_after_attention_leaves_the_label_score_as_it_was():
     assert (readout[:, POST_GATE] != readout[:, UNGATED]).all()
 
 
-def test_fill_in_values_of_zero_make_the_gate_superfluous():
-    simulation = simulate(
-        UNEVEN, [MissingNoise(0.5, 0.0)], [1.0], targets=4000, seed=1, readout=True
-    )
-    snr, readout = simulation.snr().value, simulation.readout_snr().value
-    assert snr[0, GATE_FIRST] == snr[0, UNGATED]
-    assert readout[0, GATE_FIRST] == readout[0, UNGATED]
+def test_single_neighbour_is_reached_as_t_vanishes_only_after_the_noise_is_infinite():
+    single = one_neighbour_snr(SMALL)
+    silent = replace(SMALL, signal=(0.0,) * 4)
+    temperatures = [1.0, 0.3, 0.1, 0.03, 0.001]
+    after = simulate(
+        silent, [GaussianNoise(1.0)], temperatures, targets=100_000, seed=4
+    ).snr()[0, 0]
+    assert (np.diff(after.value) < 0).all()
+    assert after[-1].p_values(single) > 0.001
+
+    before = simulate(
+        SMALL, [GaussianNoise(0.5)], temperatures, targets=100_000, seed=4
+    ).snr()[0, 0]
+    low, _ = before[-1].interval(0.999)
+    assert low > 1.5 * single
 
 
-def test_gated_snr_does_not_see_the_fill_in_noise():
-    noises = [MissingNoise(0.5, tau) for tau in (0.1, 100.0)]
-    snr = simulate(UNEVEN, noises, [1.0], targets=4000, seed=1).snr().value
-    assert snr[0, GATE_FIRST] == snr[1, GATE_FIRST]
-    assert snr[0, UNGATED] > snr[1, UNGATED]
-
-
-def test_only_logits_over_temperature_matter():
-    halved = replace(UNEVEN, weights=tuple(w / 2 for w in UNEVEN.weights))
-    noises = [GaussianNoise(0.7)]
-    whole = simulate(UNEVEN, noises, [1.0], targets=4000, seed=2).snr().value
-    half = simulate(halved, noises, [0.5], targets=4000, seed=2).snr().value
-    assert half == pytest.approx(whole, rel=1e-5)
-
-
-def test_simulation_refuses_what_it_cannot_draw():
-    with pytest.raises(ValueError, match="positive, got 0"):
-        simulate(UNEVEN, [GaussianNoise(1.0)], [0.0], targets=10, seed=0)
-    with pytest.raises(ValueError, match="all gaussian or all missing"):
-        simulate(
-            UNEVEN,
-            [GaussianNoise(1.0), MissingNoise(0.5, 1.0)],
-            [1.0],
-            targets=10,
-            seed=0,
-        )
-
-
-def test_snr_of_two_neighbours_at_a_finite_temperature_is_its_integral():
-    mu, sigma, weight, temperature = 0.6, 0.7, 1.4, 0.5
-    setting = Setting((mu,), (weight,), a=3.0, b=1.0, degree=Degree.fixed(2))
-    grid, step = np.linspace(-6, 6, 241, retstep=True)
-    mass = stats.norm.pdf(grid) * step
-    own = mu + sigma * grid[:, None]
-    same, other = (
-        -weight * np.abs(own - (label * mu + sigma * grid)) for label in (1, -1)
-    )
-    # With one neighbour of each label the score is the difference of their shares.
-    apart = np.tanh((same[:, :, None] - other[:, None, :]) / (2 * temperature))
-    mixed, mixed_square = (
-        mass @ np.einsum("ijk,j,k->i", power, mass, mass) for power in (apart, apart**2)
-    )
-    p = 0.75
-    mean = p**2 - (1 - p) ** 2 + 2 * p * (1 - p) * mixed
-    square = p**2 + (1 - p) ** 2 + 2 * p * (1 - p) * mixed_square
-    exact = mean * np.sqrt(2 / (square - mean**2))
+def test_an_snr_that_rounding_hides_is_infinite_with_its_interval():
+    looped = replace(SMALL, self_loop=True)
     snr = simulate(
-        setting, [GaussianNoise(sigma)], [temperature], targets=200_000, seed=21
-    ).snr()[0, 0, 0]
-    assert snr.p_values(exact) > 0.001
-    assert snr.standard_error < 0.01 * exact
+        looped, [GaussianNoise(4.0)], [1e-4, np.inf], targets=20_000, seed=6
+    ).snr()[0, 0]
+    low, high = snr.interval()
+    assert (snr.value[0], low[0], high[0]) == (np.inf,) * 3
+    assert np.isfinite([snr.value[1], low[1], high[1]]).all()
+
+
+def test_under_heterophily_clean_features_make_sharp_attention_the_better():
+    mixed = standard_setting(a=1.0, b=3.0)
+    snr = simulate(
+        mixed, [GaussianNoise(0.2)], [0.5, np.inf], targets=20_000, seed=8
+    ).snr()[0, 0]
+    # It finds the few neighbours of the same class, so the sign is turned.
+    assert snr.value[0] > 1.5 * -snr.value[1] > 0

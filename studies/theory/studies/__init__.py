@@ -1,1 +1,0 @@
-"""Simulations and trained layers: one module per table of the analysis."""
