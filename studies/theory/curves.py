@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from studies.theory.bootstrap import Estimate
 from studies.theory.closed_forms import one_neighbour_snr, uniform_limit_snr
 from studies.theory.expansion import (
     gate_advantage,
@@ -21,7 +22,6 @@ from studies.theory.model import (
 from studies.theory.neighbourhood import GATE_FIRST, UNGATED
 from studies.theory.rows import Row, Table, estimated
 from studies.theory.simulate import simulate
-from tempergat.stats import Estimate
 
 Values = Sequence[float]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from studies.theory.bootstrap import Estimate, resampled_means
 from studies.theory.model import FloatArray, MissingNoise, Noises, Setting
 from studies.theory.neighbourhood import (
     BLOCK,
@@ -17,7 +18,6 @@ from studies.theory.neighbourhood import (
     block_sums,
     run_chunks,
 )
-from tempergat.stats import Estimate, resampled_means
 
 
 @dataclass(frozen=True)

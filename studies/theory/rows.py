@@ -1,7 +1,7 @@
 """Rows of the tables of results, and their CSV."""
 
+from studies.theory.bootstrap import Estimate
 from tempergat.base import csv_text
-from tempergat.stats import Estimate
 
 Value = str | float | int | bool
 Row = dict[str, Value]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from studies.theory.bootstrap import Estimate, resampled_means
 from studies.theory.model import FloatArray, MissingNoise, Noises, Setting
 from studies.theory.neighbourhood import (
     BLOCK,
@@ -25,7 +26,6 @@ from studies.theory.neighbourhood import (
     draw_labels,
     run_chunks,
 )
-from tempergat.stats import Estimate, resampled_means
 
 # Above this the variance is only rounding error, and the SNR is given as infinite.
 LARGEST_SNR = 1e6

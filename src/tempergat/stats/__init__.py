@@ -1,6 +1,5 @@
-"""Statistics of scores: paired tests, equivalence, power, ranks, trends, regression."""
+"""Statistics of scores: paired tests, equivalence, power, ranks, trends."""
 
-from tempergat.stats.bootstrap import Estimate, resampled_means
 from tempergat.stats.equivalence import (
     deviation_distance,
     equivalence_p,
@@ -25,15 +24,12 @@ from tempergat.stats.paired import (
     welch,
 )
 from tempergat.stats.ranks import RankTable, average_ranks, critical_difference
-from tempergat.stats.regression import Coefficient, least_squares
 from tempergat.stats.trends import page_p, rises
 from tempergat.stats.wilcoxon import wilcoxon_p
 
 __all__ = [
     "ALPHA",
     "CONFIDENCE",
-    "Coefficient",
-    "Estimate",
     "PairScores",
     "PairedComparison",
     "RankTable",
@@ -50,11 +46,9 @@ __all__ = [
     "deviation_distance",
     "equivalence_p",
     "holm",
-    "least_squares",
     "page_p",
     "paired_power",
     "ranked",
-    "resampled_means",
     "rises",
     "summarise",
     "welch",

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from scipy.stats import norm
 
+from studies.theory.bootstrap import Estimate
 from studies.theory.rows import Row, Table
-from tempergat.stats import Estimate, holm
+from tempergat.stats import holm
 
 LEVEL = 0.999
 HOLDS, FAILS, UNSEEN = "holds", "fails", "within noise"

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from studies.theory.bootstrap import Estimate, resampled_means
 from studies.theory.closed_forms import (
     gated_distance,
     gated_variance_bound,
@@ -23,7 +24,6 @@ from studies.theory.neighbourhood import BLOCK, GATE_FIRST, UNGATED
 from studies.theory.proofs.check import Statement
 from studies.theory.rows import Table
 from studies.theory.simulate import simulate
-from tempergat.stats import Estimate, resampled_means
 
 RHOS = (0.2, 0.5, 0.8)
 TAUS = (0.1, 0.5, 2.0)

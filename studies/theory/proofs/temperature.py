@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from studies.theory.bootstrap import Estimate
 from studies.theory.closed_forms import (
     gaussian_distance,
     one_neighbour_snr,
@@ -15,7 +16,6 @@ from studies.theory.model import GaussianNoise, Setting
 from studies.theory.proofs.check import Statement
 from studies.theory.rows import Table
 from studies.theory.simulate import simulate
-from tempergat.stats import Estimate
 
 SIGMAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 RATIOS = (0.25, 1.0, 4.0, 16.0, 64.0)

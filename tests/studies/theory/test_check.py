@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from studies.theory.bootstrap import resampled_means
 from studies.theory.model import standard_setting
 from studies.theory.proofs.check import (
     FAILS,
@@ -13,7 +14,6 @@ from studies.theory.proofs.check import (
 )
 from studies.theory.proofs.gate import gate_steps
 from studies.theory.proofs.temperature import temperature_steps
-from tempergat.stats.bootstrap import resampled_means
 
 STATEMENT = Statement(1, "1.0", "a statement")
 

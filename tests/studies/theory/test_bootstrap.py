@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tempergat.stats.bootstrap import Estimate, resampled_means
+from studies.theory.bootstrap import Estimate, resampled_means
 
 
 def test_bootstrap_error_is_the_standard_error_of_the_mean():
