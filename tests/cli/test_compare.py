@@ -48,6 +48,19 @@ def test_the_table_and_the_files_come_out(
     assert Path("tempergat-out/graph.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_noise_on_the_features_is_an_option(
+    command: Command, graph: Path, recipe: Path
+) -> None:
+    common = ("compare", graph, "--recipe", recipe, "--runs", 2, "--methods", "gat")
+    ended = command(*common, "--noise", "gaussian:0.5")
+    assert ended.status == 0
+    assert "With Gaussian noise on the features, 0.5 times their RMS;" in ended.out
+    assert Path("tempergat-out/graph_gaussian_0.5.md").exists()
+    ended = command(*common, "--noise", "0.5")
+    assert ended.status == 2
+    assert "the noise is '0.5'; give gaussian:LEVEL" in ended.err
+
+
 def test_methods_that_are_not_in_the_paper_are_compared_when_named(
     command: Command, graph: Path, recipe: Path
 ) -> None:

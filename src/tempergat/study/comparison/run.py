@@ -246,7 +246,7 @@ def _comparison(
         all_pairs=plan.baseline is None,
         test_to_train=split_ratio(used),
     )
-    condition = plan.preparation and plan.preparation.stored_condition
+    condition = runs[0].condition
     return Comparison(
         result=result,
         runs=runs,

@@ -179,8 +179,17 @@ def test_condition_and_precision_enter_the_hash_only_where_they_differ() -> None
     # The hash of stored runs.
     assert run().config_hash == "38f0c575b22fe2f3"
     noisy = run(condition=Condition("gaussian", 0.5)).config_hash
+    assert noisy == "c153cb128d0ea655"
     rounded = run(matmul_precision="high").config_hash
-    assert len({run().config_hash, noisy, rounded}) == 3
+    changed = run(condition=Condition(change="other gates")).config_hash
+    assert len({run().config_hash, noisy, rounded, changed}) == 4
+
+
+def test_a_named_change_comes_back_from_the_store(tmp_path: Path) -> None:
+    changed = run(condition=Condition(change="other gates"))
+    with Store(tmp_path / "store") as store:
+        store.put_group([changed])
+        assert store.runs() == [changed]
 
 
 @pytest.mark.parametrize("test", [math.nan, 81.4, -0.1])
