@@ -1,12 +1,11 @@
 """The tables of docs/own_graph.md: what the commands on the page print.
 
-    python -m benchmarks.own_graph                             fills the page from files
-    python -m benchmarks.own_graph --graphs FOLDER [NAME ...]  trains first
+    python -m benchmarks.own_graph FOLDER [NAME ...]
 
-Each table stands between `<!-- own_graph NAME -->` and `<!-- end -->`. Its command is
-the last `tempergat compare` in a block of the page before it; it is run in the folder
-of graphs. The printed table goes to own_graph/tables/NAME.csv in benchmarks/results,
-and every run to a row of own_graph/NAME.csv. A test fails if page and tables differ.
+The command of a table is the last `tempergat compare` in a block of the page before it;
+it is run in the folder of graphs. Its table goes to own_graph/tables/NAME.csv in
+benchmarks/results, and every run to a row of own_graph/NAME.csv. `benchmarks.pages`
+fills the page.
 """
 
 import argparse
@@ -21,8 +20,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.origin import origin
-from benchmarks.pages import DOCS, RESULTS, lines
-from benchmarks.small_graphs import write_into
+from benchmarks.pages import RESULTS
+from studies.pages import DOCS
 from tempergat.study.engine import export_stores
 
 PAGE = DOCS / "own_graph.md"
@@ -46,15 +45,6 @@ def commands(page: str) -> dict[str, str]:
         else:
             found[part["name"]] = " ".join(command.split())
     return found
-
-
-def table(name: str) -> list[str]:
-    """The lines of a table, from its file."""
-    with (TABLES / f"{name}.csv").open(newline="") as file:
-        head, *rows = csv.reader(file)
-    shown = [place for place, column in enumerate(head) if column not in ORIGIN]
-    body = [[row[place] for place in shown] for row in rows]
-    return lines([head[place] for place in shown], body, 1)
 
 
 def printed_table(markdown: str) -> list[list[str]]:
@@ -84,15 +74,13 @@ def train(name: str, command: str, graphs: Path, device: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("graphs", type=Path, help="folder in which commands are run")
     parser.add_argument("names", nargs="*", help="tables; all when left out")
-    parser.add_argument("--graphs", type=Path, help="folder in which commands are run")
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     given = parser.parse_args()
     found = commands(PAGE.read_text(encoding="utf-8"))
     for name in given.names or found:
-        if given.graphs is not None:
-            train(name, found[name], given.graphs, given.device)
-        write_into(PAGE, table(name), f"own_graph {name}")
+        train(name, found[name], given.graphs, given.device)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,21 @@
-"""Tables of docs/speed.md, large.md and layers.md, from the files of measurements.
+"""Tables of docs/speed.md, large.md, layers.md and own_graph.md, from measurements.
 
     python -m benchmarks.pages
 
-Each table stands between `<!-- NAME -->` and `<!-- end -->` on its page; NAME is one of
-`TABLES`. A test fails if a page and the files differ. Tables of small graphs are made
-by `benchmarks.small_graphs`, which knows their targets.
+`PAGES` has the functions that make the tables of each page; `studies.pages` fills them
+in. A test fails if a page and the files differ.
 """
 
 import csv
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import small_graphs
+from benchmarks.small_graphs import SIZES
+from studies.pages import DOCS, fill
+from tempergat.base import write_text
 
 RESULTS = Path(__file__).parent / "results"
-DOCS = Path(__file__).parent.parent / "docs"
 GRAPHS = {"arxiv": "arxiv size", "reddit": "Reddit size", "products": "products size"}
 OPS = {"gat": "GAT", "gatv2": "GATv2"}
 ACCURACIES = (0.45, 0.85, 0.88)
@@ -39,17 +39,39 @@ def short(value: str | float) -> str:
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
-def lines(head: Sequence[str], body: Sequence[Sequence[str]], words: int) -> list[str]:
+def table(head: Sequence[str], body: Sequence[Sequence[str]], words: int) -> str:
     """A table whose first columns are words and whose others are numbers."""
-    rule = "".join("---|" if place < words else "---:|" for place in range(len(head)))
-    return [
-        f"| {' | '.join(head)} |",
-        f"|{rule}",
-        *(f"| {' | '.join(cells)} |".replace("  ", " ") for cells in body),
-    ]
+    rule = "|" + "---|" * words + "---:|" * (len(head) - words)
+    rows = [f"| {' | '.join(cells)} |".replace("  ", " ") for cells in body]
+    return "\n".join([f"| {' | '.join(head)} |", rule, *rows])
 
 
-def first_minute() -> list[str]:
+def small_graphs(device: str) -> str:
+    """Layers on small graphs.
+
+    PyG's layers have milliseconds; ours have milliseconds and how many times PyG's time
+    that is, with a star where a target is missed.
+    """
+    rows, body = read(f"small_graphs_{device}"), []
+    layers = list(dict.fromkeys(row["layer"] for row in rows))
+    for size, graph in dict.fromkeys((row["size"], row["graph"]) for row in rows):
+        same = {row["layer"]: row for row in pick(rows, size=size, graph=graph)}
+        first = same[layers[0]]
+        skewed = ", skewed" if SIZES[size].skewed else ""
+        what = f"{int(first['nodes']):,}; {int(first['edges']):,}{skewed}"
+        body.append([what, graph, *(_layer_cell(same[layer]) for layer in layers)])
+    return table(["nodes; edges", "graph", *layers], body, 2)
+
+
+def _layer_cell(row: Row) -> str:
+    if not row["ms"]:
+        return "wrong"
+    ms = f"{float(row['ms']):.3g}"
+    missed = " \\*" if row["met"] == "no" else ""
+    return f"{ms} ({row['ratio']}){missed}" if row["target"] else ms
+
+
+def first_minute() -> str:
     """Start-up, first steps and whole commands."""
     body = []
     for row in read("first_minute_cuda"):
@@ -69,10 +91,10 @@ def first_minute() -> list[str]:
             cells = [row["what"], short(row["seconds"]), row["target"], met, place]
             body.append(cells)
     body = [[*cells[:1], cells[4], *cells[1:4]] for cells in body]
-    return lines(["what", "where, commit", "seconds", "target", ""], body, 2)
+    return table(["what", "where, commit", "seconds", "target", ""], body, 2)
 
 
-def large_ops() -> list[str]:
+def large_ops() -> str:
     """The attention op alone on graphs of three sizes."""
     rows, body = read("attention_gpu"), []
     for graph, title in GRAPHS.items():
@@ -87,7 +109,7 @@ def large_ops() -> list[str]:
             body.append([*cells, f"{times:.2f}", single["target_ms"]])
     head = ["graph, heads x channels", "op", "float32", "bfloat16"]
     head += ["floor, float32", "times", "target, float32"]
-    return lines(head, body, 2)
+    return table(head, body, 2)
 
 
 def _both(single: Row, half: Row) -> list[str]:
@@ -97,7 +119,7 @@ def _both(single: Row, half: Row) -> list[str]:
     ]
 
 
-def large_ops_later() -> list[str]:
+def large_ops_later() -> str:
     """The same with later code, and the time of the kernels alone."""
     rows, body = read("attention_gpu_later"), []
     commits = dict.fromkeys(row["commit"] for row in rows)
@@ -115,10 +137,10 @@ def large_ops_later() -> list[str]:
                 cells = [title, name, commit, *_both(single, half)]
                 body.append([*cells, f"{times:.2f}", kernels])
     head = ["graph", "op", "commit", "float32", "bfloat16", "times", "kernels alone"]
-    return lines(head, body, 3)
+    return table(head, body, 3)
 
 
-def whole_layers() -> list[str]:
+def whole_layers() -> str:
     """A training step of a whole layer beside PyG's."""
     body = []
     for row in read("attention_gpu"):
@@ -132,10 +154,10 @@ def whole_layers() -> list[str]:
         beyond = row["note"].split("%")[0] + " %" if "%" in row["note"] else ""
         body.append([GRAPHS[row["graph"]], what, time, beyond, memory])
     head = ["graph", "layer", "time", "beyond the gate's product"]
-    return lines([*head, "memory beyond x, weights, graph"], body, 2)
+    return table([*head, "memory beyond x, weights, graph"], body, 2)
 
 
-def attention_cpu() -> list[str]:
+def attention_cpu() -> str:
     """Ops and layers on two cores beside PyG's."""
     targets = {("cora", "op"): "3", ("arxiv", "gat"): "12", ("arxiv", "gatv2"): "20"}
     body = []
@@ -152,10 +174,10 @@ def attention_cpu() -> list[str]:
         body.append([shape, what, *times, row["times_faster"]])
         body[-1].append(target if level == "op" else "")
     head = ["graph, heads x channels", "what", "tempergat", "PyG", "times", "target"]
-    return lines(head, body, 2)
+    return table(head, body, 2)
 
 
-def seeds_cpu() -> list[str]:
+def seeds_cpu() -> str:
     """All seeds at once on two cores: medians and ranges over repeated runs."""
     rows, body = read("seeds_cpu"), []
     for method, dropout in dict.fromkeys((r["method"], r["dropout"]) for r in rows):
@@ -170,10 +192,10 @@ def seeds_cpu() -> list[str]:
         middle = [f"{statistics.median(found):.0f} ms" for found in (pyg, ours)]
         body.append([method, f"{float(dropout):g}", *middle, spread])
     head = ["method", "dropout", "PyG, one run", "tempergat, 50 seeds", "times"]
-    return lines(head, body, 1)
+    return table(head, body, 1)
 
 
-def seeds_cuda() -> list[str]:
+def seeds_cuda() -> str:
     """All seeds at once on a GPU."""
     rows, body = read("seeds_cuda"), []
     for row in pick(rows, what="epoch"):
@@ -183,10 +205,10 @@ def seeds_cuda() -> list[str]:
         ms = [f"{float(row[k]):.1f} ms" for k in ("pyg_run_ms", "all_seeds_ms")]
         body.append([row["method"], f"{float(row['dropout']):g}", *ms, *times, "60"])
     head = ["method", "dropout", "PyG, one run", "tempergat, 50 seeds", "times"]
-    return lines([*head, "the first time", "target"], body, 1)
+    return table([*head, "the first time", "target"], body, 1)
 
 
-def whole_study() -> list[str]:
+def whole_study() -> str:
     """All methods and seeds of three graphs."""
     rows = [row for row in read("seeds_cuda") if row["what"].endswith("all epochs")]
     body = []
@@ -198,19 +220,19 @@ def whole_study() -> list[str]:
             cells += [f"{float(row['all_seeds_ms']) / 1e3:.1f} s" for row in found]
             cells += [] if found else ["-"]
         body.append(cells)
-    return lines(["commit", "Cora", "Citeseer", "Pubmed"], body, 1)
+    return table(["commit", "Cora", "Citeseer", "Pubmed"], body, 1)
 
 
-def products() -> list[str]:
+def products() -> str:
     """Kernels of many models before and after a change."""
     body = [
         [row["what"], f"{float(row['before_ms']):.2f}", f"{float(row['ms']):.2f}"]
         for row in read("products_cuda")
     ]
-    return lines(["what", "before", "since"], body, 1)
+    return table(["what", "before", "since"], body, 1)
 
 
-def time_to_accuracy() -> list[str]:
+def time_to_accuracy() -> str:
     """When each way of training first reaches an accuracy."""
     rows, body = read("time_to_accuracy"), []
     ways = dict.fromkeys((row["way"], row["learning_rate"]) for row in rows)
@@ -226,10 +248,10 @@ def time_to_accuracy() -> list[str]:
         memory = max(float(row["peak_gib"]) for row in same)
         body.append([*cells, f"{memory:.1f} GiB"])
     shown = [f"{accuracy} of nodes right" for accuracy in ACCURACIES]
-    return lines(["", *shown, "memory"], body, 5)
+    return table(["", *shown, "memory"], body, 5)
 
 
-def sampled_epochs() -> list[str]:
+def sampled_epochs() -> str:
     """Epochs of sampled training on a GPU."""
     body = []
     for row in read("sampling_cuda"):
@@ -248,10 +270,10 @@ def sampled_epochs() -> list[str]:
         "a step",
         "an epoch",
     ]
-    return lines([*head, "target"], body, 3)
+    return table([*head, "target"], body, 3)
 
 
-def drop_in() -> list[str]:
+def drop_in() -> str:
     """Our layer in two of PyG's examples: means and deviations over seeds."""
     rows = read("drop_in")
     body = []
@@ -263,10 +285,10 @@ def drop_in() -> list[str]:
             ]
             mean, spread = statistics.mean(found), statistics.stdev(found)
             body[-1].append(f"{mean:.1f} ± {spread:.1f}")
-    return lines(["layer", "`gat.py`, accuracy", "`link_pred.py`, AUC"], body, 1)
+    return table(["layer", "`gat.py`, accuracy", "`link_pred.py`, AUC"], body, 1)
 
 
-def typed() -> list[str]:
+def typed() -> str:
     """Steps and memory on generated graphs like the typed datasets."""
     body = []
     for row in read("typed_cuda"):
@@ -280,37 +302,44 @@ def typed() -> list[str]:
         step = f"{float(row['step_ms']):,.0f} ms"
         body.append([*cells, nodes, step, epoch, f"{row['peak_gib']} GiB"])
     head = ["dataset", "model", "seeds in a batch", "nodes in a batch"]
-    return lines([*head, "a step", "an epoch", "memory"], body, 2)
+    return table([*head, "a step", "an epoch", "memory"], body, 2)
 
 
-TABLES: dict[str, tuple[str, Callable[[], list[str]]]] = {
-    "first_minute": ("speed", first_minute),
-    "large_ops": ("speed", large_ops),
-    "large_ops_later": ("speed", large_ops_later),
-    "whole_layers": ("speed", whole_layers),
-    "attention_cpu": ("speed", attention_cpu),
-    "seeds_cpu": ("speed", seeds_cpu),
-    "seeds_cuda": ("speed", seeds_cuda),
-    "whole_study": ("speed", whole_study),
-    "products": ("speed", products),
-    "drop_in": ("layers", drop_in),
-    "time_to_accuracy": ("large", time_to_accuracy),
-    "sampled_epochs": ("large", sampled_epochs),
-    "typed": ("large", typed),
+def own_graph(name: str) -> str:
+    """What `compare` printed on a graph of a user."""
+    rows = read(f"own_graph/tables/{name}")
+    head = [column for column in rows[0] if column not in ("machine", "commit")]
+    return table(head, [[row[column] for column in head] for row in rows], 1)
+
+
+PAGES: dict[str, tuple[Callable[..., str], ...]] = {
+    "speed": (
+        small_graphs,
+        first_minute,
+        large_ops,
+        large_ops_later,
+        whole_layers,
+        attention_cpu,
+        seeds_cpu,
+        seeds_cuda,
+        whole_study,
+        products,
+    ),
+    "large": (time_to_accuracy, sampled_epochs, typed),
+    "layers": (drop_in,),
+    "own_graph": (own_graph,),
 }
 
 
-def all_tables() -> Iterator[tuple[Path, str, list[str]]]:
-    """The page, the name and the lines of every table."""
-    for name, (page, make) in TABLES.items():
-        yield DOCS / f"{page}.md", name, make()
-    for path in sorted(RESULTS.glob("small_graphs_*.csv")):
-        yield DOCS / "speed.md", path.stem, small_graphs.table(path)
+def filled(page: str) -> str:
+    """The text of a page with its tables made again."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    return fill(text, {make.__name__: make for make in PAGES[page]}, {})
 
 
 def main() -> None:
-    for page, name, made in all_tables():
-        small_graphs.write_into(page, made, name)
+    for page in PAGES:
+        write_text(DOCS / f"{page}.md", filled(page))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
     python -m benchmarks.small_graphs --device cpu
     python -m benchmarks.small_graphs --device cuda
     python -m benchmarks.small_graphs --device cuda --compiled
-    python -m benchmarks.small_graphs --device cuda --page docs/speed.md
 
 A graph is kept (the same `edge_index` in every step) or new (another one in every step,
 as with batches of molecules or sampled neighbourhoods). All layers have 128 input
@@ -14,8 +13,7 @@ its messages as PyG does. A layer whose check fails is written without a time. O
 per layer and graph goes to benchmarks/results/small_graphs_<device>.csv, with the
 ratio to PyG's time that is the target. With `--compiled`, PyG's attention layers are
 measured under `torch.compile` too, on fewer graphs that are kept, beside ours as they
-are; rows go to small_graphs_compiled_<device>.csv. `--page` measures nothing and writes
-the table of the file into the page.
+are; rows go to small_graphs_compiled_<device>.csv.
 """
 
 import argparse
@@ -285,49 +283,6 @@ def save(rows: list[dict[str, Any]], device: torch.device, path: Path) -> None:
         writer.writerows(row | about for row in rows)
 
 
-def table(path: Path) -> list[str]:
-    """The table of docs/speed.md from a file of `save`, as lines of Markdown.
-
-    PyG's layers have milliseconds; ours have milliseconds and how many times PyG's time
-    that is, with a star where a target is missed.
-    """
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    layers = list(dict.fromkeys(row["layer"] for row in rows))
-    layers.sort(key=lambda layer: layer.endswith("compiled"))
-    lines = [
-        f"| nodes; edges | graph | {' | '.join(layers)} |",
-        f"|---|---|{'---:|' * len(layers)}",
-    ]
-    for place in dict.fromkeys((row["size"], row["graph"]) for row in rows):
-        of_layer = {r["layer"]: r for r in rows if (r["size"], r["graph"]) == place}
-        first = next(iter(of_layer.values()))
-        skewed = ", skewed" if SIZES[place[0]].skewed else ""
-        size = f"{int(first['nodes']):,}; {int(first['edges']):,}{skewed}"
-        cells = " | ".join(_cell(of_layer.get(layer)) for layer in layers)
-        lines.append(f"| {size} | {place[1]} | {cells} |")
-    return lines
-
-
-def write_into(page: Path, lines: list[str], name: str) -> None:
-    """Replaces the lines between a comment of this name and the next one."""
-    text = page.read_text()
-    opening = f"<!-- {name} -->\n"
-    start = text.index(opening) + len(opening)
-    end = text.index("<!-- end -->", start)
-    page.write_text(text[:start] + "\n".join(lines) + "\n" + text[end:])
-
-
-def _cell(row: dict[str, str] | None) -> str:
-    if row is None:
-        return ""
-    if not row["ms"]:
-        return "wrong"
-    ms = f"{float(row['ms']):.3g}"
-    missed = " \\*" if row["met"] == "no" else ""
-    return f"{ms} ({row['ratio']}){missed}" if row["target"] else ms
-
-
 def show(row: dict[str, Any]) -> None:
     """Prints a row."""
     missed = f"MISSED, target {row['target']}" if row.get("met") == "no" else ""
@@ -345,15 +300,10 @@ def main() -> None:
     parser.add_argument("--graphs", nargs="+", choices=list(SIZES))
     parser.add_argument("--compiled", action="store_true", help="PyG's layers compiled")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--page", type=Path, help="only write the table into a page")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
     part = "compiled_" if arguments.compiled else ""
-    name = f"small_graphs_{part}{device.type}"
-    out = arguments.out or RESULTS / f"{name}.csv"
-    if arguments.page is not None:
-        write_into(arguments.page, table(out), name)
-        return
+    out = arguments.out or RESULTS / f"small_graphs_{part}{device.type}.csv"
     found: Iterable[dict[str, Any]]
     if arguments.compiled:
         names = arguments.graphs or COMPILED_SIZES[device.type]

@@ -69,7 +69,7 @@ def test_the_readme_quotes_the_measurements_of_sampled_training() -> None:
         r"\(compilation left out\) or ([\d.]+ s) of full ones",
         text,
     )[0]
-    head, _, *measured = pages.time_to_accuracy()
+    head, _, *measured = pages.time_to_accuracy().splitlines()
     column = head.split("|").index(f" {accuracy} of nodes right ")
     for way, seconds in zip(("sampled", "full batch"), quoted, strict=True):
         rows = [row.split("|") for row in measured if row.startswith(f"| {way}")]
