@@ -41,10 +41,17 @@ def fill_page(name: str) -> None:
     """Fills the page of a study and draws its figures."""
     made = _part(name, "tables")
     if made is None:
+        print(f"{name} has no page")
         return
     page = DOCS / f"{made.PAGE}.md"
-    text = page.read_text(encoding="utf-8")
-    write_text(page, fill(text, made.TABLES, made.NUMBERS))
+    try:
+        text = fill(page.read_text(encoding="utf-8"), made.TABLES, made.NUMBERS)
+    except FileNotFoundError as error:
+        raise UserError(
+            f"{error.filename} is missing; a page is written by hand, and "
+            f"`python -m studies {name} --run` makes the results"
+        ) from None
+    write_text(page, text)
     for figure, draw in made.FIGURES.items():
         save_drawing(draw(), DOCS / "figures" / figure)
     print(f"filled {page}")
@@ -99,7 +106,7 @@ def main() -> int:
     parser.add_argument("--run", action="store_true", help="train what is missing")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--out", type=Path, default=Path("tempergat-out/studies"))
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if given.name is None:
         list_studies()
         return 0
