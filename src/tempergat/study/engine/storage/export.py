@@ -1,4 +1,4 @@
-"""Runs as CSV, one row each, as published under results/, and back."""
+"""Runs as CSV, one row each, as studies publish them, and back."""
 
 import csv
 import io
