@@ -49,12 +49,12 @@ def temperature_curves(
         for place, temperature in enumerate(temperatures):
             row = level | {"temperature": temperature} | estimated("snr", snr[place])
             curves.append(row | limits | {"one_neighbour": one_neighbour_snr(setting)})
-        place, height = _peak(snr, np.log(temperatures))
+        peak, height = _peak(snr, np.log(temperatures))
         at_one = snr[list(temperatures).index(1.0)]
         share = at_one / height
         best.append(
             level
-            | estimated("best_temperature", place)
+            | estimated("best_temperature", peak)
             | estimated("best_snr", height)
             | estimated("snr_at_one", at_one)
             | estimated("share_at_one", share)
