@@ -48,6 +48,9 @@ class Condition:
     def facts(self) -> dict[str, Any]:
         """The attributes as plain JSON values; the change only where there is one."""
         found = asdict(self)
+        # Equal conditions have one text: 1 and 1.0 are two in JSON.
+        found["level"] = float(self.level)
+        found["tau"] = None if self.tau is None else float(self.tau)
         return found if self.change else {k: found[k] for k in found if k != "change"}
 
     @property
@@ -74,10 +77,13 @@ CLEAN = Condition()
 
 @dataclass(frozen=True)
 class Scores:
-    """A run's scores at one epoch, as fractions between 0 and 1."""
+    """A run's scores at one epoch, as fractions between 0 and 1.
+
+    The training score is None where it was not recorded.
+    """
 
     epoch: int
-    train: float
+    train: float | None
     val: float
     test: float
 
@@ -173,9 +179,8 @@ class Run:
         if self.status == "done" and not self.scores:
             raise ValueError(f"run {self.method} seed {self.seed} is done but unscored")
         for rule, scores in self.scores.items():
-            if not all(
-                0.0 <= s <= 1.0 for s in (scores.train, scores.val, scores.test)
-            ):
+            train = 0.0 if scores.train is None else scores.train
+            if not all(0.0 <= s <= 1.0 for s in (train, scores.val, scores.test)):
                 raise ValueError(
                     f"{rule} scores of {self.method} seed {self.seed} are not "
                     f"fractions: {scores}"

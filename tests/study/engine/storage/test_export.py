@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tempergat.base.errors import UserError
-from tempergat.study.engine import LayerRecord, Run, Store
+from tempergat.study.engine import LayerRecord, Run, Scores, Store
 from tempergat.study.engine.storage.export import (
     COLUMNS,
     configs_path,
@@ -31,10 +31,11 @@ def test_runs_come_back_as_they_were_but_for_their_group(tmp_path: Path) -> None
             run(seed=0, group_id=group.id, test=1 / 3),
             failed_run(seed=1, failed_epoch=None, reason='broke, "badly"\nand twice'),
             run("temp_only", 2, memory_bytes=None, selected=LayerRecord((0.1,), ())),
+            run(seed=3, scores={"last_epoch": Scores(9, None, 0.5, 0.25)}),
         ]
         store.put_group(runs)
-        assert export_runs(store, tmp_path / "runs.csv").written == {"cora": 3}
-    kept = read_runs(tmp_path / "runs.csv")
+        assert export_runs(store, tmp_path / "runs.csv").written == {"cora": 4}
+    kept = sorted(read_runs(tmp_path / "runs.csv"), key=lambda r: r.seed)
     assert kept == [replace(r, group_id=None) for r in runs]
 
 

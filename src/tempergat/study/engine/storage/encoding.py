@@ -180,10 +180,13 @@ def _decode_scores(record: Any) -> dict[str, Scores]:
 
 
 def _decode_score(record: Any) -> Scores:
-    found = by_name(record, number)
+    found = by_name(record, _unchanged)
     if len(found) != len(fields(Scores)):
         raise ValueError("scores hold other values than those of the three parts")
-    return Scores(whole(record["epoch"]), found["train"], found["val"], found["test"])
+    train = or_none(found["train"], number)
+    return Scores(
+        whole(found["epoch"]), train, number(found["val"]), number(found["test"])
+    )
 
 
 def _encode_layers(layers: LayerRecord) -> dict[str, list[float | None]]:

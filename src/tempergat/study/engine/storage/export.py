@@ -217,7 +217,9 @@ def _from_row(row: dict[str, str], config: dict[str, Any]) -> Run:
         scores={
             rule: Scores(
                 int(row[f"{rule}_epoch"]),
-                *(float(row[f"{rule}_{part}"]) for part in _PARTS[1:]),
+                float(row[f"{rule}_train"]) if row[f"{rule}_train"] else None,
+                float(row[f"{rule}_val"]),
+                float(row[f"{rule}_test"]),
             )
             for rule in SELECTION_RULES
             if row[f"{rule}_epoch"]
