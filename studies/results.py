@@ -1,12 +1,15 @@
 """The results of the studies, as tables of runs."""
 
 import json
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
+
+from tempergat.training import CLEAN
 
 STUDIES = Path(__file__).parent
 
@@ -39,8 +42,9 @@ def read_csv(file: str) -> pd.DataFrame:
 def read_runs(file: str) -> pd.DataFrame:
     """Runs with their settings; do not change them in place.
 
-    Columns are those of the file and one for each setting. `train`, `val` and `test`
-    are the scores in percent at the epoch that the run's own selection rule chooses.
+    Columns are those of the file and one for each setting and each attribute of a
+    `Condition`. `train`, `val` and `test` are the scores in percent at the epoch that
+    the run's own selection rule chooses.
 
     Args:
         file: The CSV, as `result_path` takes it. The settings stand beside it, in a
@@ -50,6 +54,10 @@ def read_runs(file: str) -> pd.DataFrame:
     configs = json.loads(result_path(file).with_suffix(".configs.json").read_text())
     settings = pd.DataFrame.from_dict(configs, orient="index").drop(columns="method")
     runs = runs.join(settings, on="config_hash")
+    if "condition" in runs:
+        texts = runs["condition"].fillna("{}")
+        facts = [{**asdict(CLEAN), **json.loads(text)} for text in texts]
+        runs = runs.join(pd.DataFrame(facts))
     for part in ("train", "val", "test"):
         runs[part] = float("nan")
         for rule in runs["selection"].unique():

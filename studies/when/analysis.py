@@ -4,7 +4,9 @@ from functools import cache
 
 import pandas as pd
 
-from studies.results import read_csv, read_plan
+from studies.results import read_plan, read_runs
+from studies.when.arms import ARMS
+from studies.when.study import grid
 from tempergat.stats import ALPHA, compare_pairs, equivalence_p, holm, wilcoxon_p
 
 PLAN = read_plan("when")
@@ -15,13 +17,24 @@ THRESHOLD: float = PLAN["rule"]["threshold"]
 # Points of validation score below the median of a run's arm, graph and backbone.
 FAILED = 20.0
 _REAL = pd.DataFrame(PLAN["real"]["graphs"]).set_index("name")
+# The backbone and the arm of runs, by their method, residual and control.
+_CASES = {
+    (arm.method_on(backbone), arm.residual, arm.control or ""): (backbone, name)
+    for name, arm in ARMS.items()
+    for backbone in BACKBONES
+}
 
 
 @cache
 def runs() -> pd.DataFrame:
     """All runs, how far each is below the median of its arm, and whether it failed."""
     stages = ("generated", "real")
-    found = pd.concat([read_csv(f"when/{s}.csv").assign(stage=s) for s in stages])
+    found = pd.concat([read_runs(f"when/{s}.csv").assign(stage=s) for s in stages])
+    found = found.rename(columns={"dataset": "graph"}).reset_index(drop=True)
+    found = found.round({"val": 4, "test": 4})  # Equal scores tie, as in `families`.
+    found["change"] = found["change"].fillna("")
+    keys = found[["method", "residual", "change"]].itertuples(index=False, name=None)
+    found[["backbone", "arm"]] = [_CASES[key] for key in keys]
     median = found.groupby(["graph", "backbone", "arm"])["val"].transform("median")
     shortfall = median - found["val"]
     return found.assign(shortfall=shortfall, failed=shortfall > FAILED)
@@ -36,10 +49,7 @@ def scores() -> pd.DataFrame:
 @cache
 def graphs(kind: str) -> pd.Series:
     """Homophily of a kind of graphs, or of one real graph; on real graphs, adjusted."""
-    plan, names = PLAN["generated"], read_csv("when/generated.csv")["graph"].unique()
-    levels = {f"homophily {value:g}": value for value in plan["levels"]["homophily"]}
-    levels |= plan["centres"]
-    made = pd.Series({name: levels[name.partition(",")[0]] for name in names})
+    made = pd.Series({name: graph["homophily"] for name, graph in grid().items()})
     made, real = made.sort_values(), _REAL["adjusted_homophily"].sort_values()
     kinds = {
         "generated": made,

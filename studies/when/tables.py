@@ -7,25 +7,12 @@ from functools import partial
 from studies.pages import markdown_table, p_value, signed
 from studies.when import analysis
 from studies.when.analysis import BACKBONES, across, count, families, graphs, runs
+from studies.when.arms import ARMS
 from studies.when.figures import gains_figure
 from tempergat.stats import wilcoxon_p
 
 PAGE = "when"
 
-_ARMS = {
-    "plain": "the backbone alone",
-    "residual": "adds a linear map of the input",
-    "post_gate": "the paper's gate on the output",
-    "gate_first": "the paper's gate before attention",
-    "constant_gate": "a gate of one number per channel",
-    "neighbour_gate": "the gate on the output, fed by the neighbours' mean",
-    "post_gate_residual": "gate and linear map",
-    "temperature": "a learned temperature",
-    "temperature_post_gate": "temperature and gate",
-    "fixed_norm": "attention vectors of fixed norm",
-    "fixed_norm_temperature": "attention vectors of fixed norm, and a learned "
-    "temperature",
-}
 _USED = {
     "residual-plain": "a residual (`residual=True`)",
     "post_gate-plain": 'the gate on the output (`gate="post"`)',
@@ -160,8 +147,11 @@ def conditions() -> str:
 def arms() -> str:
     """What each arm adds, and its parameters."""
     generated = runs().query("stage == 'generated'")
-    sizes = generated.groupby(["arm", "backbone"])["parameters"].first().astype(str)
-    rows = [[arm, text, *sizes[arm][BACKBONES]] for arm, text in _ARMS.items()]
+    sizes = generated.groupby(["arm", "backbone"])["parameter_count"].first()
+    rows = [
+        [name, arm.words, *(f"{sizes[name, backbone]:.0f}" for backbone in BACKBONES)]
+        for name, arm in ARMS.items()
+    ]
     head = [f"parameters, {backbone}" for backbone in BACKBONES]
     return markdown_table(["arm", "what it adds", *head], rows)
 
@@ -178,7 +168,7 @@ def both(number: Callable[..., object], kind: str, *arguments: str) -> str:
 
 def failed(stage: str, *arms: str) -> str:
     """How many runs failed to train, of some arms or of all."""
-    chosen = (runs()["stage"] == stage) & runs()["arm"].isin(arms or [*_ARMS])
+    chosen = (runs()["stage"] == stage) & runs()["arm"].isin(arms or [*ARMS])
     return f"{runs()['failed'][chosen].sum() or 'none'} of {chosen.sum():,}"
 
 

@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from studies.results import read_csv
-from studies.when.analysis import CONTRASTS, PLAN, across, graphs, verdicts
+from studies.when.analysis import CONTRASTS, PLAN, across, graphs, runs, verdicts
 from studies.when.tables import NUMBERS
 
 ARMS = [contrast.split("-") for contrast in CONTRASTS]
@@ -14,8 +13,8 @@ FAMILIES = {graph["name"]: graph["family"] for graph in PLAN["real"]["graphs"]}
 
 def real_scores(backbone: str) -> pd.DataFrame:
     """Test scores by graph and seed, with a column for each arm."""
-    runs = read_csv("when/real.csv").query("backbone == @backbone")
-    return runs.set_index(["graph", "seed", "arm"])["test"].unstack()
+    found = runs().query("stage == 'real' and backbone == @backbone")
+    return found.set_index(["graph", "seed", "arm"])["test"].unstack()
 
 
 def holm(p_values: list[float]) -> list[float]:
