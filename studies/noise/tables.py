@@ -1,5 +1,6 @@
 """Tables, numbers and the figure of docs/noise.md."""
 
+import json
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from studies.pages import markdown_table, p_value, signed
-from studies.results import read_csv, read_plan
+from studies.results import read_plan, read_runs
 from tempergat.base.figures import new_figure, style
 from tempergat.nn import METHODS
 from tempergat.stats import (
@@ -56,15 +57,15 @@ TEMPERED = {
     "temp_gated_v2": "gated_v2",
     "gated_temp_v2": "gated_first_v2",
 }
-# A column of the runs, a kind of noise and the name of its level, by quantity.
+# A learned value, a kind of noise and the name of its level, by quantity.
 QUANTITIES = {
-    "temperature": ("temperature", "gaussian", "sigma"),
+    "temperature": ("temperatures", "gaussian", "sigma"),
     "flatness": ("entropy", "gaussian", "sigma"),
-    "gate": ("gate", "missing", "rho"),
+    "gate": ("gate_means", "missing", "rho"),
 }
-# The end of a column's name. That of the epoch of best validation accuracy has none.
-LAST, SELECTED, BEST_LOSS = "_at_last_epoch", "", "_at_best_val_loss"
-FIXED = [f"_at_{epoch}" for epoch in PLAN["epochs"]]
+# Moments: a selection rule, or an epoch.
+LAST, SELECTED, BEST_LOSS = "last_epoch", "best_val_accuracy", "best_val_loss"
+FIXED = [str(epoch) for epoch in PLAN["epochs"]]
 CELLS = [(dataset, layer) for dataset in DATASETS for layer in (1, 2)]
 SIGNS = {"rises": "↑", "falls": "↓", "no trend": "·"}
 
@@ -72,8 +73,9 @@ SIGNS = {"rises": "↑", "falls": "↓", "no trend": "·"}
 @cache
 def read_study(study: str) -> pd.DataFrame:
     """The runs with theta decayed, of seeds that have all their runs on a dataset."""
-    runs = pd.concat([read_csv(f"{study}/{name}.csv") for name in DATASETS])
-    runs = runs[runs["decay_temperature"] != "no"]
+    files = [read_runs(f"{study}/{name}.csv") for name in DATASETS]
+    runs = pd.concat(files, ignore_index=True)
+    runs = runs[runs["decay_temperature"]]
     finished = runs.groupby(["dataset", "seed"])["test"].transform("count")
     return runs[finished == finished.max()]
 
@@ -82,12 +84,14 @@ def read_study(study: str) -> pd.DataFrame:
 
 
 @cache
-def gains(study: str, who: str, noise: str, score: str = "test") -> pd.DataFrame:
+def gains(study: str, who: str, noise: str, rule: str = SELECTED) -> pd.DataFrame:
     """Points of a method or group over the backbone, mean over levels, by seed."""
     runs = read_study(study)
     runs = runs[runs["noise"] == noise]
     scores = runs.pivot(
-        index="method", columns=["dataset", "seed", "level", "tau"], values=score
+        index="method",
+        columns=["dataset", "seed", "level", "tau"],
+        values=f"{rule}_test",
     )
     methods = GROUPS.get(who, [who])
     backbones = [METHODS[method].backbone for method in methods]
@@ -96,16 +100,16 @@ def gains(study: str, who: str, noise: str, score: str = "test") -> pd.DataFrame
     return by_seed[DATASETS]
 
 
-def pooled(study: str, name: str, score: str = "test") -> pd.Series:
+def pooled(study: str, name: str, rule: str = SELECTED) -> pd.Series:
     """The mean gain over all datasets, by seed."""
-    return gains(study, *name.split(), score).dropna().mean(axis=1)
+    return gains(study, *name.split(), rule).dropna().mean(axis=1)
 
 
 def gain_tests(
-    study: str, names: tuple[str, ...], score: str = "test"
+    study: str, names: tuple[str, ...], rule: str = SELECTED
 ) -> dict[str, PairedComparison]:
     """Pooled gains against none; Holm's correction covers all that are named."""
-    values = {name: pooled(study, name, score).to_dict() for name in names}
+    values = {name: pooled(study, name, rule).to_dict() for name in names}
     none = dict.fromkeys(values[names[0]], 0.0)
     found = compare_pairs({**values, "none": none}, dict.fromkeys(names, "none"))
     return dict(zip(names, found, strict=True))
@@ -134,13 +138,14 @@ def by_dataset(study: str, name: str) -> list[str]:
 
 def accuracy() -> str:
     """The planned tests of accuracy, with both selection rules and the first study."""
-    names, loss = PLANNED[SECOND], "test_by_best_val_loss"
-    tests, tests_by_loss = gain_tests(SECOND, names), gain_tests(SECOND, names, loss)
+    names = PLANNED[SECOND]
+    tests = gain_tests(SECOND, names)
+    tests_by_loss = gain_tests(SECOND, names, BEST_LOSS)
     rows = []
     for name in names:
         who, noise = name.split()
         group = "temperature alone" if who == "temperature" else who
-        values, by_loss = pooled(SECOND, name), pooled(SECOND, name, loss)
+        values, by_loss = pooled(SECOND, name), pooled(SECOND, name, BEST_LOSS)
         rows.append(
             [
                 f"{group}, {NOISES[noise]}",
@@ -212,9 +217,29 @@ class Trend(NamedTuple):
 
 
 @cache
+def learned_values() -> pd.DataFrame:
+    """The runs of the second study with each layer's learned values at all moments."""
+    runs = read_study(SECOND)
+    found = []
+    for _, run in runs.iterrows():
+        at_epochs = json.loads(run["layers_at_epochs"])
+        epochs = {rule: run[f"{rule}_epoch"] for rule in (LAST, SELECTED, BEST_LOSS)}
+        epochs |= {epoch: epoch for epoch in FIXED}
+        found.append(
+            {
+                f"{name}_{layer}_{moment}": value
+                for moment, epoch in epochs.items()
+                for name, values in at_epochs[str(epoch)].items()
+                for layer, value in enumerate(values, 1)
+            }
+        )
+    return runs.join(pd.DataFrame(found, runs.index))
+
+
+@cache
 def mean_values(methods: tuple[str, ...], noise: str) -> pd.DataFrame:
     """All learned values by dataset, seed and level, mean over methods and tau."""
-    runs = read_study(SECOND)
+    runs = learned_values()
     runs = runs[runs["method"].isin(methods) & runs["noise"].isin(["none", noise])]
     return runs.groupby(["dataset", "seed", "level"]).mean(numeric_only=True)
 
@@ -225,7 +250,7 @@ def over_levels(quantity: str, dataset: str, layer: int, moment: str) -> pd.Data
     values = mean_values(tuple(GATED if quantity == "gate" else TEMPERED), noise)
     if quantity == "flatness":
         values = values - mean_values(tuple(TEMPERED.values()), noise)
-    return values[f"{column}_{layer}{moment}"].loc[dataset].unstack("level")
+    return values[f"{column}_{layer}_{moment}"].loc[dataset].unstack("level")
 
 
 @cache
