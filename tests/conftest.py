@@ -1,7 +1,11 @@
 """Settings every test shares."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
+
+from tests.support.processes import ProcessStarter
 
 
 @pytest.fixture(autouse=True)
@@ -13,6 +17,13 @@ def fixed_seed() -> None:
 def no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves the network as the only source."""
     monkeypatch.delenv("TEMPERGAT_MIRROR", raising=False)
+
+
+@pytest.fixture(scope="session")
+def python() -> Iterator[ProcessStarter]:
+    """New processes in which only other packages are imported."""
+    with ProcessStarter("import torch, torch_geometric.nn, scipy.stats") as starter:
+        yield starter
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

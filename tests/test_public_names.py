@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import tempergat
+from tests.support.processes import ProcessStarter
 
 FUNCTIONS = sorted(
     {
@@ -34,15 +35,6 @@ FIRST_IMPORTS = (
 )
 
 
-def python(code: str) -> str:
-    """What a new interpreter prints."""
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
 @pytest.mark.parametrize("name", tempergat.__all__)
 def test_every_public_name_resolves(name: str) -> None:
     assert getattr(tempergat, name) is not None
@@ -50,9 +42,8 @@ def test_every_public_name_resolves(name: str) -> None:
 
 
 def test_importing_the_package_does_not_load_torch() -> None:
-    loaded = python(
-        "import sys, tempergat; dir(tempergat); print('torch' in sys.modules)"
-    )
+    code = "import sys, tempergat; dir(tempergat); print('torch' in sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert loaded == "False\n"
 
 
@@ -62,8 +53,12 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize("first", FIRST_IMPORTS)
-def test_a_name_is_the_function_whatever_was_imported_first(first: str) -> None:
+def test_a_name_is_the_function_whatever_was_imported_first(
+    python: ProcessStarter, first: str
+) -> None:
     code = f"{first}\nimport tempergat, tempergat.training, types\n"
     code += f"for name in {FUNCTIONS}:\n"
     code += "    print(name, isinstance(getattr(tempergat, name), types.FunctionType))"
-    assert python(code) == "".join(f"{name} True\n" for name in FUNCTIONS)
+    ended = python.run(code)
+    expected = "".join(f"{name} True\n" for name in FUNCTIONS)
+    assert ended.stdout == expected, ended.stderr

@@ -3,13 +3,15 @@
 The interpreter is chosen when Triton is imported, hence a process of its own.
 """
 
+import atexit
 import importlib.util
 import os
-import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.support.processes import ProcessStarter
 
 ROOT = Path(__file__).resolve().parents[2]
 # numpy no longer turns an array of one element into an index.
@@ -20,6 +22,7 @@ def patch_index(tensor, scope):
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 interpreter._patch_lang_tensor = patch_index
+import tempergat.ops.gpu, tempergat.ops.reference
 """
 
 
@@ -31,13 +34,17 @@ def environment_of_programs() -> dict[str, str]:
     return environment
 
 
+@cache
+def _interpreter() -> ProcessStarter:
+    environment = environment_of_programs() | {"TRITON_INTERPRET": "1"}
+    starter = ProcessStarter(_PREPARE, environment).__enter__()
+    atexit.register(starter.__exit__, None, None, None)
+    return starter
+
+
 def run_interpreted(program: str, *arguments: str) -> None:
     """Asserts that the program ends without an error; skips without Triton."""
     if importlib.util.find_spec("triton") is None:
         pytest.skip("triton is not installed")
-    environment = environment_of_programs() | {"TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-c", _PREPARE + program, *arguments]
-    run = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
+    ended = _interpreter().run(program, *arguments)
+    assert ended.returncode == 0, ended.stderr

@@ -1,8 +1,9 @@
-"""Commands as processes of their own, without the seconds that imports take.
+"""Python programs as processes of their own, without the seconds that imports take.
 
-Run as a script, it imports everything the command needs, then starts one process for
-each line it reads: the command's arguments and where its output goes, as JSON. It
-answers with the process's number and, when that has ended, with its exit status.
+Run as a script, it runs the code in its first argument, which imports what programs
+need, then starts one process for each line it reads: code, arguments, working folder
+and the files of its output, as JSON. It answers with the process's number and, when
+that has ended, with its exit status.
 """
 
 import json
@@ -10,9 +11,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import traceback
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+_COMMAND = """
+import tempergat.cli.ui.progress, tempergat.cli.ui.tables
+import tempergat.data, tempergat.study.engine, tempergat.study.report.tables
+"""
 
 
 def restore_signals() -> None:
@@ -24,28 +32,57 @@ def restore_signals() -> None:
 
 
 class ProcessStarter:
-    """Starts `tempergat` processes, one after another."""
+    """Starts Python programs, one after another.
+
+    Args:
+        imports: Code that runs once, before all programs.
+        environment: Their environment; this process's when left out.
+    """
+
+    def __init__(
+        self, imports: str = _COMMAND, environment: dict[str, str] | None = None
+    ) -> None:
+        self._imports = imports
+        self._environment = os.environ if environment is None else environment
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
-            [sys.executable, __file__],
+            [sys.executable, __file__, self._imports],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**self._environment, "OMP_NUM_THREADS": "1"},
         )
         assert self._read() == "ready"
         return self
 
     def start(self, arguments: list[str], output: Path) -> int:
-        """Start a command; returns the number of its process."""
+        """Start the command `tempergat`; returns the number of its process."""
+        code = "from tempergat.cli import main; main()"
+        return self._start(code, arguments, Path.cwd(), output, output)
+
+    def run(
+        self, code: str, *arguments: str, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end."""
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = Path(folder, "out"), Path(folder, "err")
+            self._start(code, list(arguments), cwd or Path.cwd(), out, err)
+            status = self.wait()
+            texts = out.read_text(), err.read_text()
+        return subprocess.CompletedProcess([code, *arguments], status, *texts)
+
+    def _start(
+        self, code: str, arguments: list[str], cwd: Path, out: Path, err: Path
+    ) -> int:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([arguments, str(output)]) + "\n")
+        order = [code, arguments, *map(str, (cwd, out, err))]
+        self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return int(self._read())
 
     def wait(self) -> int:
-        """Wait for the command; its exit status, or minus the signal it died of."""
+        """Wait for the program; its exit status, or minus the signal it died of."""
         return int(self._read())
 
     def _read(self) -> str:
@@ -65,36 +102,36 @@ class ProcessStarter:
         self._process.stdout.close()
 
 
-def _serve() -> None:
-    from tempergat import cli, data
-    from tempergat.cli.ui import progress, tables
-    from tempergat.study.engine import sweep
-    from tempergat.study.report import tables as report
-
-    assert all((cli, data, progress, tables, report, sweep))
+def _serve(imports: str) -> None:
+    # The folder of this file is none of a program's.
+    sys.path[0] = ""
+    exec(imports, {})
     print("ready", flush=True)
     for line in sys.stdin:
-        arguments, output = json.loads(line)
+        order = json.loads(line)
         child = os.fork()
         if child == 0:
-            _become(arguments, output)
+            _become(*order)
         print(child, flush=True)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _become(arguments: list[str], output: str) -> None:
-    from tempergat.cli import main
-
+def _become(code: str, arguments: list[str], cwd: str, out: str, err: str) -> None:
     sys.argv = ["tempergat", *arguments]
-    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
+    os.chdir(cwd)
+    for number, path in ((1, out), (2, err)):
+        # Appended to, because both can be one file.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        os.dup2(os.open(path, flags), number)
     status = 0
     try:
-        main()
+        exec(code, {"__name__": "__main__"})
     except SystemExit as end:
         status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -102,4 +139,4 @@ def _become(arguments: list[str], output: str) -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(sys.argv[1])

@@ -3,8 +3,6 @@
 import math
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from multiprocessing import get_context
@@ -20,6 +18,7 @@ from tempergat.study.engine import Condition, LayerRecord, Run, Scores, config_h
 from tempergat.study.engine.storage.schema import SCHEMA_VERSION
 from tempergat.study.engine.storage.store import Store
 from tests.support.made_up_runs import failed_run, run
+from tests.support.processes import ProcessStarter
 from tests.support.store_users import cut_groups, write_seeds
 
 
@@ -332,7 +331,7 @@ def test_damage_deep_inside_is_found_on_opening(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("existing", [False, True])
 def test_a_read_only_folder_is_refused(
-    request: pytest.FixtureRequest, existing: bool
+    request: pytest.FixtureRequest, python: ProcessStarter, existing: bool
 ) -> None:
     # Not below pytest's own folder, which only its owner may enter.
     folder = Path(tempfile.mkdtemp())
@@ -348,12 +347,7 @@ def test_a_read_only_folder_is_refused(
         "try:\n    Store(sys.argv[1])\n"
         "except UserError as error:\n    print(error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, folder / "store.sqlite"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python.run(code, str(folder / "store.sqlite"))
     folder.chmod(0o755)
     assert "make its folder writable or choose another with --out" in done.stdout, done
 
