@@ -46,8 +46,7 @@ def test_equal_methods_are_seldom_told_apart() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("methods", [2, 5, 12])
-@pytest.mark.parametrize("pairs", [5, 10])
+@pytest.mark.parametrize(("methods", "pairs"), [(2, 5), (2, 10), (5, 10), (12, 5)])
 def test_something_is_called_worse_in_one_of_twenty_studies_at_most(
     methods: int, pairs: int
 ) -> None:
