@@ -81,5 +81,5 @@ def test_thirty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    _assert_kills_lose_nothing(tmp_path, 200)
+def test_a_hundred_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    _assert_kills_lose_nothing(tmp_path, 100)

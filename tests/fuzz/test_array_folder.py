@@ -131,5 +131,5 @@ def test_some_folders_of_arrays_are_read_or_refused_in_one_line(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_folder_of_arrays_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
-    tally = try_folders(tmp_path / "graph", 1000)
+    tally = try_folders(tmp_path / "graph", 500)
     assert min(tally[True], tally[False]) > 100, tally

@@ -102,5 +102,5 @@ def test_an_npz_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
         labelled = bool(rng.integers(4))
         return run_callable(as_dataset, path, labelled=labelled, options=options)
 
-    tally = fuzz(800, attempt)
+    tally = fuzz(400, attempt)
     assert min(tally[True], tally[False]) > 20, tally
