@@ -135,11 +135,3 @@ def test_a_plan_that_is_stopped_continues_with_the_next_arm(
     assert [run for run in rows if run.condition is None] == plain
     controls = [run.condition.change for run in rows if run.condition is not None]
     assert controls == ["constant gate"] * 2
-
-
-def test_no_run_is_missing_with_the_settings_that_the_searches_choose(
-    tmp_path: Path,
-) -> None:
-    with Store(tmp_path / "store.sqlite") as store:
-        assert Runner(store, CPU).run(study.stages("wisconsin")) == 22 * (24 + 10)
-        assert store.runs() == []
