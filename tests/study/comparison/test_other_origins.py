@@ -31,7 +31,9 @@ def test_stored_runs_from_another_device_are_counted_below_the_table(
 
 def test_stored_runs_under_noise_have_a_table_of_their_own(tmp_path: Path) -> None:
     clean = study("cora", {"gat": 80.0}, range(3))
-    noisy = [replace(run, condition=Condition("gaussian", 1.0)) for run in clean[:2]]
+    noise = Condition("gaussian", 1.0)
+    other = study("cora", {"gated": 80.0}, range(2))
+    noisy = [replace(run, condition=noise) for run in other]
     with Store(tmp_path / "store.sqlite") as store:
         store.put_group(clean)
         store.put_group(noisy)
