@@ -37,12 +37,10 @@ from tempergat.sampling import (
     sample,
 )
 from tempergat.sampling.background import made_ahead
-from tempergat.training.sampled import (
-    SampledGroup,
-    SampledTask,
-    SampledTraining,
-    infer_layerwise,
-)
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.layerwise import infer_layerwise
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import SampledTask
 from tempergat.training.settings.recipes import load_recipe
 
 FIELDS = (

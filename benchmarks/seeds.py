@@ -26,7 +26,8 @@ from benchmarks.origin import add_row, origin
 from tempergat.base import even_groups
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
-from tempergat.study.engine import Store, sweep
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.sweeping import sweep
 from tempergat.training import RunConfig, group_size, load_recipe
 from tempergat.training.initial_weights import single_model
 from tempergat.training.loop import COLUMNS, Training

@@ -29,12 +29,10 @@ from tempergat.nn import gate_penalty
 from tempergat.ops import Graph, fold_in
 from tempergat.sampling import NodeFeatures, Topology
 from tempergat.training.optimizer import make_optimizer
-from tempergat.training.sampled import (
-    SampledGroup,
-    SampledTask,
-    SampledTraining,
-    captured,
-)
+from tempergat.training.sampled import captured
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import SampledTask
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import load_recipe
 

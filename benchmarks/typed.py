@@ -30,8 +30,8 @@ from benchmarks.origin import machine
 from tempergat.data import Dataset
 from tempergat.ops import Graph
 from tempergat.training import RunConfig, SampledTraining, load_recipe
-from tempergat.training.sampled import TypedSampledGroup, typed_task_of
-from tempergat.training.typed import typed_inputs, union_edges
+from tempergat.training.sampled.typed import TypedSampledGroup, typed_task_of
+from tempergat.training.typed.union import typed_inputs, union_edges
 
 FIELDS = (
     "dataset", "method", "hidden_channels", "batch_size", "nodes", "edges",

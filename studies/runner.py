@@ -16,17 +16,12 @@ import torch
 
 from studies.results import STUDIES, result_path
 from tempergat.data import Dataset, load
-from tempergat.study.engine import (
-    OnProgress,
-    Run,
-    Store,
-    finished_runs,
-    hash_of,
-    read_runs,
-    sweep,
-    write_runs,
-)
-from tempergat.training import Preparation, RunConfig, device_name, numerics_of
+from tempergat.study.engine.storage.export import read_runs, write_runs
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.agenda import hash_of
+from tempergat.study.engine.sweeps.progress import OnProgress
+from tempergat.study.engine.sweeps.sweeping import finished_runs, sweep
+from tempergat.training import Preparation, Run, RunConfig, device_name, numerics_of
 
 
 @dataclass(frozen=True)

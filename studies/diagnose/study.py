@@ -15,10 +15,10 @@ from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_into
 from tempergat.data import Dataset, csbm, load
 from tempergat.stats import compare_to_baseline
-from tempergat.study.diagnose import measure, validation_scores
-from tempergat.study.engine import Run
+from tempergat.study.diagnose.measure import measure
+from tempergat.study.diagnose.screening import validation_scores
 from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
-from tempergat.training import RunConfig, load_recipe, recipe_for
+from tempergat.training import Run, RunConfig, load_recipe, recipe_for
 
 PLAN = read_plan("diagnose")
 TABLE = "diagnose/validation.csv"

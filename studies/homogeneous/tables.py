@@ -8,7 +8,7 @@ from studies.homogeneous.beside import DATASETS, FIRST_RULE, GROUPS, RULES, TABL
 from studies.pages import markdown_table
 from tempergat.stats import Summary
 from tempergat.study.paper import BACKBONE_OF
-from tempergat.study.report import mean_and_std, p_value, percent, signed
+from tempergat.study.report.words import mean_and_std, p_value, percent, signed
 
 PAGE = "reproduction"
 GATED, ALONE = GROUPS.values()

@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from studies.pages import markdown_table
 from tempergat.stats import ALPHA, RankTable, Welch, average_ranks, welch
 from tempergat.study.paper import BACKBONE_OF, HETEROGENEOUS, HOMOGENEOUS, read_paper
-from tempergat.study.report import p_value, percent, ranks_figure, signed
+from tempergat.study.report.figures import ranks_figure
+from tempergat.study.report.words import p_value, percent, signed
 
 PAGE = "ranks"
 PAPER = read_paper()

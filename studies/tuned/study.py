@@ -7,9 +7,9 @@ from studies.results import read_plan, result_path
 from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_text
 from tempergat.nn import METHODS
-from tempergat.study.engine import config_hash, read_runs
+from tempergat.study.engine.storage.export import read_runs
 from tempergat.study.search import Proposals, best_trial, search_for_any_graph
-from tempergat.training import load_recipe
+from tempergat.training import config_hash, load_recipe
 
 PLAN = read_plan("tuned")
 GRAPHS = list(PLAN["graphs"])

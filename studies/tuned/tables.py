@@ -11,12 +11,13 @@ from studies.tuned.study import reported_seeds
 from tempergat.base import joined
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
 from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
-from tempergat.study.engine import Run
-from tempergat.study.engine import read_runs as read_whole_runs
+from tempergat.study.engine.storage.export import read_runs as read_whole_runs
 from tempergat.study.paper import BACKBONE_OF
-from tempergat.study.report import as_markdown, result_table
+from tempergat.study.report.formats import as_markdown
+from tempergat.study.report.tables import result_table
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.study.search import search_for_any_graph, setting_word
+from tempergat.training import Run
 
 PAGE = "tuned"
 PLAN = read_plan("tuned")

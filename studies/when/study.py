@@ -12,8 +12,7 @@ from studies.runner import Stage, Stages
 from studies.when.arms import ARMS
 from tempergat.base import UserError
 from tempergat.data import Dataset, csbm, load_splits, mirror_folders
-from tempergat.study.engine import Run
-from tempergat.training import RunConfig
+from tempergat.training import Run, RunConfig
 
 PLAN = read_plan("when")
 GENERATED, REAL = PLAN["generated"], PLAN["real"]

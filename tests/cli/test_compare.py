@@ -16,7 +16,7 @@ import scipy.stats
 import yaml
 
 from tempergat.data import load, load_splits
-from tempergat.study.engine import Store
+from tempergat.study.engine.storage.store import Store
 from tests.cli.conftest import Command
 from tests.support.processes import restore_signals
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe

@@ -15,7 +15,8 @@ import pytest
 
 import tempergat
 from tempergat.data import csbm, load_splits
-from tempergat.study.engine import Run, Store
+from tempergat.study.engine.storage.store import Store
+from tempergat.training import Run
 from tests.cli.conftest import Command
 from tests.cli.test_compare_table import without_split
 from tests.support.processes import ProcessStarter

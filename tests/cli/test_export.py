@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from tempergat.study.engine import Store, read_runs
+from tempergat.study.engine.storage.export import read_runs
+from tempergat.study.engine.storage.store import Store
 from tests.cli.conftest import Command
 from tests.support.made_up_runs import study
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-LAZY_PACKAGES = ["data", "nn", "study", "study.report"]
+LAZY_PACKAGES = ["base", "data", "nn", "stats", "study", "training"]
 
 
 @pytest.mark.parametrize(

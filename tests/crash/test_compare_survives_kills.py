@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.study.engine import Run, Store
+from tempergat.study.engine.storage.store import Store
+from tempergat.training import Run
 from tests.support.processes import ProcessStarter
 from tests.support.tiny_graph import write_graph, write_recipe
 

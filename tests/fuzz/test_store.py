@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from tempergat.study.engine import Run, Store, sweep
 from tempergat.study.engine.storage.encoding import checksum
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.sweeping import sweep
 from tempergat.study.results import dataset_result
+from tempergat.training import Run
 from tests.fuzz.harness import Failed, fuzz, run_callable
 from tests.fuzz.mutations import VALUES, WORDS, mutated_bytes, mutated_value
 from tests.support.run_settings import config, small_graph

@@ -6,7 +6,9 @@ from torch import Tensor
 
 from tempergat import Graph, ops
 from tempergat.nn import METHODS, build_model, gate_penalty
-from tempergat.nn.conv import GCNLayer, TemperGATConv, TemperGATv2Conv
+from tempergat.nn.conv.gat import TemperGATConv
+from tempergat.nn.conv.gatv2 import TemperGATv2Conv
+from tempergat.nn.conv.gcn import GCNLayer
 
 # Hop by hop: 3 seeds, 4 nodes that only the first hop reaches, 5 of the second hop.
 HOPS = (3, 4, 5)

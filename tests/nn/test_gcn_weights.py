@@ -8,7 +8,7 @@ from torch_geometric.nn import GCNConv
 
 from tempergat import Graph
 from tempergat.nn import build_model
-from tempergat.nn.conv import GCNLayer
+from tempergat.nn.conv.gcn import GCNLayer
 
 NODES, EDGES = 12, 40
 

@@ -13,7 +13,8 @@ from studies.homogeneous import study
 from tempergat.data import Dataset, load
 from tempergat.data.loading import load_entry
 from tempergat.data.readers.pokec import CLUB_TYPES
-from tempergat.study.engine import Store, read_runs
+from tempergat.study.engine.storage.export import read_runs
+from tempergat.study.engine.storage.store import Store
 from tempergat.study.paper import HETEROGENEOUS, HOMOGENEOUS
 from tempergat.training import Recipe, load_recipe
 from tests.data.conftest import Server, server  # noqa: F401

@@ -13,7 +13,8 @@ import torch
 from studies import runner
 from studies.runner import Runner, Stage, Stages
 from tempergat.data import Dataset, csbm
-from tempergat.study.engine import Store, read_runs
+from tempergat.study.engine.storage.export import read_runs
+from tempergat.study.engine.storage.store import Store
 from tests.support.interpreted import environment_of_programs
 from tests.support.run_settings import config
 

@@ -13,9 +13,9 @@ from studies.tuned import study
 from studies.tuned.tables import GRAPHS, REPEATED, means, over_searches, result
 from tempergat.base import UserError
 from tempergat.data import csbm
-from tempergat.study.engine import Run, Store, config_hash
-from tempergat.study.engine import read_runs as read_whole_runs
-from tempergat.training import load_recipe
+from tempergat.study.engine.storage.export import read_runs as read_whole_runs
+from tempergat.study.engine.storage.store import Store
+from tempergat.training import Run, config_hash, load_recipe
 from tests.support.tiny_graph import write_recipe
 
 GRAPH = csbm(n=60, a=10.0, b=4.0, d=8, mu=2.0)

@@ -17,7 +17,8 @@ from studies.when.arms import ARMS
 from tempergat.data import csbm
 from tempergat.nn import build_model
 from tempergat.ops import Graph
-from tempergat.study.engine import Store, read_runs
+from tempergat.study.engine.storage.export import read_runs
+from tempergat.study.engine.storage.store import Store
 from tempergat.training import train_group
 from tests.support.run_settings import config
 

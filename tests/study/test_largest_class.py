@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from tempergat.study.comparison import Comparison, Comparisons
-from tempergat.study.report import as_html, as_latex, as_markdown, as_text
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.several.comparisons import Comparisons
+from tempergat.study.report.formats import as_html, as_latex, as_markdown, as_text
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.training import Run
 from tests.support.made_up_runs import failed_run, run

@@ -6,8 +6,8 @@ import pytest
 import scipy.stats
 
 from tempergat.base.errors import UserError
-from tempergat.study.engine import LayerRecord
 from tempergat.study.results import dataset_result
+from tempergat.training import LayerRecord
 from tests.support.made_up_runs import METHODS, failed_run, run, study
 
 

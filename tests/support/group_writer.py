@@ -3,7 +3,8 @@
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tempergat.study.engine import Group, Run, Store
+from tempergat.study.engine.storage.store import Group, Store
+from tempergat.training import Run
 from tests.support.made_up_runs import run
 
 METHODS = ("gat", "gatv2", "temp_gated")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tempergat.study.engine import Condition, LayerRecord, Run, Scores
+from tempergat.training import Condition, LayerRecord, Run, Scores
 
 METHODS = (
     "gcn",

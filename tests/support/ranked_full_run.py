@@ -8,7 +8,8 @@ import torch
 
 from tempergat.training import load_recipe
 from tempergat.training.loop import EpochLoop, Training
-from tempergat.training.ranks import joined_ranks, start_ranked_training
+from tempergat.training.ranks.processes import joined_ranks
+from tempergat.training.ranks.starting import start_ranked_training
 from tempergat.training.seeds import SeedGroup
 from tempergat.training.task import task_of
 from tests.support.run_settings import small_graph

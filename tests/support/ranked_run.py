@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tempergat.training import train_single
-from tempergat.training.ranks import RankedTraining
+from tempergat.training.ranks.ranked import RankedTraining
 from tempergat.training.single import training
 from tests.support.run_settings import config, small_graph
 

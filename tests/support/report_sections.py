@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from tempergat.study.engine import LayerRecord, Run
-from tempergat.study.html_report import Published, Section
-from tempergat.study.report import result_table
+from tempergat.study.html_report.section import Published, Section
+from tempergat.study.report.tables import result_table
 from tempergat.study.results import dataset_result
+from tempergat.training import LayerRecord, Run
 from tests.support.made_up_runs import METHODS, study
 
 CONFUSION = {

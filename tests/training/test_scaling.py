@@ -17,7 +17,7 @@ from tempergat.data import Dataset, as_dataset
 from tempergat.sampling import NeighborSampler
 from tempergat.study.explorer import recording
 from tempergat.training import config_hash, settings_on, train_group
-from tempergat.training.sampled import parts_of
+from tempergat.training.sampled.task import parts_of
 from tempergat.training.sampled.typed import typed_task_of
 from tempergat.training.single import checkpoint
 from tempergat.training.task import edge_inputs_of, features_of, task_of

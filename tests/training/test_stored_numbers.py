@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tempergat.data import as_dataset
-from tempergat.study.engine import read_runs
+from tempergat.study.engine.storage.export import read_runs
 from tempergat.training import RunConfig, train_group
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "small_graph"

@@ -4,66 +4,41 @@
 it loads matplotlib.
 """
 
-from tempergat.base.cutting import even_groups
-from tempergat.base.errors import UserError, first_line
-from tempergat.base.files import (
-    FileLock,
-    GroupLocks,
-    csv_text,
-    file_stem,
-    is_standard_output,
-    read_yaml,
-    replace_non_finite,
-    write_array,
-    write_bytes,
-    write_into,
-    write_text,
-)
-from tempergat.base.lazy_packages import lazy_names
-from tempergat.base.shown_text import one_line, printable, shown
-from tempergat.base.suggest import did_you_mean, suggest_one_of
-from tempergat.base.system_errors import (
-    available_bytes,
-    explain_full_disk,
-    explain_unreadable,
-    is_out_of_memory,
-    is_system_error,
-    require_memory,
-)
-from tempergat.base.validation import first_validation_error, validated
-from tempergat.base.words import counted, duration, joined, listed
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FileLock",
-    "GroupLocks",
-    "UserError",
-    "available_bytes",
-    "counted",
-    "csv_text",
-    "did_you_mean",
-    "duration",
-    "even_groups",
-    "explain_full_disk",
-    "explain_unreadable",
-    "file_stem",
-    "first_line",
-    "first_validation_error",
-    "is_out_of_memory",
-    "is_standard_output",
-    "is_system_error",
-    "joined",
-    "lazy_names",
-    "listed",
-    "one_line",
-    "printable",
-    "read_yaml",
-    "replace_non_finite",
-    "require_memory",
-    "shown",
-    "suggest_one_of",
-    "validated",
-    "write_array",
-    "write_bytes",
-    "write_into",
-    "write_text",
-]
+from .lazy_packages import lazy_names as lazy_names
+
+if TYPE_CHECKING:
+    from .cutting import even_groups as even_groups
+    from .errors import UserError as UserError
+    from .errors import first_line as first_line
+    from .files.arrays import write_array as write_array
+    from .files.atomic import file_stem as file_stem
+    from .files.atomic import is_standard_output as is_standard_output
+    from .files.atomic import write_bytes as write_bytes
+    from .files.atomic import write_into as write_into
+    from .files.atomic import write_text as write_text
+    from .files.csv_files import csv_text as csv_text
+    from .files.json_values import replace_non_finite as replace_non_finite
+    from .files.locks import FileLock as FileLock
+    from .files.locks import GroupLocks as GroupLocks
+    from .files.yaml_files import read_yaml as read_yaml
+    from .shown_text import one_line as one_line
+    from .shown_text import printable as printable
+    from .shown_text import shown as shown
+    from .suggest import did_you_mean as did_you_mean
+    from .suggest import suggest_one_of as suggest_one_of
+    from .system_errors import available_bytes as available_bytes
+    from .system_errors import explain_full_disk as explain_full_disk
+    from .system_errors import explain_unreadable as explain_unreadable
+    from .system_errors import is_out_of_memory as is_out_of_memory
+    from .system_errors import is_system_error as is_system_error
+    from .system_errors import require_memory as require_memory
+    from .validation import first_validation_error as first_validation_error
+    from .validation import validated as validated
+    from .words import counted as counted
+    from .words import duration as duration
+    from .words import joined as joined
+    from .words import listed as listed
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -6,7 +6,6 @@ A command that only lists something answers before torch or matplotlib are loade
 from __future__ import annotations
 
 import ast
-import importlib
 import pkgutil
 import sys
 from collections.abc import Callable
@@ -15,36 +14,33 @@ from typing import Any
 
 def lazy_names(
     package: str,
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package.
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__all__``, ``__getattr__`` and ``__dir__`` of a package.
 
-    Which module has which name is read from the imports under ``if TYPE_CHECKING:`` in
-    the package's ``__init__``, so that every name stands there once, for people, type
-    checkers and this function.
+    The names are those that its ``__init__`` imports from its own modules, ``from
+    .module import name as name`` under ``if TYPE_CHECKING:``. So a name stands there
+    once, for people, type checkers and this function.
 
     Args:
         package: The package's ``__name__``.
     """
     source = pkgutil.get_data(package, "__init__.py")
     assert source is not None
-    modules: dict[str, str] = {}
-    for statement in ast.parse(source).body:
-        if isinstance(statement, ast.If) and ast.unparse(statement.test) == _CONDITION:
-            for line in statement.body:
-                if isinstance(line, ast.ImportFrom) and line.module:
-                    modules |= {alias.name: line.module for alias in line.names}
+    modules = {
+        alias.name: f"{package}.{statement.module}"
+        for statement in ast.walk(ast.parse(source))
+        if isinstance(statement, ast.ImportFrom) and statement.level
+        for alias in statement.names
+    }
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(modules[name]), name)
+        value = getattr(__import__(modules[name], fromlist=[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *modules})
 
-    return get, names
-
-
-_CONDITION = "TYPE_CHECKING"
+    return sorted(modules), get, names

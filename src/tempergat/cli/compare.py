@@ -39,7 +39,7 @@ from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import resume_command
 
 if TYPE_CHECKING:
-    from tempergat.study.comparison import Place
+    from tempergat.study import Place
 
 
 def register(app: typer.Typer) -> None:
@@ -168,9 +168,8 @@ def compare(
         refuse_unknown_name(name)
     chosen = None if methods is None else parse_methods(methods)
     with spinner("starting", quiet=quiet):
+        from tempergat import study
         from tempergat.cli.ui.tables import error_console
-        from tempergat.study import comparison as study
-        from tempergat.study.engine import Shard
 
         plans = [
             study.make_plan(
@@ -185,7 +184,7 @@ def compare(
             )
             for name in names
         ]
-        only = None if shard is None else Shard.parse(shard)
+        only = None if shard is None else study.Shard.parse(shard)
         if tune is not None:
             study.refuse_tuned_shard(only)
         if only is not None and ray is not None:
@@ -233,7 +232,7 @@ def _place(ray: str | None, device: str) -> "Iterator[Place]":
     if ray is None:
         yield parse_device(device)
         return
-    from tempergat.study.machines import RayWorkers
+    from tempergat.study import RayWorkers
 
     with RayWorkers(ray, device) as workers:
         yield workers

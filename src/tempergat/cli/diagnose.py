@@ -28,7 +28,7 @@ from tempergat.cli.ui.stopping import stoppable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.study.diagnose import Diagnosis
+    from tempergat.study import Diagnosis
 
 STORE_NAME = "diagnose.sqlite"
 
@@ -76,11 +76,10 @@ def diagnose(
     """
     refuse_unknown_name(data)
     chosen = None if methods is None else parse_methods(methods)
+    from tempergat import study
     from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
-    from tempergat.study import diagnose as study
-    from tempergat.study.comparison import note_on_residual
-    from tempergat.study.engine import Progress, Store
+    from tempergat.study import Progress, Store, note_on_residual
     from tempergat.training import recipe_for
 
     names = study.SCREENED if chosen is None else chosen
@@ -103,7 +102,7 @@ def diagnose(
                 )
 
         with stoppable():
-            found = study.diagnose(
+            found = study.diagnose_graph(
                 graph,
                 settings,
                 store,
@@ -114,7 +113,7 @@ def diagnose(
                 on_progress=say,
             )
     if as_json:
-        print_json(study.as_json(found))
+        print_json(study.diagnosis_json(found))
         return
     configs = {name: settings.config_for(name).model_dump() for name in names}
     used = (
@@ -128,7 +127,7 @@ def _print_diagnosis(
     console: "Console", found: "Diagnosis", used: tuple[str, ...]
 ) -> None:
     from tempergat.cli.ui.tables import print_table
-    from tempergat.study.report import Table, mean_and_std, p_value, signed
+    from tempergat.study import Table, mean_and_std, p_value, signed
 
     for line in _measured(found):
         console.print(line)

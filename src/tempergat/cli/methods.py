@@ -21,7 +21,7 @@ def methods(as_json: Json = False) -> None:
     """The methods and what they are made of."""
     from tempergat.cli.ui.tables import output_console, print_table
     from tempergat.nn import METHODS
-    from tempergat.study.report import Table
+    from tempergat.study import Table
 
     if as_json:
         listed = [

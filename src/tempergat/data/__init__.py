@@ -5,74 +5,48 @@ from typing import TYPE_CHECKING
 from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
-    from tempergat.data.block_model import csbm
-    from tempergat.data.catalog import CATALOG, Entry, find_entry
-    from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, node_counts, tensors
-    from tempergat.data.description import describe, describe_reading, reading_line
-    from tempergat.data.features import density, normalize_rows, to_dense
-    from tempergat.data.fetch import Progress, availability, data_root, mirror_folders
-    from tempergat.data.homophily_measures import Homophily, h2_index, homophily
-    from tempergat.data.inputs import GraphInput, as_dataset, load_splits
-    from tempergat.data.loading import load, named_entry, warn_of_notes
-    from tempergat.data.noise import gaussian, missing
-    from tempergat.data.relabel import with_labels
-    from tempergat.data.scaling import ColumnScale
-    from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, make_split
-    from tempergat.data.user import (
-        Finding,
-        ReadOptions,
-        check_graph,
-        is_typed_folder,
-        match_features,
-        option_flag,
-        refuse_other_columns,
-        refuse_unused_options,
-    )
-
-__all__ = [
-    "CATALOG",
-    "DEFAULT_SPLIT",
-    "DEFAULT_SPLIT_SEED",
-    "MASKS",
-    "UNLABELLED",
-    "ColumnScale",
-    "Dataset",
-    "Entry",
-    "Finding",
-    "GraphInput",
-    "Homophily",
-    "Progress",
-    "ReadOptions",
-    "as_dataset",
-    "availability",
-    "check_graph",
-    "csbm",
-    "data_root",
-    "density",
-    "describe",
-    "describe_reading",
-    "find_entry",
-    "gaussian",
-    "h2_index",
-    "homophily",
-    "is_typed_folder",
-    "load",
-    "load_splits",
-    "make_split",
-    "match_features",
-    "mirror_folders",
-    "missing",
-    "named_entry",
-    "node_counts",
-    "normalize_rows",
-    "option_flag",
-    "reading_line",
-    "refuse_other_columns",
-    "refuse_unused_options",
-    "tensors",
-    "to_dense",
-    "warn_of_notes",
-    "with_labels",
-]
-
-__getattr__, __dir__ = lazy_names(__name__)
+    from .block_model import csbm as csbm
+    from .catalog.entries import CATALOG as CATALOG
+    from .catalog.entries import find_entry as find_entry
+    from .catalog.entry import Entry as Entry
+    from .dataset import MASKS as MASKS
+    from .dataset import UNLABELLED as UNLABELLED
+    from .dataset import Dataset as Dataset
+    from .dataset import node_counts as node_counts
+    from .dataset import tensors as tensors
+    from .description import describe as describe
+    from .description import describe_reading as describe_reading
+    from .description import reading_line as reading_line
+    from .features import density as density
+    from .features import normalize_rows as normalize_rows
+    from .features import to_dense as to_dense
+    from .fetch.download import Progress as Progress
+    from .fetch.locate import availability as availability
+    from .fetch.locate import data_root as data_root
+    from .fetch.locate import mirror_folders as mirror_folders
+    from .homophily_measures import Homophily as Homophily
+    from .homophily_measures import h2_index as h2_index
+    from .homophily_measures import homophily as homophily
+    from .inputs import GraphInput as GraphInput
+    from .inputs import as_dataset as as_dataset
+    from .inputs import load_splits as load_splits
+    from .loading import load as load
+    from .loading import named_entry as named_entry
+    from .loading import warn_of_notes as warn_of_notes
+    from .noise import gaussian as gaussian
+    from .noise import missing as missing
+    from .relabel import with_labels as with_labels
+    from .scaling import ColumnScale as ColumnScale
+    from .splits import DEFAULT_SPLIT as DEFAULT_SPLIT
+    from .splits import DEFAULT_SPLIT_SEED as DEFAULT_SPLIT_SEED
+    from .splits import make_split as make_split
+    from .user.feature_report import Finding as Finding
+    from .user.loading import refuse_unused_options as refuse_unused_options
+    from .user.matching import match_features as match_features
+    from .user.matching import refuse_other_columns as refuse_other_columns
+    from .user.options import ReadOptions as ReadOptions
+    from .user.options import option_flag as option_flag
+    from .user.report import check_graph as check_graph
+    from .user.tables.typed_folder import is_typed_folder as is_typed_folder
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

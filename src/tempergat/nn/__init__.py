@@ -5,76 +5,41 @@ from typing import TYPE_CHECKING
 from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
-    from tempergat.nn.adjacency import forget_graphs
-    from tempergat.nn.backbones import BACKBONES, Backbone, BackboneName
-    from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
-    from tempergat.nn.conv.gcn import batch_degree
-    from tempergat.nn.convert.dgl import from_dgl
-    from tempergat.nn.convert.upgrading import upgrade
-    from tempergat.nn.gate import FeatureGate
-    from tempergat.nn.inspection.coefficients import (
-        LayerAttention,
-        attention,
-        run_with_attention,
-    )
-    from tempergat.nn.inspection.graph_calls import (
-        GraphCall,
-        caller_edge_ids,
-        caller_edges,
-        edge_order,
-    )
-    from tempergat.nn.inspection.layer_values import LayerValues, model_values
-    from tempergat.nn.methods import METHODS, Method, description_of, find_method
-    from tempergat.nn.models import NodeClassifier, build_model
-    from tempergat.nn.penalty import gate_penalty
-    from tempergat.nn.projection import Features
-    from tempergat.nn.sides import Sides
-    from tempergat.nn.temperature import Temperature, temperature_of
-    from tempergat.nn.typed import (
-        EmbeddingTable,
-        NodeType,
-        TypedFeatures,
-        TypedNodeClassifier,
-        build_typed_model,
-    )
-
-__all__ = [
-    "BACKBONES",
-    "METHODS",
-    "AttentionLayer",
-    "Backbone",
-    "BackboneName",
-    "EmbeddingTable",
-    "FeatureGate",
-    "Features",
-    "GraphCall",
-    "LayerAttention",
-    "LayerValues",
-    "Method",
-    "NodeClassifier",
-    "NodeType",
-    "Sides",
-    "TemperGATConv",
-    "TemperGATv2Conv",
-    "Temperature",
-    "TypedFeatures",
-    "TypedNodeClassifier",
-    "attention",
-    "batch_degree",
-    "build_model",
-    "build_typed_model",
-    "caller_edge_ids",
-    "caller_edges",
-    "description_of",
-    "edge_order",
-    "find_method",
-    "forget_graphs",
-    "from_dgl",
-    "gate_penalty",
-    "model_values",
-    "run_with_attention",
-    "temperature_of",
-    "upgrade",
-]
-
-__getattr__, __dir__ = lazy_names(__name__)
+    from .adjacency import forget_graphs as forget_graphs
+    from .backbones import BACKBONES as BACKBONES
+    from .backbones import Backbone as Backbone
+    from .backbones import BackboneName as BackboneName
+    from .conv._base import AttentionLayer as AttentionLayer
+    from .conv.gat import TemperGATConv as TemperGATConv
+    from .conv.gatv2 import TemperGATv2Conv as TemperGATv2Conv
+    from .conv.gcn import batch_degree as batch_degree
+    from .convert.dgl import from_dgl as from_dgl
+    from .convert.upgrading import upgrade as upgrade
+    from .gate import FeatureGate as FeatureGate
+    from .inspection.coefficients import LayerAttention as LayerAttention
+    from .inspection.coefficients import attention as attention
+    from .inspection.coefficients import run_with_attention as run_with_attention
+    from .inspection.graph_calls import GraphCall as GraphCall
+    from .inspection.graph_calls import caller_edge_ids as caller_edge_ids
+    from .inspection.graph_calls import caller_edges as caller_edges
+    from .inspection.graph_calls import edge_order as edge_order
+    from .inspection.layer_values import LayerValues as LayerValues
+    from .inspection.layer_values import model_values as model_values
+    from .methods import METHODS as METHODS
+    from .methods import Method as Method
+    from .methods import description_of as description_of
+    from .methods import find_method as find_method
+    from .models import NodeClassifier as NodeClassifier
+    from .models import build_model as build_model
+    from .penalty import gate_penalty as gate_penalty
+    from .projection import Features as Features
+    from .sides import Sides as Sides
+    from .temperature import Temperature as Temperature
+    from .temperature import temperature_of as temperature_of
+    from .typed import EmbeddingTable as EmbeddingTable
+    from .typed import NodeType as NodeType
+    from .typed import TypedFeatures as TypedFeatures
+    from .typed import TypedNodeClassifier as TypedNodeClassifier
+    from .typed import build_typed_model as build_typed_model
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

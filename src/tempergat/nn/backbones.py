@@ -4,12 +4,10 @@ from typing import Literal, NamedTuple
 
 from torch import nn
 
-from tempergat.nn.conv import (
-    GCNLayer,
-    LinearLayer,
-    TemperGATConv,
-    TemperGATv2Conv,
-)
+from tempergat.nn.conv.gat import TemperGATConv
+from tempergat.nn.conv.gatv2 import TemperGATv2Conv
+from tempergat.nn.conv.gcn import GCNLayer
+from tempergat.nn.conv.linear import LinearLayer
 
 BackboneName = Literal["gcn", "gat", "gatv2", "mlp"]
 

@@ -24,7 +24,7 @@ from tempergat.nn.batches import (
     layer_graphs,
     layer_parts,
 )
-from tempergat.nn.conv import AttentionLayer
+from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import check_count, check_rate
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features

@@ -24,36 +24,8 @@ from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 
 # The public torch.utils.pytree lacks registration with key paths.
-from torch.utils._pytree import GetAttrKey, register_pytree_node
-
-__all__ = [
-    "KEYS_BELOW_AUTOGRAD",
-    "GetAttrKey",
-    "SingleLevelFunction",
-    "any_requires_grad",
-    "as_constant",
-    "below_autograd",
-    "by_vmap_rule",
-    "current_device",
-    "current_stream",
-    "edit_count",
-    "has_global_hooks",
-    "in_backward",
-    "in_dispatch_mode",
-    "in_forward_mode",
-    "in_torch_export",
-    "in_transform",
-    "is_alive",
-    "is_compiled",
-    "is_exporting",
-    "is_tracing",
-    "ordinary_tensors",
-    "original_module",
-    "register_pytree_node",
-    "single_level_functions",
-    "sparse_parts",
-    "transform_level",
-]
+from torch.utils._pytree import GetAttrKey as GetAttrKey
+from torch.utils._pytree import register_pytree_node as register_pytree_node
 
 # Dynamo traces one functorch level at a time and needs this class; the public
 # autograd.Function dispatches over all levels.

@@ -1,56 +1,34 @@
 """Statistics of scores: paired tests, equivalence, power, ranks, trends."""
 
-from tempergat.stats.equivalence import (
-    deviation_distance,
-    equivalence_p,
-    paired_power,
-)
-from tempergat.stats.paired import (
-    ALPHA,
-    CONFIDENCE,
-    PairedComparison,
-    PairScores,
-    Summary,
-    Verdict,
-    Welch,
-    any_beats,
-    best_set,
-    compare_all,
-    compare_pairs,
-    compare_to_baseline,
-    holm,
-    ranked,
-    summarise,
-    welch,
-)
-from tempergat.stats.ranks import RankTable, average_ranks, critical_difference
-from tempergat.stats.trends import page_p, rises
-from tempergat.stats.wilcoxon import wilcoxon_p
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ALPHA",
-    "CONFIDENCE",
-    "PairScores",
-    "PairedComparison",
-    "RankTable",
-    "Summary",
-    "Verdict",
-    "Welch",
-    "any_beats",
-    "average_ranks",
-    "best_set",
-    "compare_all",
-    "compare_pairs",
-    "compare_to_baseline",
-    "critical_difference",
-    "deviation_distance",
-    "equivalence_p",
-    "holm",
-    "page_p",
-    "paired_power",
-    "ranked",
-    "rises",
-    "summarise",
-    "welch",
-    "wilcoxon_p",
-]
+from tempergat.base import lazy_names
+
+if TYPE_CHECKING:
+    from .equivalence import deviation_distance as deviation_distance
+    from .equivalence import equivalence_p as equivalence_p
+    from .equivalence import paired_power as paired_power
+    from .paired import ALPHA as ALPHA
+    from .paired import CONFIDENCE as CONFIDENCE
+    from .paired import PairedComparison as PairedComparison
+    from .paired import PairScores as PairScores
+    from .paired import Summary as Summary
+    from .paired import Verdict as Verdict
+    from .paired import Welch as Welch
+    from .paired import any_beats as any_beats
+    from .paired import best_set as best_set
+    from .paired import compare_all as compare_all
+    from .paired import compare_pairs as compare_pairs
+    from .paired import compare_to_baseline as compare_to_baseline
+    from .paired import holm as holm
+    from .paired import ranked as ranked
+    from .paired import summarise as summarise
+    from .paired import welch as welch
+    from .ranks import RankTable as RankTable
+    from .ranks import average_ranks as average_ranks
+    from .ranks import critical_difference as critical_difference
+    from .trends import page_p as page_p
+    from .trends import rises as rises
+    from .wilcoxon import wilcoxon_p as wilcoxon_p
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

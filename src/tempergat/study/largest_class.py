@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tempergat.study.engine import Run
-from tempergat.training import constant_score
+from tempergat.training import Run, constant_score
 
 # The name of its row in tables.
 LARGEST_CLASS = "largest class"

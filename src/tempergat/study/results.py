@@ -18,12 +18,13 @@ from tempergat.stats import (
     ranked,
     summarise,
 )
-from tempergat.study.engine import LayerRecord, Origin, Run
+from tempergat.study.engine.origin import Origin
 from tempergat.study.largest_class import (
     LARGEST_CLASS,
     LargestClass,
     find_largest_class,
 )
+from tempergat.training import LayerRecord, Run
 
 METRIC_NAMES = {
     "accuracy": "accuracy",

@@ -12,8 +12,7 @@ from typing import Any
 from tempergat.base import UserError, read_yaml
 from tempergat.nn import BACKBONES, BackboneName
 from tempergat.stats import Summary, summarise
-from tempergat.study.engine import Run
-from tempergat.training import RunConfig
+from tempergat.training import Run, RunConfig
 
 Setting = bool | int | float | str | None
 

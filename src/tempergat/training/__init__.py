@@ -1,150 +1,76 @@
 """Settings, recipes and training: one run, or many seeds at once."""
 
-from tempergat.training.edge_use import notes_on_unused_edges
-from tempergat.training.evaluate import MetricName, constant_score
-from tempergat.training.hardware import (
-    OutOfMemory,
-    bytes_per_seed,
-    choose_device,
-    compile_kernels,
-    device_name,
-    explain_out_of_memory,
-    free_memory,
-    group_size,
-    groups_at_once,
-    keep_freed_memory,
-)
-from tempergat.training.initial_weights import seeded_weights
-from tempergat.training.preparation import (
-    Preparation,
-    noise_on_features,
-    parse_noise,
-)
-from tempergat.training.record import (
-    CLEAN,
-    NUMERICS,
-    Condition,
-    LayerRecord,
-    MatmulPrecision,
-    NoiseKind,
-    Run,
-    Scores,
-    Status,
-    canonical_json,
-    config_hash,
-    numerics_of,
-)
-from tempergat.training.run import train_group
-from tempergat.training.sampled import SampledTraining, infer_layerwise
-from tempergat.training.seeds import SeedGroup, State
-from tempergat.training.settings import (
-    METRICS,
-    SELECTION_RULES,
-    AttentionBlock,
-    GcnBlock,
-    Overrides,
-    Recipe,
-    RunConfig,
-    load_recipe,
-    make_overrides,
-    metric_of_run,
-    recipe_for,
-    recipe_names,
-    settings_on,
-)
-from tempergat.training.single import (
-    CHECKPOINT_NAME,
-    TensorBoardTracker,
-    Tracker,
-    TrainedModel,
-    WandbTracker,
-    from_pretrained,
-    load_model,
-    predict,
-    train,
-    train_single,
-)
-from tempergat.training.single.progress import EpochLines
-from tempergat.training.task import (
-    refuse_other_training,
-    refuse_typed,
-    refuse_untrainable,
-    row_transform,
-    scaled_edges,
-)
-from tempergat.training.user_methods import (
-    BuildModule,
-    callable_name,
-    check_user_module,
-    source_hash,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CHECKPOINT_NAME",
-    "CLEAN",
-    "METRICS",
-    "NUMERICS",
-    "SELECTION_RULES",
-    "AttentionBlock",
-    "BuildModule",
-    "Condition",
-    "EpochLines",
-    "GcnBlock",
-    "LayerRecord",
-    "MatmulPrecision",
-    "MetricName",
-    "NoiseKind",
-    "OutOfMemory",
-    "Overrides",
-    "Preparation",
-    "Recipe",
-    "Run",
-    "RunConfig",
-    "SampledTraining",
-    "Scores",
-    "SeedGroup",
-    "State",
-    "Status",
-    "TensorBoardTracker",
-    "Tracker",
-    "TrainedModel",
-    "WandbTracker",
-    "bytes_per_seed",
-    "callable_name",
-    "canonical_json",
-    "check_user_module",
-    "choose_device",
-    "compile_kernels",
-    "config_hash",
-    "constant_score",
-    "device_name",
-    "explain_out_of_memory",
-    "free_memory",
-    "from_pretrained",
-    "group_size",
-    "groups_at_once",
-    "infer_layerwise",
-    "keep_freed_memory",
-    "load_model",
-    "load_recipe",
-    "make_overrides",
-    "metric_of_run",
-    "noise_on_features",
-    "notes_on_unused_edges",
-    "numerics_of",
-    "parse_noise",
-    "predict",
-    "recipe_for",
-    "recipe_names",
-    "refuse_other_training",
-    "refuse_typed",
-    "refuse_untrainable",
-    "row_transform",
-    "scaled_edges",
-    "seeded_weights",
-    "settings_on",
-    "source_hash",
-    "train",
-    "train_group",
-    "train_single",
-]
+from tempergat.base import lazy_names
+
+if TYPE_CHECKING:
+    from .edge_use import notes_on_unused_edges as notes_on_unused_edges
+    from .evaluate import MetricName as MetricName
+    from .evaluate import constant_score as constant_score
+    from .hardware.compiling import compile_kernels as compile_kernels
+    from .hardware.devices import choose_device as choose_device
+    from .hardware.devices import device_name as device_name
+    from .hardware.grouping import bytes_per_seed as bytes_per_seed
+    from .hardware.grouping import group_size as group_size
+    from .hardware.grouping import groups_at_once as groups_at_once
+    from .hardware.memory import OutOfMemory as OutOfMemory
+    from .hardware.memory import explain_out_of_memory as explain_out_of_memory
+    from .hardware.memory import free_memory as free_memory
+    from .hardware.memory import keep_freed_memory as keep_freed_memory
+    from .initial_weights import seeded_weights as seeded_weights
+    from .preparation import Preparation as Preparation
+    from .preparation import noise_on_features as noise_on_features
+    from .preparation import parse_noise as parse_noise
+    from .record import CLEAN as CLEAN
+    from .record import NUMERICS as NUMERICS
+    from .record import Condition as Condition
+    from .record import LayerRecord as LayerRecord
+    from .record import MatmulPrecision as MatmulPrecision
+    from .record import NoiseKind as NoiseKind
+    from .record import Run as Run
+    from .record import Scores as Scores
+    from .record import Status as Status
+    from .record import canonical_json as canonical_json
+    from .record import config_hash as config_hash
+    from .record import numerics_of as numerics_of
+    from .run import train_group as train_group
+    from .sampled.layerwise import infer_layerwise as infer_layerwise
+    from .sampled.loop import SampledTraining as SampledTraining
+    from .seeds import SeedGroup as SeedGroup
+    from .seeds import State as State
+    from .settings.config import SELECTION_RULES as SELECTION_RULES
+    from .settings.config import RunConfig as RunConfig
+    from .settings.config import settings_on as settings_on
+    from .settings.overrides import METRICS as METRICS
+    from .settings.overrides import Overrides as Overrides
+    from .settings.overrides import make_overrides as make_overrides
+    from .settings.recipes import AttentionBlock as AttentionBlock
+    from .settings.recipes import GcnBlock as GcnBlock
+    from .settings.recipes import Recipe as Recipe
+    from .settings.recipes import load_recipe as load_recipe
+    from .settings.recipes import metric_of_run as metric_of_run
+    from .settings.recipes import recipe_for as recipe_for
+    from .settings.recipes import recipe_names as recipe_names
+    from .single.checkpoint import CHECKPOINT_NAME as CHECKPOINT_NAME
+    from .single.loading import from_pretrained as from_pretrained
+    from .single.loading import load_model as load_model
+    from .single.loading import predict as predict
+    from .single.model import TrainedModel as TrainedModel
+    from .single.progress import EpochLines as EpochLines
+    from .single.trackers import TensorBoardTracker as TensorBoardTracker
+    from .single.trackers import Tracker as Tracker
+    from .single.trackers import WandbTracker as WandbTracker
+    from .single.training import train as train
+    from .single.training import train_single as train_single
+    from .task import refuse_other_training as refuse_other_training
+    from .task import refuse_typed as refuse_typed
+    from .task import refuse_untrainable as refuse_untrainable
+    from .task import row_transform as row_transform
+    from .task import scaled_edges as scaled_edges
+    from .user_methods.source import callable_name as callable_name
+    from .user_methods.source import source_hash as source_hash
+    from .user_methods.user_code import BuildModule as BuildModule
+    from .user_methods.user_modules import check_user_module as check_user_module
+else:
+    __all__, __getattr__, __dir__ = lazy_names(__name__)

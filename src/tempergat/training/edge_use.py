@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from tempergat.data import Dataset
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import edge_arguments
-from tempergat.training.user_methods import (
+from tempergat.training.user_methods.user_code import (
     BuildModule,
     build_user_module,
     taken_edge_inputs,

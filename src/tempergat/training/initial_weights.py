@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tempergat.base import UserError
 from tempergat.nn import NodeClassifier, NodeType, build_model, build_typed_model
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 
 
 def single_model(

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from tempergat.training.evaluate import Evaluation
-from tempergat.training.hardware import replayed
+from tempergat.training.hardware.capture import replayed
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
 from tempergat.training.seeds import LayerValues, SeedGroup, State
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import SPLITS
-from tempergat.training.user_methods import ModuleGroup
+from tempergat.training.user_methods.user_modules import ModuleGroup
 
 # The columns of `Training.history`.
 COLUMNS = ("loss", "val_loss", *SPLITS)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 
 # As torch.nn.utils.clip_grad_norm_ has it.
 _LEAST_NORM = 1e-6

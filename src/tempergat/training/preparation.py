@@ -15,12 +15,12 @@ from tempergat.data import Dataset, gaussian, missing
 from tempergat.nn import Features, NodeClassifier
 from tempergat.ops import Graph
 from tempergat.training.record import CLEAN, Condition, MatmulPrecision
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import refuse_typed
 from tempergat.training.user_methods.source import callable_name, source_hash
 
 if TYPE_CHECKING:
-    from tempergat.training.recording import Measure
+    from tempergat.training.recording.moments import Measure
 
 
 @dataclass(frozen=True)

@@ -17,25 +17,20 @@ import torch_geometric
 import tempergat
 from tempergat.data import Dataset
 from tempergat.training.evaluate import Evaluation
-from tempergat.training.hardware import (
-    EPOCHS_TO_CAPTURE,
-    device_name,
-    explain_out_of_memory,
-)
+from tempergat.training.hardware.capture import EPOCHS_TO_CAPTURE
+from tempergat.training.hardware.devices import device_name
+from tempergat.training.hardware.memory import explain_out_of_memory
 from tempergat.training.loop import COLUMNS, EpochLoop, chosen_epochs
 from tempergat.training.preparation import Preparation
 from tempergat.training.record import Run, Scores, numerics_of
-from tempergat.training.recording import (
-    Moments,
-    count_gates,
-    layer_records,
-    thinned_curves,
-)
+from tempergat.training.recording.curves import thinned_curves
+from tempergat.training.recording.gate_counts import count_gates
+from tempergat.training.recording.moments import Moments, layer_records
 from tempergat.training.seeds import SeedGroup
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.starting import one_at_a_time, start_training
 from tempergat.training.task import SPLITS
-from tempergat.training.user_methods import BuildModule
+from tempergat.training.user_methods.user_code import BuildModule
 
 # Where the temperatures and mean gates of a run are recorded, besides its last epoch.
 _EPOCHS_RECORDED = (10, 25, 50, 100, 200, 300, 400, 600, 800)

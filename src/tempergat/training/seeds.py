@@ -33,7 +33,7 @@ from tempergat.training.evaluate import (
 )
 from tempergat.training.initial_weights import initial_states, single_model
 from tempergat.training.optimizer import clip_stacked
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import Inputs, Targets, Task
 
 if TYPE_CHECKING:

@@ -10,16 +10,14 @@ import torch
 from tempergat.data import Dataset
 from tempergat.training.loop import EpochLoop, Training
 from tempergat.training.preparation import Preparation
-from tempergat.training.sampled import (
-    SampledGroup,
-    SampledTraining,
-    TypedSampledGroup,
-    sampled_task_of,
-    typed_task_of,
-)
-from tempergat.training.settings import RunConfig
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import sampled_task_of
+from tempergat.training.sampled.typed import TypedSampledGroup, typed_task_of
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import refuse_other_training, task_of
-from tempergat.training.user_methods import BuildModule, make_group
+from tempergat.training.user_methods.user_code import BuildModule
+from tempergat.training.user_methods.user_modules import make_group
 
 # Groups may be trained in several threads, but only one is prepared at a time: weights
 # are drawn from torch's generator, which all threads share.

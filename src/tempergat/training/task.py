@@ -27,8 +27,9 @@ from tempergat.training.evaluate import (
     balanced_weights,
     has_several_classes,
 )
-from tempergat.training.settings import RunConfig, metric_of_run
-from tempergat.training.typed import node_types_of, typed_inputs, union_graphs
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.settings.recipes import metric_of_run
+from tempergat.training.typed.union import node_types_of, typed_inputs, union_graphs
 
 SPLITS = ("train", "val", "test")
 _SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}

@@ -11,7 +11,7 @@ from torch import Tensor
 import tempergat
 from tempergat.base import UserError
 from tempergat.data import csbm, gaussian
-from tempergat.study.comparison import stored_comparisons
+from tempergat.study.comparison.stored import stored_comparisons
 from tempergat.training import Preparation
 from tests.support.tiny_graph import write_recipe
 from tests.support.typed_graph import typed_graph

@@ -9,7 +9,9 @@ import pytest
 import tempergat
 from tempergat.base import UserError
 from tempergat.study.comparison.verdict import verdict
-from tempergat.study.report import as_json, as_text, result_table
+from tempergat.study.report.formats import as_text
+from tempergat.study.report.records import as_json
+from tempergat.study.report.tables import result_table
 from tempergat.study.results import DatasetResult, dataset_result
 from tempergat.training import Run
 from tests.support.made_up_runs import run

@@ -4,8 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import tempergat
-from tempergat.study.comparison import stored_comparisons
-from tempergat.study.engine import Condition, Store
+from tempergat.study.comparison.stored import stored_comparisons
+from tempergat.study.engine.storage.store import Store
+from tempergat.training import Condition
 from tests.support.made_up_runs import study
 from tests.support.tiny_graph import write_graph, write_recipe
 

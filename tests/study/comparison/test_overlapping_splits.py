@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 
 import tempergat
 from tempergat.data import csbm
-from tempergat.study.comparison import stored_comparisons
 from tempergat.study.comparison.splits import note_on_splits, stored_split_ratio
+from tempergat.study.comparison.stored import stored_comparisons
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import run
 

@@ -1,7 +1,7 @@
 """What a comparison is about when nothing else is said."""
 
 from tempergat.nn import METHODS
-from tempergat.study.comparison import make_plan
+from tempergat.study.comparison.plan import make_plan
 
 
 def test_mlp_joins_the_papers_methods_but_for_runs_paper() -> None:

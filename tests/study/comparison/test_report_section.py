@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tempergat.study.comparison import Comparison
+from tempergat.study.comparison.comparison import Comparison
 from tempergat.study.paper import read_paper
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import METHODS, study

@@ -13,7 +13,7 @@ import torch
 import tempergat
 from tempergat.base import UserError
 from tempergat.data import load
-from tempergat.study.engine import Store
+from tempergat.study.engine.storage.store import Store
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 from tests.support.typed_graph import typed_graph
 

@@ -11,15 +11,13 @@ import torch
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.study.comparison import (
-    Comparison,
-    finished_part,
-    make_plan,
-    run_plan,
-    stored_comparisons,
-)
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.plan import make_plan
+from tempergat.study.comparison.run import finished_part, run_plan
+from tempergat.study.comparison.stored import stored_comparisons
 from tempergat.study.comparison.tuned import Choice, SearchProgress
-from tempergat.study.engine import Store, config_hash
+from tempergat.study.engine.storage.store import Store
+from tempergat.training import config_hash
 from tests.study.comparison.test_user_methods import MeanOfNeighbours
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tempergat.study.comparison import make_plan
+from tempergat.study.comparison.plan import make_plan
 from tempergat.study.comparison.verdict import verdict
-from tempergat.study.report import as_text, result_table
+from tempergat.study.report.formats import as_text
+from tempergat.study.report.tables import result_table
 from tempergat.study.results import DatasetResult, dataset_result
 from tests.support.made_up_runs import failed_run, run, study
 

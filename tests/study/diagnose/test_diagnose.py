@@ -16,9 +16,13 @@ from tempergat.data import Dataset, csbm
 from tempergat.data.features import as_layout
 from tempergat.stats import compare_all
 from tempergat.study.diagnose.measure import Separability, measure, separability
-from tempergat.study.diagnose.screening import diagnose, screening_of, validation_scores
-from tempergat.study.engine import Run, Scores, Store
-from tempergat.training import Recipe, load_recipe
+from tempergat.study.diagnose.screening import (
+    diagnose_graph,
+    screening_of,
+    validation_scores,
+)
+from tempergat.study.engine.storage.store import Store
+from tempergat.training import Recipe, Run, Scores, load_recipe
 from tests.support.run_settings import config
 
 CPU = torch.device("cpu")
@@ -203,11 +207,15 @@ def test_the_screening_is_stored_and_not_trained_twice(tmp_path: Path) -> None:
     graph = csbm(n=80, d=8)
     with Store(tmp_path / "store.sqlite") as store:
         arguments = (graph, quick_recipe(), store, CPU)
-        first = diagnose(*arguments, methods=("gat", "temp_only"), runs=2, epochs=3)
+        first = diagnose_graph(
+            *arguments, methods=("gat", "temp_only"), runs=2, epochs=3
+        )
         runs = store.runs()
         assert len(runs) == 4
         assert {run.config["epochs"] for run in runs} == {3}
-        again = diagnose(*arguments, methods=("gat", "temp_only"), runs=2, epochs=3)
+        again = diagnose_graph(
+            *arguments, methods=("gat", "temp_only"), runs=2, epochs=3
+        )
         assert again == first
         assert len(store.runs()) == 4
 
@@ -225,7 +233,7 @@ def test_a_screening_of_one_method_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "store.sqlite") as store,
         pytest.raises(UserError, match="gat alone has nothing to be compared with"),
     ):
-        diagnose(csbm(n=80), quick_recipe(), store, CPU, methods=("gat",))
+        diagnose_graph(csbm(n=80), quick_recipe(), store, CPU, methods=("gat",))
 
 
 def save(graph: Dataset, path: Path) -> None:

@@ -12,7 +12,9 @@ import tempergat
 from tempergat import TrainedModel, UserError
 from tempergat.data import MASKS, Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
-from tempergat.study.explorer import Recorded, explorer_page, record, recording
+from tempergat.study.explorer import recording
+from tempergat.study.explorer.page import explorer_page
+from tempergat.study.explorer.recording import Recorded, record
 from tests.support.browser import browser, opened
 from tests.support.tiny_graph import write_recipe
 

@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 import tempergat
 from tempergat import TemperGATConv, TrainedModel, UserError
 from tempergat.data import csbm
-from tempergat.study.explorer import packing, record, recording
+from tempergat.study.explorer import packing, recording
+from tempergat.study.explorer.recording import record
 from tests.study.explorer.test_page import write_explorer
 from tests.support.tiny_graph import write_recipe
 from tests.support.typed_graph import typed_graph

@@ -6,16 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tempergat.study.html_report import report_html, svg
-from tempergat.study.html_report.charts import (
-    COSTS,
-    confusion_chart,
-    cost_chart,
-    curves_chart,
-    strips_chart,
-)
+from tempergat.study.html_report import svg
+from tempergat.study.html_report.charts.confusion import confusion_chart
+from tempergat.study.html_report.charts.cost import COSTS, cost_chart
+from tempergat.study.html_report.charts.curves import curves_chart
 from tempergat.study.html_report.charts.panels import _above
 from tempergat.study.html_report.charts.series import lines_of
+from tempergat.study.html_report.charts.strips import strips_chart
+from tempergat.study.html_report.document import report_html
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import study
 from tests.support.report_sections import section

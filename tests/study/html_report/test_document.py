@@ -8,8 +8,10 @@ import pytest
 
 from tempergat.base import UserError
 from tempergat.stats import average_ranks
-from tempergat.study.html_report import Overview, report_html
-from tempergat.study.report import percent, result_table, signed
+from tempergat.study.html_report.document import report_html
+from tempergat.study.html_report.overview import Overview
+from tempergat.study.report.tables import result_table
+from tempergat.study.report.words import percent, signed
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import METHODS
 from tests.support.report_sections import hostile_section, section

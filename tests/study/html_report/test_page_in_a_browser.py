@@ -9,11 +9,10 @@ import pytest
 from matplotlib import image
 
 from tempergat.stats import average_ranks
-from tempergat.study.html_report import (
-    Overview,
-    report_html,
-)
-from tempergat.study.report import Table, as_csv, as_latex, as_markdown
+from tempergat.study.html_report.document import report_html
+from tempergat.study.html_report.overview import Overview
+from tempergat.study.report.formats import Table, as_latex, as_markdown
+from tempergat.study.report.records import as_csv
 from tests.support.browser import browser, opened
 from tests.support.report_sections import hostile_section, section
 

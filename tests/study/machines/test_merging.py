@@ -10,9 +10,12 @@ import torch
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.study.engine import Run, Shard, Store, config_hash, sweep
-from tempergat.study.machines import merge, merging
-from tempergat.training import OutOfMemory
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.sharding import Shard
+from tempergat.study.engine.sweeps.sweeping import sweep
+from tempergat.study.machines import merging
+from tempergat.study.machines.merging import merge
+from tempergat.training import OutOfMemory, Run, config_hash
 from tests.study.engine.sweeps.test_sweeping import (
     CPU,
     METHODS,

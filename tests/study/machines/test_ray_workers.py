@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.study.engine import Store, sweep, sweep_on
-from tempergat.study.machines import RayWorkers
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.spreading import sweep_on
+from tempergat.study.engine.sweeps.sweeping import sweep
+from tempergat.study.machines.ray_workers import RayWorkers
 from tests.study.engine.sweeps.test_sweeping import (
     CPU,
     METHODS,

@@ -9,7 +9,7 @@ import pytest
 from tempergat import nn
 from tempergat.stats import average_ranks
 from tempergat.study.report import figures as plots
-from tempergat.study.report import write_figure
+from tempergat.study.report.files import write_figure
 from tempergat.study.results import DatasetResult, dataset_result
 from tests.support.made_up_runs import METHODS, failed_run, study
 

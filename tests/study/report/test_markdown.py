@@ -1,6 +1,6 @@
 """Generated Markdown has lines of one length, and tables, code and pictures whole."""
 
-from tempergat.study.report import filled
+from tempergat.study.report.markdown import filled
 
 LONG = "word " * 40
 

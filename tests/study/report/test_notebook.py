@@ -3,7 +3,8 @@
 import re
 from xml.etree import ElementTree
 
-from tempergat.study.report import notebook_html, result_table
+from tempergat.study.report.notebook import notebook_html
+from tempergat.study.report.tables import result_table
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import failed_run, study
 

@@ -11,22 +11,19 @@ import pytest
 
 from tempergat.base.errors import UserError
 from tempergat.base.files import atomic
-from tempergat.study.engine import LayerRecord
-from tempergat.study.report import (
+from tempergat.study.report.files import write_result
+from tempergat.study.report.formats import (
     Table,
-    as_csv,
     as_html,
-    as_json,
     as_latex,
     as_markdown,
     as_text,
-    notes_on_methods,
-    p_value,
-    result_table,
-    signed,
-    write_result,
 )
+from tempergat.study.report.records import as_csv, as_json
+from tempergat.study.report.tables import notes_on_methods, result_table
+from tempergat.study.report.words import p_value, signed
 from tempergat.study.results import DatasetResult, dataset_result
+from tempergat.training import LayerRecord
 from tests.support.made_up_runs import METHODS, failed_run, run, study
 
 

@@ -14,10 +14,10 @@ import yaml
 
 from tempergat.base import UserError
 from tempergat.training import CHECKPOINT_NAME
-from tempergat.training.ranks import Ranks, joined_ranks
 from tempergat.training.ranks.full import RankedFullTraining
+from tempergat.training.ranks.processes import Ranks, joined_ranks
 from tempergat.training.ranks.ranked import RankedGroup
-from tempergat.training.sampled import sampled_task_of
+from tempergat.training.sampled.task import sampled_task_of
 from tests.support.interpreted import environment_of_programs
 from tests.support.run_settings import config, small_graph
 from tests.support.tiny_graph import write_graph, write_recipe

@@ -3,12 +3,10 @@
 import pytest
 import torch
 
-from tempergat.training.sampled import (
-    SampledGroup,
-    SampledTraining,
-    captured,
-    sampled_task_of,
-)
+from tempergat.training.sampled import captured
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import sampled_task_of
 from tests.support.interpreted import run_interpreted
 from tests.support.run_settings import config, small_graph
 

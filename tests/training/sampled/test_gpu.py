@@ -6,7 +6,9 @@ import torch
 from tempergat.nn import build_model
 from tempergat.sampling import NodeFeatures, Topology
 from tempergat.training import infer_layerwise, train_group
-from tempergat.training.sampled import SampledGroup, SampledTraining, sampled_task_of
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import sampled_task_of
 from tests.support.run_settings import config, small_graph
 
 pytestmark = pytest.mark.gpu

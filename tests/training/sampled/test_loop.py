@@ -13,7 +13,9 @@ from tempergat.nn import build_model, gate_penalty
 from tempergat.ops import fold_in
 from tempergat.sampling import NeighborSampler
 from tempergat.training import OutOfMemory, train_group
-from tempergat.training.sampled import SampledGroup, SampledTraining, sampled_task_of
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import sampled_task_of
 from tests.support.run_settings import config, small_graph
 
 CPU = torch.device("cpu")

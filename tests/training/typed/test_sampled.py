@@ -10,8 +10,8 @@ from tempergat.data import Dataset, as_dataset
 from tempergat.ops import Graph
 from tempergat.training import RunConfig, load_recipe, train_group
 from tempergat.training.optimizer import TableAdam, clip_gradients
-from tempergat.training.sampled import TypedSampledGroup, typed_task_of
-from tempergat.training.typed import typed_inputs, union_edges
+from tempergat.training.sampled.typed import TypedSampledGroup, typed_task_of
+from tempergat.training.typed.union import typed_inputs, union_edges
 from tests.support.typed_graph import typed_graph
 
 CPU = torch.device("cpu")

@@ -15,9 +15,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.cli.ui.progress import Display
-    from tempergat.study import Comparison, Comparisons
-    from tempergat.study.comparison import FinishedShard, Place, Prepared
-    from tempergat.study.engine import Shard, Store
+    from tempergat.study import (
+        Comparison,
+        Comparisons,
+        FinishedShard,
+        Place,
+        Prepared,
+        Shard,
+        Store,
+    )
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class GraphSweep:
 
     def run_shards(self, shard: "Shard") -> "FinishedShard":
         """Train one shard of the runs of every graph."""
-        from tempergat.study.comparison import FinishedShard, run_shard
+        from tempergat.study import FinishedShard, run_shard
 
         done = []
         for one, store, display in self._opened():
@@ -71,8 +77,7 @@ class GraphSweep:
     def _opened(self) -> "Iterator[tuple[Prepared, Store, Display]]":
         """Every graph when its turn has come, the store, and what shows progress."""
         from tempergat.cli.ui.progress import make_display
-        from tempergat.study.comparison import STORE_NAME, opening_lines
-        from tempergat.study.engine import Store
+        from tempergat.study import STORE_NAME, Store, opening_lines
 
         for one in self.prepared:
             if not self.quiet:
@@ -88,7 +93,7 @@ class GraphSweep:
         display: "Display",
         finished: "Sequence[Comparison]",
     ) -> "Comparison":
-        from tempergat.study.comparison import finished_part, run_plan, search_lines
+        from tempergat.study import finished_part, run_plan, search_lines
         from tempergat.training import OutOfMemory
 
         what = (one.plan, one.graphs, store, self.where)
@@ -111,7 +116,7 @@ class GraphSweep:
         self, part: "Comparison | None", finished: "Sequence[Comparison]"
     ) -> None:
         """Show what is done, and how to continue."""
-        from tempergat.study.comparison import Comparisons
+        from tempergat.study import Comparisons
 
         done = [*finished, *([] if part is None else [part])]
         if self.as_json and done:
@@ -194,7 +199,7 @@ def show_stored(
 
     With several names, their summary follows, if there is one table of each.
     """
-    from tempergat.study.comparison import Comparisons, stored_comparisons
+    from tempergat.study import Comparisons, stored_comparisons
 
     chosen: Sequence[str | None] = datasets or [None]
     found = [c for name in chosen for c in stored_comparisons(table, name, baseline)]

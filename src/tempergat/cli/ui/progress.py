@@ -8,15 +8,17 @@ from rich.live import Live
 from rich.text import Text
 
 from tempergat.cli.ui.tables import layout
-from tempergat.study.comparison import (
+from tempergat.study import (
+    OnProgress,
     Plan,
+    Progress,
     ProgressLines,
     Tally,
+    interval_text,
+    mean_and_std,
     runs_done,
     time_left,
 )
-from tempergat.study.engine import OnProgress, Progress
-from tempergat.study.report import interval_text, mean_and_std
 
 _COLUMNS = ("method", "score", "95 % interval", "runs", "")
 _BAR_WIDTH = 40

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
+from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv.gat import TemperGATConv
+from tempergat.nn.conv.gatv2 import TemperGATv2Conv
 from tempergat.nn.convert.upgrading import start_gate
 from tempergat.nn.gate import GateKind
 from tempergat.nn.temperature import TemperatureKind

@@ -12,7 +12,9 @@ from torch import nn
 from torch_geometric.nn import GATConv, GATv2Conv
 from torch_geometric.nn.dense.linear import is_uninitialized_parameter
 
-from tempergat.nn.conv import AttentionLayer, TemperGATConv, TemperGATv2Conv
+from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv.gat import TemperGATConv
+from tempergat.nn.conv.gatv2 import TemperGATv2Conv
 from tempergat.nn.gate import GateKind
 from tempergat.nn.temperature import TemperatureKind
 from tempergat.ops import is_compiled

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tempergat.base import UserError
-from tempergat.nn.conv import AttentionLayer
+from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.inspection.graph_calls import EdgeType, GraphCall, graph_call
 from tempergat.nn.inspection.layer_calls import LayerCall, layer_call
 from tempergat.ops import original_module

@@ -12,7 +12,7 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
 from tempergat.nn.batches import HasLayerGraphs
-from tempergat.nn.conv import AttentionLayer
+from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.models import NodeClassifier
 from tempergat.nn.typed import TypedNodeClassifier
 

@@ -12,7 +12,7 @@ from torch_geometric.typing import SparseTensor
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from tempergat.nn.adjacency import matrix_edges, resolve
-from tempergat.nn.conv import AttentionLayer
+from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import count_nodes
 from tempergat.ops import Graph
 

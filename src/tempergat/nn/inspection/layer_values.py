@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tempergat.nn.conv import AttentionLayer
+from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.inspection.coefficients import LayerAttention, run_with_attention
 from tempergat.nn.models import NodeClassifier
 

@@ -27,10 +27,12 @@ from tempergat.study.comparison.progress_lines import (
     search_lines,
 )
 from tempergat.study.comparison.run import STORE_NAME, Place, run_plan, run_shard
-from tempergat.study.comparison.several import Comparisons, Prepared, check_prepared
+from tempergat.study.comparison.several.comparisons import Comparisons
+from tempergat.study.comparison.several.prepared import Prepared, check_prepared
 from tempergat.study.comparison.shards import FinishedShard, refuse_tuned_shard
-from tempergat.study.engine import Shard, Store
-from tempergat.study.machines import RayWorkers
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.sharding import Shard
+from tempergat.study.machines.ray_workers import RayWorkers
 from tempergat.training import Preparation, Recipe, choose_device, make_overrides
 
 # Not any sequence: a text is a sequence of texts, and stands for one graph.

@@ -17,22 +17,16 @@ from tempergat.study.comparison.tuned import (
     tuned_facts,
 )
 from tempergat.study.comparison.verdict import verdict
-from tempergat.study.engine import Condition, Run
-from tempergat.study.explorer import explorer_section
-from tempergat.study.html_report import Published, Section, report_html
+from tempergat.study.explorer.page import explorer_section
+from tempergat.study.html_report.document import report_html
+from tempergat.study.html_report.section import Published, Section
 from tempergat.study.paper import read_paper
-from tempergat.study.report import (
-    Table,
-    as_csv,
-    as_json,
-    as_latex,
-    as_markdown,
-    as_rows,
-    as_text,
-    notebook_html,
-    result_table,
-)
+from tempergat.study.report.formats import Table, as_latex, as_markdown, as_text
+from tempergat.study.report.notebook import notebook_html
+from tempergat.study.report.records import as_csv, as_json, as_rows
+from tempergat.study.report.tables import result_table
 from tempergat.study.results import DatasetResult
+from tempergat.training import Condition, Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -260,7 +254,7 @@ class Comparison:
     def plot(self) -> "Figure":
         """A figure of every run, with means and intervals."""
         # Loads matplotlib.
-        from tempergat.study.report import result_figure
+        from tempergat.study.report.figures import result_figure
 
         return result_figure(self.result, self.baseline)
 
@@ -275,7 +269,7 @@ class Comparison:
             The comparison with the paths of the files.
         """
         # Loads matplotlib.
-        from tempergat.study.report import write_result
+        from tempergat.study.report.files import write_result
 
         paths = write_result(
             self.result, folder, self.baseline, self.notes, self.file_name

@@ -11,9 +11,11 @@ from tempergat.data import Dataset, describe
 from tempergat.study.comparison.plan import Plan
 from tempergat.study.comparison.splits import note_on_splits
 from tempergat.study.comparison.tuned import search_runs
-from tempergat.study.engine import Origin, Run, Store, Workers, elsewhere_note
+from tempergat.study.engine.origin import Origin, elsewhere_note
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.spreading import Workers
 from tempergat.study.results import DatasetResult
-from tempergat.training import Condition, notes_on_unused_edges
+from tempergat.training import Condition, Run, notes_on_unused_edges
 
 
 def opening_lines(

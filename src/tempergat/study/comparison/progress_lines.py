@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from tempergat.base import counted, duration
 from tempergat.stats import Summary, summarise
 from tempergat.study.comparison.tuned import OnSearch, SearchProgress
-from tempergat.study.engine import Progress, Run
-from tempergat.study.report import mean_and_std
+from tempergat.study.engine.sweeps.progress import Progress
+from tempergat.study.report.words import mean_and_std
+from tempergat.training import Run
 
 
 class Tally:

@@ -27,19 +27,14 @@ from tempergat.study.comparison.tuned import (
     seeds_by_split,
     tuned_recipes,
 )
-from tempergat.study.engine import (
-    OnProgress,
-    Progress,
-    Run,
-    Shard,
-    Store,
-    Workers,
-    finished_runs,
-    sweep,
-    sweep_on,
-)
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.progress import OnProgress, Progress
+from tempergat.study.engine.sweeps.sharding import Shard
+from tempergat.study.engine.sweeps.spreading import Workers, sweep_on
+from tempergat.study.engine.sweeps.sweeping import finished_runs, sweep
 from tempergat.study.results import dataset_result
 from tempergat.training import (
+    Run,
     RunConfig,
     check_user_module,
     metric_of_run,

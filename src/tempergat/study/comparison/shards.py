@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, counted
-from tempergat.study.engine import Run, Shard
+from tempergat.study.engine.sweeps.sharding import Shard
+from tempergat.training import Run
 
 
 def refuse_tuned_shard(shard: Shard | None) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from tempergat.base import joined
 from tempergat.data import Dataset
 from tempergat.stats import ALPHA
-from tempergat.study.engine import Run
-from tempergat.study.report import p_value
+from tempergat.study.report.words import p_value
 from tempergat.study.results import DatasetResult
+from tempergat.training import Run
 
 
 def split_ratio(graphs: Mapping[int, Dataset]) -> float:

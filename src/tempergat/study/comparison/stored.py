@@ -18,9 +18,10 @@ from tempergat.study.comparison.splits import (
     stored_split_ratio,
 )
 from tempergat.study.comparison.tuned import notes_on_tuning, searched_settings
-from tempergat.study.engine import Condition, Run, Store
+from tempergat.study.engine.storage.store import Store
 from tempergat.study.results import dataset_result
 from tempergat.study.search import Setting, setting_word
+from tempergat.training import Condition, Run
 
 # Settings that recipes give to methods of all backbones alike.
 _OF_ALL_METHODS = (

@@ -14,7 +14,6 @@ from tempergat.base import UserError, csv_text, one_line
 from tempergat.data import Dataset
 from tempergat.nn import METHODS
 from tempergat.study.comparison.plan import Plan
-from tempergat.study.engine import Run
 from tempergat.study.search import (
     Proposals,
     Search,
@@ -24,7 +23,7 @@ from tempergat.study.search import (
     search_for_any_graph,
     setting_word,
 )
-from tempergat.training import Recipe, RunConfig, metric_of_run
+from tempergat.training import Recipe, Run, RunConfig, metric_of_run
 
 # Of a user's own module, only these have an effect.
 _OF_EVERY_MODULE = ("learning_rate", "weight_decay")

@@ -9,15 +9,9 @@ from collections.abc import Sequence
 from tempergat.base import joined
 from tempergat.nn import METHODS
 from tempergat.stats import PairedComparison
-from tempergat.study.report import (
-    best_in_words,
-    denial,
-    mean_and_std,
-    named,
-    one_class_clause,
-    p_value,
-    percent,
-)
+from tempergat.study.report.best import best_in_words, denial, named
+from tempergat.study.report.one_class import one_class_clause
+from tempergat.study.report.words import mean_and_std, p_value, percent
 from tempergat.study.results import DatasetResult, MethodResult
 
 

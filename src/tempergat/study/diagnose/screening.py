@@ -24,11 +24,14 @@ from tempergat.stats import (
     summarise,
 )
 from tempergat.study.diagnose.measure import Measurements, measure
-from tempergat.study.engine import OnProgress, Run, Store, sweep
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.progress import OnProgress
+from tempergat.study.engine.sweeps.sweeping import sweep
 from tempergat.study.paper import PAPER_METHODS
-from tempergat.study.report import best_in_words, denial, mean_and_std
+from tempergat.study.report.best import best_in_words, denial
+from tempergat.study.report.words import mean_and_std
 from tempergat.study.results import simplest_of
-from tempergat.training import Recipe, refuse_typed, settings_on
+from tempergat.training import Recipe, Run, refuse_typed, settings_on
 
 SCREENING_EPOCHS = 100
 SCREENING_RUNS = 10
@@ -95,7 +98,7 @@ class Diagnosis:
     epochs: int
 
 
-def diagnose(
+def diagnose_graph(
     dataset: Dataset,
     recipe: Recipe,
     store: Store,
@@ -257,7 +260,7 @@ def _highest_share(
     return dict(zip(methods, shares.tolist(), strict=True))
 
 
-def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
+def diagnosis_json(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as plain JSON values."""
     facts = asdict(diagnosis)
     return {**facts, "sentence": facts["screening"].pop("sentence")}

@@ -16,7 +16,7 @@ from tempergat.study.explorer.neighbourhood import (
     Seen,
     neighbourhood_of,
 )
-from tempergat.study.html_report import drawing, element, shortened, text, title
+from tempergat.study.html_report.svg import drawing, element, shortened, text, title
 
 # Fill and text of each class, after Okabe and Ito: different also to people who confuse
 # red and green, on light and on dark pages. The number of the class is written inside.

@@ -7,7 +7,8 @@ from importlib import resources
 
 from tempergat.data import GraphInput
 from tempergat.study.explorer.recording import Recorded, record
-from tempergat.study.html_report import json_block, page_html
+from tempergat.study.html_report.document import page_html
+from tempergat.study.html_report.parts import json_block
 from tempergat.training import TrainedModel
 
 _SCRIPTS = ("model.js", "nodes.js", "drawing.js", "gate.js", "explorer.js")

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tempergat.stats import RankTable
-from tempergat.study.html_report import charts
+from tempergat.study.html_report.charts.heat_map import heat_map
+from tempergat.study.html_report.charts.ranks import ranks_chart
 from tempergat.study.html_report.parts import as_sentence, figure, limits
 from tempergat.study.html_report.plain_table import plain_table
 from tempergat.study.html_report.section import Section
-from tempergat.study.report import Table
+from tempergat.study.report.formats import Table
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _settings(section: Section) -> str:
 
 def _figures(overview: Overview, sections: Sequence[Section]) -> list[str]:
     parts = []
-    drawn = charts.heat_map({s.shown_name: s.result for s in sections})
+    drawn = heat_map({s.shown_name: s.result for s in sections})
     if drawn is not None:
         parts.append(
             figure(
@@ -96,7 +97,7 @@ def _figures(overview: Overview, sections: Sequence[Section]) -> list[str]:
         parts.append(
             figure(
                 f"Average ranks over {len(ranks.datasets)} graphs",
-                charts.ranks_chart(ranks),
+                ranks_chart(ranks),
                 "A bar joins methods whose average ranks differ by less than the "
                 f"critical difference (Nemenyi's test, 5 %).{tested}",
             )

@@ -6,7 +6,7 @@ import io
 import re
 
 from tempergat.study.html_report.parts import copy_buttons, scrolled, sort_heading
-from tempergat.study.report import Table, as_latex, as_markdown
+from tempergat.study.report.formats import Table, as_latex, as_markdown
 
 _NUMBER = re.compile(r"[<+-]?\d[\d,]*(\.\d+)?")
 _NONE = "-"

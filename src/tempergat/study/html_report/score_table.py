@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from tempergat.nn import description_of
 from tempergat.study.html_report.parts import as_sentence, scrolled, sort_heading
 from tempergat.study.largest_class import LARGEST_CLASS, LargestClass
-from tempergat.study.report import (
+from tempergat.study.report.one_class import ONE_CLASS_MARK, notes_on_one_class
+from tempergat.study.report.tables import (
     AGAINST_BACKBONE,
     AGAINST_HIGHEST,
-    ONE_CLASS_MARK,
     against_highest,
     has_both_questions,
     interval_text,
-    mean_and_std,
     notes_on_methods,
-    notes_on_one_class,
-    p_value,
-    percent,
     shown_comparisons,
-    signed,
     verdict_word,
 )
+from tempergat.study.report.words import mean_and_std, p_value, percent, signed
 from tempergat.study.results import METRIC_NAMES, MethodResult
 
 if TYPE_CHECKING:

@@ -5,8 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tempergat.study.engine import Run
-from tempergat.study.html_report import charts
+from tempergat.study.html_report.charts.confusion import MOST_CLASSES, confusion_chart
+from tempergat.study.html_report.charts.cost import COSTS, cost_chart
+from tempergat.study.html_report.charts.curves import curves_chart
+from tempergat.study.html_report.charts.gates import gates_chart
+from tempergat.study.html_report.charts.learned import LEARNED, learned_chart
+from tempergat.study.html_report.charts.strips import strips_chart
 from tempergat.study.html_report.parts import (
     as_sentence,
     choice,
@@ -17,15 +21,12 @@ from tempergat.study.html_report.parts import (
 )
 from tempergat.study.html_report.repeating import repeating_part
 from tempergat.study.html_report.score_table import score_table
-from tempergat.study.report import (
-    ONE_CLASS_MARK,
-    Table,
-    as_csv,
-    as_latex,
-    as_markdown,
-    shown_interval,
-)
+from tempergat.study.report.formats import Table, as_latex, as_markdown
+from tempergat.study.report.one_class import ONE_CLASS_MARK
+from tempergat.study.report.records import as_csv
+from tempergat.study.report.tables import shown_interval
 from tempergat.study.results import METRIC_NAMES, DatasetResult
+from tempergat.training import Run
 
 
 class Published(NamedTuple):
@@ -161,24 +162,24 @@ def _figures(section: Section) -> list[str]:
     drawn = [
         (
             "Every run",
-            charts.strips_chart(result, section.baseline),
+            strips_chart(result, section.baseline),
             f"Each dot is a run, each shape a mean{_intervals(result)}. Circles have "
             "neither temperature nor gate, triangles a temperature, squares a gate, "
             "diamonds both.",
         ),
         (
             "Learning curves",
-            charts.curves_chart(runs, result.methods, metric),
+            curves_chart(runs, result.methods, metric),
             f"{band} The axis begins at the least value after the first tenth of the "
             "epochs.",
         ),
         *(
-            (title, charts.learned_chart(runs, result.methods, what), band)
-            for what, (title, _) in charts.LEARNED.items()
+            (title, learned_chart(runs, result.methods, what), band)
+            for what, (title, _) in LEARNED.items()
         ),
         (
             "Gates at the selected epoch",
-            charts.gates_chart(runs, result.methods),
+            gates_chart(runs, result.methods),
             "All gates of all nodes and channels, from closed (0) to open (1).",
         ),
     ]
@@ -199,15 +200,15 @@ def _confusions(section: Section) -> str:
     for row in shown:
         counts = row.confusion or ()
         names = section.class_names or [str(number) for number in range(len(counts))]
-        drawn[row.method] = charts.confusion_chart(row.method, counts, names)
+        drawn[row.method] = confusion_chart(row.method, counts, names)
     best = max(shown, key=lambda row: row.summary.mean or 0.0).method
     caption = (
         "Test nodes of all runs. Rows are true classes; numbers are percent of a row."
     )
     count = max(len(row.confusion or ()) for row in shown)
-    if count > charts.MOST_CLASSES:
+    if count > MOST_CLASSES:
         caption += (
-            f" Of {count:,} classes, the {charts.MOST_CLASSES} with the most test "
+            f" Of {count:,} classes, the {MOST_CLASSES} with the most test "
             "nodes are shown."
         )
     return figure("Confusion matrix", choice("method", drawn, best), caption)
@@ -216,8 +217,8 @@ def _confusions(section: Section) -> str:
 def _costs(section: Section) -> str:
     drawn = {
         cost.name: chart
-        for cost in charts.COSTS
-        if (chart := charts.cost_chart(section.result, section.runs, cost)) is not None
+        for cost in COSTS
+        if (chart := cost_chart(section.result, section.runs, cost)) is not None
     }
     if not drawn:
         return ""

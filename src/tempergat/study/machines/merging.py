@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, counted
-from tempergat.study.engine import Group, Run
+from tempergat.study.engine.storage.store import Group
 from tempergat.study.machines.same_sweep import refuse_other_sweeps
 from tempergat.study.machines.store_content import RunKey, StoreContent, keys_of
 from tempergat.study.machines.store_writing import MergedStore
+from tempergat.training import Run
 
 _STORE_NAME = "store.sqlite"
 

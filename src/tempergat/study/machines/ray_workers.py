@@ -96,7 +96,7 @@ class RayWorkers:
         build: BuildModule | None,
         preparation: Preparation | None,
     ) -> None:
-        """See `tempergat.study.engine.Workers`."""
+        """See `Workers`."""
         train = self._remote(_train)
         if dataset.fingerprint not in self._graphs:
             self._graphs[dataset.fingerprint] = self._put(dataset)
@@ -107,7 +107,7 @@ class RayWorkers:
         self._submit(ticket, lambda: train.remote(graph, *what, *where, expected), 0)
 
     def next_finished(self) -> tuple[int, Outcome]:
-        """See `tempergat.study.engine.Workers`."""
+        """See `Workers`."""
         errors = self._ray.exceptions
         while True:
             (task,), _ = self._ray.wait(list(self._tasks), num_returns=1)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from tempergat.study.engine import Group, Run, Store
+from tempergat.study.engine.storage.store import Group, Store
+from tempergat.training import Run
 
 
 class RunKey(NamedTuple):

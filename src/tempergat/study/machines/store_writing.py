@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tempergat.base import UserError
-from tempergat.study.engine import Group, Run, Store
+from tempergat.study.engine.storage.store import Group, Store
 from tempergat.study.machines.store_content import RunKey, StoreContent, keys_of
+from tempergat.training import Run
 
 
 class MergedStore(Store):

@@ -11,7 +11,7 @@ from tempergat.nn import AttentionLayer
 from tempergat.ops import compile_ahead
 from tempergat.training.hardware.grouping import stored_elements
 from tempergat.training.initial_weights import single_model
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import are_sparse
 
 

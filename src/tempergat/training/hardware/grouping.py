@@ -6,8 +6,8 @@ from torch import Tensor
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.evaluate import RANKING_METRICS
-from tempergat.training.settings import RunConfig
-from tempergat.training.typed import node_types_of
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.typed.union import node_types_of
 
 # Memory a group may take, by kind of device. Constants, not the memory that happens to
 # be free, so that a study that is continued cuts its runs into the same groups.

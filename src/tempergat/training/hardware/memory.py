@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import torch
 
 from tempergat.base import UserError, is_out_of_memory
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 
 # Parameters of the C library's `mallopt`, and how they are set: no block comes straight
 # from the system, nothing is given back, and all threads share what is free.

@@ -25,8 +25,8 @@ from tempergat.training.optimizer import set_learning_rate
 from tempergat.training.ranks.exchange import STEPS_OF_A_RANK, add_gradients
 from tempergat.training.ranks.processes import Ranks
 from tempergat.training.ranks.ranked import RankedGroup
-from tempergat.training.sampled import SampledTask
-from tempergat.training.settings import RunConfig
+from tempergat.training.sampled.task import SampledTask
+from tempergat.training.settings.config import RunConfig
 
 
 class Part(NamedTuple):

@@ -17,7 +17,7 @@ from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 
 from tempergat.base import UserError, first_line
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 
 Value = TypeVar("Value")
 

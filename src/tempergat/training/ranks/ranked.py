@@ -14,15 +14,12 @@ from torch import Tensor
 from tempergat.training.evaluate import Evaluation
 from tempergat.training.ranks.exchange import STEPS_OF_A_RANK, add_gradients
 from tempergat.training.ranks.processes import Ranks
-from tempergat.training.sampled import (
-    BatchInputs,
-    SampledGroup,
-    SampledTask,
-    SampledTraining,
-)
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import BatchInputs, SampledTask
 from tempergat.training.seeds import LayerValues, State
-from tempergat.training.settings import RunConfig
-from tempergat.training.user_methods import BuildModule
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.user_methods.user_code import BuildModule
 
 _CONFUSION = "confusion"
 

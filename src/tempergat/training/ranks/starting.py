@@ -13,10 +13,10 @@ from tempergat.sampling import Topology
 from tempergat.training.ranks.full import RankedFullTraining
 from tempergat.training.ranks.processes import Ranks
 from tempergat.training.ranks.ranked import RankedGroup, RankedTraining
-from tempergat.training.sampled import once_per_graph, sampled_task_of
-from tempergat.training.settings import RunConfig
+from tempergat.training.sampled.task import once_per_graph, sampled_task_of
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import refuse_other_training
-from tempergat.training.user_methods import BuildModule
+from tempergat.training.user_methods.user_code import BuildModule
 
 
 def start_ranked_training(

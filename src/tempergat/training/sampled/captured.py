@@ -15,7 +15,7 @@ import torch
 
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.ops import gpu_sampling
-from tempergat.training.hardware import capture_work
+from tempergat.training.hardware.capture import capture_work
 from tempergat.training.sampled.padded import PaddedStep, Room
 from tempergat.training.sampled.task import SampledTask
 

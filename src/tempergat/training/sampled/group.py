@@ -25,8 +25,8 @@ from tempergat.training.optimizer import clip_gradients
 from tempergat.training.sampled.layerwise import OnLayer, infer_layerwise
 from tempergat.training.sampled.task import EVALUATION, BatchInputs, SampledTask
 from tempergat.training.seeds import LayerValues, State, temperatures_of
-from tempergat.training.settings import RunConfig
-from tempergat.training.user_methods import (
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.user_methods.user_code import (
     BuildModule,
     build_user_module,
     explain_errors,

@@ -14,7 +14,7 @@ from tempergat.training.sampled.captured import CapturedSteps, refusal
 from tempergat.training.sampled.group import SampledGroup
 from tempergat.training.sampled.task import BatchInputs
 from tempergat.training.seeds import State
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 
 
 class SampledTraining(EpochLoop):

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from tempergat.data import Dataset
 from tempergat.ops import tensor_cache
 from tempergat.sampling import LayerGraphs, NeighborSampler, NodeFeatures, Topology
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import (
     LearningTask,
     edge_inputs_of,

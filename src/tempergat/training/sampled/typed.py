@@ -27,14 +27,14 @@ from tempergat.training.sampled.task import (
     near,
     once_per_graph,
 )
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import (
     in_channels_of,
     prepared_features,
     row_transform,
     targets_of,
 )
-from tempergat.training.typed import node_types_of, union_edges
+from tempergat.training.typed.union import node_types_of, union_edges
 
 # Nodes whose vectors in the shared space are computed at once.
 _CHUNK = 2**16

@@ -19,8 +19,8 @@ from tempergat.nn import (
     edge_order,
 )
 from tempergat.ops import Graph
-from tempergat.training.sampled import batch_inputs
-from tempergat.training.settings import RunConfig
+from tempergat.training.sampled.typed import batch_inputs
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.single.facts import Facts
 from tempergat.training.task import (
     features_of,
@@ -29,7 +29,7 @@ from tempergat.training.task import (
     scaled_edges,
     types_of,
 )
-from tempergat.training.typed import union_edges
+from tempergat.training.typed.union import union_edges
 
 
 def is_sampled_batch(graph: Any) -> bool:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tempergat.data import GraphInput, ReadOptions
-from tempergat.training.hardware import choose_device
+from tempergat.training.hardware.devices import choose_device
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import read_facts
 from tempergat.training.single.model import TrainedModel
@@ -19,7 +19,7 @@ from tempergat.training.single.restoring import (
     restored_module,
     run_of,
 )
-from tempergat.training.user_methods import BuildModule
+from tempergat.training.user_methods.user_code import BuildModule
 
 
 def load_model(

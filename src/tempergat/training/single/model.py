@@ -21,8 +21,9 @@ from tempergat.data import (
 )
 from tempergat.nn import GraphCall, NodeClassifier
 from tempergat.training.record import Run
-from tempergat.training.sampled import infer_layerwise, parts_of
-from tempergat.training.settings import RunConfig
+from tempergat.training.sampled.layerwise import infer_layerwise
+from tempergat.training.sampled.task import parts_of
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.single import checkpoint, publishing
 from tempergat.training.single.display import model_html
 from tempergat.training.single.facts import Facts
@@ -42,7 +43,7 @@ from tempergat.training.task import (
     row_transform,
     scaled_edges,
 )
-from tempergat.training.user_methods import (
+from tempergat.training.user_methods.user_code import (
     explain_errors,
     require_logits,
     taken_edge_inputs,

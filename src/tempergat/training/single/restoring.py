@@ -17,11 +17,11 @@ from tempergat.training.loop import COLUMNS
 from tempergat.training.record import LayerRecord, Run
 from tempergat.training.run import failure_reason, scores_by_rule
 from tempergat.training.seeds import State
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts
 from tempergat.training.task import SPLITS
-from tempergat.training.user_methods import (
+from tempergat.training.user_methods.user_code import (
     BuildModule,
     build_user_module,
     explain_errors,

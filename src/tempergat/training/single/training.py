@@ -19,27 +19,20 @@ from tempergat.data import (
     as_dataset,
     warn_of_notes,
 )
-from tempergat.training.hardware import (
-    choose_device,
-    device_name,
-    explain_out_of_memory,
-)
+from tempergat.training.hardware.devices import choose_device, device_name
+from tempergat.training.hardware.memory import explain_out_of_memory
 from tempergat.training.loop import COLUMNS, EpochLoop
-from tempergat.training.ranks import (
-    joined_ranks,
+from tempergat.training.ranks.processes import joined_ranks
+from tempergat.training.ranks.starting import (
     require_same_progress,
     start_ranked_training,
 )
 from tempergat.training.record import Run
 from tempergat.training.run import finished_runs, versions
-from tempergat.training.sampled import SampledTraining
-from tempergat.training.settings import (
-    Recipe,
-    RunConfig,
-    make_overrides,
-    recipe_for,
-    settings_on,
-)
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.settings.config import RunConfig, settings_on
+from tempergat.training.settings.overrides import make_overrides
+from tempergat.training.settings.recipes import Recipe, recipe_for
 from tempergat.training.single import checkpoint
 from tempergat.training.single.facts import Facts, facts_of, read_facts
 from tempergat.training.single.model import TrainedModel
@@ -47,12 +40,8 @@ from tempergat.training.single.progress import EpochLines
 from tempergat.training.single.restoring import require_progress
 from tempergat.training.single.trackers import Tracker
 from tempergat.training.starting import start_training
-from tempergat.training.user_methods import (
-    BuildModule,
-    callable_name,
-    source_hash,
-    tensors_of,
-)
+from tempergat.training.user_methods.source import callable_name, source_hash
+from tempergat.training.user_methods.user_code import BuildModule, tensors_of
 
 OnEpoch = Callable[[int], None]
 

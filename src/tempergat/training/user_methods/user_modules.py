@@ -26,7 +26,7 @@ from tempergat.training.evaluate import (
     scores_of_parts,
 )
 from tempergat.training.seeds import LayerValues, SeedGroup, State, own_features
-from tempergat.training.settings import RunConfig
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.task import Task, task_of
 from tempergat.training.user_methods.user_code import (
     BuildModule,

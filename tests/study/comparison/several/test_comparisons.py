@@ -9,7 +9,8 @@ import pytest
 
 from tempergat.base import UserError
 from tempergat.stats import average_ranks
-from tempergat.study.comparison import Comparison, Comparisons
+from tempergat.study.comparison.comparison import Comparison
+from tempergat.study.comparison.several.comparisons import Comparisons
 from tempergat.study.results import dataset_result
 from tests.support.made_up_runs import failed_run, study
 

@@ -11,8 +11,11 @@ import torch
 
 from tempergat.base import UserError
 from tempergat.data import Dataset
-from tempergat.study.engine import Progress, Run, Store, sweep
 from tempergat.study.engine.storage.encoding import checksum
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.progress import Progress
+from tempergat.study.engine.sweeps.sweeping import sweep
+from tempergat.training import Run
 from tests.support.made_up_runs import run
 from tests.support.run_settings import config, small_graph
 

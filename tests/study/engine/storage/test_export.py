@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tempergat.base.errors import UserError
-from tempergat.study.engine import LayerRecord, Run, Scores, Store
 from tempergat.study.engine.storage.export import (
     COLUMNS,
     configs_path,
     export_runs,
     read_runs,
 )
+from tempergat.study.engine.storage.store import Store
+from tempergat.training import LayerRecord, Run, Scores
 from tests.support.made_up_runs import failed_run, full_run, run
 
 

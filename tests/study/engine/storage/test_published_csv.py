@@ -8,7 +8,6 @@ import pytest
 
 from tempergat.base import write_into
 from tempergat.base.errors import UserError
-from tempergat.study.engine import Store
 from tempergat.study.engine.storage import published_csv
 from tempergat.study.engine.storage.export import (
     configs_path,
@@ -16,6 +15,7 @@ from tempergat.study.engine.storage.export import (
     read_runs,
     write_runs,
 )
+from tempergat.study.engine.storage.store import Store
 from tests.support.made_up_runs import failed_run, run
 
 RESULTS = Path(__file__).parents[4] / "results"

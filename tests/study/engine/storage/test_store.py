@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempergat.base.errors import UserError
-from tempergat.study.engine import Condition, LayerRecord, Run, Scores, config_hash
 from tempergat.study.engine.storage.schema import SCHEMA_VERSION
 from tempergat.study.engine.storage.store import Store
+from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
 from tests.support.made_up_runs import failed_run, run
 from tests.support.processes import ProcessStarter
 from tests.support.store_users import cut_groups, write_seeds

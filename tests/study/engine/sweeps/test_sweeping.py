@@ -12,19 +12,16 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm, gaussian
-from tempergat.study.engine import (
-    Progress,
-    Run,
-    Store,
-    config_hash,
-    elsewhere_note,
-    finished_runs,
-    sweep,
-)
+from tempergat.study.engine.origin import elsewhere_note
+from tempergat.study.engine.storage.store import Store
+from tempergat.study.engine.sweeps.progress import Progress
+from tempergat.study.engine.sweeps.sweeping import finished_runs, sweep
 from tempergat.training import (
     Condition,
     OutOfMemory,
+    Run,
     RunConfig,
+    config_hash,
     load_recipe,
     noise_on_features,
     numerics_of,

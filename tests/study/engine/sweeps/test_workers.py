@@ -9,8 +9,10 @@ import torch
 
 from tempergat.base import UserError
 from tempergat.data import Dataset, load
-from tempergat.study.engine import Progress, Store, sweep
+from tempergat.study.engine.storage.store import Store
 from tempergat.study.engine.sweeps import sweeping
+from tempergat.study.engine.sweeps.progress import Progress
+from tempergat.study.engine.sweeps.sweeping import sweep
 from tempergat.training import OutOfMemory, Run, RunConfig, load_recipe, train_group
 
 METHODS = ("gcn", "gat", "temp_gated", "gatv2")

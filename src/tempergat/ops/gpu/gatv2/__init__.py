@@ -1,6 +1,4 @@
 """GATv2's attention in Triton; the mathematics is in ops/README.md."""
 
-from tempergat.ops.gpu.gatv2.backward_pass import backward
-from tempergat.ops.gpu.gatv2.forward_pass import forward
-
-__all__ = ["backward", "forward"]
+from tempergat.ops.gpu.gatv2.backward_pass import backward as backward
+from tempergat.ops.gpu.gatv2.forward_pass import forward as forward

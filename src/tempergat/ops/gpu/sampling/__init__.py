@@ -1,19 +1,12 @@
 """Neighbour sampling on CUDA devices: the batches of the reference, bit for bit."""
 
-from tempergat.ops.gpu.sampling.graphs import layer_graphs, loops_of, padded_graph
-from tempergat.ops.gpu.sampling.hops import Relation, Sampled, sample
-from tempergat.ops.gpu.sampling.layers import Batch, Sizes
-from tempergat.ops.gpu.sampling.recorded import Recorded, can_record
-
-__all__ = [
-    "Batch",
-    "Recorded",
-    "Relation",
-    "Sampled",
-    "Sizes",
-    "can_record",
-    "layer_graphs",
-    "loops_of",
-    "padded_graph",
-    "sample",
-]
+from tempergat.ops.gpu.sampling.graphs import layer_graphs as layer_graphs
+from tempergat.ops.gpu.sampling.graphs import loops_of as loops_of
+from tempergat.ops.gpu.sampling.graphs import padded_graph as padded_graph
+from tempergat.ops.gpu.sampling.hops import Relation as Relation
+from tempergat.ops.gpu.sampling.hops import Sampled as Sampled
+from tempergat.ops.gpu.sampling.hops import sample as sample
+from tempergat.ops.gpu.sampling.layers import Batch as Batch
+from tempergat.ops.gpu.sampling.layers import Sizes as Sizes
+from tempergat.ops.gpu.sampling.recorded import Recorded as Recorded
+from tempergat.ops.gpu.sampling.recorded import can_record as can_record

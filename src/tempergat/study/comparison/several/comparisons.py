@@ -24,9 +24,10 @@ from tempergat.study.comparison.several.tables import (
     summary_table,
     summary_verdict,
 )
-from tempergat.study.explorer import explorer_section
-from tempergat.study.html_report import Overview, report_html
-from tempergat.study.report import (
+from tempergat.study.explorer.page import explorer_section
+from tempergat.study.html_report.document import report_html
+from tempergat.study.html_report.overview import Overview
+from tempergat.study.report.formats import (
     Table,
     as_html,
     as_latex,
@@ -186,7 +187,7 @@ class Comparisons:
             )
         graphs = counted(len(ranks.datasets), "graph")
         # Loads matplotlib.
-        from tempergat.study.report import ranks_figure
+        from tempergat.study.report.figures import ranks_figure
 
         return ranks_figure(f"Average rank on {graphs}", ranks)
 

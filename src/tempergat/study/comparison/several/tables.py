@@ -5,13 +5,9 @@ from collections.abc import Collection
 from tempergat.base import counted, joined
 from tempergat.study.comparison.several.across import AcrossGraphs
 from tempergat.study.largest_class import LARGEST_CLASS
-from tempergat.study.report import (
-    Table,
-    mean_and_std,
-    notes_on_largest_class,
-    p_value,
-    percent,
-)
+from tempergat.study.report.formats import Table
+from tempergat.study.report.tables import notes_on_largest_class
+from tempergat.study.report.words import mean_and_std, p_value, percent
 from tempergat.study.results import METRIC_NAMES, DatasetResult
 
 _SIGNS = {"better": " +", "worse": " -"}

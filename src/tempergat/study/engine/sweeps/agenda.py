@@ -8,7 +8,7 @@ import torch
 from tempergat.data import Dataset
 from tempergat.study.engine.cutting import cut_runs
 from tempergat.study.engine.origin import Origin
-from tempergat.study.engine.storage import Group, Store
+from tempergat.study.engine.storage.store import Group, Store
 from tempergat.study.engine.sweeps.progress import Clock, Progress
 from tempergat.study.engine.sweeps.sharding import Shard, divide_groups
 from tempergat.training import (

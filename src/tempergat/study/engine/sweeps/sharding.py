@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tempergat.base import UserError
-from tempergat.study.engine.storage import Group
+from tempergat.study.engine.storage.store import Group
 
 # The configuration hash and the seed of a run.
 Unit = tuple[str, int]

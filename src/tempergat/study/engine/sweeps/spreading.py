@@ -9,7 +9,7 @@ import torch
 
 from tempergat.base import GroupLocks
 from tempergat.data import Dataset
-from tempergat.study.engine.storage import Group, Store
+from tempergat.study.engine.storage.store import Group, Store
 from tempergat.study.engine.sweeps.agenda import Agenda
 from tempergat.study.engine.sweeps.progress import OnProgress
 from tempergat.study.engine.sweeps.sweeping import Sweep, first_half

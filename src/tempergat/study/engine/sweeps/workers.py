@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 import torch
 
-from tempergat.study.engine.storage import Group
+from tempergat.study.engine.storage.store import Group
 from tempergat.training import Run
 
 OnEpoch = Callable[[int], None]

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tempergat.study.engine import Run
 from tempergat.study.html_report import marks, svg
-from tempergat.study.report import mean_and_std
+from tempergat.study.report.words import mean_and_std
 from tempergat.study.results import METRIC_NAMES, DatasetResult
+from tempergat.training import Run
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BELOW = 760.0, 360.0, 60.0, 130.0, 34.0, 52.0
 # Width of a letter of a name.

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from tempergat.nn import METHODS
-from tempergat.study.engine import Run
 from tempergat.study.html_report.charts.panels import Line, Panel, panels_chart
 from tempergat.study.html_report.charts.series import lines_of
+from tempergat.training import Run
 
 _OWN = "other methods"
 

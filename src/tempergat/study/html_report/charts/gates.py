@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tempergat.study.engine import Run
 from tempergat.study.html_report import marks, svg
+from tempergat.training import Run
 
 _PANEL, _GAP, _LEFT, _TOP, _HEIGHT, _BELOW = 150.0, 26.0, 130.0, 30.0, 64.0, 40.0
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tempergat.study.html_report import svg
-from tempergat.study.report import p_value, signed
+from tempergat.study.report.words import p_value, signed
 from tempergat.study.results import DatasetResult
 
 _LEFT, _TOP, _CELL_WIDTH, _CELL = 150.0, 34.0, 96.0, 34.0

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from tempergat.study.engine import Run
 from tempergat.study.html_report.charts.panels import Panel, panels_chart
 from tempergat.study.html_report.charts.series import lines_of
+from tempergat.training import Run
 
 # By the attribute of a `LayerRecord`: the figure's title and its axis.
 LEARNED = {

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tempergat.study.engine import Run
 from tempergat.study.html_report import marks
 from tempergat.study.html_report.charts.panels import DASHES, Line
+from tempergat.training import Run
 
 # A run's values by epoch; empty where it recorded none.
 ByEpoch = Callable[[Run], Mapping[int, float]]

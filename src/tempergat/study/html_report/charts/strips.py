@@ -1,7 +1,8 @@
 """Every run of every method as a dot, with the mean and its interval."""
 
 from tempergat.study.html_report import marks, svg
-from tempergat.study.report import interval_text, percent, shown_interval
+from tempergat.study.report.tables import interval_text, shown_interval
+from tempergat.study.report.words import percent
 from tempergat.study.results import METRIC_NAMES, DatasetResult, MethodResult
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _ROW, _BELOW = 760.0, 150.0, 74.0, 14.0, 34.0, 48.0
