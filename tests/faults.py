@@ -140,9 +140,9 @@ FAULTS = (
     ),
     Fault(
         "exporting one dataset deletes the rows of the others",
-        "study/engine/storage/published_csv.py",
-        "merged = {**old, **rows}",
-        "merged = dict(rows)",
+        "study/engine/storage/export.py",
+        "every = sorted([*kept, *runs], key=_identity)",
+        "every = sorted(runs, key=_identity)",
         "study/engine/storage/test_published_csv.py"
         "::test_one_dataset_replaces_its_own_rows_only",
     ),

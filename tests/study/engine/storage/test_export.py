@@ -105,7 +105,7 @@ def exported(tmp_path: Path) -> Path:
 
 def test_a_missing_file_is_named_with_the_remedy(exported: Path) -> None:
     configs_path(exported).unlink()
-    with pytest.raises(UserError, match=r"runs\.configs\.json.*reproduce export"):
+    with pytest.raises(UserError, match=r"runs\.configs\.json.*tempergat export"):
         read_runs(exported)
 
 

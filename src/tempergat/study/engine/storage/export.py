@@ -4,19 +4,15 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError
+from tempergat.base import UserError, csv_text, write_into
 from tempergat.study.engine.storage.encoding import EXTRAS, decode_extras, encode_extras
-from tempergat.study.engine.storage.published_csv import (
-    Merged,
-    configs_path,
-    merge_rows,
-)
 from tempergat.study.engine.storage.store import Store
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 
@@ -51,6 +47,39 @@ _SHARPNESS_COLUMNS = {
 _ONLY_IN_STORES = ("curves", "gate_counts", "training_nodes")
 _EXTRA_COLUMNS = tuple(name for name in EXTRAS if name not in _ONLY_IN_STORES)
 OPTIONAL_COLUMNS = (*_SHARPNESS_COLUMNS, *_EXTRA_COLUMNS)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What was written into a CSV of runs.
+
+    Attributes:
+        path: The CSV.
+        written: Rows written, by dataset.
+        replaced: Rows these datasets had before, by dataset.
+        kept: Rows of other datasets, by dataset.
+    """
+
+    path: Path
+    written: Mapping[str, int]
+    replaced: Mapping[str, int]
+    kept: Mapping[str, int]
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        runs = sum(self.written.values())
+        parts = [f"wrote {runs} run{'' if runs == 1 else 's'} to {self.path}"]
+        for done, counts in (("replaced", self.replaced), ("kept", self.kept)):
+            if counts:
+                each = (f"{n} of {name}" for name, n in sorted(counts.items()))
+                parts.append(f"{done} {', '.join(each)}")
+        return "; ".join(parts)
+
+
+def configs_path(path: Path) -> Path:
+    """The JSON file beside a CSV of runs that holds their configurations by hash."""
+    return path.with_suffix(".configs.json")
 
 
 def export_runs(stores: Store | Sequence[Store], path: Path) -> Merged:
@@ -89,8 +118,8 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
 
     Scores are fractions, lists are separated by spaces. The configurations, by hash,
     go to a JSON file beside the CSV. Attributes that most runs lack are columns of
-    JSON, each present only where some run has a value for it. In an existing CSV, the
-    rows of other datasets stay as they are.
+    JSON, each present only where some run has a value for it. An existing CSV keeps
+    the runs of other datasets.
 
     Returns:
         What was written, replaced and kept.
@@ -98,11 +127,33 @@ def write_runs(runs: Sequence[Run], path: Path) -> Merged:
     Raises:
         UserError: The existing file is not a CSV of runs.
     """
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for run in sorted(runs, key=_identity):
-        rows.setdefault(run.dataset, []).append(_to_row(run))
+    datasets = {run.dataset for run in runs}
+    old = read_runs(path) if path.exists() else []
+    kept = [run for run in old if run.dataset not in datasets]
+    every = sorted([*kept, *runs], key=_identity)
+    rows = [_to_row(run) for run in every]
+    columns = (
+        *COLUMNS,
+        *(c for c in OPTIONAL_COLUMNS if any(c in row for row in rows)),
+    )
+    # The configurations first, so that the CSV can be read whenever the process stops.
+    _write_configs(path, [*old, *every])
+    text = csv_text([{c: row.get(c) for c in columns} for row in rows])
+    write_into(path.parent, path.name, text)
+    _write_configs(path, every)
+    before = Counter(run.dataset for run in old)
+    return Merged(
+        path,
+        Counter(run.dataset for run in runs),
+        {name: count for name, count in before.items() if name in datasets},
+        {name: count for name, count in before.items() if name not in datasets},
+    )
+
+
+def _write_configs(path: Path, runs: Sequence[Run]) -> None:
     configs = {run.config_hash: dict(run.config) for run in runs}
-    return merge_rows(path, rows, COLUMNS, OPTIONAL_COLUMNS, configs)
+    text = json.dumps(configs, indent=1, sort_keys=True) + "\n"
+    write_into(path.parent, configs_path(path).name, text)
 
 
 def _identity(run: Run) -> tuple[str, str, str, str, int, int, str]:
@@ -140,20 +191,23 @@ def read_runs(path: Path) -> list[Run]:
     """
     try:
         text, configs_text = (
-            path.read_text("utf-8"),
+            path.read_bytes().decode(),
             configs_path(path).read_text("utf-8"),
         )
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not text ({error}); export again") from error
     except OSError as error:
         raise UserError(
-            f"cannot read {error.filename}: {error.strerror}; make it from a store "
-            "with `tempergat export`"
+            f"cannot read {error.filename}: {error.strerror}; make a table of runs "
+            "and its settings from a store with `tempergat export`, in a new file"
         ) from error
     reader = csv.DictReader(io.StringIO(text, newline=""))
     missing = sorted(set(COLUMNS) - set(reader.fieldnames or ()))
     if missing:
-        raise UserError(f"{path} lacks the columns {', '.join(missing)}; export again")
+        raise UserError(
+            f"{path} is no table of runs, it lacks the columns {', '.join(missing)}; "
+            "export again, to another file"
+        )
     runs = []
     try:
         configs = json.loads(configs_text)
