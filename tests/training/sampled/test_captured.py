@@ -15,7 +15,9 @@ PROGRAM = """
 import sys
 import torch
 from tempergat.ops.gpu import sampling as kernels
-from tempergat.training.sampled import SampledGroup, SampledTraining, sampled_task_of
+from tempergat.training.sampled.group import SampledGroup
+from tempergat.training.sampled.loop import SampledTraining
+from tempergat.training.sampled.task import sampled_task_of
 from tempergat.training.sampled.padded import PaddedStep, Room
 from tests.support.run_settings import config, small_graph
 
