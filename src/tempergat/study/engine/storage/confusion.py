@@ -15,6 +15,7 @@ def encode_confusion(counts: Sequence[Sequence[int]]) -> Any:
     cells = [
         [true, predicted, count]
         for true, row in enumerate(counts)
+        if any(row)
         for predicted, count in enumerate(row)
         if count
     ]
