@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from studies.noise.trends import page_p, rises
 from studies.pages import markdown_table, p_value, signed
 from studies.results import read_plan, read_runs
 from tempergat.base.figures import new_figure, style
@@ -18,8 +19,6 @@ from tempergat.stats import (
     compare_pairs,
     equivalence_p,
     holm,
-    page_p,
-    rises,
     summarise,
 )
 

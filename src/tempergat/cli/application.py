@@ -32,7 +32,6 @@ from tempergat.cli import (
     train,
 )
 from tempergat.cli.options.help_text import HelpCommand, examples
-from tempergat.cli.ui.allocation import keep_freed_memory
 from tempergat.cli.ui.output import echo
 from tempergat.cli.ui.stopping import stopped
 
@@ -144,7 +143,6 @@ def run() -> None:
     # Read when torch is loaded. By default waiting threads spin, which slows other
     # processes and each other: a sweep beside other work took ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    keep_freed_memory()
     # Without this it prints long warnings where the home folder is read-only.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     try:

@@ -1,4 +1,4 @@
-"""Statistics of scores: paired tests, equivalence, power, ranks, trends."""
+"""Statistics of scores: paired tests, equivalence, power, ranks."""
 
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from .ranks import RankTable as RankTable
     from .ranks import average_ranks as average_ranks
     from .ranks import critical_difference as critical_difference
-    from .trends import page_p as page_p
-    from .trends import rises as rises
     from .wilcoxon import wilcoxon_p as wilcoxon_p
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 import torch
 
-from tempergat.cli import application, main
+from tempergat import training
+from tempergat.cli.options import shared
 from tempergat.training import train_group
 from tests.support.run_settings import config, small_graph
 
 # In its own process, because the amount of memory that an older one holds is unknown.
 PROGRAM = """
 import resource
-from tempergat.cli.ui.allocation import keep_freed_memory
+from tempergat.training.hardware.memory import keep_freed_memory
 keep_freed_memory()
 import torch
 
@@ -41,14 +42,13 @@ def test_freed_blocks_are_used_again() -> None:
     assert done.stdout.split() == ["True"], done.stderr
 
 
-def test_every_command_keeps_freed_memory(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_command_that_trains_keeps_freed_memory(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[bool] = []
-    monkeypatch.setattr(application, "keep_freed_memory", lambda: calls.append(True))
-    monkeypatch.setattr(sys, "argv", ["tempergat", "--version"])
-    with pytest.raises(SystemExit):
-        main()
+    keep = "keep_freed_memory"
+    monkeypatch.setattr(training, keep, lambda: calls.append(True), raising=False)
+    shared.parse_device("cpu")
     assert calls == [True]
 
 

@@ -99,18 +99,6 @@ def as_markdown(table: Table) -> str:
     )
 
 
-def markdown_rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A pipe table, its first column to the left and the others to the right.
-
-    Args:
-        columns: Headings.
-        rows: Cells; any Markdown but `|`, which is escaped.
-    """
-    return _pipe_table(
-        columns, [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    )
-
-
 def _pipe_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---", *("---:" for _ in columns[1:])]
     lines = [columns, rule, *rows]

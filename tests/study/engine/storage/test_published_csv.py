@@ -117,7 +117,7 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_cut_row_is_refused(published: Path) -> None:
     text = published.read_text()
     published.write_text(text + "pubmed,half a row\n")
-    with pytest.raises(UserError, match="row 1651: .*; export again"):
+    with pytest.raises(UserError, match=r"row 1651: .*; export again"):
         write_runs([run()], published)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from tempergat.stats.trends import page_p, rises
+from studies.noise.trends import page_p, rises
 
 
 def rising_values() -> np.ndarray:
