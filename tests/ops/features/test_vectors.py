@@ -115,9 +115,9 @@ def _by_kernels(
 def _case(kind: str, temperature: str, device: str) -> tuple[Graph, list[Tensor]]:
     """A graph and its leaves: features, both vectors, theta, targets' features."""
     torch.manual_seed(0)
-    sizes = {"shared": (12, 12), "prefix": (12, 6), "pair": (12, 7)}[kind]
-    edges = torch.stack([torch.randint(n, (60,)) for n in sizes]).to(device)
-    leaves = [torch.randn(12, 3, 5), torch.randn(1, 3, 5), torch.randn(1, 3, 5)]
+    sizes = {"shared": (30, 30), "prefix": (30, 14), "pair": (30, 17)}[kind]
+    edges = torch.stack([torch.randint(n, (150,)) for n in sizes]).to(device)
+    leaves = [torch.randn(30, 3, 5), torch.randn(1, 3, 5), torch.randn(1, 3, 5)]
     theta = THETAS[temperature]
     leaves.append(torch.tensor(0.0) if theta is None else theta.clone())
     leaves.append(torch.randn(sizes[1], 3, 5))

@@ -24,7 +24,7 @@ def test_a_real_layer_with_the_papers_weights_attends_as_the_formula(temperature
     weights = torch.tensor(UNEVEN.weights, dtype=torch.float64)
     logit = -((shown[:, None] - shown).abs() @ weights) / temperature
     expected = logit.softmax(dim=1)[target, source]
-    assert torch.allclose(attention.squeeze(1), expected, rtol=0, atol=1e-13)
+    assert torch.allclose(attention.squeeze(1), expected, rtol=0, atol=1e-14)
 
 
 def test_a_temperature_is_absorbed_by_the_attention_vector():
