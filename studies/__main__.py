@@ -68,6 +68,10 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
     study = _part(name, "study")
     if study is None:
         raise UserError(f"{name} has no runs of its own; its page is made from others'")
+    for graph in graphs:
+        if graph not in study.GRAPHS and not _is_other(study, graph):
+            known = ", ".join(study.GRAPHS) or "none"
+            raise UserError(f"{name} has no graph {graph!r}; there are {known}")
     if hasattr(study, "run"):
         study.run(STUDIES / name / "results")
         return True

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import torch
@@ -143,6 +143,7 @@ def _signed(run: Run, known: Mapping[tuple[str, int], Run]) -> Run:
     return replace(run, versions={**run.versions, **made})
 
 
+@cache
 def _commit() -> str:
     call = ["git", "-C", str(STUDIES), "rev-parse", "--short", "HEAD"]
     found = subprocess.run(call, capture_output=True, text=True, check=False)

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from studies import runner
+from studies.__main__ import train
 from studies.runner import Runner, Stage, Stages
+from tempergat.base import UserError
 from tempergat.data import Dataset, csbm
 from tempergat.study.engine.storage.export import read_runs
 from tempergat.study.engine.storage.store import Store
@@ -77,6 +79,11 @@ def test_a_killed_study_continues_and_trains_nothing_twice(
     text = (tmp_path / "toy/runs.csv").read_bytes()
     assert run(tmp_path, say=lambda line: None) == 8
     assert (tmp_path / "toy/runs.csv").read_bytes() == text
+
+
+def test_a_graph_that_a_study_does_not_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"when has no graph 'coar'; there are .*cora"):
+        train("when", ["coar"], "cpu", tmp_path)
 
 
 @pytest.mark.parametrize("name", COMPLETE)
