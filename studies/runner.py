@@ -110,7 +110,7 @@ class Runner:
             found = finished_runs(*work, stage.preparation)
             if stage.preparation is None or not stage.preparation.epochs:
                 found = [replace(run, layers_at_epochs=None) for run in found]
-            done = [_signed(run, known) for run in found]
+            done = [_with_origin(run, known) for run in found]
             if done:
                 others = [r for r in rows if r.dataset == stage.graph and r not in mine]
                 write_runs([*others, *done], path)
@@ -134,8 +134,8 @@ class Runner:
         return self._published[path]
 
 
-def _signed(run: Run, known: Mapping[tuple[str, int], Run]) -> Run:
-    """A run with the date and the commit; one that had a row keeps those it has."""
+def _with_origin(run: Run, known: Mapping[tuple[str, int], Run]) -> Run:
+    """A run with the date and the commit of its training, or its published row."""
     before = known.get((run.config_hash, run.seed))
     if before is not None and before.time_s == run.time_s:
         return before
