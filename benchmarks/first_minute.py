@@ -172,7 +172,9 @@ def demonstration() -> Iterator[dict[str, Any]]:
 
 def on_gpu(layers: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Imports, first steps with nothing compiled, then `compare cora` twice."""
-    everything = "import torch, torch_geometric, tempergat.study, matplotlib, scipy"
+    everything = (
+        "import torch, torch_geometric, tempergat.comparison, matplotlib, scipy"
+    )
     _, taken = run("-c", everything)
     yield row(
         "import of everything, first time", taken.seconds, None, taken.cpu_seconds

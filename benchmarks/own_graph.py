@@ -22,7 +22,7 @@ import torch
 from benchmarks.origin import origin
 from benchmarks.pages import RESULTS
 from studies.pages import DOCS
-from tempergat.study.engine.storage.export import export_stores
+from tempergat.comparison.storage.export import export_stores
 
 PAGE = DOCS / "own_graph.md"
 RUNS = RESULTS / "own_graph"

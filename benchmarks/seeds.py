@@ -24,10 +24,10 @@ from torch_geometric.nn.models import GAT
 
 from benchmarks.origin import add_row, origin
 from tempergat.base import even_groups
+from tempergat.comparison.storage.store import Store
+from tempergat.comparison.sweeps.sweeping import sweep
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
-from tempergat.study.engine.storage.store import Store
-from tempergat.study.engine.sweeps.sweeping import sweep
 from tempergat.training import RunConfig, group_size, load_recipe
 from tempergat.training.initial_weights import single_model
 from tempergat.training.loop import COLUMNS, Training

@@ -63,7 +63,7 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
     from tempergat.cli.options.shared import parse_device
     from tempergat.cli.ui.progress import progress_lines
     from tempergat.cli.ui.tables import error_console
-    from tempergat.study.engine.storage.store import Store
+    from tempergat.comparison.storage.store import Store
 
     study = _part(name, "study")
     if study is None:

@@ -61,7 +61,7 @@ FAULTS = (
         "stats/paired.py",
         "if c.baseline == best and c.t_p is not None]",
         "if c.baseline == best]",
-        "study/comparison/test_verdict.py"
+        "comparison/test_verdict.py"
         "::test_a_lucky_run_is_not_the_highest_and_makes_nothing_untestable",
     ),
     Fault(
@@ -105,7 +105,7 @@ FAULTS = (
         "training/record.py",
         'content["condition"] = condition.facts',
         'content["condition"] = None',
-        "study/engine/sweeps/test_sweeping.py"
+        "comparison/sweeps/test_sweeping.py"
         "::test_runs_under_noise_are_those_of_a_graph_with_that_noise",
     ),
     Fault(
@@ -113,7 +113,7 @@ FAULTS = (
         "training/run.py",
         '"condition": preparation.stored_condition,',
         '"condition": None,',
-        "study/engine/sweeps/test_sweeping.py"
+        "comparison/sweeps/test_sweeping.py"
         "::test_runs_under_noise_are_those_of_a_graph_with_that_noise",
     ),
     Fault(
@@ -125,48 +125,47 @@ FAULTS = (
     ),
     Fault(
         "a command that is given again trains everything again",
-        "study/engine/storage/store.py",
+        "comparison/storage/store.py",
         "if not group.units <= finished[study]:",
         "if group.units:",
-        "study/engine/sweeps/test_sweeping.py::test_sweeping_again_trains_nothing",
+        "comparison/sweeps/test_sweeping.py::test_sweeping_again_trains_nothing",
     ),
     Fault(
         "a kill leaves a part of a group, which is never completed",
-        "study/engine/storage/store.py",
+        "comparison/storage/store.py",
         "self._user_errors(), self._transaction():\n            return",
         "self._user_errors():\n            return",
-        "study/engine/storage/test_store.py"
-        "::test_a_group_is_stored_whole_or_not_at_all",
+        "comparison/storage/test_store.py::test_a_group_is_stored_whole_or_not_at_all",
     ),
     Fault(
         "exporting one dataset deletes the rows of the others",
-        "study/engine/storage/export.py",
+        "comparison/storage/export.py",
         "every = sorted([*kept, *runs], key=_identity)",
         "every = sorted(runs, key=_identity)",
-        "study/engine/storage/test_published_csv.py"
+        "comparison/storage/test_published_csv.py"
         "::test_one_dataset_replaces_its_own_rows_only",
     ),
     Fault(
         "runs on one split count as independent, so noise looks like a difference",
-        "study/results.py",
+        "comparison/results.py",
         "by_split=split_count > 1)",
         "by_split=False)",
-        "study/test_results.py::test_several_splits_are_paired_by_split_not_by_seed",
+        "comparison/test_results.py::test_several_splits_are_paired_by_split_not_by_seed",
     ),
     Fault(
         "runs under noise are in the table of a comparison",
-        "study/comparison/stored.py",
+        "comparison/stored.py",
         "return (run.device, run.numerics, run.condition)",
         "return (run.device, run.numerics, None)",
-        "study/comparison/test_other_origins.py"
+        "comparison/test_other_origins.py"
         "::test_stored_runs_under_noise_have_a_table_of_their_own",
     ),
     Fault(
         "the name of a graph is markup in its report",
-        "study/html_report/section.py",
+        "comparison/html_report/section.py",
         "name = html.escape(section.shown_name)",
         "name = section.shown_name",
-        "study/html_report/test_document.py::test_markup_in_names_opens_no_tag",
+        "comparison/html_report/test_document.py::test_markup_in_names_opens_no_tag",
     ),
     Fault(
         "a script does not see that runs have failed",

@@ -143,9 +143,9 @@ def test_links_are_followed_only_where_the_user_gave_the_path() -> None:
     ]
     assert [name for name in found if not name.startswith("base/")] == [
         "cli/ui/output.py",
-        "study/comparison/comparison.py",
-        "study/comparison/several/comparisons.py",
-        "study/explorer/node_picture.py",
+        "comparison/comparison.py",
+        "comparison/explorer/node_picture.py",
+        "comparison/several/comparisons.py",
         "training/single/model.py",
     ]
 

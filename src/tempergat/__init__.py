@@ -10,6 +10,11 @@ __version__ = "0.2.0"
 # wait, before torch is loaded.
 if TYPE_CHECKING:
     from .base import UserError as UserError
+    from .comparison import Comparison as Comparison
+    from .comparison import Comparisons as Comparisons
+    from .comparison import compare as compare
+    from .comparison import draw_node as draw_node
+    from .comparison import merge as merge
     from .data import ReadOptions as ReadOptions
     from .data import load as load
     from .nn import TemperGATConv as TemperGATConv
@@ -20,11 +25,6 @@ if TYPE_CHECKING:
     from .nn import upgrade as upgrade
     from .ops import Graph as Graph
     from .sampling import NeighborSampler as NeighborSampler
-    from .study import Comparison as Comparison
-    from .study import Comparisons as Comparisons
-    from .study import compare as compare
-    from .study import draw_node as draw_node
-    from .study import merge as merge
     from .training import TrainedModel as TrainedModel
     from .training import from_pretrained as from_pretrained
     from .training import load_model as load_model

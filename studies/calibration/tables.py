@@ -10,8 +10,8 @@ from studies.calibration.study import PLAN
 from studies.pages import markdown_table, p_value, signed
 from studies.results import read_runs
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
+from tempergat.comparison.paper import read_paper
 from tempergat.stats import deviation_distance, summarise, welch
-from tempergat.study.paper import read_paper
 
 PAGE = "calibration"
 BASELINES = [(data, name) for data in PLAN["datasets"] for name in PLAN["baselines"]]

@@ -13,11 +13,11 @@ import pandas as pd
 from studies.results import read_plan, result_path
 from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_into
+from tempergat.comparison.measure import measure
+from tempergat.comparison.paper import PAPER_METHODS, PLAIN_METHODS
+from tempergat.comparison.screening import validation_scores
 from tempergat.data import Dataset, csbm, load
 from tempergat.stats import compare_to_baseline
-from tempergat.study.diagnose.measure import measure
-from tempergat.study.diagnose.screening import validation_scores
-from tempergat.study.paper import PAPER_METHODS, PLAIN_METHODS
 from tempergat.training import Run, RunConfig, load_recipe, recipe_for
 
 PLAN = read_plan("diagnose")

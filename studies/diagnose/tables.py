@@ -10,8 +10,8 @@ from scipy.stats import binomtest, wilcoxon
 from studies.pages import markdown_table, p_value
 from studies.results import read_csv
 from tempergat.base.figures import COLOURS, new_figure, style
+from tempergat.comparison.paper import PAPER_METHODS
 from tempergat.stats import ALPHA, holm
-from tempergat.study.paper import PAPER_METHODS
 
 PAGE = "diagnose"
 PICK = "the pick"

@@ -2,7 +2,7 @@
 
 from studies.homogeneous.study import paper_stage
 from studies.runner import Stages
-from tempergat.study.paper import HETEROGENEOUS as GRAPHS
+from tempergat.comparison.paper import HETEROGENEOUS as GRAPHS
 
 __all__ = ["GRAPHS", "stages"]
 

@@ -11,8 +11,8 @@ import pandas as pd
 
 from studies.results import read_runs
 from tempergat import stats
+from tempergat.comparison.paper import BACKBONE_OF, PAPER_METHODS, read_paper
 from tempergat.nn import METHODS
-from tempergat.study.paper import BACKBONE_OF, PAPER_METHODS, read_paper
 
 TABLE = "homogeneous"
 DATASETS = ("cora", "citeseer", "pubmed")

@@ -8,11 +8,11 @@ from studies.homogeneous import beside, multiverse
 from studies.homogeneous.beside import DATASETS, GROUPS, RULES, TABLE
 from studies.results import result_path
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
+from tempergat.comparison.paper import BACKBONE_OF, PAPER_METHODS, read_paper
+from tempergat.comparison.report.figures import result_figure
+from tempergat.comparison.results import dataset_result
+from tempergat.comparison.storage.export import read_runs
 from tempergat.stats import Summary
-from tempergat.study.engine.storage.export import read_runs
-from tempergat.study.paper import BACKBONE_OF, PAPER_METHODS, read_paper
-from tempergat.study.report.figures import result_figure
-from tempergat.study.results import dataset_result
 
 # Height that the points of one variant share.
 _BAND = 0.8

@@ -2,9 +2,9 @@
 
 from studies.calibration.study import PLAN, Training, near_trainings
 from studies.runner import Stage, Stages
+from tempergat.comparison.paper import HOMOGENEOUS as GRAPHS
+from tempergat.comparison.paper import PAPER_METHODS
 from tempergat.nn import METHODS
-from tempergat.study.paper import HOMOGENEOUS as GRAPHS
-from tempergat.study.paper import PAPER_METHODS
 from tempergat.training import RunConfig, load_recipe
 
 __all__ = ["GRAPHS", "paper_stage", "stages"]

@@ -6,9 +6,9 @@ from functools import partial
 from studies.homogeneous import beside, figures, multiverse
 from studies.homogeneous.beside import DATASETS, FIRST_RULE, GROUPS, RULES, TABLE
 from studies.pages import markdown_table
+from tempergat.comparison.paper import BACKBONE_OF
+from tempergat.comparison.report.words import mean_and_std, p_value, percent, signed
 from tempergat.stats import Summary
-from tempergat.study.paper import BACKBONE_OF
-from tempergat.study.report.words import mean_and_std, p_value, percent, signed
 
 PAGE = "reproduction"
 GATED, ALONE = GROUPS.values()

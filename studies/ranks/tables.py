@@ -5,10 +5,15 @@ from functools import cache, partial
 from matplotlib.figure import Figure
 
 from studies.pages import markdown_table
+from tempergat.comparison.paper import (
+    BACKBONE_OF,
+    HETEROGENEOUS,
+    HOMOGENEOUS,
+    read_paper,
+)
+from tempergat.comparison.report.figures import ranks_figure
+from tempergat.comparison.report.words import p_value, percent, signed
 from tempergat.stats import ALPHA, RankTable, Welch, average_ranks, welch
-from tempergat.study.paper import BACKBONE_OF, HETEROGENEOUS, HOMOGENEOUS, read_paper
-from tempergat.study.report.figures import ranks_figure
-from tempergat.study.report.words import p_value, percent, signed
 
 PAGE = "ranks"
 PAPER = read_paper()

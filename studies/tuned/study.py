@@ -6,9 +6,9 @@ from typing import Any
 from studies.results import read_plan, result_path
 from studies.runner import Stage, Stages
 from tempergat.base import csv_text, write_text
+from tempergat.comparison.search import Proposals, best_trial, search_for_any_graph
+from tempergat.comparison.storage.export import read_runs
 from tempergat.nn import METHODS
-from tempergat.study.engine.storage.export import read_runs
-from tempergat.study.search import Proposals, best_trial, search_for_any_graph
 from tempergat.training import config_hash, load_recipe
 
 PLAN = read_plan("tuned")

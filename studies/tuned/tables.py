@@ -10,13 +10,13 @@ from studies.results import read_csv, read_plan, read_runs, result_path
 from studies.tuned.study import reported_seeds
 from tempergat.base import joined
 from tempergat.base.figures import COLOURS, MARKERS, new_figure, style
+from tempergat.comparison.paper import BACKBONE_OF
+from tempergat.comparison.report.formats import as_markdown
+from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.search import search_for_any_graph, setting_word
+from tempergat.comparison.storage.export import read_runs as read_whole_runs
 from tempergat.stats import PairedComparison, Summary, compare_pairs, summarise
-from tempergat.study.engine.storage.export import read_runs as read_whole_runs
-from tempergat.study.paper import BACKBONE_OF
-from tempergat.study.report.formats import as_markdown
-from tempergat.study.report.tables import result_table
-from tempergat.study.results import DatasetResult, dataset_result
-from tempergat.study.search import search_for_any_graph, setting_word
 from tempergat.training import Run
 
 PAGE = "tuned"

@@ -15,8 +15,8 @@ import pytest
 import scipy.stats
 import yaml
 
+from tempergat.comparison.storage.store import Store
 from tempergat.data import load, load_splits
-from tempergat.study.engine.storage.store import Store
 from tests.cli.conftest import Command
 from tests.support.processes import restore_signals
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tempergat
+from tempergat.comparison.storage.store import Store
 from tempergat.data import csbm, load_splits
-from tempergat.study.engine.storage.store import Store
 from tempergat.training import Run
 from tests.cli.conftest import Command
 from tests.cli.test_compare_table import without_split

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from tempergat.study.engine.storage.export import read_runs
-from tempergat.study.engine.storage.store import Store
+from tempergat.comparison.storage.export import read_runs
+from tempergat.comparison.storage.store import Store
 from tests.cli.conftest import Command
 from tests.support.made_up_runs import study
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-LAZY_PACKAGES = ["base", "data", "nn", "stats", "study", "training"]
+LAZY_PACKAGES = ["base", "data", "nn", "stats", "comparison", "training"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from tempergat.study.engine.storage.store import Store
+from tempergat.comparison.storage.store import Store
 from tests.cli.conftest import Command
 from tests.support.browser import browser, opened
 

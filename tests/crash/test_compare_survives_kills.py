@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.study.engine.storage.store import Store
+from tempergat.comparison.storage.store import Store
 from tempergat.training import Run
 from tests.support.processes import ProcessStarter
 from tests.support.tiny_graph import write_graph, write_recipe

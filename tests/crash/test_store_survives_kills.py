@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.study.engine.storage.store import Store
+from tempergat.comparison.storage.store import Store
 from tests.support.group_writer import METHODS, SEEDS, groups_of, write_groups
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tempergat.data import ReadOptions, as_dataset
-from tests.data.user.layouts.test_npz import matrices, node_edges, plain
+from tests.data.layouts.test_npz import matrices, node_edges, plain
 from tests.fuzz.harness import fuzz, run_callable, run_command
 from tests.fuzz.mutations import mutated_bytes
 

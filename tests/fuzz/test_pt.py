@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 
 from tempergat.data import ReadOptions, as_dataset
-from tests.data.user.layouts.test_pt import ring
+from tests.data.layouts.test_pt import ring
 from tests.fuzz.harness import fuzz, run_callable, run_command
 from tests.fuzz.mutations import VALUES, mutated_bytes
 

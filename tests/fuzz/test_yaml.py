@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tempergat.study.comparison.plan import make_plan
+from tempergat.comparison.plan import make_plan
 from tests.fuzz.harness import fuzz, run_callable
 from tests.fuzz.mutations import mutated_bytes, mutated_text, mutated_value
 from tests.support.tiny_graph import write_recipe

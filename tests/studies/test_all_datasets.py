@@ -10,12 +10,12 @@ import torch
 
 from studies import runner
 from studies.homogeneous import study
+from tempergat.comparison.paper import HETEROGENEOUS, HOMOGENEOUS
+from tempergat.comparison.storage.export import read_runs
+from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, load
 from tempergat.data.loading import load_entry
 from tempergat.data.readers.pokec import CLUB_TYPES
-from tempergat.study.engine.storage.export import read_runs
-from tempergat.study.engine.storage.store import Store
-from tempergat.study.paper import HETEROGENEOUS, HOMOGENEOUS
 from tempergat.training import Recipe, load_recipe
 from tests.data.conftest import Server, server  # noqa: F401
 from tests.data.readers.test_raw_layouts import served

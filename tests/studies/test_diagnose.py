@@ -20,7 +20,7 @@ from studies.diagnose.study import (
 )
 from studies.results import read_csv
 from studies.runner import Runner
-from tempergat.study.engine.storage.store import Store
+from tempergat.comparison.storage.store import Store
 
 
 @pytest.mark.parametrize(

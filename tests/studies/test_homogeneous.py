@@ -10,7 +10,7 @@ from scipy import stats
 from studies.homogeneous import beside, tables
 from studies.pages import DOCS
 from studies.results import result_path
-from tempergat.study.paper import BACKBONE_OF, read_paper
+from tempergat.comparison.paper import BACKBONE_OF, read_paper
 
 RUNS = pd.read_csv(result_path("homogeneous/runs.csv"))
 

@@ -9,10 +9,10 @@ from studies import runner
 from studies.noise import study
 from studies.noise.study import entropy, look, preparations
 from studies.runner import Runner, Stage
+from tempergat.comparison.storage.export import read_runs, write_runs
+from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, csbm
 from tempergat.ops import Graph
-from tempergat.study.engine.storage.export import read_runs, write_runs
-from tempergat.study.engine.storage.store import Store
 from tempergat.training import Condition, load_recipe
 from tests.support.tiny_graph import write_graph, write_recipe
 

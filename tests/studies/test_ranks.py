@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from studies.ranks import tables
-from tempergat.study.paper import read_paper
+from tempergat.comparison.paper import read_paper
 
 CELLS = pd.DataFrame(cell for of in read_paper().values() for cell in of.values())
 

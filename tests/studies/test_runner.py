@@ -14,9 +14,9 @@ from studies import runner
 from studies.__main__ import train
 from studies.runner import Runner, Stage, Stages
 from tempergat.base import UserError
+from tempergat.comparison.storage.export import read_runs
+from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, csbm
-from tempergat.study.engine.storage.export import read_runs
-from tempergat.study.engine.storage.store import Store
 from tests.support.interpreted import environment_of_programs
 from tests.support.run_settings import config
 

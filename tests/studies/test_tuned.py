@@ -12,9 +12,9 @@ from studies.runner import Runner, Stage
 from studies.tuned import study
 from studies.tuned.tables import GRAPHS, REPEATED, means, over_searches, result
 from tempergat.base import UserError
+from tempergat.comparison.storage.export import read_runs as read_whole_runs
+from tempergat.comparison.storage.store import Store
 from tempergat.data import csbm
-from tempergat.study.engine.storage.export import read_runs as read_whole_runs
-from tempergat.study.engine.storage.store import Store
 from tempergat.training import Run, config_hash, load_recipe
 from tests.support.tiny_graph import write_recipe
 

@@ -14,11 +14,11 @@ from studies import runner
 from studies.runner import Runner
 from studies.when import study
 from studies.when.arms import ARMS
+from tempergat.comparison.storage.export import read_runs
+from tempergat.comparison.storage.store import Store
 from tempergat.data import csbm
 from tempergat.nn import build_model
 from tempergat.ops import Graph
-from tempergat.study.engine.storage.export import read_runs
-from tempergat.study.engine.storage.store import Store
 from tempergat.training import train_group
 from tests.support.run_settings import config
 

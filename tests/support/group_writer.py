@@ -3,7 +3,7 @@
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from tempergat.study.engine.storage.store import Group, Store
+from tempergat.comparison.storage.store import Group, Store
 from tempergat.training import Run
 from tests.support.made_up_runs import run
 

@@ -19,7 +19,7 @@ from typing import Self
 
 _COMMAND = """
 import tempergat.cli.ui.progress, tempergat.cli.ui.tables
-import tempergat.data, tempergat.study.engine, tempergat.study.report.tables
+import tempergat.data, tempergat.comparison.sweeps, tempergat.comparison.report.tables
 """
 
 

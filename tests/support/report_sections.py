@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from tempergat.study.html_report.section import Published, Section
-from tempergat.study.report.tables import result_table
-from tempergat.study.results import dataset_result
+from tempergat.comparison.html_report.section import Published, Section
+from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.results import dataset_result
 from tempergat.training import LayerRecord, Run
 from tests.support.made_up_runs import METHODS, study
 

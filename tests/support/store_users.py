@@ -3,7 +3,7 @@
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from tempergat.study.engine.storage.store import Store
+from tempergat.comparison.storage.store import Store
 from tests.support.made_up_runs import run
 
 

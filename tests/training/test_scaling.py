@@ -13,9 +13,9 @@ from torch_geometric.data import Data
 
 import tempergat
 from tempergat import ReadOptions, TrainedModel, UserError
+from tempergat.comparison.explorer import recording
 from tempergat.data import Dataset, as_dataset
 from tempergat.sampling import NeighborSampler
-from tempergat.study.explorer import recording
 from tempergat.training import config_hash, settings_on, train_group
 from tempergat.training.sampled.task import parts_of
 from tempergat.training.sampled.typed import typed_task_of

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tempergat.comparison.storage.export import read_runs
 from tempergat.data import as_dataset
-from tempergat.study.engine.storage.export import read_runs
 from tempergat.training import RunConfig, train_group
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "small_graph"

@@ -39,7 +39,7 @@ from tempergat.cli.ui.spinner import spinner
 from tempergat.cli.ui.stopping import resume_command
 
 if TYPE_CHECKING:
-    from tempergat.study import Place
+    from tempergat.comparison import Place
 
 
 def register(app: typer.Typer) -> None:
@@ -168,11 +168,11 @@ def compare(
         refuse_unknown_name(name)
     chosen = None if methods is None else parse_methods(methods)
     with spinner("starting", quiet=quiet):
-        from tempergat import study
+        from tempergat import comparison
         from tempergat.cli.ui.tables import error_console
 
         plans = [
-            study.make_plan(
+            comparison.make_plan(
                 name,
                 chosen,
                 parse_runs(runs),
@@ -184,9 +184,9 @@ def compare(
             )
             for name in names
         ]
-        only = None if shard is None else study.Shard.parse(shard)
+        only = None if shard is None else comparison.Shard.parse(shard)
         if tune is not None:
-            study.refuse_tuned_shard(only)
+            comparison.refuse_tuned_shard(only)
         if only is not None and ray is not None:
             raise UserError("a shard needs no Ray cluster; give --shard or --ray")
         stderr = error_console()
@@ -194,7 +194,7 @@ def compare(
     require_writable(out)
     with _place(ray, device) as where:
         prepared = [
-            study.Prepared(
+            comparison.Prepared(
                 plan,
                 load_splits(
                     name,
@@ -210,14 +210,14 @@ def compare(
             for name, plan in zip(names, plans, strict=True)
         ]
         if len(prepared) > 1:
-            study.check_prepared(prepared)
+            comparison.check_prepared(prepared)
         sweep = GraphSweep(prepared, where, out, stderr, quiet, as_json)
         if only is not None:
             show_shard(sweep.run_shards(only), as_json)
             return
         comparisons = sweep.run()
     if len(comparisons) > 1:
-        together = study.Comparisons(tuple(comparisons))
+        together = comparison.Comparisons(tuple(comparisons))
         together = together.written_to(out, resume_command())
         show_together(together, as_json)
     elif as_json:
@@ -232,7 +232,7 @@ def _place(ray: str | None, device: str) -> "Iterator[Place]":
     if ray is None:
         yield parse_device(device)
         return
-    from tempergat.study import RayWorkers
+    from tempergat.comparison import RayWorkers
 
     with RayWorkers(ray, device) as workers:
         yield workers

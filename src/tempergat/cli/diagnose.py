@@ -28,7 +28,7 @@ from tempergat.cli.ui.stopping import stoppable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tempergat.study import Diagnosis
+    from tempergat.comparison import Diagnosis
 
 STORE_NAME = "diagnose.sqlite"
 
@@ -76,13 +76,13 @@ def diagnose(
     """
     refuse_unknown_name(data)
     chosen = None if methods is None else parse_methods(methods)
-    from tempergat import study
+    from tempergat import comparison
     from tempergat.base import duration
     from tempergat.cli.ui.tables import error_console, output_console
-    from tempergat.study import Progress, Store, note_on_residual
+    from tempergat.comparison import Progress, Store, note_on_residual
     from tempergat.training import recipe_for
 
-    names = study.SCREENED if chosen is None else chosen
+    names = comparison.SCREENED if chosen is None else chosen
     recipe_name, settings = recipe_for(data, recipe)
     settings.require_usual_metric(recipe_name, "diagnose")
     settings.require_full_batch(recipe_name, "diagnose")
@@ -102,18 +102,18 @@ def diagnose(
                 )
 
         with stoppable():
-            found = study.diagnose_graph(
+            found = comparison.diagnose_graph(
                 graph,
                 settings,
                 store,
                 where,
                 methods=names,
-                runs=study.SCREENING_RUNS if runs is None else runs,
-                epochs=study.SCREENING_EPOCHS if epochs is None else epochs,
+                runs=comparison.SCREENING_RUNS if runs is None else runs,
+                epochs=comparison.SCREENING_EPOCHS if epochs is None else epochs,
                 on_progress=say,
             )
     if as_json:
-        print_json(study.diagnosis_json(found))
+        print_json(comparison.diagnosis_json(found))
         return
     configs = {name: settings.config_for(name).model_dump() for name in names}
     used = (
@@ -127,7 +127,7 @@ def _print_diagnosis(
     console: "Console", found: "Diagnosis", used: tuple[str, ...]
 ) -> None:
     from tempergat.cli.ui.tables import print_table
-    from tempergat.study import Table, mean_and_std, p_value, signed
+    from tempergat.comparison import Table, mean_and_std, p_value, signed
 
     for line in _measured(found):
         console.print(line)

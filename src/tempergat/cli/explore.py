@@ -57,7 +57,7 @@ def explore(
         refuse_unknown_name(data)
     path = out or Path("explore.html")
     require_writable_file(path)
-    from tempergat.study import explorer_page, record
+    from tempergat.comparison import explorer_page, record
     from tempergat.training import load_model
 
     found = record(load_model(checkpoint, device="cpu"), data)

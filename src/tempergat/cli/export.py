@@ -34,7 +34,7 @@ def export(
 
     An existing CSV keeps the rows of datasets that the stores lack.
     """
-    from tempergat.study import export_stores
+    from tempergat.comparison import export_stores
 
     merged = export_stores(stores, to)
     if as_json:

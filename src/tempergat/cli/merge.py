@@ -45,7 +45,7 @@ def merge(
     the same arguments, without --shard and with this --out, trains nothing and gives
     the table.
     """
-    from tempergat.study import merge as merge_stores
+    from tempergat.comparison import merge as merge_stores
 
     merged = merge_stores(stores, out)
     if as_json:

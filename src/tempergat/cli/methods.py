@@ -20,8 +20,8 @@ def register(app: typer.Typer) -> None:
 def methods(as_json: Json = False) -> None:
     """The methods and what they are made of."""
     from tempergat.cli.ui.tables import output_console, print_table
+    from tempergat.comparison import Table
     from tempergat.nn import METHODS
-    from tempergat.study import Table
 
     if as_json:
         listed = [

@@ -70,7 +70,7 @@ def report(
                 "leave it out"
             )
         refuse_unknown_name(data)
-    from tempergat.study import Comparisons, stored_comparisons
+    from tempergat.comparison import Comparisons, stored_comparisons
     from tempergat.training import load_model
 
     folder = store if store.is_dir() else store.parent

@@ -141,8 +141,8 @@ def _show(
     folder: Path,
     as_json: bool,
 ) -> None:
+    from tempergat.comparison import METRIC_NAMES
     from tempergat.data import describe_reading
-    from tempergat.study import METRIC_NAMES
     from tempergat.training import CHECKPOINT_NAME, metric_of_run
 
     file = folder / CHECKPOINT_NAME

@@ -19,9 +19,9 @@ from tempergat.data.features import as_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root
 from tempergat.data.formats.raw_graph import official_masks, to_pyg
+from tempergat.data.layouts.array_folder import is_array_folder
 from tempergat.data.scaling import note_on_scales
 from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.layouts.array_folder import is_array_folder
 from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
 from tempergat.data.user.options import ReadOptions, option_flag
 

@@ -8,9 +8,9 @@ from rich.text import Text
 
 from tempergat.cli.ui.progress import make_display
 from tempergat.cli.ui.tables import layout, print_table
-from tempergat.study.comparison.plan import make_plan
-from tempergat.study.engine.sweeps.progress import Progress
-from tempergat.study.report.formats import Table
+from tempergat.comparison.plan import make_plan
+from tempergat.comparison.report.formats import Table
+from tempergat.comparison.sweeps.progress import Progress
 from tests.support.made_up_runs import failed_run, run
 
 COLUMNS = ("method", "accuracy", "95 % interval", "runs", "p", "d", "verdict")

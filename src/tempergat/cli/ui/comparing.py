@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tempergat.cli.ui.progress import Display
-    from tempergat.study import (
+    from tempergat.comparison import (
         Comparison,
         Comparisons,
         FinishedShard,
@@ -64,7 +64,7 @@ class GraphSweep:
 
     def run_shards(self, shard: "Shard") -> "FinishedShard":
         """Train one shard of the runs of every graph."""
-        from tempergat.study import FinishedShard, run_shard
+        from tempergat.comparison import FinishedShard, run_shard
 
         done = []
         for one, store, display in self._opened():
@@ -77,7 +77,7 @@ class GraphSweep:
     def _opened(self) -> "Iterator[tuple[Prepared, Store, Display]]":
         """Every graph when its turn has come, the store, and what shows progress."""
         from tempergat.cli.ui.progress import make_display
-        from tempergat.study import STORE_NAME, Store, opening_lines
+        from tempergat.comparison import STORE_NAME, Store, opening_lines
 
         for one in self.prepared:
             if not self.quiet:
@@ -93,7 +93,7 @@ class GraphSweep:
         display: "Display",
         finished: "Sequence[Comparison]",
     ) -> "Comparison":
-        from tempergat.study import finished_part, run_plan, search_lines
+        from tempergat.comparison import finished_part, run_plan, search_lines
         from tempergat.training import OutOfMemory
 
         what = (one.plan, one.graphs, store, self.where)
@@ -116,7 +116,7 @@ class GraphSweep:
         self, part: "Comparison | None", finished: "Sequence[Comparison]"
     ) -> None:
         """Show what is done, and how to continue."""
-        from tempergat.study import Comparisons
+        from tempergat.comparison import Comparisons
 
         done = [*finished, *([] if part is None else [part])]
         if self.as_json and done:
@@ -199,7 +199,7 @@ def show_stored(
 
     With several names, their summary follows, if there is one table of each.
     """
-    from tempergat.study import Comparisons, stored_comparisons
+    from tempergat.comparison import Comparisons, stored_comparisons
 
     chosen: Sequence[str | None] = datasets or [None]
     found = [c for name in chosen for c in stored_comparisons(table, name, baseline)]

@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tempergat.cli.ui.tables import layout
-from tempergat.study import (
+from tempergat.comparison import (
     OnProgress,
     Plan,
     Progress,

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tempergat.base import printable
-from tempergat.study import Table, aligned
+from tempergat.comparison import Table, aligned
 
 # Left out in this order where a terminal is too narrow; the written tables have all.
 _DISPENSABLE = ("d", "runs", "p", "95 % interval")

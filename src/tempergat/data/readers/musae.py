@@ -10,7 +10,7 @@ from tempergat.base import first_line
 from tempergat.data.formats.damaged import DamagedFile
 from tempergat.data.formats.numpy_files import require_nodes
 from tempergat.data.formats.raw_graph import Graph, symmetrize
-from tempergat.data.user.layouts.word_lists import read_word_lists
+from tempergat.data.layouts.word_lists import read_word_lists
 
 # All languages share the words.
 _TWITCH_WORDS = 3_170

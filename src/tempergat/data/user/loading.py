@@ -42,30 +42,30 @@ from tempergat.base import (
     suggest_one_of,
 )
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
-from tempergat.data.scaling import note_on_scales, scaling_of
-from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.layouts.array_folder import (
+from tempergat.data.layouts.array_folder import (
     is_array_folder,
     read_array_folder,
     refuse_options,
 )
-from tempergat.data.user.layouts.graphml import read_graphml
-from tempergat.data.user.layouts.npz import read_npz
-from tempergat.data.user.layouts.pt import read_pt
-from tempergat.data.user.layouts.published_folder import (
+from tempergat.data.layouts.graphml import read_graphml
+from tempergat.data.layouts.npz import read_npz
+from tempergat.data.layouts.pt import read_pt
+from tempergat.data.layouts.published_folder import (
     is_word_folder,
     read_word_folder,
 )
-from tempergat.data.user.layouts.pyg_objects import from_pyg
-from tempergat.data.user.leaks import telling_features
-from tempergat.data.user.options import ReadOptions, in_python, option_flag
-from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
-from tempergat.data.user.tables.files import not_a_file
-from tempergat.data.user.tables.folder import read_folder
-from tempergat.data.user.tables.typed_folder import (
+from tempergat.data.layouts.pyg_objects import from_pyg
+from tempergat.data.scaling import note_on_scales, scaling_of
+from tempergat.data.splits import GraphWithSplits
+from tempergat.data.tables.files import not_a_file
+from tempergat.data.tables.folder import read_folder
+from tempergat.data.tables.typed_folder import (
     is_typed_folder,
     read_typed_folder,
 )
+from tempergat.data.user.leaks import telling_features
+from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import drop_unused_classes, normalise
 

@@ -12,9 +12,9 @@ from torch import Tensor
 from tempergat.base import UserError, listed, one_line
 from tempergat.data.dataset import Dataset, fingerprint
 from tempergat.data.features import csr_tensor
+from tempergat.data.tables.columns import node_columns
+from tempergat.data.tables.files import find_table, iter_tables
 from tempergat.data.user.options import ReadOptions, in_python
-from tempergat.data.user.tables.columns import node_columns
-from tempergat.data.user.tables.files import find_table, iter_tables
 
 
 def match_features(

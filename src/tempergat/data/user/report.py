@@ -12,11 +12,11 @@ from torch_geometric.data import Data, HeteroData
 from tempergat.base import listed
 from tempergat.data.dataset import UNLABELLED, node_counts
 from tempergat.data.homophily_measures import h2_index, homophily
+from tempergat.data.layouts.array_folder import is_array_folder, read_array_folder
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 from tempergat.data.user.direction import planned_direction, reverse_share
 from tempergat.data.user.feature_report import Finding, feature_findings
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.layouts.array_folder import is_array_folder, read_array_folder
 from tempergat.data.user.loading import read_user_graph, target_type
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits

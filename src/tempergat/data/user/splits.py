@@ -10,8 +10,8 @@ from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, first_line, joined
 from tempergat.data.dataset import MASKS, UNLABELLED
-from tempergat.data.user.layouts.arrays import native_numbers
-from tempergat.data.user.layouts.pt_classes import SavedArray
+from tempergat.data.layouts.arrays import native_numbers
+from tempergat.data.layouts.pt_classes import SavedArray
 from tempergat.data.user.split_names import plain_name, split_part
 
 # Under these names, a dictionary holds the parts of a split.

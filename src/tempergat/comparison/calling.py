@@ -1,0 +1,286 @@
+"""`tempergat.compare`: train every method over many seeds, then compare."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
+
+import torch
+
+from tempergat.base import UserError, printable
+from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.descriptions import opening_lines
+from tempergat.comparison.machines.ray_workers import RayWorkers
+from tempergat.comparison.plan import MethodsArgument, make_plan
+from tempergat.comparison.progress_lines import (
+    ProgressLines,
+    Tally,
+    search_lines,
+)
+from tempergat.comparison.run import STORE_NAME, Place, run_plan, run_shard
+from tempergat.comparison.several.comparisons import Comparisons
+from tempergat.comparison.several.prepared import Prepared, check_prepared
+from tempergat.comparison.shards import FinishedShard, refuse_tuned_shard
+from tempergat.comparison.storage.store import Store
+from tempergat.comparison.sweeps.sharding import Shard
+from tempergat.data import (
+    Dataset,
+    GraphInput,
+    ReadOptions,
+    load_splits,
+    warn_of_notes,
+)
+from tempergat.training import Preparation, Recipe, choose_device, make_overrides
+
+# Not any sequence: a text is a sequence of texts, and stands for one graph.
+SeveralGraphs: TypeAlias = list[Any] | tuple[GraphInput, ...]
+
+
+class _Options(TypedDict, total=False):
+    """Arguments of `compare` that do not decide what it returns, given by name."""
+
+    recipe: str | Path | Recipe | None
+    baseline: str | None
+    device: str | torch.device
+    out: str | Path | None
+    progress: bool
+    split: int | str | None
+    split_seed: int | None
+    splits: int | None
+    read_options: ReadOptions | None
+    scale: bool
+    metric: str | None
+    class_weights: str | None
+    settings: Mapping[str, Any] | None
+    ray: str | None
+    tune: int | None
+    noise: str | None
+    prepare: Preparation | None
+
+
+@overload
+def compare(
+    graph: SeveralGraphs,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    *,
+    shard: None = ...,
+    **options: Unpack[_Options],
+) -> Comparisons: ...
+
+
+@overload
+def compare(
+    graph: GraphInput = ...,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    *,
+    shard: None = ...,
+    **options: Unpack[_Options],
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    graph: GraphInput | SeveralGraphs = ...,
+    methods: MethodsArgument = ...,
+    runs: int | Literal["paper"] = ...,
+    *,
+    shard: tuple[int, int],
+    **options: Unpack[_Options],
+) -> FinishedShard: ...
+
+
+def compare(
+    graph: GraphInput | SeveralGraphs = "demo",
+    methods: MethodsArgument = None,
+    runs: int | Literal["paper"] = 10,
+    recipe: str | Path | Recipe | None = None,
+    baseline: str | None = None,
+    device: str | torch.device = "auto",
+    out: str | Path | None = None,
+    progress: bool = True,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    splits: int | None = None,
+    read_options: ReadOptions | None = None,
+    scale: bool = True,
+    metric: str | None = None,
+    class_weights: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    shard: tuple[int, int] | None = None,
+    ray: str | None = None,
+    tune: int | None = None,
+    noise: str | None = None,
+    prepare: Preparation | None = None,
+) -> Comparison | Comparisons | FinishedShard:
+    """Which method wins on a graph, and is it real?
+
+    Trains every method over many seeds and tests which differences are larger than
+    noise. Where a graph has several splits, the seeds take turns over them.
+
+    Args:
+        graph: A name (`tempergat data list`), the path of a graph, a PyG `Data` or a
+            `Dataset`; a generated graph with noisy features when left out. A list of
+            them is compared on one after another, each with its own recipe and metric.
+            All of them are read before the first is trained on.
+        methods: Names of methods (`tempergat methods`), callables
+            `(in_channels, out_channels) -> Module` whose module is called as
+            `module(x, edge_index)`, or a mapping from names to such callables; `mlp`
+            and the paper's eleven methods when left out.
+        runs: Seeds per method. `paper` for as many as the recipe says, and for the
+            paper's eleven methods alone unless `methods` names others.
+        recipe: The settings: a recipe, its name or its YAML file; the recipe of the
+            dataset when left out. Graphs without one have `default`, with a residual in
+            every layer and batch norm between layers, GCN's and GAT's too; `plain` has
+            neither.
+        baseline: The method all others are compared with. When left out, each variant
+            is compared with its backbone, besides the tests of all pairs of methods.
+        device: `auto`, `cpu` or `cuda`.
+        out: A folder that keeps the runs, the tables and the figure: the same call
+            continues from there. Nothing is kept when left out.
+        progress: Whether to print the progress to standard error.
+        split: The number of an official split, or percentages like `60/20/20`.
+        split_seed: Seed of a split made here.
+        splits: How many splits to make for a graph that comes with none. The seeds
+            take turns over them, and tests are paired over splits. In a list of graphs,
+            those that come with splits keep them.
+        read_options: How a user graph is read; the defaults when left out.
+        scale: Whether the columns of numbers of tables are scaled: centred and divided
+            by their deviation over all nodes. Other graphs are used as given.
+        metric: The score to report: `accuracy`, `macro_f1`, `roc_auc` or
+            `average_precision`; the dataset's metric when left out. A recipe with
+            `best_val_accuracy` also selects the epoch by it. The last two are those of
+            class 1 where there are two classes, and otherwise the mean over
+            classes of each against the rest; a class without nodes in a part is left
+            out of the mean.
+        class_weights: `balanced` gives every class the same weight in the loss,
+            however few training nodes it has.
+        settings: Settings in place of the recipe's, for all methods: `epochs`, `lr`,
+            `hidden` (the width of a layer, all heads together), `heads`, `layers`,
+            `dropout`, `optimizer`, `schedule`, `clip_norm`; `training="sampled"` with
+            `fanout`, `batch_size` and `eval_batch_size` for large graphs.
+        shard: `(1, 3)` trains the first of three parts of the runs, for three machines
+            that need nothing from one another; `tempergat.merge` then merges what they
+            kept in `out`. There is no table before.
+        ray: Train on the machines of a Ray cluster: `auto` for the one that runs on
+            this machine, or `HOST:PORT` of its head. Needs `pip install
+            'tempergat[ray]'` on every machine. Only this process writes to `out`.
+        tune: How many settings to try for each method before the comparison, by mean
+            validation score over two seeds; the first are the recipe's own. Every split
+            has its own search, on its own validation nodes, and the runs compared have
+            seeds that no search uses. Learning rate, weight decay, dropout, residual
+            and norm are searched, unless `settings` gives them. The settings found are
+            recipes, by split, in `tuned_recipes` of the result and as files in `out`.
+            Needs `pip install 'tempergat[tune]'`.
+        noise: Noise on the features of every run: `gaussian:0.5` adds Gaussian noise
+            of half their root mean square, `missing:0.3` sets 30 % of the values to 0.
+            Every seed has its own noise, the same for all methods.
+        prepare: What else is done to features or model before every run.
+
+    Returns:
+        The comparison; of a list of graphs, the comparison of each and a summary; of a
+        shard, which runs it has trained.
+
+    Raises:
+        UserError: An argument or the graph cannot be used.
+        OutOfMemory: A single run does not fit in memory.
+    """
+    overrides = make_overrides(settings, metric, class_weights)
+    several = isinstance(graph, list | tuple)
+    inputs = list(graph) if isinstance(graph, list | tuple) else [graph]
+    if not inputs:
+        raise UserError("there are no graphs; name some, like cora and citeseer")
+    plans = [
+        make_plan(one, methods, runs, recipe, baseline, overrides, tune, noise, prepare)
+        for one in inputs
+    ]
+    part = None if shard is None else Shard(*shard)
+    if tune is not None:
+        refuse_tuned_shard(part)
+    if part is not None and (out is None or ray is not None):
+        raise UserError(
+            f"shard {part} would keep nothing; give a folder for its runs as out"
+            if out is None
+            else "a shard needs no Ray cluster; give shard or ray, not both"
+        )
+    with ExitStack() as stack:
+        where: Place
+        if ray is None:
+            where = choose_device(device)
+        else:
+            where = stack.enter_context(RayWorkers(ray, str(device)))
+        say = _print_line if progress else _ignore
+        prepared = [
+            Prepared(
+                plan,
+                load_splits(
+                    one,
+                    split=split,
+                    split_seed=split_seed,
+                    max_splits=len(plan.seeds),
+                    made_splits=splits,
+                    keep_given_splits=several,
+                    options=read_options,
+                    scale=scale,
+                ),
+            )
+            for one, plan in zip(inputs, plans, strict=True)
+        ]
+        for one, found in zip(inputs, prepared, strict=True):
+            if not isinstance(one, Dataset):
+                warn_of_notes(found.first)
+        if several:
+            check_prepared(prepared)
+        with _opened_store(out) as store:
+            if part is not None:
+                shards = [
+                    run_shard(one.plan, one.graphs, store, where, part, lines)
+                    for one, lines in _opened(prepared, where, say)
+                ]
+                return FinishedShard.together(shards)
+            finished = []
+            for one, lines in _opened(prepared, where, say):
+                comparison = run_plan(
+                    one.plan, one.graphs, store, where, lines, search_lines(say)
+                )
+                finished.append(
+                    replace(comparison, store=None)
+                    if out is None
+                    else comparison.written_to(Path(out))
+                )
+        if not several:
+            return finished[0]
+        comparisons = Comparisons(tuple(finished))
+        return comparisons if out is None else comparisons.written_to(Path(out))
+
+
+def _opened(
+    prepared: Sequence[Prepared], where: Place, say: Callable[[str], None]
+) -> Iterator[tuple[Prepared, ProgressLines]]:
+    """Every graph when its turn has come, with what shows the progress of its runs."""
+    for one in prepared:
+        for line in opening_lines(one.plan, one.graphs, where):
+            say(line)
+        plan = one.plan
+        tally = Tally(plan.methods, len(plan.seeds), plan.selection)
+        yield one, ProgressLines(say, tally)
+
+
+@contextmanager
+def _opened_store(out: str | Path | None) -> Iterator[Store]:
+    """A store in a folder, or in a temporary one that is removed afterwards."""
+    with ExitStack() as stack:
+        if out is None:
+            out = stack.enter_context(tempfile.TemporaryDirectory(prefix="tempergat-"))
+        yield stack.enter_context(Store(Path(out) / STORE_NAME))
+
+
+def _print_line(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)
+
+
+def _ignore(line: str) -> None: ...

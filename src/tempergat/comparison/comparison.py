@@ -1,0 +1,320 @@
+"""The result of a comparison, in the forms people use."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tempergat.base import UserError, suggest_one_of, write_into, write_text
+from tempergat.comparison.explorer.page import explorer_section
+from tempergat.comparison.html_report.document import report_html
+from tempergat.comparison.html_report.section import Published, Section
+from tempergat.comparison.paper import read_paper
+from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
+from tempergat.comparison.report.notebook import notebook_html
+from tempergat.comparison.report.records import as_csv, as_json, as_rows
+from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.results import DatasetResult
+from tempergat.comparison.tuned import (
+    Choice,
+    recipe_text,
+    tuned_csv,
+    tuned_facts,
+)
+from tempergat.comparison.verdict import verdict
+from tempergat.data import CATALOG
+from tempergat.training import Condition, Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tempergat.data import GraphInput
+    from tempergat.training import Recipe, TrainedModel
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Methods compared on one graph. Scores are in percent.
+
+    Attributes:
+        result: Each method's scores, and its comparison with its baseline.
+        runs: Every run, failed ones included.
+        baseline: The method all others are compared with; None where each variant is
+            compared with its backbone.
+        recipe: Name of the recipe.
+        settings: What was given in place of the recipe's settings.
+        class_names: The class words of the graph; None where classes are numbers.
+        reading: What the files of the user's graph were taken for, by subject; empty
+            for datasets by name and where it is not known.
+        device: The device of the runs.
+        complete: Whether all runs that were asked for are there.
+        notes: Sentences on what the scores depend on, shown below the table.
+        store: The file that keeps the runs; None where they were not kept.
+        file_name: Name of the files that `written_to` writes, without suffix; the
+            dataset's when it is None.
+        files: The files that were written: CSV, Markdown, LaTeX, where settings were
+            searched the CSV of the trials and a recipe per split, SVG, PNG, HTML.
+        tuned: The search of each method on each split; empty where all methods have the
+            recipe's settings.
+        tuned_recipes: By split, a recipe with the settings found, for `compare` and
+            `train`; empty where nothing was searched.
+    """
+
+    result: DatasetResult
+    runs: list[Run]
+    baseline: str | None
+    recipe: str
+    device: str
+    complete: bool
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    class_names: tuple[str, ...] | None = None
+    reading: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    store: Path | None = None
+    file_name: str | None = None
+    files: tuple[Path, ...] = ()
+    tuned: tuple[Choice, ...] = ()
+    tuned_recipes: "Mapping[int, Recipe]" = field(default_factory=dict)
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One row of plain values per method, numbers in full."""
+        return as_rows(self.result)
+
+    @property
+    def condition(self) -> Condition | None:
+        """What was done to features and model before every run; None for nothing."""
+        return self.runs[0].condition if self.runs else None
+
+    @property
+    def best(self) -> str | None:
+        """The method with the highest mean, whether or not a test shows that it leads.
+
+        Methods with too few runs for a test are left out, unless all have. None where
+        no run finished.
+        """
+        best = self.result.best
+        return None if best is None else best.method
+
+    @property
+    def best_set(self) -> tuple[str, ...]:
+        """The method with the highest mean and those tested and not shown to be worse.
+
+        By paired t-tests of all pairs of methods, Holm-corrected. Empty where too few
+        runs can be compared, and where all methods are compared with one baseline.
+        """
+        return self.result.best_set
+
+    @property
+    def simplest(self) -> str | None:
+        """The method of the best set with the fewest trained parameters.
+
+        None without such a set, and where a run does not say how many it has.
+        """
+        return self.result.simplest
+
+    @property
+    def pairs(self) -> list[dict[str, Any]]:
+        """The tests of all pairs of methods, as plain values.
+
+        The method with the higher mean is the baseline of a pair.
+        """
+        found: list[dict[str, Any]] = as_json(self.result)["pairs"]
+        return found
+
+    @property
+    def verdict(self) -> str:
+        """What the comparison shows, in a few sentences."""
+        return verdict(self.result)
+
+    def confusion(self, method: str) -> np.ndarray:
+        """Test nodes of all finished runs by true class (rows) and predicted class.
+
+        Args:
+            method: One of the methods compared.
+
+        Raises:
+            UserError: There is no such method, or its runs have no confusion matrix.
+        """
+        if method not in self.result.methods:
+            known = self.result.methods
+            raise UserError(f"no runs of {method!r}; {suggest_one_of(method, known)}")
+        found = self.result[method].confusion
+        if found is None:
+            raise UserError(
+                f"not every run of {method} has a confusion matrix; compare again in "
+                "another folder"
+            )
+        return np.array(found)
+
+    @property
+    def text_table(self) -> Table:
+        """The table as people read it."""
+        return result_table(self.result, self.notes)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        return {
+            **as_json(self.result),
+            "fingerprints": {
+                str(run.split): run.fingerprint
+                for run in sorted(self.runs, key=lambda run: run.split)
+            },
+            "recipe": self.recipe,
+            "settings": dict(self.settings),
+            **({"condition": self.condition.facts} if self.condition else {}),
+            "tuned": tuned_facts(self.tuned) if self.tuned else None,
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "read": dict(self.reading),
+            "device": self.device,
+            "complete": self.complete,
+            "store": None if self.store is None else str(self.store),
+            "files": [str(path) for path in self.files],
+            "best": self.best,
+            "best_set": list(self.best_set),
+            "simplest": self.simplest,
+            "verdict": self.verdict,
+            "notes": list(self.notes),
+        }
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The table as CSV, numbers in full.
+
+        Args:
+            path: Also write it to this file.
+        """
+        return _written(as_csv(self.result), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """The table as Markdown; `path` as for `to_csv`."""
+        return _written(as_markdown(self.text_table), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """The table as LaTeX with booktabs; `path` as for `to_csv`."""
+        return _written(as_latex(self.text_table), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything as JSON; `path` as for `to_csv`."""
+        return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
+
+    def to_report(
+        self,
+        path: str | Path,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> Path:
+        """Write one HTML file that shows everything and needs no network.
+
+        Args:
+            path: The file.
+            model: A trained model to show node by node at the end.
+            graph: The graph to show it on; None for that of its training.
+
+        Returns:
+            The file.
+        """
+        write_text(Path(path), self.to_html(model=model, graph=graph))
+        return Path(path)
+
+    def to_html(
+        self,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> str:
+        """What `to_report` writes, as text."""
+        return report_html([self.section()], after=explorer_section(model, graph))
+
+    def section(self, command: str | None = None) -> Section:
+        """What a report shows of the comparison.
+
+        Args:
+            command: What was typed to make it, for those who repeat it.
+        """
+        return Section(
+            result=self.result,
+            runs=self.runs,
+            answer=self.verdict,
+            table=self.text_table,
+            recipe=self.recipe,
+            baseline=self.baseline,
+            class_names=self.class_names,
+            reading=self.reading,
+            settings=self.settings,
+            command=command,
+            published={} if self.condition else _published(self.result),
+            best=self.best if len(self.best_set) == 1 else None,
+        )
+
+    def plot(self) -> "Figure":
+        """A figure of every run, with means and intervals."""
+        # Loads matplotlib.
+        from tempergat.comparison.report.figures import result_figure
+
+        return result_figure(self.result, self.baseline)
+
+    def written_to(self, folder: Path, command: str | None = None) -> "Comparison":
+        """Write the tables, the figure and the report.
+
+        Args:
+            folder: Where to write; made when missing.
+            command: What was typed to make the comparison, for the report.
+
+        Returns:
+            The comparison with the paths of the files.
+        """
+        # Loads matplotlib.
+        from tempergat.comparison.report.files import write_result
+
+        paths = write_result(
+            self.result, folder, self.baseline, self.notes, self.file_name
+        )
+        stem = paths[0].name.removesuffix(".csv")
+        page = report_html([self.section(command)])
+        report = write_into(folder, f"{stem}.html", page)
+        if self.tuned:
+            *tables, svg, png = paths
+            text = tuned_csv(self.result.dataset, self.tuned)
+            trials = write_into(folder, f"{stem}_trials.csv", text)
+            several = len(self.tuned_recipes) > 1
+            recipes = [
+                write_into(
+                    folder,
+                    f"{stem}_recipe{f'_split{split}' if several else ''}.yaml",
+                    recipe_text(recipe, self.tuned, self.result.dataset, split),
+                )
+                for split, recipe in self.tuned_recipes.items()
+            ]
+            paths = [*tables, trials, *recipes, svg, png]
+        return replace(self, files=(*paths, report))
+
+    def __repr__(self) -> str:
+        return f"{as_text(self.text_table)}\n{self.verdict}"
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.result, self.text_table, self.verdict)
+
+
+def _published(result: DatasetResult) -> dict[str, Published]:
+    """The paper's scores by method, where it has the dataset and the metric."""
+    confusions = [row.confusion for row in result.results if row.confusion]
+    classes = CATALOG[result.dataset].num_classes if result.dataset in CATALOG else 0
+    # A graph of the user may have the name of a dataset.
+    if any(len(counts) != classes for counts in confusions):
+        return {}
+    return {
+        method: Published(cell.mean, cell.std, cell.runs)
+        for method, cell in read_paper().get(result.dataset, {}).items()
+        if cell.metric == result.metric and method in result.methods
+    }
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_text(Path(path), text)
+    return text

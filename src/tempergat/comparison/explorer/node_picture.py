@@ -1,0 +1,274 @@
+"""One node and its neighbours as an SVG picture, for a notebook or a paper."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from tempergat.base import UserError, write_text
+from tempergat.comparison.explorer.neighbourhood import (
+    Neighbourhood,
+    Seen,
+    neighbourhood_of,
+)
+from tempergat.comparison.html_report.svg import (
+    drawing,
+    element,
+    shortened,
+    text,
+    title,
+)
+
+# Fill and text of each class, after Okabe and Ito: different also to people who confuse
+# red and green, on light and on dark pages. The number of the class is written inside.
+COLOURS = (
+    ("#0072b2", "#ffffff"),
+    ("#e69f00", "#000000"),
+    ("#009e73", "#000000"),
+    ("#cc79a7", "#000000"),
+    ("#56b4e9", "#000000"),
+    ("#d55e00", "#000000"),
+    ("#f0e442", "#000000"),
+    ("#8d949b", "#000000"),
+)
+_WIDTH, _MIDDLE, _RING, _TOP = 640.0, 320.0, 178.0, 262.0
+_RADIUS, _CENTRE_RADIUS = 12.0, 20.0
+# The width of an edge that has all the attention.
+_WIDEST = 16.0
+_UNKNOWN_INK = "#1d1f21"
+_LEGEND_ROW, _LEGEND_COLUMN = 24.0, 200.0
+_STYLE = (
+    ".tempergat text{font:13px/1 system-ui,'Segoe UI',Roboto,'DejaVu Sans',Arial,"
+    "sans-serif;fill:#1d1f21}.tempergat .soft{fill:#5b6066}"
+    ".tempergat .edge{stroke:#6f7880}"
+    ".tempergat .unknown{fill:#ffffff;stroke:#5b6066;stroke-width:1.5;"
+    "stroke-dasharray:3 2.5}"
+    ".tempergat .own{stroke:#6f7880;fill:none}"
+    ".tempergat .wrong{stroke:#1d1f21;stroke-width:2.5;stroke-linecap:round}"
+    "@media (prefers-color-scheme:dark){.tempergat text{fill:#e7e9ea}"
+    ".tempergat .soft{fill:#a4abb1}.tempergat .wrong{stroke:#e7e9ea}}"
+)
+
+
+@dataclass(frozen=True)
+class NodePicture:
+    """A picture of one node; notebooks show it.
+
+    Attributes:
+        svg: The picture as SVG text.
+    """
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"NodePicture({len(self.svg)} characters of SVG)"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the picture; the file is replaced as a whole or not at all.
+
+        Args:
+            path: The SVG file.
+
+        Returns:
+            Its path.
+
+        Raises:
+            UserError: The file cannot be written.
+        """
+        write_text(Path(path), self.svg + "\n")
+        return Path(path)
+
+
+def draw_node(
+    model: nn.Module,
+    graph: Any,
+    node: int | str,
+    *,
+    layer: int = -1,
+    head: int | None = None,
+    max_neighbors: int = 24,
+) -> NodePicture:
+    """Draws a node, its neighbours and the attention it pays to them.
+
+    The width of an edge is its attention weight, and so is that of the ring around the
+    node for its self-loop. The colour and the number of a node are its true class; a
+    node whose class is not known is dashed, with a question mark. A node that the model
+    classifies wrongly has a cross. The words of the picture count layers and heads from
+    1.
+
+    Args:
+        model: As for `tempergat.attention`. It returns class scores for every node.
+        graph: As for `tempergat.attention`, with one type of nodes. Its labels are
+            taken from ``y``, if it has any.
+        node: The number of the node, or its id in the user's table.
+        layer: The layer, from 0; -1 is the last one.
+        head: The head, from 0; None for the mean over heads.
+        max_neighbors: How many neighbours are drawn at most, the strongest first.
+
+    Raises:
+        UserError: There is no such node, layer or head, or the model has no attention.
+    """
+    if max_neighbors < 1:
+        raise UserError(f"max_neighbors must be at least 1, got {max_neighbors}")
+    seen = neighbourhood_of(model, graph, node, layer, head)
+    return NodePicture(picture_svg(seen, max_neighbors))
+
+
+def picture_svg(seen: Neighbourhood, most: int) -> str:
+    """The picture of a neighbourhood.
+
+    Args:
+        seen: The neighbourhood.
+        most: How many neighbours are drawn at most.
+    """
+    drawn, left = seen.neighbours[:most], seen.neighbours[most:]
+    places = [_place(number, len(drawn)) for number in range(len(drawn))]
+    parts = [element("style", _STYLE)]
+    own = seen.node.weight
+    ring = max(0.6, _WIDEST * own) if own else 0.0
+    # Edges end at the ring.
+    inner = (_CENTRE_RADIUS + 3 + ring / 2) / _RING
+    for other, (x, y) in zip(drawn, places, strict=True):
+        parts.append(
+            element(
+                "line",
+                x1=x,
+                y1=y,
+                x2=_MIDDLE + inner * (x - _MIDDLE),
+                y2=_TOP + inner * (y - _TOP),
+                class_="edge",
+                stroke_width=max(0.6, _WIDEST * other.weight),
+            )
+        )
+    if own:
+        parts.append(
+            element(
+                "circle",
+                cx=_MIDDLE,
+                cy=_TOP,
+                r=_CENTRE_RADIUS + 3 + ring / 2,
+                class_="own",
+                stroke_width=ring,
+            )
+        )
+    for other, (x, y) in zip(drawn, places, strict=True):
+        parts += _circle(other, seen, x, y, _RADIUS)
+        parts += _label(other, x, y)
+    parts += _circle(seen.node, seen, _MIDDLE, _TOP, _CENTRE_RADIUS)
+    words = [f"node {seen.node.name}", seen.layer]
+    if own:
+        words.append(f"attention weight {own:.2f} to itself")
+    parts.append(text(20.0, 22.0, shortened(", ".join(words), 84)))
+    parts.append(text(20.0, 42.0, shortened(_verdict(seen), 84), class_="soft"))
+    bottom = _TOP + _RING + 60
+    if left:
+        rest = sum(other.weight for other in left)
+        note = f"{len(left)} more neighbours, {rest:.2f} in all, are not drawn"
+        parts.append(text(20.0, bottom, note, class_="soft"))
+        bottom += 26
+    legend, height = _legend(seen, bottom)
+    content = element("g", "".join([*parts, *legend]), class_="tempergat")
+    name = f"Node {seen.node.name} and its neighbours. {_verdict(seen)}"
+    return drawing(_WIDTH, height, name, [content])
+
+
+def _place(number: int, count: int) -> tuple[float, float]:
+    """Clockwise from the top."""
+    angle = 2 * math.pi * number / max(count, 1) - math.pi / 2
+    return _MIDDLE + _RING * math.cos(angle), _TOP + _RING * math.sin(angle)
+
+
+def _circle(
+    one: Seen, seen: Neighbourhood, x: float, y: float, radius: float
+) -> list[str]:
+    words = _class_words(one, seen)
+    said = f"node {one.name}: {words}, attention weight {one.weight:.3f}"
+    parts = _disc(one.label, x, y, radius, title(said))
+    if one.is_right is False:
+        arm = 4.5
+        a, b = x + radius * 0.8, y - radius * 0.8
+        for dx in (arm, -arm):
+            parts.append(
+                element(
+                    "line", x1=a - dx, y1=b - arm, x2=a + dx, y2=b + arm, class_="wrong"
+                )
+            )
+    return parts
+
+
+def _disc(
+    label: int | None, x: float, y: float, radius: float, content: str = ""
+) -> list[str]:
+    """The sign of a class; None for one that is not known."""
+    if label is None:
+        sign, ink, look = "?", _UNKNOWN_INK, {"class_": "unknown"}
+    else:
+        fill, ink = COLOURS[label % len(COLOURS)]
+        sign, look = str(label), {"fill": fill}
+    style = f"fill:{ink};font-weight:600;pointer-events:none"
+    return [
+        element("circle", content, cx=x, cy=y, r=radius, **look),
+        text(x, y + 4.5, sign, text_anchor="middle", style=style),
+    ]
+
+
+def _label(one: Seen, x: float, y: float) -> list[str]:
+    """Name and attention, on the outer side of the circle."""
+    dx, dy = (x - _MIDDLE) / _RING, (y - _TOP) / _RING
+    anchor = "middle" if abs(dx) < 0.25 else "start" if dx > 0 else "end"
+    at = (x + dx * (_RADIUS + 10), y + dy * (_RADIUS + 12) + 4.5)
+    weight = f"{one.weight:.2f}" if one.weight >= 0.095 else f"{one.weight:.3f}"
+    words = f"{shortened(one.name, 12)} · {weight}"
+    return [text(*at, words, text_anchor=anchor)]
+
+
+def _class_words(one: Seen, seen: Neighbourhood) -> str:
+    def name(number: int) -> str:
+        return seen.classes[number] if number < len(seen.classes) else str(number)
+
+    known = "class not known;" if one.label is None else f"class {name(one.label)},"
+    if one.predicted is None:
+        return f"{known} not predicted"
+    return f"{known} predicted {'right' if one.is_right else name(one.predicted)}"
+
+
+def _verdict(seen: Neighbourhood) -> str:
+    words = _class_words(seen.node, seen)
+    return words[0].upper() + words[1:]
+
+
+def _legend(seen: Neighbourhood, top: float) -> tuple[list[str], float]:
+    labels = {one.label for one in (seen.node, *seen.neighbours)}
+    shown: list[int | None] = [*sorted(label for label in labels if label is not None)]
+    if None in labels:
+        shown.append(None)
+    per_row = int((_WIDTH - 40) // _LEGEND_COLUMN)
+    parts = []
+    for number, place in enumerate(shown):
+        x = 32 + (number % per_row) * _LEGEND_COLUMN
+        y = top + (number // per_row) * _LEGEND_ROW
+        parts += _disc(place, x, y, 9)
+        named = "class not known"
+        if place is not None:
+            word = seen.classes[place] if place < len(seen.classes) else str(place)
+            named = word if word != str(place) else f"class {word}"
+        parts.append(text(x + 16, y + 4, shortened(named, 22)))
+    rows = -(-len(shown) // per_row)
+    y = top + rows * _LEGEND_ROW
+    note = (
+        "Width: attention weight. Ring: attention weight to itself. "
+        "Cross: classified wrongly."
+    )
+    parts.append(text(20.0, y + 4, note, class_="soft"))
+    return parts, y + 20

@@ -1,0 +1,217 @@
+"""What is compared with what, and with which settings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tempergat.base import UserError
+from tempergat.comparison.paper import PAPER_METHODS
+from tempergat.comparison.search import require_optuna
+from tempergat.nn import METHODS
+from tempergat.training import (
+    BuildModule,
+    Overrides,
+    Preparation,
+    Recipe,
+    RunConfig,
+    callable_name,
+    make_overrides,
+    parse_noise,
+    recipe_for,
+    source_hash,
+)
+
+MOST_RUNS = 100_000
+# Searches use seeds from MOST_RUNS on, and runs with searched settings have these.
+FIRST_TUNED_SEED = 2 * MOST_RUNS
+MOST_TRIALS = 10_000
+
+# The method without edges stands first: it is what the edges are measured by.
+DEFAULT_METHODS = ("mlp", *PAPER_METHODS)
+
+_Methods = str | BuildModule | Iterable[str | BuildModule] | Mapping[str, BuildModule]
+MethodsArgument = _Methods | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is compared with what, and with which settings.
+
+    Attributes:
+        methods: Names of the methods, in the order of the table.
+        configs: The settings of each.
+        seeds: One run of each method per seed.
+        baseline: The method all others are compared with; None where each variant is
+            compared with its backbone.
+        recipe: Name of the recipe.
+        base: The recipe.
+        made_for: The dataset the recipe was made for, where it is another one.
+        overrides: What was changed in it.
+        builds: For each of the user's own methods, the callable that builds it.
+        tune: How many settings are tried for each method; None for those of the recipe.
+        preparation: What is done to features and model before every run.
+    """
+
+    methods: tuple[str, ...]
+    configs: tuple[RunConfig, ...]
+    seeds: tuple[int, ...]
+    baseline: str | None
+    recipe: str
+    base: Recipe
+    made_for: str | None = None
+    overrides: Overrides = field(default_factory=make_overrides)
+    builds: Mapping[str, BuildModule] = field(default_factory=dict)
+    tune: int | None = None
+    preparation: Preparation | None = None
+
+    @property
+    def selection(self) -> str:
+        """The rule that chooses the epoch whose score counts."""
+        return self.configs[0].selection
+
+    @property
+    def total_runs(self) -> int:
+        """Runs of all methods together."""
+        return len(self.methods) * len(self.seeds)
+
+    @property
+    def against(self) -> dict[str, str]:
+        """The baseline of each method that has one."""
+        return baselines_of(self.methods, self.baseline)
+
+    @property
+    def without_baseline(self) -> list[str]:
+        """Methods whose baseline is not among those compared."""
+        return [n for n, other in self.against.items() if other not in self.methods]
+
+
+def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]:
+    """The baseline of each method that has one.
+
+    Args:
+        methods: The methods that are compared, in order.
+        baseline: The method all others are compared with; None where each variant is
+            compared with its backbone.
+    """
+    backbones = {n: METHODS[n].backbone if n in METHODS else n for n in methods}
+    pairs = {name: baseline or backbones[name] for name in methods}
+    return {name: other for name, other in pairs.items() if name != other}
+
+
+def make_plan(
+    graph: object,
+    methods: MethodsArgument = None,
+    runs: int | Literal["paper"] = 10,
+    recipe: str | Path | Recipe | None = None,
+    baseline: str | None = None,
+    overrides: Overrides | None = None,
+    tune: int | None = None,
+    noise: str | None = None,
+    prepare: Preparation | None = None,
+) -> Plan:
+    """Check and complete what the user asked for, before any work is done.
+
+    Args:
+        graph: The graph or its name, which chooses the recipe.
+        methods: As for `compare`.
+        runs: As for `compare`.
+        recipe: As for `compare`.
+        baseline: As for `compare`.
+        overrides: Settings in place of the recipe's.
+        tune: As for `compare`.
+        noise: As for `compare`.
+        prepare: As for `compare`.
+
+    Raises:
+        UserError: A method, recipe or noise does not exist, the number of runs or of
+            settings to try is out of its range, the recipe's methods select epochs by
+            different rules, or Optuna is missing for `tune`.
+    """
+    if noise is not None and prepare is not None:
+        raise UserError(
+            "noise is itself a preparation; give noise or prepare, not both"
+        )
+    default = PAPER_METHODS if runs == "paper" else DEFAULT_METHODS
+    chosen = _named_methods(default if methods is None else methods)
+    if baseline is not None and baseline not in chosen:
+        chosen = {baseline: None, **chosen}
+    recipe_name, settings = recipe_for(graph, recipe)
+    overrides = overrides or make_overrides()
+    configs = [
+        overrides.applied_to(
+            settings.config_for(name)
+            if build is None
+            else settings.config_for_module(name, source_hash(build)),
+            graph,
+        )
+        for name, build in chosen.items()
+    ]
+    rules = sorted({config.selection for config in configs})
+    if len(rules) > 1:
+        raise UserError(
+            f"recipe {recipe_name} selects epochs by {' and by '.join(rules)}; scores "
+            "are comparable under one rule only, so use one selection throughout"
+        )
+    count = settings.runs if runs == "paper" else runs
+    if not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
+        raise UserError(f"runs is {runs!r}; give a number from 1 to {MOST_RUNS}")
+    if tune is not None and not (isinstance(tune, int) and 1 <= tune <= MOST_TRIALS):
+        raise UserError(
+            f"tune is {tune!r}; give how many settings to try for each method, from 1 "
+            f"to {MOST_TRIALS}"
+        )
+    first = 0
+    if tune is not None:
+        require_optuna()
+        first = FIRST_TUNED_SEED
+    return Plan(
+        methods=tuple(chosen),
+        configs=tuple(configs),
+        seeds=tuple(range(first, first + count)),
+        baseline=baseline,
+        recipe=recipe_name,
+        base=settings,
+        made_for=None if recipe is None else settings.made_for_another(graph),
+        overrides=overrides,
+        builds={name: build for name, build in chosen.items() if build is not None},
+        tune=tune,
+        preparation=prepare if noise is None else parse_noise(noise),
+    )
+
+
+def _named_methods(methods: _Methods) -> dict[str, BuildModule | None]:
+    """The methods by name, with what builds the user's own; None for built-in ones."""
+    entries: list[tuple[str, BuildModule | None]]
+    if isinstance(methods, Mapping):
+        entries = list(methods.items())
+    elif isinstance(methods, str) or callable(methods):
+        entries = [_named(methods)]
+    else:
+        entries = [_named(method) for method in methods]
+    if not entries:
+        raise UserError("there are no methods; name some, like gat and temp_gated")
+    chosen: dict[str, BuildModule | None] = {}
+    for name, build in entries:
+        if build is not None and name in METHODS:
+            raise UserError(
+                f"{name} is a built-in method; call yours by another name, like "
+                f"{{'my_{name}': ...}}"
+            )
+        if chosen.get(name, build) is not build:
+            raise UserError(
+                f"two methods are called {name}; give a mapping from names to callables"
+            )
+        chosen[name] = build
+    return chosen
+
+
+def _named(method: str | BuildModule) -> tuple[str, BuildModule | None]:
+    if isinstance(method, str):
+        return method, None
+    if not callable(method):
+        raise UserError(
+            f"a method is {method!r}; give a name or a callable (in_channels, "
+            "out_channels) -> Module"
+        )
+    return callable_name(method), method

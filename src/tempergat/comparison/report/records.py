@@ -1,0 +1,135 @@
+"""A result as plain values: rows, CSV and JSON."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from tempergat.base import csv_text
+from tempergat.comparison.largest_class import LARGEST_CLASS, LargestClass
+from tempergat.comparison.results import DatasetResult, MethodResult
+from tempergat.nn import description_of
+from tempergat.stats import PairedComparison
+from tempergat.training import LayerRecord
+
+_COMPARISON_COLUMNS = (
+    "baseline",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "t_p",
+    "t_p_holm",
+    "plain_p_holm",
+    "wilcoxon_p",
+    "effect_size",
+    "correlation",
+    "pairs",
+    "lost_pairs",
+    "verdict",
+)
+# Lists and groups of values, which only the JSON has.
+_NESTED = (
+    "comparison",
+    "scores",
+    "failures",
+    "selected",
+    "last",
+    "confusion",
+    "only_class",
+)
+
+
+def as_json(result: DatasetResult) -> dict[str, Any]:
+    """The result as plain JSON values, scores in percent."""
+    return {
+        "dataset": result.dataset,
+        "metric": result.metric,
+        "selection": result.selection,
+        "pairing": result.pairing,
+        "splits": result.splits,
+        "test_to_train": result.test_to_train,
+        "pairs": [_comparison(pair) for pair in result.pairs],
+        "beats_guessing": result.beats_guessing,
+        "beats_mlp": result.beats_mlp,
+        "results": [_record(r) for r in result.results],
+        "largest_class": _largest_class(result.largest_class),
+    }
+
+
+def as_rows(result: DatasetResult) -> list[dict[str, Any]]:
+    """One row of plain values per method, numbers in full.
+
+    The last row is that of the largest class, where it is known: it has a mean only.
+    """
+    of_all = {
+        "dataset": result.dataset,
+        "metric": result.metric,
+        "selection": result.selection,
+        "splits": result.splits,
+    }
+    rows = []
+    for method in result.results:
+        record = _record(method)
+        comparison = record["comparison"] or {}
+        rows.append(
+            {
+                **of_all,
+                **{k: v for k, v in record.items() if k not in _NESTED},
+                **{name: comparison.get(name) for name in _COMPARISON_COLUMNS},
+            }
+        )
+    if result.largest_class is not None and rows:
+        known = {"method": LARGEST_CLASS, "mean": result.largest_class.mean}
+        rows.append({**dict.fromkeys(rows[0]), **of_all, **known})
+    return rows
+
+
+def as_csv(result: DatasetResult) -> str:
+    """One line per row of `as_rows`."""
+    return csv_text(as_rows(result))
+
+
+def _record(result: MethodResult) -> dict[str, Any]:
+    comparison = None
+    if result.comparison is not None:
+        comparison = _comparison(result.comparison)
+        del comparison["method"]
+    return {
+        "method": result.method,
+        "description": description_of(result.method),
+        **asdict(result.summary),
+        "parameter_count": result.parameter_count,
+        "time_s": result.time_s,
+        "comparison": comparison,
+        "scores": {str(seed): score for seed, score in result.scores.items()},
+        "failures": list(result.failures),
+        "selected": _layers(result.selected),
+        "last": _layers(result.last),
+        "confusion": result.confusion,
+        "only_class": {str(seed): found for seed, found in result.only_class.items()},
+    }
+
+
+def _comparison(found: PairedComparison) -> dict[str, Any]:
+    """A comparison as plain values; Wilcoxon's p stays uncorrected."""
+    values = asdict(found)
+    del values["wilcoxon_p_holm"]
+    values["difference_low"] = values.pop("low")
+    values["difference_high"] = values.pop("high")
+    return values
+
+
+def _largest_class(found: LargestClass | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    scores = {str(key): score for key, score in found.scores.items()}
+    return {"class": found.label, "mean": found.mean, "scores": scores}
+
+
+def _layers(record: LayerRecord) -> dict[str, list[float | None]]:
+    return {
+        name: [value if math.isfinite(value) else None for value in values]
+        for name, values in (
+            ("temperatures", record.temperatures),
+            ("gate_means", record.gate_means),
+        )
+    }

@@ -1,0 +1,186 @@
+"""The search of `compare --tune`: settings of a method, tried one after another.
+
+The sampler has a fixed seed, so the same scores lead to the same proposals in the same
+order: a search that was stopped continues when it is run again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from tempergat.base import UserError, read_yaml
+from tempergat.nn import BACKBONES, BackboneName
+from tempergat.stats import Summary, summarise
+from tempergat.training import Run, RunConfig
+
+Setting = bool | int | float | str | None
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried, and with which seeds.
+
+    Attributes:
+        sampler_seed: Seed of the sampler that proposes settings.
+        first_seed: The first seed of every trial.
+        seeds: The number of seeds of every trial.
+        space: The values to try, by block of the recipe and setting.
+    """
+
+    sampler_seed: int
+    first_seed: int
+    seeds: int
+    space: Mapping[str, Mapping[str, list[Setting]]]
+
+    @property
+    def run_seeds(self) -> range:
+        """The seeds each trial trains with."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+    def values_for(self, backbone: BackboneName) -> Mapping[str, list[Setting]]:
+        """The values to try for one backbone."""
+        return self.space[BACKBONES[backbone].recipe_block]
+
+
+def search_for_any_graph() -> Search:
+    """The search of `compare --tune`, from search.yaml beside this file."""
+    file = resources.files("tempergat.comparison") / "search.yaml"
+    return Search(**read_yaml(file, str(file)))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings that were tried for one method, and their scores.
+
+    Attributes:
+        method: The method that was trained.
+        number: Number of the trial in the method's search, from 0.
+        settings: The values tried.
+        validation: Validation scores in percent at the selected epochs.
+    """
+
+    method: str
+    number: int
+    settings: Mapping[str, Setting]
+    validation: Summary
+
+    @property
+    def score(self) -> float | None:
+        """Mean validation score; None where a run failed, so it is not chosen."""
+        return None if self.validation.failed else self.validation.mean
+
+
+class Proposals:
+    """The trials of one method's search.
+
+    `ask` gives the settings of the next trial, and `tell` takes its runs.
+
+    Args:
+        config: The method's settings in the recipe.
+        values: The values to try, by setting.
+        sampler_seed: Seed of the sampler (Optuna's TPE).
+        own_first: Whether the first trial has the recipe's own settings.
+
+    Raises:
+        UserError: Optuna is missing.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        values: Mapping[str, Sequence[Setting]],
+        sampler_seed: int,
+        *,
+        own_first: bool = False,
+    ) -> None:
+        self._optuna = require_optuna()
+        self._study = self._optuna.create_study(
+            direction="maximize",
+            sampler=self._optuna.samplers.TPESampler(seed=sampler_seed),
+        )
+        self._config = config
+        self._values = values
+        self._own_first = own_first
+        self._asked: Any = None
+        self._settings: dict[str, Setting] = {}
+        self.trials: list[Trial] = []
+
+    def config_of(self, trial: Trial) -> RunConfig:
+        """The method's settings in a trial."""
+        return self._config.with_changes(**trial.settings)
+
+    def ask(self) -> RunConfig:
+        """The settings of the next trial."""
+        if self._own_first and not self.trials:
+            self._settings = {n: getattr(self._config, n) for n in self._values}
+            return self._config
+        self._asked = self._study.ask()
+        self._settings = {
+            # By index, so that the sampler knows which values are adjacent.
+            name: choices[self._asked.suggest_int(name, 0, len(choices) - 1)]
+            for name, choices in self._values.items()
+        }
+        return self._config.with_changes(**self._settings)
+
+    def tell(self, runs: Sequence[Run]) -> Trial:
+        """Takes the runs of the trial that was asked for last.
+
+        Only their validation scores are looked at.
+        """
+        done = [run for run in runs if run.status == "done"]
+        scores = [100.0 * run.scores[self._config.selection].val for run in done]
+        trial = Trial(
+            self._config.method,
+            len(self.trials),
+            self._settings,
+            summarise(scores, failed=len(runs) - len(done)),
+        )
+        if self._asked is not None and trial.score is None:
+            self._study.tell(self._asked, state=self._optuna.trial.TrialState.FAIL)
+        elif self._asked is not None:
+            self._study.tell(self._asked, trial.score)
+        self._asked = None
+        self.trials.append(trial)
+        return trial
+
+
+def best_trial(trials: Sequence[Trial]) -> Trial:
+    """The trial of best mean validation score, the first of equal ones.
+
+    Raises:
+        UserError: A run failed in every trial.
+    """
+    scored = [trial for trial in trials if trial.score is not None]
+    if not scored:
+        raise UserError(
+            f"a run failed in each of the {len(trials)} trials; lower the learning "
+            "rates in the search"
+        )
+    return max(scored, key=lambda trial: trial.score or 0.0)
+
+
+def require_optuna() -> Any:
+    """The module optuna, which proposes settings.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    try:
+        import optuna
+    except ImportError as error:
+        raise UserError(
+            "the search needs optuna, which is not installed; run "
+            "pip install 'tempergat[tune]'"
+        ) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def setting_word(value: Setting) -> str:
+    """A setting's value as tables and sentences show it: `yes`, `none`, `0.005`."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

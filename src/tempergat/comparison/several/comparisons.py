@@ -1,0 +1,302 @@
+"""The results of several graphs, in the forms people use."""
+
+import html
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tempergat.base import (
+    UserError,
+    counted,
+    csv_text,
+    suggest_one_of,
+    write_into,
+    write_text,
+)
+from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.explorer.page import explorer_section
+from tempergat.comparison.html_report.document import report_html
+from tempergat.comparison.html_report.overview import Overview
+from tempergat.comparison.report.formats import (
+    Table,
+    as_html,
+    as_latex,
+    as_markdown,
+    as_text,
+)
+from tempergat.comparison.several.across import AcrossGraphs, across_graphs
+from tempergat.comparison.several.tables import (
+    scores_table,
+    summary_table,
+    summary_verdict,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tempergat.data import GraphInput
+    from tempergat.training import TrainedModel
+
+_SUMMARY = "summary"
+
+
+@dataclass(frozen=True, repr=False)
+class Comparisons:
+    """Methods compared on several graphs: an overview, and one comparison each.
+
+    `comparisons["cora"]` is the comparison on one graph; iterating gives all of them.
+
+    Attributes:
+        comparisons: One for each graph, in the order given.
+        files: The files of the summary that were written: CSV, Markdown, LaTeX, SVG and
+            PNG of the ranks where there are some, and HTML. Each comparison has its
+            own.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    files: tuple[Path, ...] = ()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The graphs; a further one of the same name is called like its files.
+
+        Where that name is taken too, a number is put behind it.
+        """
+        names: list[str] = []
+        for comparison in self.comparisons:
+            name = comparison.result.dataset
+            if name in names:
+                name = comparison.file_name or name
+            numbered = (f"{name}-{number}" for number in count(2))
+            names.append(next(n for n in chain([name], numbered) if n not in names))
+        return tuple(names)
+
+    @cached_property
+    def across(self) -> AcrossGraphs:
+        """Average ranks with their critical difference, wins, ties and losses."""
+        found = (comparison.result for comparison in self.comparisons)
+        results = dict(zip(self.names, found, strict=True))
+        return across_graphs(results, self._repeated)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __getitem__(self, name: str) -> Comparison:
+        if name not in self.names:
+            raise UserError(f"no graph {name!r}; {suggest_one_of(name, self.names)}")
+        return self.comparisons[self.names.index(name)]
+
+    @property
+    def best(self) -> str | None:
+        """The method with the best average rank; None without ranks or on a tie."""
+        best = self.across.best
+        return best[0] if len(best) == 1 else None
+
+    @property
+    def verdict(self) -> str:
+        """What the graphs show together, in one sentence."""
+        return summary_verdict(self.across)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all runs that were asked for are there, on every graph."""
+        return all(comparison.complete for comparison in self.comparisons)
+
+    @property
+    def failed(self) -> int:
+        """How many runs failed, on all graphs together."""
+        return sum(
+            method.summary.failed
+            for comparison in self.comparisons
+            for method in comparison.result.results
+        )
+
+    @property
+    def summary(self) -> Table:
+        """Average ranks, wins, ties and losses, as people read them."""
+        return summary_table(self.across)
+
+    @property
+    def scores(self) -> Table:
+        """Every method's mean score on every graph, as people read them."""
+        return scores_table(self.across)
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One row of plain values per graph and method, numbers in full."""
+        ranks = self.across.ranks
+        rows = []
+        for name, comparison in zip(self.names, self.comparisons, strict=True):
+            of_graph = {} if ranks is None else ranks.ranks.get(name, {})
+            for row in comparison.table:
+                rank = of_graph.get(row["method"])
+                rows.append({"graph": name, **row, "rank": rank})
+        return rows
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        found = zip(self.names, self.comparisons, strict=True)
+        return {
+            "graphs": {name: comparison.facts for name, comparison in found},
+            "summary": self.across.facts,
+            "complete": self.complete,
+            "best": self.best,
+            "verdict": self.verdict,
+            "files": [str(path) for path in self.files],
+        }
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """One line per graph and method, numbers in full.
+
+        Args:
+            path: Also write it to this file.
+        """
+        return _written(csv_text(self.table), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """The summary and the scores as Markdown; `path` as for `to_csv`."""
+        return _written(_joined(map(as_markdown, self._overview)), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """The summary and the scores as LaTeX; `path` as for `to_csv`."""
+        return _written(_joined(map(as_latex, self._overview)), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything as JSON; `path` as for `to_csv`."""
+        return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
+
+    def plot(self) -> "Figure":
+        """A figure of the average ranks with their critical difference.
+
+        Raises:
+            UserError: There are no ranks.
+        """
+        ranks = self.across.ranks
+        if ranks is None:
+            raise UserError(
+                "there are no average ranks to draw: they need two methods or more, "
+                "with finished runs on two graphs or more, each compared on once"
+            )
+        graphs = counted(len(ranks.datasets), "graph")
+        # Loads matplotlib.
+        from tempergat.comparison.report.figures import ranks_figure
+
+        return ranks_figure(f"Average rank on {graphs}", ranks)
+
+    def to_report(
+        self,
+        path: str | Path,
+        command: str | None = None,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> Path:
+        """Write one HTML file: an overview, then everything on each graph.
+
+        Args:
+            path: The file.
+            command: What was typed to make the comparisons, for those who repeat it.
+            model: A trained model to show node by node at the end.
+            graph: The graph to show it on; None for that of its training.
+
+        Returns:
+            The file.
+        """
+        write_text(Path(path), self.to_html(command, model=model, graph=graph))
+        return Path(path)
+
+    def to_html(
+        self,
+        command: str | None = None,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> str:
+        """What `to_report` writes, as text."""
+        overview = Overview(
+            self.verdict, self.across.ranks, (self.summary, self.scores)
+        )
+        sections = [
+            replace(comparison.section(command), name=name)
+            for name, comparison in zip(self.names, self.comparisons, strict=True)
+        ]
+        after = explorer_section(model, graph)
+        return report_html(sections, overview, after)
+
+    def written_to(self, folder: Path, command: str | None = None) -> "Comparisons":
+        """Write the files of the summary; returns the comparisons with their paths.
+
+        The files of each graph are written by `Comparison.written_to`.
+
+        Args:
+            folder: Where to write; made when missing.
+            command: What was typed to make the comparisons, for the report.
+        """
+        name = _free_name([c.file_name for c in self.comparisons])
+        paths = [
+            write_into(folder, f"{name}{suffix}", text)
+            for suffix, text in (
+                (".csv", self.to_csv()),
+                (".md", self.to_markdown()),
+                (".tex", self.to_latex()),
+            )
+        ]
+        if self.across.ranks is not None:
+            from tempergat.base import figures as base_figures
+
+            paths += base_figures.save_figure(self.plot(), folder / name)
+        paths.append(write_into(folder, f"{name}.html", self.to_html(command)))
+        return replace(self, files=tuple(paths))
+
+    def __repr__(self) -> str:
+        overview = f"{as_text(self.summary)}\n{self.verdict}"
+        return "\n\n".join([overview, *(repr(found) for found in self.comparisons)])
+
+    def _repr_html_(self) -> str:
+        answer = f"<p><strong>{html.escape(self.verdict)}</strong></p>\n"
+        parts = [answer, *map(as_html, self._overview)]
+        for name, comparison in zip(self.names, self.comparisons, strict=True):
+            parts.append(f"<h3>{html.escape(name)}</h3>\n{comparison._repr_html_()}")
+        return "".join(parts)
+
+    @property
+    def _repeated(self) -> tuple[str, ...]:
+        """Names of graphs that several comparisons share."""
+        seen: set[str] = set()
+        repeated = []
+        for comparison in self.comparisons:
+            prints = {run.fingerprint for run in comparison.runs}
+            if seen & prints:
+                repeated.append(comparison.result.dataset)
+            seen |= prints
+        return tuple(dict.fromkeys(repeated))
+
+    @property
+    def _overview(self) -> tuple[Table, Table]:
+        return self.summary, self.scores
+
+
+def _free_name(taken: Sequence[str | None]) -> str:
+    """The name of the summary's files, which no graph has."""
+    name = _SUMMARY
+    while name in taken:
+        name += "-of-graphs"
+    return name
+
+
+def _joined(texts: Iterator[str]) -> str:
+    return "\n".join(texts)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_text(Path(path), text)
+    return text

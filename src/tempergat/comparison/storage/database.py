@@ -1,0 +1,237 @@
+"""An SQLite file that holds a store: opened safely, its errors explained."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from tempergat.base import UserError
+from tempergat.comparison.storage.schema import (
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    create_tables,
+)
+
+BUSY_TIMEOUT_S = 60.0
+_LONGEST_REASON = 80
+
+
+class Database:
+    """A connection to the file of a store.
+
+    Args:
+        path: The file; it and its folder are made when missing.
+        read_only: Whether to read a copy of an existing file in memory; the file is
+            then not changed.
+
+    Raises:
+        UserError: The file is damaged, is not a store, comes from another version, or
+            its folder cannot be written to.
+    """
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        with self._user_errors():
+            self._connection = self._copied() if read_only else self._connected()
+        try:
+            with self._user_errors():
+                self._open(read_only)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _connected(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"cannot make the folder {self.path.parent} for the store: "
+                f"{error.strerror}; choose another with --out (out= in Python)"
+            ) from error
+        if self.path.is_symlink():
+            # SQLite would make or change the file that it leads to.
+            raise UserError(
+                f"the store {self.path} is a link to {os.readlink(self.path)}; remove "
+                "it, or choose another folder with --out (out= in Python)"
+            )
+        # Autocommit: transactions are opened and closed by `_transaction` alone.
+        return sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+
+    def _copied(self) -> sqlite3.Connection:
+        """A copy in memory of a file that may be on a read-only disk."""
+        if not self.path.is_file():
+            raise UserError(f"there is no store {self.path}; check its path")
+        address = f"{self.path.absolute().as_uri()}?mode=ro"
+        # Without a log beside it, the file can be read where SQLite may not make one.
+        logged = self.path.with_name(f"{self.path.name}-wal").exists()
+        if not logged and not os.access(self.path.parent, os.W_OK):
+            address += "&immutable=1"
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        source = sqlite3.connect(address, timeout=BUSY_TIMEOUT_S, uri=True)
+        try:
+            source.backup(copy)
+        except BaseException:
+            copy.close()
+            raise
+        finally:
+            source.close()
+        return copy
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self, in_memory: bool) -> None:
+        # One transaction, so that another process making the tables is seen before
+        # or after, not in between.
+        with self._transaction("DEFERRED"):
+            application, version, tables = (
+                self._connection.execute(query).fetchone()[0]
+                for query in (
+                    "PRAGMA application_id",
+                    "PRAGMA user_version",
+                    "SELECT count(*) FROM sqlite_master",
+                )
+            )
+        if tables and application != APPLICATION_ID:
+            raise UserError(
+                f"{self.path} is an SQLite file of another program; choose another "
+                "place for the store with --out (out= in Python)"
+            )
+        if 0 < version < SCHEMA_VERSION:
+            raise UserError(
+                f"{self.path} was written by an older tempergat (store version "
+                f"{version}, this one reads {SCHEMA_VERSION}); move it away, or choose "
+                "another folder with --out (out= in Python)"
+            )
+        if version > SCHEMA_VERSION:
+            raise UserError(
+                f"{self.path} was written by a newer tempergat (store version "
+                f"{version}, this one reads up to {SCHEMA_VERSION}); upgrade tempergat "
+                "or choose another folder with --out (out= in Python)"
+            )
+        found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise UserError(self._damaged(found))
+        mode = "wal" if in_memory else self._write_ahead_log()
+        if mode != "wal":
+            raise UserError(
+                f"{self.path} is on a file system without shared memory (journal mode "
+                f"{mode}); choose a local folder with --out (out= in Python)"
+            )
+        self._connection.execute("PRAGMA synchronous = FULL")
+        with self._transaction(), self._altered_rows():
+            create_tables(self._connection)
+        self._connection.execute("PRAGMA foreign_keys = ON")
+
+    def _write_ahead_log(self) -> str:
+        # SQLite ignores its busy timeout when two processes switch the mode at once.
+        give_up = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                query = self._connection.execute("PRAGMA journal_mode = WAL")
+                return str(query.fetchone()[0])
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_BUSY":
+                    raise
+                if time.monotonic() > give_up:
+                    raise
+            time.sleep(0.005)
+
+    @contextmanager
+    def _transaction(
+        self, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
+    ) -> Iterator[None]:
+        self._connection.execute(f"BEGIN {kind}")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _user_errors(self) -> Iterator[None]:
+        """Turn SQLite's errors about the file into messages a user can act on."""
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise
+        except UnicodeDecodeError as error:
+            raise UserError(self._damaged("a text is not UTF-8")) from error
+        except sqlite3.OperationalError as error:
+            # Text that is not UTF-8 is reported without a name.
+            name = getattr(error, "sqlite_errorname", "")
+            if not name:
+                raise UserError(self._damaged(str(error))) from error
+            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                remedy = (
+                    f"another process has held it for {BUSY_TIMEOUT_S:.0f} s; wait for "
+                    "it to end"
+                )
+            elif name.startswith(
+                ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
+            ):
+                remedy = (
+                    "make its folder writable or choose another with --out (out= in "
+                    "Python)"
+                )
+            elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+                remedy = "check the disk and its free space, then run again"
+            else:
+                # The tables have other columns than the ones that were made.
+                raise UserError(self._damaged(str(error))) from error
+            raise UserError(
+                f"cannot use the store {self.path}: {error}; {remedy}"
+            ) from (error)
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+                raise UserError(self._not_a_database(str(error))) from error
+            raise UserError(self._damaged(str(error))) from error
+
+    @contextmanager
+    def _altered_rows(self) -> Iterator[None]:
+        """Turn what is wrong with the content of rows into a message.
+
+        Raises:
+            UserError: A row is not what was written.
+        """
+        try:
+            yield
+        except (ValueError, RecursionError) as error:
+            raise UserError(self._damaged(str(error))) from error
+
+    def _not_a_database(self, detail: str) -> str:
+        if self.path.suffix == ".sqlite":
+            return (
+                f"{self.path} is not a store, or is damaged ({detail}); restore it "
+                "from a copy, or move it away and run again"
+            )
+        return (
+            f"{self.path} is not a store of tempergat; name a store.sqlite, or the "
+            "folder of a comparison"
+        )
+
+    def _damaged(self, detail: str) -> str:
+        # Some of SQLite's messages quote the damaged text.
+        reason = detail.splitlines()[0][:_LONGEST_REASON]
+        return (
+            f"the store {self.path} is damaged ({reason}); restore it from a copy, or "
+            "move it away and run again"
+        )

@@ -1,0 +1,271 @@
+"""Comparisons of the runs in a store, without the graphs they were made on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tempergat.base import UserError, listed, suggest_one_of
+from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.descriptions import note_on_residual, notes_on_condition
+from tempergat.comparison.plan import (
+    FIRST_TUNED_SEED,
+    MOST_RUNS,
+    baselines_of,
+)
+from tempergat.comparison.results import dataset_result
+from tempergat.comparison.search import Setting, setting_word
+from tempergat.comparison.splits import (
+    note_on_splits,
+    stored_split_ratio,
+)
+from tempergat.comparison.storage.store import Store
+from tempergat.comparison.tuned import notes_on_tuning, searched_settings
+from tempergat.nn import METHODS
+from tempergat.training import Condition, Run
+
+# Settings that recipes give to methods of all backbones alike.
+_OF_ALL_METHODS = (
+    "epochs",
+    "selection",
+    "normalize_features",
+    "scale_features",
+    "metric",
+    "class_weights",
+)
+
+
+class _Table(NamedTuple):
+    """Runs that one table compares.
+
+    `shared` names the methods whose runs were trained for another table.
+    """
+
+    runs: list[Run]
+    shared: tuple[str, ...] = ()
+
+
+def stored_comparisons(
+    path: Path, dataset: str | None = None, baseline: str | None = None
+) -> list[Comparison]:
+    """The comparison of each graph and each recipe in a store.
+
+    The file is only read. Runs of searches are left out. Methods whose settings were
+    searched are compared with one another, and so are runs with the same noise.
+
+    Args:
+        path: The file of a store, or the folder that holds it.
+        dataset: The name of one graph; all graphs when left out.
+        baseline: The method all others are compared with; each variant's backbone when
+            left out.
+
+    Raises:
+        UserError: There is no such store, graph or baseline, or the store is damaged.
+    """
+    file = _file_of(path)
+    with Store(file, read_only=True) as store:
+        stored = store.runs()
+    runs = [run for run in stored if not MOST_RUNS <= run.seed < FIRST_TUNED_SEED]
+    if not runs:
+        raise UserError(f"there are no finished runs in {file}; name another store")
+    names = sorted({run.dataset for run in runs})
+    if dataset is not None and dataset not in names:
+        raise UserError(
+            f"{file} has no runs on {dataset!r}; {suggest_one_of(dataset, names)}"
+        )
+    return [
+        _comparison(table, baseline, file)
+        for name in (names if dataset is None else [dataset])
+        for table in _tables([run for run in runs if run.dataset == name])
+    ]
+
+
+def _file_of(path: Path) -> Path:
+    """The store at a path.
+
+    Raises:
+        UserError: There is none.
+    """
+    file = path / "store.sqlite" if path.is_dir() else path
+    if file.is_file():
+        return file
+    remedy = "make one with `tempergat compare`, or name another with its path"
+    if not path.exists():
+        raise UserError(f"there is no file or folder {path}; {remedy}")
+    raise UserError(f"the folder {path} has no store.sqlite with runs; {remedy}")
+
+
+def _comparison(table: _Table, baseline: str | None, file: Path) -> Comparison:
+    runs = table.runs
+    methods = list(dict.fromkeys(run.method for run in runs))
+    if baseline is not None and baseline not in methods:
+        raise UserError(
+            f"there are no runs of {baseline} on {runs[0].dataset}; "
+            f"{suggest_one_of(baseline, methods)}"
+        )
+    config = runs[0].config
+    is_tuned = runs[0].seed >= FIRST_TUNED_SEED
+    result = dataset_result(
+        runs,
+        methods,
+        baselines_of(methods, baseline),
+        config.get("metric") or "accuracy",
+        config.get("selection", "best_val_accuracy"),
+        tuned=is_tuned,
+        all_pairs=baseline is None,
+        test_to_train=stored_split_ratio(runs),
+    )
+    counts = {method: sum(run.method == method for run in runs) for method in methods}
+    return Comparison(
+        result=result,
+        runs=runs,
+        baseline=baseline,
+        recipe=_settings_in_words(runs) + (", tuned" if is_tuned else ""),
+        device=runs[0].device,
+        complete=len(set(counts.values())) == 1,
+        notes=(
+            *notes_on_condition(runs[0].condition),
+            *(
+                notes_on_tuning(_searched(runs))
+                if is_tuned
+                else note_on_residual({run.method: run.config for run in runs})
+            ),
+            *(note_on_splits(result, stored=True) if result.splits > 1 else ()),
+            *(_note_on_sharing(table.shared) if table.shared else ()),
+        ),
+        store=file,
+    )
+
+
+def _note_on_sharing(methods: Sequence[str]) -> tuple[str, ...]:
+    one = len(methods) == 1
+    return (
+        f"{listed(methods, most=len(methods))}: the runs are also in an earlier table, "
+        f"because {'it has' if one else 'they have'} the same settings in both.",
+    )
+
+
+def _tables(runs: Sequence[Run]) -> Iterator[_Table]:
+    """The runs of one graph's name, cut into those that one table compares.
+
+    The store does not say which recipe a run is from. Groups are numbered in the order
+    in which they were planned, so the runs of one recipe follow one another.
+    """
+    ordered = sorted(runs, key=lambda run: (run.group_id or 0, run.seed))
+    for origin in dict.fromkeys(map(_made, ordered)):
+        made_alike = [run for run in ordered if _made(run) == origin]
+        for graph in _graphs(made_alike):
+            plain = [run for run in graph if run.seed < FIRST_TUNED_SEED]
+            tuned = [run for run in graph if run.seed >= FIRST_TUNED_SEED]
+            if plain:
+                yield from _recipes(plain)
+            if tuned:
+                yield _Table(_last_search(tuned))
+
+
+def _made(run: Run) -> tuple[str, int, Condition | None]:
+    return (run.device, run.numerics, run.condition)
+
+
+def _last_search(runs: Sequence[Run]) -> list[Run]:
+    """Of each method and split, the runs with the settings that were found last."""
+    last = {(run.method, run.split): run.config_hash for run in runs}
+    return [run for run in runs if last[run.method, run.split] == run.config_hash]
+
+
+def _searched(runs: Sequence[Run]) -> dict[tuple[str, int], dict[str, Setting]]:
+    return {(run.method, run.split): searched_settings(run.config) for run in runs}
+
+
+def _graphs(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs on one graph with its splits; other data has another fingerprint."""
+    graphs: list[dict[int, str]] = []
+    place: dict[str, int] = {}
+    for run in runs:
+        if run.fingerprint in place:
+            continue
+        if not graphs or run.split in graphs[-1]:
+            graphs.append({})
+        graphs[-1][run.split] = run.fingerprint
+        place[run.fingerprint] = len(graphs) - 1
+    return [
+        [run for run in runs if place[run.fingerprint] == number]
+        for number in range(len(graphs))
+    ]
+
+
+def _recipes(runs: Sequence[Run]) -> list[_Table]:
+    """Runs whose settings differ by no more than the method.
+
+    A run is trained once for all recipes that give its method the same settings, so
+    the runs of an earlier recipe also stand in the table of a later one that fits. Runs
+    of a later recipe cannot belong to an earlier one, which would have trained them.
+    """
+    recipes: list[dict[str, Mapping[str, Any]]] = []
+    place: dict[tuple[str, str], int] = {}
+    for run in runs:
+        key = (run.method, run.config_hash)
+        if key in place:
+            continue
+        if not recipes or not _fits(run, recipes[-1]):
+            recipes.append({})
+        recipes[-1][run.method] = run.config
+        place[key] = len(recipes) - 1
+    first = {(run.method, run.config_hash): run for run in reversed(runs)}
+    tables = []
+    for number, recipe in enumerate(recipes):
+        keys = {key for key, at in place.items() if at == number}
+        earlier = [run for key, run in first.items() if place[key] < number]
+        shared = _shared(recipe, earlier)
+        found = [r for r in runs if (r.method, r.config_hash) in keys | shared]
+        tables.append(_Table(found, tuple(sorted(method for method, _ in shared))))
+    return tables
+
+
+def _shared(
+    recipe: Mapping[str, Mapping[str, Any]], earlier: Sequence[Run]
+) -> set[tuple[str, str]]:
+    """Method and settings of earlier runs that this recipe has too.
+
+    The recipe must have no method of their backbone, whose settings they would share,
+    and there must be one choice of settings only.
+    """
+    families = {_family(method) for method in recipe}
+    found: dict[str, set[str]] = {}
+    for run in earlier:
+        if _family(run.method) not in families and _fits(run, recipe):
+            found.setdefault(run.method, set()).add(run.config_hash)
+    return {
+        (method, next(iter(hashes)))
+        for method, hashes in found.items()
+        if len(hashes) == 1
+    }
+
+
+def _fits(run: Run, table: Mapping[str, Mapping[str, Any]]) -> bool:
+    return run.method not in table and all(
+        _settings(config, _family(method) == _family(run.method))
+        == _settings(run.config, _family(method) == _family(run.method))
+        for method, config in table.items()
+    )
+
+
+def _family(method: str) -> str:
+    """Methods of one backbone share their settings in a recipe."""
+    return METHODS[method].backbone if method in METHODS else method
+
+
+def _settings(config: Mapping[str, Any], one_family: bool) -> dict[str, Any]:
+    """The settings that two methods of a recipe have in common."""
+    names = config if one_family else _OF_ALL_METHODS
+    return {name: config.get(name) for name in names if name != "method"}
+
+
+def _settings_in_words(runs: Sequence[Run]) -> str:
+    """The settings by which recipes differ most often."""
+    config = max((run.config for run in runs), key=len)
+    size = ("epochs", "learning_rate", "num_layers", "hidden_channels")
+    return ", ".join(
+        f"{name} {setting_word(config[name])}"
+        for name in (*size, "residual", "norm")
+        if name in config
+    )

@@ -1,0 +1,93 @@
+"""The part of a sweep that one of several machines trains."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from tempergat.base import UserError
+from tempergat.comparison.storage.store import Group
+
+# The configuration hash and the seed of a run.
+Unit = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of several parts of a sweep, which need nothing from one another.
+
+    The groups of a sweep are dealt to its shards in turn. Each shard has its own store.
+
+    Attributes:
+        number: Which one this is, from 1.
+        of: How many there are.
+
+    Raises:
+        UserError: There is no such shard.
+    """
+
+    number: int
+    of: int
+
+    def __post_init__(self) -> None:
+        for value in (self.number, self.of):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise UserError(f"a shard is given by two whole numbers, not {value!r}")
+        if not 1 <= self.number <= self.of:
+            raise UserError(
+                f"there is no shard {self.number}/{self.of}; shards are counted from "
+                f"1: give 1/{max(self.of, 1)} to {max(self.of, 1)}/{max(self.of, 1)}"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The shard of a text like `1/3`.
+
+        Raises:
+            UserError: The text is something else, or there is no such shard.
+        """
+        number, slash, of = text.partition("/")
+        digits = all(part.isascii() and part.isdigit() for part in (number, of))
+        # Python refuses to read numbers of thousands of digits.
+        if not slash or not digits or len(text) > 20:
+            raise UserError(
+                f"the shard is {text[:40]!r}; give its number and how many there are, "
+                "like 1/3"
+            )
+        return cls(int(number), int(of))
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def takes(self, position: int) -> bool:
+        """Whether it trains the group at this position in the whole sweep, from 0."""
+        return position % self.of == self.number - 1
+
+
+def divide_groups(
+    groups: Sequence[Group], mine: Collection[Unit], wanted: Collection[Unit]
+) -> tuple[list[Group], set[Unit]]:
+    """The groups that a shard trains, and the runs that it is asked for.
+
+    A group of the store may differ from the one that a new store would have: it was
+    cut in an earlier sweep, or did not fit memory. It belongs to the shard that has
+    the first of its runs.
+
+    Args:
+        groups: The groups of one method in the store.
+        mine: The runs that the shard has where the store is new.
+        wanted: The runs that all shards together are asked for.
+    """
+    taken, asked = [], set(mine)
+    for group in groups:
+        units = [
+            (key, seed)
+            for key in group.config_hashes
+            for seed in group.seeds
+            if (key, seed) in wanted
+        ]
+        if units[0] in mine:
+            taken.append(group)
+            asked.update(units)
+        else:
+            asked.difference_update(units)
+    return taken, asked

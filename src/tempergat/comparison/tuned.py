@@ -1,0 +1,299 @@
+"""Settings of each method, searched on a graph before it is compared there.
+
+Every method has its own search of as many settings on every split, with the validation
+nodes of that split. The runs that are reported have seeds that no search uses, and test
+scores choose nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tempergat.base import UserError, csv_text, one_line
+from tempergat.comparison.plan import Plan
+from tempergat.comparison.search import (
+    Proposals,
+    Search,
+    Setting,
+    Trial,
+    best_trial,
+    search_for_any_graph,
+    setting_word,
+)
+from tempergat.data import Dataset
+from tempergat.nn import METHODS
+from tempergat.training import Recipe, Run, RunConfig, metric_of_run
+
+# Of a user's own module, only these have an effect.
+_OF_EVERY_MODULE = ("learning_rate", "weight_decay")
+
+# Trains configurations on one split: split, graph, configurations, seeds.
+Train = Callable[[int, Dataset, Sequence[RunConfig], Sequence[int]], list[Run]]
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """How many settings of each method have been tried, and how many will be."""
+
+    done: int
+    of: int
+
+
+OnSearch = Callable[[SearchProgress], None]
+
+
+class SearchIncompleteError(Exception):
+    """Runs of the search are missing, and were not to be trained."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The settings of one method on one split.
+
+    Attributes:
+        method: The method.
+        split: Number of the split.
+        trials: The trials of its search.
+        chosen: The trial of the best mean validation score.
+        config: Its settings.
+    """
+
+    method: str
+    split: int
+    trials: tuple[Trial, ...]
+    chosen: Trial
+    config: RunConfig
+
+
+def search_settings(
+    plan: Plan,
+    graphs: Mapping[int, Dataset],
+    train: Train,
+    on_search: OnSearch | None = None,
+) -> list[Choice]:
+    """Search the settings of every method on every split.
+
+    All methods and splits have their first trial, then all their second, and so on: the
+    runs of one round are trained together.
+
+    Args:
+        plan: What to compare; its `tune` is the number of trials.
+        graphs: The graph with each of its splits, by the splits' numbers.
+        train: Trains runs, or finds them in the store.
+        on_search: Called after every round.
+
+    Raises:
+        UserError: Optuna is missing, or nothing is left to search.
+        SearchIncompleteError: `train` did not return every run.
+    """
+    assert plan.tune is not None
+    search = search_for_any_graph()
+    searches = {
+        split: [_proposals(plan, config, search) for config in plan.configs]
+        for split, _ in seeds_by_split(plan.seeds, graphs)
+    }
+    for number in range(plan.tune):
+        for split, of_split in searches.items():
+            asked = [proposals.ask() for proposals in of_split]
+            runs = train(split, graphs[split], asked, search.run_seeds)
+            for proposals, config in zip(of_split, asked, strict=True):
+                mine = [run for run in runs if run.method == config.method]
+                if len(mine) < search.seeds:
+                    raise SearchIncompleteError
+                proposals.tell(mine)
+        if on_search is not None:
+            on_search(SearchProgress(number + 1, plan.tune))
+    return [
+        _choice(config.method, split, proposals)
+        for split, of_split in searches.items()
+        for config, proposals in zip(plan.configs, of_split, strict=True)
+    ]
+
+
+def search_runs(plan: Plan, graphs: Mapping[int, Dataset]) -> int:
+    """How many runs the search of a plan trains; 0 without a search."""
+    splits = sum(1 for _ in seeds_by_split(plan.seeds, graphs))
+    each = search_for_any_graph().seeds * (plan.tune or 0)
+    return len(plan.methods) * splits * each
+
+
+def seeds_by_split(
+    seeds: Sequence[int], graphs: Mapping[int, Dataset]
+) -> Iterator[tuple[int, list[int]]]:
+    """The seeds of every split that has one: of S splits, the r-th is on r mod S."""
+    for position, split in enumerate(graphs):
+        of_split = list(seeds[position :: len(graphs)])
+        if of_split:
+            yield split, of_split
+
+
+def notes_on_tuning(
+    chosen: Mapping[tuple[str, int], Mapping[str, Setting]], trials: int | None = None
+) -> tuple[str, ...]:
+    """That settings were searched, and which ones each method has.
+
+    Args:
+        chosen: The settings by method and split.
+        trials: How many settings were tried; None where that is not known.
+    """
+    search = search_for_any_graph()
+    methods = dict.fromkeys(method for method, _ in chosen)
+    splits = len({split for _, split in chosen})
+    several = f"{trials} settings" if trials else "the settings tried"
+    where = "of the split"
+    if splits > 1:
+        where = f"of each of the {splits} splits by itself"
+    first = (
+        f"Tuned: each method has the best of {several} by mean validation score over "
+        f"{search.seeds} seeds, on validation nodes {where}. Scores are of other "
+        "seeds; no test score chose a setting."
+    )
+    if splits == 1:
+        first += (
+            " Intervals and p hold for these settings. Another search can find others: "
+            "on Cora and Citeseer four searches of a method ended about 1 point apart."
+        )
+    return (
+        first,
+        *(
+            f"{method}: "
+            + _in_words([values for (m, _), values in chosen.items() if m == method])
+            for method in methods
+        ),
+    )
+
+
+def tuned_recipes(
+    plan: Plan, graph: Dataset, choices: Sequence[Choice]
+) -> dict[int, Recipe]:
+    """By split, the plan's recipe with the settings that each method has there."""
+    of_all = {
+        "metric": metric_of_run(plan.configs[0], graph),
+        "training": plan.configs[0].training,
+        "class_weights": plan.configs[0].class_weights,
+    }
+    found: dict[int, Recipe] = {}
+    for choice in choices:
+        recipe = found.get(choice.split) or plan.base.model_copy(update=of_all)
+        settings = {**recipe.changes_for(choice.config), **choice.chosen.settings}
+        methods = {**recipe.methods, choice.method: settings}
+        found[choice.split] = recipe.model_copy(update={"methods": methods})
+    return found
+
+
+def recipe_text(
+    recipe: Recipe, choices: Sequence[Choice], dataset: str, split: int
+) -> str:
+    """The file of a recipe that `tuned_recipes` made.
+
+    Args:
+        recipe: The recipe.
+        choices: The searches.
+        dataset: Name of the graph.
+        split: Number of the split.
+    """
+    return (
+        f"# Found on {one_line(dataset)}, split {split}: below `methods`, each method "
+        f"has the best of\n# {len(choices[0].trials)} settings by mean validation "
+        f"score; no test score chose one.\n{recipe.to_yaml()}"
+    )
+
+
+def tuned_facts(choices: Sequence[Choice]) -> dict[str, Any]:
+    """The searches as plain JSON values."""
+    search = search_for_any_graph()
+    return {
+        "trials": len(choices[0].trials),
+        "search_seeds": list(search.run_seeds),
+        "chosen": [
+            {
+                "method": choice.method,
+                "split": choice.split,
+                "trial": choice.chosen.number,
+                "settings": dict(choice.chosen.settings),
+                "val_mean": choice.chosen.validation.mean,
+            }
+            for choice in choices
+        ],
+    }
+
+
+def tuned_csv(dataset: str, choices: Sequence[Choice]) -> str:
+    """One line per trial: settings, validation scores in percent, and what was chosen.
+
+    Args:
+        dataset: Name of the graph.
+        choices: The searches.
+    """
+    names = dict.fromkeys(name for choice in choices for name in choice.chosen.settings)
+    return csv_text(
+        [
+            {
+                "dataset": dataset,
+                "method": choice.method,
+                "split": choice.split,
+                "trial": trial.number,
+                **{name: trial.settings.get(name) for name in names},
+                "runs": trial.validation.runs,
+                "failed": trial.validation.failed,
+                "val_mean": trial.validation.mean,
+                "val_std": trial.validation.std,
+                "chosen": trial is choice.chosen,
+            }
+            for choice in choices
+            for trial in choice.trials
+        ]
+    )
+
+
+def searched_settings(config: Mapping[str, Any]) -> dict[str, Setting]:
+    """The settings of a run that `compare` with `tune` searches for its method."""
+    names = _names(config["method"], is_own=config.get("source_hash") is not None)
+    return {name: config[name] for name in names if name in config}
+
+
+def _names(method: str, *, is_own: bool) -> tuple[str, ...]:
+    if is_own:
+        return _OF_EVERY_MODULE
+    return tuple(search_for_any_graph().values_for(METHODS[method].backbone))
+
+
+def _proposals(plan: Plan, config: RunConfig, search: Search) -> Proposals:
+    is_own = config.source_hash is not None
+    every = search.space["attention"]
+    if not is_own:
+        every = search.values_for(METHODS[config.method].backbone)
+    fixed = plan.overrides.fields
+    values = {
+        name: every[name]
+        for name in _names(config.method, is_own=is_own)
+        if name not in fixed
+    }
+    if not values:
+        raise UserError(
+            f"nothing is left to search for {config.method}: all of it is given as "
+            "settings; leave some out"
+        )
+    return Proposals(config, values, search.sampler_seed, own_first=True)
+
+
+def _choice(method: str, split: int, proposals: Proposals) -> Choice:
+    trials = proposals.trials
+    # Where every trial fails, the table shows the failure of the recipe's settings.
+    scored = any(trial.score is not None for trial in trials)
+    chosen = best_trial(trials) if scored else trials[0]
+    return Choice(method, split, tuple(trials), chosen, proposals.config_of(chosen))
+
+
+def _in_words(settings: Sequence[Mapping[str, Setting]]) -> str:
+    """`learning_rate 0.01, norm batch`; over splits, how often each value is chosen."""
+    words = []
+    for name in settings[0]:
+        counts = Counter(setting_word(of_split.get(name)) for of_split in settings)
+        values = counts.most_common()
+        if len(values) == 1:
+            words.append(f"{name} {values[0][0]}")
+        else:
+            words.append(name + " " + " or ".join(f"{v} ({n}x)" for v, n in values))
+    return ", ".join(words)

@@ -1,0 +1,207 @@
+"""Reads a folder of tables into a PyG graph."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
+
+from tempergat.base import UserError, explain_unreadable
+from tempergat.data.dataset import HowRead
+from tempergat.data.tables.columns import edge_ends
+from tempergat.data.tables.files import find_table, iter_tables, unread_files
+from tempergat.data.tables.ids import with_found_id
+from tempergat.data.tables.node_rows import find_node, node_rows
+from tempergat.data.tables.nodes import Nodes, read_nodes
+from tempergat.data.tables.split_tables import read_split, split_tables
+from tempergat.data.tables.table import Table, as_numbers, as_text
+from tempergat.data.user.edge_columns import EdgeColumns, choose_edge_columns
+from tempergat.data.user.labels import classes_of_texts, known_labels
+from tempergat.data.user.options import ReadOptions, missing_numbers
+from tempergat.data.user.user_graph import UserGraph
+
+
+def read_folder(
+    folder: Path,
+    options: ReadOptions,
+    require_finite: bool = True,
+    labelled: bool = True,
+) -> UserGraph:
+    """Reads `nodes`, `edges` and, where there is one, the table of the split.
+
+    Args:
+        folder: Where the tables are.
+        options: How they are read.
+        require_finite: Whether NaN and infinity are refused as features.
+        labelled: Whether some node must have a label; otherwise labels and splits are
+            not read.
+
+    Raises:
+        UserError: A table is missing or contradicts another; file and row are named.
+    """
+    node_table = _require_table(folder, "nodes")
+    edge_table = _require_table(folder, "edges")
+    ends = [(edge_table, side) for side in (0, 1)]
+    pieces = iter_tables(node_table)
+    first = next(pieces)
+    used = with_found_id(options, first, ends, labelled)
+    pieces = chain([first], pieces)
+    nodes = read_nodes(node_table, pieces, used, require_finite, labelled)
+    pieces = iter_tables(edge_table)
+    split = split_tables(folder, options, labelled)
+    graph = join_tables(nodes, edge_table, pieces, split, used, labelled)
+    read = (node_table, edge_table, *split.values())
+    found = used.id if options.id is None else None
+    return replace(graph, found_id=found).not_reading(unread_files(folder, read))
+
+
+def join_tables(
+    nodes: Nodes,
+    edge_path: Path,
+    edges: Iterable[Table],
+    split: dict[str, Path],
+    options: ReadOptions,
+    labelled: bool,
+) -> UserGraph:
+    """Makes a graph of the tables of nodes and edges.
+
+    Args:
+        nodes: The nodes.
+        edge_path: The file of the edges.
+        edges: The table of the edges, in pieces.
+        split: The tables of the split, as `split_tables` finds them.
+        options: How the tables are read.
+        labelled: Whether labels and splits are read.
+
+    Raises:
+        UserError: A table contradicts another; file and row are named.
+    """
+    data = Data(num_nodes=len(nodes))
+    if nodes.features is not None:
+        data.x = torch.from_numpy(nodes.features)
+    graph = with_targets(data, data, nodes, split, options, labelled)
+    edge_index, columns = _read_edges(edge_path, edges, nodes, options)
+    data.edge_index = torch.from_numpy(edge_index)
+    return columns.added_to(graph)
+
+
+def with_targets(
+    data: Data | HeteroData,
+    store: BaseStorage | Data,
+    nodes: Nodes,
+    split: dict[str, Path],
+    options: ReadOptions,
+    labelled: bool,
+) -> UserGraph:
+    """Adds labels and masks to a graph, and what is known of the nodes to classify.
+
+    Args:
+        data: The graph.
+        store: The part of it that holds the nodes to classify.
+        nodes: These nodes.
+        split: The tables of the split, as `split_tables` finds them.
+        options: How the tables are read.
+        labelled: Whether the split is read.
+
+    Raises:
+        UserError: The labels or the split contradict themselves.
+    """
+    class_names = None
+    notes: tuple[str, ...] = ()
+    how_read = HowRead(nodes=nodes.columns.id, not_read=nodes.columns.left_out)
+    if nodes.labels is not None:
+        texts, unlabelled = known_labels(str(nodes.path), nodes.labels, options)
+        found = classes_of_texts(str(nodes.path), texts, nodes.at)
+        store.y, class_names, notes = torch.from_numpy(found[0]), found[1], found[2]
+        label = nodes.columns.label or how_read.label
+        how_read = replace(how_read, label=label, unlabelled=unlabelled)
+    if labelled:
+        masks, where = read_split(split, nodes, options)
+        how_read = replace(how_read, split=where)
+        for name, mask in masks.items():
+            store[name] = torch.from_numpy(mask)
+    return UserGraph(
+        data,
+        node_ids=None if nodes.columns.id is None else tuple(nodes.positions),
+        class_names=class_names,
+        feature_names=nodes.feature_names if nodes.features is not None else None,
+        label_name=nodes.columns.label,
+        split_name=nodes.columns.split,
+        notes=notes,
+        has_columns=True,
+        how_read=how_read,
+    )
+
+
+def _require_table(folder: Path, name: str) -> Path:
+    path = find_table(folder, name)
+    if path is None:
+        with explain_unreadable(folder):
+            found = sorted(entry.name for entry in folder.iterdir())
+        listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        raise UserError(
+            f"{folder} has no {name}.csv, .tsv, .csv.gz or .parquet; it holds "
+            f"{listed or 'nothing'}, but a graph needs nodes and edges"
+        )
+    return path
+
+
+def _read_edges(
+    path: Path, pieces: Iterable[Table], nodes: Nodes, options: ReadOptions
+) -> tuple[np.ndarray, EdgeColumns]:
+    """The edges, and the columns of them that were asked for."""
+    asked = {*options.edge_features, options.edge_weight}
+    missing = missing_numbers(options)
+    ends: list[np.ndarray] = []
+    parts: dict[str, list[np.ndarray]] = {}
+    names: list[str] = []
+    for piece in pieces:
+        _refuse_missing_header(piece, nodes)
+        columns = edge_ends(piece)
+        names = [name for name in piece.columns if name not in columns]
+        try:
+            rows = [node_rows(piece, column, nodes) for column in columns]
+        except UserError:
+            _refuse_counting_from_one(piece, columns, nodes)
+            raise
+        ends.append(np.stack(rows))
+        for name in names:
+            if name in asked:
+                remedy = "make it numbers, or leave it out"
+                values = as_numbers(piece, name, missing, True, remedy)
+                parts.setdefault(name, []).append(values)
+    chosen = choose_edge_columns(
+        str(path), names, lambda name: np.concatenate(parts[name]), options
+    )
+    return np.concatenate(ends, axis=1), chosen
+
+
+def _refuse_counting_from_one(
+    table: Table, columns: tuple[str, str], nodes: Nodes
+) -> None:
+    """Says so where edges seem to number the nodes from 1."""
+    ends = [text for name in columns for text in as_text(table.columns[name])]
+    if nodes.columns.id is not None or not all(map(str.isdecimal, ends)):
+        return
+    numbers = np.array(ends, dtype=np.float64)
+    if numbers.min() == 1 and numbers.max() == len(nodes):
+        raise UserError(
+            f"{table.path}: {columns[0]} and {columns[1]} seem to count the "
+            f"{len(nodes)} nodes from 1, but rows of {nodes.path.name} are numbered "
+            f"from 0; subtract 1, or give {nodes.path.name} a column id"
+        )
+
+
+def _refuse_missing_header(table: Table, nodes: Nodes) -> None:
+    header = list(table.columns)
+    if len(header) >= 2 and all(
+        find_node(name, nodes) is not None for name in header[:2]
+    ):
+        raise UserError(
+            f"{table.path} begins with {header[0]}, {header[1]}, which are nodes; its "
+            "first line must name the columns: source,target"
+        )

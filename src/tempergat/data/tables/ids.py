@@ -1,0 +1,180 @@
+"""Finds the column that names the nodes where no column has the name of an id."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.base import UserError, counted, joined
+from tempergat.data.tables.columns import edge_ends, node_columns
+from tempergat.data.tables.files import iter_tables
+from tempergat.data.tables.table import Table, as_text
+from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.split_names import plain_name
+
+# How `plain_name` spells a column that is hardly a feature.
+_LIKE_ID = re.compile(".*id|name|key|code|nr|number|vertex|entity|account")
+_OR_RENAME = f"{in_python('id')}, or call the column id"
+
+
+def with_found_id(
+    options: ReadOptions,
+    first: Table,
+    edges: Sequence[tuple[Path, int]],
+    labelled: bool,
+) -> ReadOptions:
+    """The options with the column that names the nodes, where the edges show it.
+
+    A column can name the nodes if it differs in every row and holds every end of every
+    edge. The tables are read to their end only where there is such a column.
+
+    Args:
+        options: How the tables are read.
+        first: The first piece of the table of the nodes.
+        edges: The tables of edges, and which end of them is one of these nodes: 0 for
+            the source, 1 for the target.
+        labelled: As for `node_columns`.
+
+    Raises:
+        UserError: Several columns can name the nodes, or one can and the row numbers
+            can as well, or one that is called like an id nearly can.
+    """
+    if options.id is not None:
+        return options
+    nodes = first.path
+    columns = node_columns(first, options, labelled)
+    if columns.id is not None:
+        return options
+    said = {columns.label, columns.split, *columns.masks.values(), *columns.one_hot}
+    said |= {*columns.features} if options.features is not None else set()
+    unsaid = [name for name in first.columns if name not in said]
+    known = _known_ids(
+        nodes, [name for name in unsaid if _may_name_nodes(first.columns[name])]
+    )
+    try:
+        found, fit_rows = _naming_edges(known, edges) if known else ([], True)
+        faults = {} if found else _faults(nodes, unsaid, edges)
+    except UserError:
+        # What is wrong with the edges is said where they are read.
+        return options
+    if len(found) > 1:
+        raise UserError(
+            f"{nodes} has no column id, and edges may name nodes by {joined(found)}; "
+            f"choose with --id {_OR_RENAME}"
+        )
+    for name, fault in faults.items():
+        raise UserError(
+            f"{nodes} has no column id, and {name} is called like one, but {fault}; "
+            f"correct it, or choose with --id {name}, or --id '' for row numbers from "
+            f"0 {_OR_RENAME}"
+        )
+    if not found:
+        return options
+    (name,) = found
+    rows = [str(row) for row in range(len(known[name]))]
+    if fit_rows and list(known[name]) != rows:
+        raise UserError(
+            f"{nodes} has no column id, and edges may name nodes by {name} or by row "
+            f"number from 0; choose with --id {name}, or --id '' for the row numbers "
+            f"{_OR_RENAME}"
+        )
+    return replace(options, id=name)
+
+
+def _known_ids(nodes: Path, candidates: Iterable[str]) -> dict[str, dict[str, None]]:
+    """The values of the columns that differ in every row, in their order."""
+    known: dict[str, dict[str, None]] = {name: {} for name in candidates}
+    count = 0
+    for piece in iter_tables(nodes) if known else ():
+        count += len(piece)
+        for name in list(known):
+            column = piece.columns[name]
+            if _may_name_nodes(column):
+                known[name] |= dict.fromkeys(_ids(column))
+            if len(known[name]) != count:
+                del known[name]
+        if not known:
+            break
+    return known
+
+
+def _naming_edges(
+    known: dict[str, dict[str, None]], edges: Iterable[tuple[Path, int]]
+) -> tuple[list[str], bool]:
+    """The columns that hold every end, and whether all ends can be row numbers."""
+    found, fit_rows, is_empty = list(known), True, True
+    count = len(next(iter(known.values())))
+    for path, side in edges:
+        for piece in iter_tables(path):
+            ends = {*_ids(piece.columns[edge_ends(piece)[side]])}
+            is_empty = is_empty and not ends
+            found = [name for name in found if ends <= known[name].keys()]
+            fit_rows = fit_rows and all(
+                end.isdecimal() and int(end) < count for end in ends
+            )
+            if not found:
+                return [], fit_rows
+    return ([] if is_empty else found), fit_rows
+
+
+def _faults(
+    nodes: Path, names: Iterable[str], edges: Sequence[tuple[Path, int]]
+) -> dict[str, str]:
+    """What is wrong with columns called like an id that hold nearly all ends."""
+    alike = [name for name in names if _LIKE_ID.fullmatch(plain_name(name))]
+    if not alike:
+        return {}
+    ends = {
+        end
+        for path, side in edges
+        for piece in iter_tables(path)
+        for end in _ids(piece.columns[edge_ends(piece)[side]])
+    }
+    faults = {}
+    for name in alike if ends else ():
+        ids = Counter(
+            text for piece in iter_tables(nodes) for text in _ids(piece.columns[name])
+        )
+        padded = {_without_zeros(text): text for text in ids}
+        lacking = [end for end in ends if _without_zeros(end) not in padded]
+        if 10 * len(lacking) > len(ends) or 10 * len(ids) < 9 * ids.total():
+            continue
+        value, count = ids.most_common(1)[0]
+        other = next((end for end in sorted(ends) if end not in ids), None)
+        wrong = [f"{value!r} is in {counted(count, 'row')}"] if count > 1 else []
+        if lacking:
+            wrong.append(f"edges name {min(lacking)!r}, which is not in it")
+        elif other is not None:
+            known = padded[_without_zeros(other)]
+            wrong.append(f"it holds {known!r} where edges name {other!r}")
+        faults[name] = joined(wrong or ["it has gaps or fractions"])
+    return faults
+
+
+def _without_zeros(text: str) -> str:
+    return text.lstrip("0") or "0"
+
+
+def _ids(column: np.ndarray) -> list[str]:
+    """A column as ids. Other programs save whole numbers as 3.0, and read 3."""
+    return [text.removesuffix(".0") for text in as_text(column)]
+
+
+def _may_name_nodes(column: np.ndarray) -> bool:
+    """Whether a column differs in every row and has neither gaps nor fractions."""
+    if any(map(_is_fraction, column[:9])):
+        return False
+    ids = _ids(column)
+    return len({*ids}) == len(ids) and not any(
+        text == "" or _is_fraction(text) for text in ids
+    )
+
+
+def _is_fraction(value: object) -> bool:
+    try:
+        return not float(value).is_integer()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,256 @@
+"""Reads a folder with a table for each node type and each edge type.
+
+`nodes_author.csv` holds the nodes of type author, and
+`edges_author__writes__paper.csv` the edges from authors to papers; the relation may be
+left out: `edges_author__paper.csv`. The tables are those of a graph without types. The
+columns that options name are those of the type to classify; `--id` is for all types
+that have such a column.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch_geometric.data import HeteroData
+
+from tempergat.base import UserError, suggest_one_of
+from tempergat.data.dataset import TypeNames
+from tempergat.data.tables.columns import edge_ends, node_columns
+from tempergat.data.tables.files import (
+    find_table,
+    iter_tables,
+    table_stems,
+    unread_files,
+)
+from tempergat.data.tables.folder import with_targets
+from tempergat.data.tables.ids import with_found_id
+from tempergat.data.tables.node_rows import node_rows
+from tempergat.data.tables.nodes import Nodes, read_nodes
+from tempergat.data.tables.split_tables import split_tables
+from tempergat.data.user.labels import NoLabels
+from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.user_graph import UserGraph
+
+EdgeType = tuple[str, str, str]
+
+_NODES, _EDGES = "nodes_", "edges_"
+_BETWEEN = "__"
+# The relation of a table of edges that names none.
+_PLAIN_RELATION = "to"
+
+
+def is_typed_folder(folder: Path) -> bool:
+    """Whether a folder has tables of node types, and no table of all nodes."""
+    return find_table(folder, "nodes") is None and bool(_types(folder, _NODES))
+
+
+def read_typed_folder(
+    folder: Path,
+    options: ReadOptions,
+    require_finite: bool = True,
+    labelled: bool = True,
+) -> UserGraph:
+    """Reads the tables of all node types and edge types; arguments as `read_folder`.
+
+    Raises:
+        UserError: A table is missing or contradicts another, or it is not clear which
+            node type to classify.
+    """
+    if options.edge_features or options.edge_weight:
+        raise UserError(
+            f"{folder} has node types, where edge features and weights are not used; "
+            "leave --edge-features and --edge-weight out "
+            f"{in_python('edge_features', 'edge_weight')}"
+        )
+    tables = _tables(folder, _NODES)
+    target = _target(folder, tables, options, labelled)
+    edges = _edge_tables(folder, tables)
+    nodes = {}
+    for name, path in tables.items():
+        is_target = labelled and name == target
+        given = options if name == target else _other_options(path, options)
+        ends = [
+            (edge_path, side)
+            for edge_path, kind in edges.items()
+            for side in (0, 1)
+            if kind[2 * side] == name
+        ]
+        pieces = iter_tables(path)
+        first = next(pieces)
+        given = with_found_id(given, first, ends, is_target)
+        pieces = chain([first], pieces)
+        nodes[name] = read_nodes(path, pieces, given, require_finite, is_target)
+    data = HeteroData()
+    for name, found in nodes.items():
+        data[name].num_nodes = len(found)
+        if found.features is not None:
+            data[name].x = torch.from_numpy(found.features)
+    notes = _add_edges(edges, data, nodes)
+    notes += _add_reverses(folder, data, options)
+    split = split_tables(folder, options, labelled)
+    graph = with_targets(data, data[target], nodes[target], split, options, labelled)
+    others = [found for name, found in nodes.items() if name != target]
+    left_out = [name for found in others for name in found.columns.left_out]
+    unread = unread_files(folder, (*tables.values(), *edges, *split.values()))
+    return replace(
+        graph,
+        notes=(*notes, *graph.notes),
+        type_names={name: _names_of(found) for name, found in nodes.items()},
+        how_read=replace(graph.how_read, nodes=_named_by(nodes)),
+    ).not_reading((*left_out, *unread))
+
+
+def _named_by(nodes: dict[str, Nodes]) -> str | None:
+    """The columns that name the nodes of each type; None where none does."""
+    found = {name: of_type.columns.id for name, of_type in nodes.items()}
+    if len({*found.values()}) == 1:
+        return next(iter(found.values()))
+    return ", ".join(f"{of or 'row number'} of {name}" for name, of in found.items())
+
+
+def _names_of(nodes: Nodes) -> TypeNames:
+    ids = None if nodes.columns.id is None else json.dumps(list(nodes.positions))
+    return TypeNames(
+        nodes.feature_names if nodes.features is not None else (),
+        ids and hashlib.sha256(ids.encode()).hexdigest(),
+    )
+
+
+def _types(folder: Path, prefix: str) -> list[str]:
+    """What follows the prefix in the names of the tables that have it, sorted."""
+    return [
+        stem.removeprefix(prefix)
+        for stem in table_stems(folder)
+        if stem.startswith(prefix) and stem != prefix
+    ]
+
+
+def _tables(folder: Path, prefix: str) -> dict[str, Path]:
+    paths = {stem: find_table(folder, prefix + stem) for stem in _types(folder, prefix)}
+    return {stem: path for stem, path in paths.items() if path is not None}
+
+
+def _target(
+    folder: Path, tables: dict[str, Path], options: ReadOptions, labelled: bool
+) -> str:
+    if options.target is not None:
+        if options.target not in tables:
+            raise UserError(
+                f"target is {options.target!r}, but {folder} has no "
+                f"{_NODES}{options.target}.csv; "
+                f"{suggest_one_of(options.target, list(tables))}"
+            )
+        return options.target
+    found = [name for name, path in tables.items() if _has_labels(path, options)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        column = options.label or "label"
+        kind = NoLabels if labelled else UserError
+        raise kind(
+            f"no table of nodes in {folder} has a column {column}; give one node type "
+            "its classes, or name the column with --label and the type with --target "
+            f"{in_python('label', 'target')}"
+        )
+    raise UserError(
+        f"{folder} has labels for the node types {', '.join(found)}; choose the one to "
+        "classify with --target "
+        f"{in_python('target')}"
+    )
+
+
+def _has_labels(path: Path, options: ReadOptions) -> bool:
+    first = next(iter(iter_tables(path)))
+    given = ReadOptions(label=options.label)
+    return node_columns(first, given, labelled=False).label is not None
+
+
+def _other_options(path: Path, options: ReadOptions) -> ReadOptions:
+    """The options for the table of a type that is not classified."""
+    names = next(iter(iter_tables(path))).columns
+    given = options.id if options.id in names else None
+    return ReadOptions(id=given, missing=options.missing)
+
+
+def _edge_tables(folder: Path, nodes: dict[str, Path]) -> dict[Path, EdgeType]:
+    tables = _tables(folder, _EDGES)
+    if not tables:
+        raise UserError(
+            f"{folder} has no table of edges; name one like "
+            f"{_EDGES}{_BETWEEN.join((next(iter(nodes)), 'to', next(iter(nodes))))}.csv"
+        )
+    return {path: _edge_type(path, stem, nodes) for stem, path in tables.items()}
+
+
+def _add_edges(
+    tables: dict[Path, EdgeType], data: HeteroData, nodes: dict[str, Nodes]
+) -> tuple[str, ...]:
+    """Reads the tables of edges; returns notes on columns that are not used."""
+    notes: tuple[str, ...] = ()
+    for path, kind in tables.items():
+        pieces, unused = [], []
+        for piece in iter_tables(path):
+            columns = edge_ends(piece)
+            sides = zip(columns, (kind[0], kind[2]), strict=True)
+            ends = [node_rows(piece, column, nodes[side]) for column, side in sides]
+            pieces.append(np.stack(ends))
+            unused = [name for name in piece.columns if name not in columns]
+        data[kind].edge_index = torch.from_numpy(np.concatenate(pieces, axis=1))
+        if unused:
+            notes += (
+                f"{path}: {', '.join(unused[:5])} not used, because edge features and "
+                "weights are not used in typed graphs",
+            )
+    return notes
+
+
+def _edge_type(path: Path, stem: str, nodes: Collection[str]) -> EdgeType:
+    parts = stem.split(_BETWEEN)
+    if len(parts) == 2:
+        parts.insert(1, _PLAIN_RELATION)
+    if len(parts) != 3 or not all(parts):
+        raise UserError(
+            f"{path} has a name that does not say which nodes its edges join; call it "
+            f"{_EDGES}SOURCE{_BETWEEN}RELATION{_BETWEEN}TARGET.csv, with two node types"
+        )
+    for name in (parts[0], parts[2]):
+        if name not in nodes:
+            raise UserError(
+                f"{path} names the node type {name!r}, but there is no "
+                f"{_NODES}{name}.csv; {suggest_one_of(name, list(nodes))}"
+            )
+    return parts[0], parts[1], parts[2]
+
+
+def _add_reverses(
+    folder: Path, data: HeteroData, options: ReadOptions
+) -> tuple[str, ...]:
+    """Adds the reverse of edge types that lead one way only; returns a note."""
+    if options.directed:
+        return ()
+    given: list[EdgeType] = list(data.edge_types)
+    added = []
+    for source, relation, end in given:
+        ends = data[source, relation, end].edge_index
+        reverse = ends.flip(0)
+        if source == end:
+            has_reverse = {*map(tuple, ends.T.tolist())} == {
+                *map(tuple, reverse.T.tolist())
+            }
+        else:
+            has_reverse = any((a, b) == (end, source) for a, _, b in given)
+        if not has_reverse:
+            data[end, f"rev_{relation}", source].edge_index = reverse
+            added.append(_BETWEEN.join((source, relation, end)))
+    # With `directed=False` this is what the user asked for.
+    if not added or options.directed is False:
+        return ()
+    return (
+        f"{folder}: edges of {', '.join(added)} lead one way, so they are followed "
+        "both ways; --directed follows them as they are listed",
+    )

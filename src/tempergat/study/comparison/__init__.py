@@ -1,1 +1,0 @@
-"""Which method wins on a graph, and is it real?"""

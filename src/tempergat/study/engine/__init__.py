@@ -1,1 +1,0 @@
-"""Many runs: trained group by group, stored in a file, exported as CSV."""

@@ -1,0 +1,127 @@
+"""Methods that predict one class for every test node are named."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tempergat
+from tempergat.base import UserError
+from tempergat.comparison.report.formats import as_text
+from tempergat.comparison.report.records import as_json
+from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.verdict import verdict
+from tempergat.training import Run
+from tests.support.made_up_runs import run
+from tests.support.tiny_graph import write_graph, write_recipe
+
+ONLY_LARGEST = ((0, 12), (0, 88))
+ONLY_SMALLEST = ((12, 0), (88, 0))
+BOTH = ((10, 2), (8, 80))
+
+
+def result(**confusions: list[tuple[tuple[int, ...], ...]]) -> DatasetResult:
+    runs: list[Run] = []
+    for method, matrices in confusions.items():
+        for seed, matrix in enumerate(matrices):
+            score = (matrix[0][0] + matrix[1][1]) / 100
+            runs.append(run(method, seed, score, confusion=matrix))
+    return dataset_result(runs, list(confusions), "gat")
+
+
+def test_a_method_that_only_predicts_the_largest_class_is_marked_and_named() -> None:
+    found = result(gat=[BOTH] * 4, gated=[ONLY_LARGEST] * 4)
+    text = as_text(result_table(found))
+    assert "\ngated †  " in text
+    assert "\ngat  " in text
+    assert "\n† predicts only the largest class: gated in all 4 runs. " in text
+    assert verdict(found).endswith(
+        "; only the largest class is predicted by gated in all runs."
+    )
+    record = as_json(found)["results"][1]
+    assert record["only_class"] == {"0": 1, "1": 1, "2": 1, "3": 1}
+    assert np.array(record["confusion"]).tolist() == [[0, 48], [0, 352]]
+
+
+def test_some_runs_and_other_classes_are_said() -> None:
+    some = result(gat=[BOTH, ONLY_LARGEST, BOTH], gated=[BOTH] * 3)
+    assert "predicts only the largest class: gat in 1 of 3 runs" in as_text(
+        result_table(some)
+    )
+    assert verdict(some).endswith("class is predicted by gat in 1 of 3 runs.")
+    other = result(gat=[ONLY_SMALLEST, BOTH], gated=[BOTH] * 2)
+    assert "predicts only one class: gat in 1 of 2 runs" in as_text(result_table(other))
+    every = result(gat=[ONLY_LARGEST] * 2, gated=[ONLY_SMALLEST] * 2)
+    assert verdict(every).endswith(
+        "; every method predicts only one class in all runs."
+    )
+    many = result(gat=[BOTH], **{name: [ONLY_LARGEST] for name in "abcd"})
+    assert verdict(many).endswith("methods predict only the largest class in all runs.")
+    mixed = result(gat=[BOTH] * 2, **{name: [ONLY_LARGEST, BOTH] for name in "abcd"})
+    assert verdict(mixed).endswith(
+        "; 4 of 5 methods predict only the largest class in some runs."
+    )
+
+
+def test_nothing_is_said_without_such_runs_or_without_confusion() -> None:
+    fine = result(gat=[BOTH] * 3, gated=[BOTH] * 3)
+    assert "†" not in as_text(result_table(fine))
+    assert "class" not in verdict(fine)
+    old = dataset_result([run("gat", seed) for seed in range(3)], ["gat"], "gat")
+    assert old["gat"].confusion is None
+    one_class_of_labels = result(gat=[((0, 0), (0, 100))] * 3)
+    assert one_class_of_labels["gat"].only_class == {}
+
+
+@pytest.fixture
+def imbalanced(tmp_path: Path) -> Path:
+    """A graph with 6 nodes in 60 of one class."""
+    rng = np.random.default_rng(0)
+    y = np.zeros(60, dtype=np.int64)
+    y[::10] = 1
+    masks = {
+        f"{name}_mask": np.arange(60) // 20 == number
+        for number, name in enumerate(("train", "val", "test"))
+    }
+    features = rng.normal(size=(60, 8)).astype(np.float32)
+    features[:, :3] += y[:, None]
+    return write_graph(tmp_path / "imbalanced.npz", y=y, x=features, **masks)
+
+
+def test_an_imbalanced_graph_shows_it_from_training_to_verdict(
+    imbalanced: Path, tmp_path: Path
+) -> None:
+    recipe = write_recipe(tmp_path / "recipe.yaml")
+    found = tempergat.compare(
+        imbalanced, ["gcn", "gat"], 3, recipe, device="cpu", progress=False
+    )
+    assert "largest class" in found.verdict
+    assert found.result["gat"].only_class
+    assert found.confusion("gat")[:, 0].sum() > 0
+    facts = json.loads(found.to_json())
+    assert facts["results"][1]["confusion"] == found.confusion("gat").tolist()
+    balanced = tempergat.compare(
+        imbalanced,
+        ["gat"],
+        3,
+        recipe,
+        device="cpu",
+        progress=False,
+        class_weights="balanced",
+        metric="macro_f1",
+        settings={"epochs": 60, "lr": 0.05, "dropout": 0},
+    )
+    collapsed = found.result["gat"].only_class
+    assert len(balanced.result["gat"].only_class) < len(collapsed)
+    assert "macro-F1" in repr(balanced)
+    assert balanced.facts["settings"] == {
+        "epochs": 60,
+        "lr": 0.05,
+        "dropout": 0,
+        "metric": "macro_f1",
+        "class_weights": "balanced",
+    }
+    with pytest.raises(UserError, match="no runs of 'gta'; did you mean gat"):
+        found.confusion("gta")

@@ -1,0 +1,212 @@
+"""The sentences say no more than the tests support."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tempergat.comparison.plan import make_plan
+from tempergat.comparison.report.formats import as_text
+from tempergat.comparison.report.tables import result_table
+from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.verdict import verdict
+from tests.support.made_up_runs import failed_run, run, study
+
+SEEDS = range(8)
+PARAMETERS = {"mlp": 10, "gcn": 10, "gat": 20, "gatv2": 30}
+
+
+def compared(
+    means: dict[str, float], std: float = 0.003, baseline: str | None = None
+) -> DatasetResult:
+    """Made-up runs, compared as `tempergat compare` does."""
+    against = baseline or make_plan("demo", list(means), runs=2).against
+    runs = [
+        replace(one, parameter_count=PARAMETERS.get(one.method, 50))
+        for one in study("cora", means, SEEDS, std)
+    ]
+    return dataset_result(runs, list(means), against, all_pairs=baseline is None)
+
+
+@pytest.mark.parametrize(
+    ("means", "std", "sentences"),
+    [
+        (
+            {"gcn": 80.0, "gat": 70.0, "gatv2": 74.0},
+            0.003,
+            r"gcn is best on cora \(80\.00 ± .*\): every other method is worse\.",
+        ),
+        # Two methods without any relation have a tested answer.
+        (
+            {"gcn": 70.0, "gat": 74.0},
+            0.003,
+            r"gat is best on cora \(74\.00 ± .*\): gcn is worse\.",
+        ),
+        (
+            {"gcn": 93.1, "gat": 70.0, "gatv2": 93.0},
+            0.01,
+            r"gcn scores highest on cora \(93\.10 ± .*\); its lead over gatv2 is "
+            r"within noise; gcn is the simpler\. gat is worse\.",
+        ),
+        (
+            {"gcn": 70.0, "gat": 71.0, "gatv2": 80.0, "gated_v2": 80.1, "gated": 80.2},
+            0.01,
+            r"gated \(80\.20 ± .*\), gated_v2 and gatv2 cannot be told apart on cora; "
+            r"the simplest is gatv2\. gat and gcn are worse\. gated beats gat by 9\.2 "
+            r"points \(p < 0\.001\)\.",
+        ),
+        (
+            dict.fromkeys(("gcn", "gat", "gatv2", "gated", "temp_only"), 80.0),
+            0.01,
+            r"gcn \(80\.00 ± .*\), gat and 3 more cannot be told apart on cora; the "
+            r"simplest is gcn\. No variant beats its backbone\.",
+        ),
+        (
+            {"gat": 80.0, "gated": 70.0, "temp_only": 84.0, "temp_gated": 83.0},
+            0.003,
+            r"temp_only is best on cora .*: every other method is worse\. temp_only "
+            r"and temp_gated beat gat, by up to 4\.0 points; gated is worse than gat\.",
+        ),
+    ],
+)
+def test_the_verdict_says_which_methods_are_best_then_how_variants_do(
+    means: dict[str, float], std: float, sentences: str
+) -> None:
+    found = verdict(compared(means, std))
+    assert re.fullmatch(sentences, found), found
+
+
+def test_a_baseline_that_was_asked_for_takes_the_place_of_the_first_question() -> None:
+    means = {"gat": 70.0, "gated": 74.0, "gcn": 60.0, "gatv2": 70.01}
+    found = compared(means, baseline="gat")
+    assert verdict(found).startswith(
+        "On cora gated beats gat by 4.0 points (p < 0.001); gcn is worse than gat; "
+        "gated scores highest (74.00 ± "
+    )
+    assert (found.pairs, found.best_set, found.simplest) == ((), (), None)
+    same = compared({"gat": 70.0, "gcn": 70.1}, 0.01, baseline="gat")
+    assert "On cora no method is shown to differ from gat; gcn" in verdict(same)
+
+
+def test_where_no_method_beats_guessing_that_comes_first() -> None:
+    def with_confusion(means: dict[str, float], seeds: range) -> str:
+        runs = [
+            replace(one, confusion=((55, 0), (45, 0)))
+            for one in study("cora", means, seeds, 0.01)
+        ]
+        return verdict(dataset_result(runs, list(means), {}, all_pairs=True))
+
+    at_chance = with_confusion({"gcn": 54.0, "gat": 55.2}, SEEDS)
+    assert at_chance.startswith("No method beats guessing (55.00). gat is best")
+    assert "guessing" not in with_confusion({"gcn": 54.0, "gat": 58.0}, SEEDS)
+    # Two runs cannot show what anyone can see.
+    few = with_confusion({"gcn": 56.0, "gat": 56.5}, range(2))
+    assert few.startswith("No method is shown to beat guessing (55.00).")
+
+
+def test_where_no_method_beats_mlp_the_edges_do_not_help() -> None:
+    useless = "No method beats mlp: the edges do not help here"
+    means = {"mlp": 80.0, "gcn": 71.0, "gat": 80.1}
+    assert f". {useless}." in verdict(compared(means, 0.01))
+    assert "mlp is best on cora" in verdict(compared(means | {"gat": 70.0}))
+    assert "mlp:" not in verdict(compared(means | {"gcn": 84.0}))
+
+
+def test_the_simplest_is_not_named_where_parameters_were_not_counted() -> None:
+    runs = study("cora", {"gcn": 80.0, "gat": 80.1}, SEEDS)
+    found = dataset_result(runs, ["gcn", "gat"], {}, all_pairs=True)
+    assert (found.best_set, found.simplest) == (("gat", "gcn"), None)
+    assert "which is simplest is not known" in verdict(found)
+
+
+def test_one_run_supports_no_verdict() -> None:
+    runs = [run("gat", 0, 0.7), run("gcn", 0, 0.9)]
+    found = dataset_result(runs, ["gat", "gcn"], {}, all_pairs=True)
+    assert verdict(found) == (
+        "Too few runs to compare methods on cora; gcn scores highest (90.00)."
+    )
+    assert found.best_set == ()
+    against_one = dataset_result(runs, ["gat", "gcn"], "gat")
+    assert verdict(against_one) == verdict(found)
+
+
+def test_without_a_finished_run_there_is_no_best() -> None:
+    result = dataset_result([failed_run("gat", 0)], ["gat"], {})
+    assert result.best is None
+    assert verdict(result) == "No run finished on cora."
+
+
+def test_one_method_alone_is_compared_with_nothing() -> None:
+    assert re.fullmatch(
+        r"mlp scores 70\.00 ± .* on cora; there is no other method with a finished run "
+        r"to compare it with\.",
+        verdict(compared({"mlp": 70.0})),
+    )
+
+
+def test_a_method_that_never_finished_is_not_called_worse() -> None:
+    runs = study("cora", {"gcn": 80.0, "gat": 70.0}, SEEDS, 0.003)
+    runs += [failed_run("gatv2", seed) for seed in SEEDS]
+    found = dataset_result(runs, ["gcn", "gat", "gatv2"], {}, all_pairs=True)
+    assert found.best_set == ("gcn",)
+    assert "gatv2" not in verdict(found)
+
+
+def test_a_lucky_run_is_not_the_highest_and_makes_nothing_untestable() -> None:
+    runs = study("cora", {"gcn": 80.0, "gat": 80.1, "gatv2": 70.0}, SEEDS, 0.01)
+    runs = [replace(one, parameter_count=PARAMETERS[one.method]) for one in runs]
+    # One finished run each, above and below; both are simpler than the others.
+    for method, score in (("mlp", 0.99), ("Bad", 0.10)):
+        runs += [replace(run(method, 0, score), parameter_count=1)]
+        runs += [failed_run(method, seed) for seed in SEEDS[1:]]
+    methods = ["gcn", "gat", "gatv2", "mlp", "Bad"]
+    found = dataset_result(runs, methods, {}, all_pairs=True)
+    assert found.best is not None
+    assert (found.best.method, found.best_set) == ("gat", ("gat", "gcn"))
+    assert re.fullmatch(
+        r"gat scores highest on cora \(80\.10 ± .*\); its lead over gcn is within "
+        r"noise; gcn is the simpler\. gatv2 is worse\. mlp and Bad have too few runs "
+        r"to be compared\.",
+        verdict(found),
+    )
+    last = [row[-1] for row in result_table(found).rows]
+    assert last == ["within noise", "highest", "worse", "too few runs", "too few runs"]
+
+
+def test_few_pairs_do_not_deny_that_a_variant_beats_its_backbone() -> None:
+    means = {"gat": 80.0, "gated": 80.1}
+    runs = study("cora", means, range(4), 0.01)
+    found = dataset_result(runs, list(means), {"gated": "gat"}, all_pairs=True)
+    assert ". No variant is shown to beat its backbone." in verdict(found)
+
+
+def test_only_variants_are_compared_with_a_backbone() -> None:
+    plan = make_plan("demo", {"gat": None, "mlp": None, "gated": None, "Mine": dict}, 2)
+    assert plan.against == {"gated": "gat"}
+    means = {"gat": 70.0, "gated": 75.0, "mlp": 80.0, "Mine": 60.0}
+    runs = study("cora", means, SEEDS)
+    table = result_table(
+        dataset_result(runs, list(means), plan.against, all_pairs=True)
+    )
+    first = table.columns.index("against highest")
+    assert [row[first] for row in table.rows] == ["worse", "worse", "highest", "worse"]
+    assert [row[-1] for row in table.rows] == ["baseline", "better", "-", "-"]
+    without = dataset_result(runs, ["gat", "mlp", "Mine"], {}, all_pairs=True)
+    assert "second question" not in " ".join(result_table(without).notes)
+
+
+def test_the_table_has_the_first_question_before_the_second() -> None:
+    table = result_table(compared({"gcn": 80.0, "gat": 70.0, "gated": 80.01}, 0.003))
+    first = table.columns.index("against highest")
+    assert table.columns[first + 1] == "against gat"
+    assert [row[first] for row in table.rows] == ["within noise", "worse", "highest"]
+    assert [row[-1] for row in table.rows] == ["-", "baseline", "better"]
+
+
+def test_methods_without_a_baseline_are_compared_with_the_highest_in_the_table() -> (
+    None
+):
+    text = as_text(result_table(compared({"gcn": 80.0, "gat": 70.0})))
+    assert "against gcn" in text
+    assert re.search(r"gat +70.00 .* -10.00  <0.001 .* worse\n", text)
+    assert re.search(r"gcn +80.00 .* highest\n", text)
