@@ -23,9 +23,9 @@ import torch.nn.functional as F
 from torch_geometric.nn.models import GAT
 
 from benchmarks.origin import add_row, origin
-from tempergat.base import even_groups
+from tempergat.comparison.storage.groups import even_groups
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.sweeping import sweep
+from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
 from tempergat.training import RunConfig, group_size, load_recipe

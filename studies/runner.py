@@ -17,9 +17,8 @@ import torch
 from studies.results import STUDIES, result_path
 from tempergat.comparison.storage.export import read_runs, write_runs
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.agenda import hash_of
-from tempergat.comparison.sweeps.progress import OnProgress
-from tempergat.comparison.sweeps.sweeping import finished_runs, sweep
+from tempergat.comparison.sweeps.state import OnProgress, hash_of
+from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.data import Dataset, load
 from tempergat.training import Preparation, Run, RunConfig, device_name, numerics_of
 

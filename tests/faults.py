@@ -105,7 +105,7 @@ FAULTS = (
         "training/record.py",
         'content["condition"] = condition.facts',
         'content["condition"] = None',
-        "comparison/sweeps/test_sweeping.py"
+        "comparison/sweeps/test_sweep.py"
         "::test_runs_under_noise_are_those_of_a_graph_with_that_noise",
     ),
     Fault(
@@ -113,7 +113,7 @@ FAULTS = (
         "training/run.py",
         '"condition": preparation.stored_condition,',
         '"condition": None,',
-        "comparison/sweeps/test_sweeping.py"
+        "comparison/sweeps/test_sweep.py"
         "::test_runs_under_noise_are_those_of_a_graph_with_that_noise",
     ),
     Fault(
@@ -126,9 +126,9 @@ FAULTS = (
     Fault(
         "a command that is given again trains everything again",
         "comparison/storage/store.py",
-        "if not group.units <= finished[study]:",
-        "if group.units:",
-        "comparison/sweeps/test_sweeping.py::test_sweeping_again_trains_nothing",
+        "if not group.keys <= finished[study]:",
+        "if group.keys:",
+        "comparison/sweeps/test_sweep.py::test_sweeping_again_trains_nothing",
     ),
     Fault(
         "a kill leaves a part of a group, which is never completed",

@@ -29,7 +29,7 @@ FIRST_IMPORTS = (
     "import tempergat",
     "import tempergat.training",
     "import tempergat.data.loading",
-    "import tempergat.comparison.sweeps.sweeping",
+    "import tempergat.comparison.sweeps.sweep",
     "import tempergat.cli",
     "from tempergat import load",
 )

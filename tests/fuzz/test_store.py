@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from tempergat.comparison.results import dataset_result
-from tempergat.comparison.storage.encoding import checksum
+from tempergat.comparison.storage.schema import checksum
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.sweeping import sweep
+from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.training import Run
 from tests.fuzz.harness import Failed, fuzz, run_callable
 from tests.fuzz.mutations import VALUES, WORDS, mutated_bytes, mutated_value

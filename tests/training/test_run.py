@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tempergat.base import UserError, even_groups
+from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.nn import NodeClassifier, build_model
 from tempergat.ops import Graph
@@ -338,14 +338,6 @@ def test_trackers_take_every_epoch(tmp_path: Path) -> None:
     train_single(small_graph(), config(epochs=3), 0, CPU, tmp_path, tracker=tracker)
     assert tracker.rows == [(epoch, set(COLUMNS)) for epoch in (1, 2, 3)]
     assert tracker.finished
-
-
-def test_seeds_fall_into_groups_of_about_one_size() -> None:
-    groups = even_groups(range(50), most=24)
-    assert [len(group) for group in groups] == [17, 17, 16]
-    assert [seed for group in groups for seed in group] == list(range(50))
-    assert even_groups([3, 5], most=24) == [[3, 5]]
-    assert even_groups([], most=24) == []
 
 
 @pytest.mark.gpu

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from .lazy_packages import lazy_names as lazy_names
 
 if TYPE_CHECKING:
-    from .cutting import even_groups as even_groups
     from .errors import UserError as UserError
     from .errors import first_line as first_line
     from .files.arrays import write_array as write_array

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .explorer.node_picture import draw_node as draw_node
     from .explorer.page import explorer_page as explorer_page
     from .explorer.recording import record as record
-    from .machines.merging import merge as merge
+    from .machines.merge import merge as merge
     from .machines.ray_workers import RayWorkers as RayWorkers
     from .plan import Plan as Plan
     from .plan import make_plan as make_plan
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from .storage.export import export_stores as export_stores
     from .storage.store import Store as Store
     from .stored import stored_comparisons as stored_comparisons
-    from .sweeps.progress import OnProgress as OnProgress
-    from .sweeps.progress import Progress as Progress
-    from .sweeps.sharding import Shard as Shard
+    from .sweeps.shards import Shard as Shard
+    from .sweeps.state import OnProgress as OnProgress
+    from .sweeps.state import Progress as Progress
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -25,7 +25,7 @@ from tempergat.comparison.several.comparisons import Comparisons
 from tempergat.comparison.several.prepared import Prepared, check_prepared
 from tempergat.comparison.shards import FinishedShard, refuse_tuned_shard
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.sharding import Shard
+from tempergat.comparison.sweeps.shards import Shard
 from tempergat.data import (
     Dataset,
     GraphInput,

@@ -10,9 +10,9 @@ from tempergat.base import counted, listed
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.results import DatasetResult
 from tempergat.comparison.splits import note_on_splits
+from tempergat.comparison.storage.groups import Origin, elsewhere_note
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.origin import Origin, elsewhere_note
-from tempergat.comparison.sweeps.spreading import Workers
+from tempergat.comparison.sweeps.workers import Workers
 from tempergat.comparison.tuned import search_runs
 from tempergat.data import Dataset, describe
 from tempergat.training import Condition, Run, notes_on_unused_edges

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from tempergat.base import counted, duration
 from tempergat.comparison.report.words import mean_and_std
-from tempergat.comparison.sweeps.progress import Progress
+from tempergat.comparison.sweeps.state import Progress
 from tempergat.comparison.tuned import OnSearch, SearchProgress
 from tempergat.stats import Summary, summarise
 from tempergat.training import Run

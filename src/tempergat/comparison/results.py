@@ -12,7 +12,7 @@ from tempergat.comparison.largest_class import (
     LargestClass,
     find_largest_class,
 )
-from tempergat.comparison.sweeps.origin import Origin
+from tempergat.comparison.storage.groups import Origin
 from tempergat.stats import (
     PairedComparison,
     PairScores,

@@ -19,10 +19,10 @@ from tempergat.comparison.results import dataset_result
 from tempergat.comparison.shards import FinishedShard
 from tempergat.comparison.splits import split_ratio
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.progress import OnProgress, Progress
-from tempergat.comparison.sweeps.sharding import Shard
-from tempergat.comparison.sweeps.spreading import Workers, sweep_on
-from tempergat.comparison.sweeps.sweeping import finished_runs, sweep
+from tempergat.comparison.sweeps.shards import Shard
+from tempergat.comparison.sweeps.state import OnProgress, Progress
+from tempergat.comparison.sweeps.sweep import finished_runs, sweep
+from tempergat.comparison.sweeps.workers import Workers
 from tempergat.comparison.tuned import (
     Choice,
     OnSearch,
@@ -82,11 +82,8 @@ def run_plan(
         seeds: Sequence[int],
         on_progress: OnProgress | None = None,
     ) -> list[Run]:
-        what = (some, configs, seeds, store)
         how = (on_progress, plan.builds, plan.preparation)
-        if isinstance(place, torch.device):
-            return sweep(*what, place, *how)
-        return sweep_on(place, *what, *how)
+        return sweep(some, configs, seeds, store, place, *how)
 
     if plan.tune is None:
         runs = train(graphs, plan.configs, plan.seeds, on_progress)
@@ -180,16 +177,11 @@ def finished_part(
 
     None without a run, and where the search for settings is not finished.
     """
-    if isinstance(place, torch.device):
-        device, made_on = place, None
-    else:
-        device, made_on = place.device, place.device_name
 
     def find(
         some: Mapping[int, Dataset], configs: Sequence[RunConfig], seeds: Sequence[int]
     ) -> list[Run]:
-        what = (some, configs, seeds, store, device)
-        return finished_runs(*what, plan.preparation, made_on)
+        return finished_runs(some, configs, seeds, store, place, plan.preparation)
 
     choices: list[Choice] = []
     if plan.tune is None:

@@ -19,8 +19,8 @@ from tempergat.comparison.report.best import best_in_words, denial
 from tempergat.comparison.report.words import mean_and_std
 from tempergat.comparison.results import simplest_of
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.progress import OnProgress
-from tempergat.comparison.sweeps.sweeping import sweep
+from tempergat.comparison.sweeps.state import OnProgress
+from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.data import Dataset
 from tempergat.stats import (
     PairedComparison,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, counted
-from tempergat.comparison.sweeps.sharding import Shard
+from tempergat.comparison.sweeps.shards import Shard
 from tempergat.training import Run
 
 

@@ -10,7 +10,7 @@ from tempergat.cli.ui.progress import make_display
 from tempergat.cli.ui.tables import layout, print_table
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.report.formats import Table
-from tempergat.comparison.sweeps.progress import Progress
+from tempergat.comparison.sweeps.state import Progress
 from tests.support.made_up_runs import failed_run, run
 
 COLUMNS = ("method", "accuracy", "95 % interval", "runs", "p", "d", "verdict")

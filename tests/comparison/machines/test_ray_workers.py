@@ -17,9 +17,8 @@ import tempergat
 from tempergat.base import UserError
 from tempergat.comparison.machines.ray_workers import RayWorkers
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.spreading import sweep_on
-from tempergat.comparison.sweeps.sweeping import sweep
-from tests.comparison.sweeps.test_sweeping import (
+from tempergat.comparison.sweeps.sweep import sweep
+from tests.comparison.sweeps.test_sweep import (
     CPU,
     METHODS,
     configs,
@@ -63,7 +62,7 @@ def test_a_stop_ends_all_tasks(cluster: RayCluster, tmp_path: Path) -> None:
         ):
             signal.setitimer(signal.ITIMER_REAL, 4.0)
             with pytest.raises(KeyboardInterrupt):
-                sweep_on(workers, graph(), settings, range(2), store)
+                sweep(graph(), settings, range(2), store, workers)
     finally:
         signal.signal(signal.SIGALRM, before)
 
@@ -150,7 +149,7 @@ def test_a_node_killed_in_the_middle_changes_nothing(
     with Store(tmp_path / "spread") as store:
         with RayWorkers(cluster.address, "auto") as workers:
             cluster.kill_second_node_while_it_trains()
-            spread = sweep_on(workers, graph(), settings, range(3), store)
+            spread = sweep(graph(), settings, range(3), store, workers)
         assert len(store.runs()) == 3 * len(METHODS)
     assert workers.restarts >= 1
     assert timeless(spread) == timeless(whole)

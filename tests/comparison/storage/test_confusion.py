@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tempergat.comparison.storage.confusion import decode_confusion, encode_confusion
+from tempergat.comparison.storage.rows import decode_confusion, encode_confusion
 
 
 def test_matrices_come_back_as_they_were_and_large_ones_take_little_room() -> None:

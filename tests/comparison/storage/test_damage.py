@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from tempergat.base import UserError
-from tempergat.comparison.storage.encoding import checksum
+from tempergat.comparison.storage.schema import checksum
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.progress import Progress
-from tempergat.comparison.sweeps.sweeping import sweep
+from tempergat.comparison.sweeps.state import Progress
+from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.data import Dataset
 from tempergat.training import Run
 from tests.support.made_up_runs import run

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempergat.base.errors import UserError
+from tempergat.comparison.storage.groups import even_groups
 from tempergat.comparison.storage.schema import SCHEMA_VERSION
 from tempergat.comparison.storage.store import Store
 from tempergat.training import Condition, LayerRecord, Run, Scores, config_hash
@@ -78,7 +79,7 @@ def test_a_group_written_in_part_is_cut_to_that_size(path: Path) -> None:
         assert [part.seeds for part in parts] == [(0, 1), (2, 3), (4,)]
         assert parts[0].id == group.id
         assert store.runs() == first
-        assert not store.has(group)
+        assert store.parts_of(group) == parts
         assert store.pending(parts) == parts[1:]
     with Store(path) as store:
         assert store.groups(*study, range(5), 5) == parts
@@ -122,6 +123,14 @@ def test_groups_are_cut_once_whatever_size_is_asked_later(path: Path) -> None:
         assert grown[:3] == first
         assert [g.seeds for g in grown[3:]] == [(10, 11), (12, 13)]
         assert store.groups(*study, [9, 13], size=1) == [grown[2], grown[4]]
+
+
+def test_seeds_fall_into_groups_of_about_one_size() -> None:
+    groups = even_groups(range(50), most=24)
+    assert [len(group) for group in groups] == [17, 17, 16]
+    assert [seed for group in groups for seed in group] == list(range(50))
+    assert even_groups([3, 5], most=24) == [[3, 5]]
+    assert even_groups([], most=24) == []
 
 
 def test_methods_are_cut_apart(path: Path) -> None:

@@ -9,9 +9,10 @@ import torch
 
 from tempergat.base import UserError
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps import sweeping
-from tempergat.comparison.sweeps.progress import Progress
-from tempergat.comparison.sweeps.sweeping import sweep
+from tempergat.comparison.sweeps import sweep as sweep_module
+from tempergat.comparison.sweeps import workers
+from tempergat.comparison.sweeps.state import Progress
+from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.data import Dataset, load
 from tempergat.training import OutOfMemory, Run, RunConfig, load_recipe, train_group
 
@@ -47,7 +48,7 @@ def test_several_groups_at_once_give_the_runs_of_one_at_a_time(
 ) -> None:
     found = {}
     for count in (1, 2):
-        monkeypatch.setattr(sweeping, "groups_at_once", lambda *_, n=count: n)
+        monkeypatch.setattr(sweep_module, "groups_at_once", lambda *_, n=count: n)
         with Store(tmp_path / f"{count}.sqlite") as store:
             runs = sweep(demo, _configs(), range(3), store, CPU)
         found[count] = [_comparable(run) for run in runs]
@@ -65,7 +66,7 @@ def test_two_groups_train_at_the_same_time(
         both.wait()
         return train_group(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sweeping, "train_group", train)
+    monkeypatch.setattr(workers, "train_group", train)
     seen: list[Progress] = []
     with Store(tmp_path / "store.sqlite") as store:
         runs = sweep(demo, _configs(), range(2), store, CPU, seen.append)
@@ -87,7 +88,7 @@ def test_groups_that_do_not_fit_memory_together_are_trained_alone(
         finally:
             running.release()
 
-    monkeypatch.setattr(sweeping, "train_group", train)
+    monkeypatch.setattr(workers, "train_group", train)
     with Store(tmp_path / "store.sqlite") as store:
         runs = sweep(demo, _configs(), range(2), store, CPU)
         groups = {run.group_id for run in runs}
@@ -109,7 +110,7 @@ def test_an_error_in_one_group_ends_the_others(
             *rest,  # type: ignore[arg-type]
         )
 
-    monkeypatch.setattr(sweeping, "train_group", train)
+    monkeypatch.setattr(workers, "train_group", train)
     with (
         Store(tmp_path / "store.sqlite") as store,
         pytest.raises(UserError, match="no such thing"),
@@ -126,7 +127,7 @@ def test_groups_that_take_long_are_trained_first(
         order.append(config.method)
         return train_group(dataset, config, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sweeping, "train_group", train)
+    monkeypatch.setattr(workers, "train_group", train)
     with Store(tmp_path / "store.sqlite") as store:
         runs = sweep(demo, _configs(), range(2), store, CPU)
     assert set(order[:2]) == {"temp_gated", "gatv2"}

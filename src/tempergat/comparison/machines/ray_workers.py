@@ -11,7 +11,7 @@ import signal
 import socket
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -22,6 +22,8 @@ from torch import Tensor
 
 import tempergat
 from tempergat.base import UserError, counted, first_line
+from tempergat.comparison.storage.groups import Group
+from tempergat.comparison.sweeps.workers import Job, OnEpoch
 from tempergat.data import Dataset
 from tempergat.training import (
     BuildModule,
@@ -33,7 +35,6 @@ from tempergat.training import (
     train_group,
 )
 
-Outcome = list[Run] | OutOfMemory
 # What a task returns: the runs, or the kind and the text of an error.
 _Answer = list[Run] | tuple[Literal["memory", "user"], str]
 # How often a group is started again after its worker or machine died.
@@ -70,7 +71,7 @@ class RayWorkers:
             raise
         self.restarts = 0
         self._graphs: dict[str, Any] = {}
-        self._tasks: dict[Any, tuple[int, Callable[[], Any], int]] = {}
+        self._tasks: dict[Any, tuple[Group, Callable[[], Any], int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -87,35 +88,31 @@ class RayWorkers:
         self._graphs.clear()
         self._ray.shutdown()
 
-    def start(
-        self,
-        ticket: int,
-        dataset: Dataset,
-        config: RunConfig,
-        seeds: Sequence[int],
-        build: BuildModule | None,
-        preparation: Preparation | None,
-    ) -> None:
+    # Ray keeps tasks until a worker is free.
+    is_free = True
+
+    def start(self, job: Job) -> None:
         """See `Workers`."""
         train = self._remote(_train)
+        group, dataset, *settings = job
         if dataset.fingerprint not in self._graphs:
             self._graphs[dataset.fingerprint] = self._put(dataset)
         graph = self._graphs[dataset.fingerprint]
-        what = (config, tuple(seeds), build, preparation)
         where = (self.device.type, self._threads)
         expected = (tempergat.__version__, self.device_name)
-        self._submit(ticket, lambda: train.remote(graph, *what, *where, expected), 0)
+        what = (graph, group.seeds, *settings, *where, expected)
+        self._submit(group, lambda: train.remote(*what), 0)
 
-    def next_finished(self) -> tuple[int, Outcome]:
-        """See `Workers`."""
+    def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
+        """See `Workers`. The epochs are not known here."""
         errors = self._ray.exceptions
         while True:
             (task,), _ = self._ray.wait(list(self._tasks), num_returns=1)
-            ticket, submit, restarts = self._tasks.pop(task)
+            group, submit, restarts = self._tasks.pop(task)
             try:
-                return ticket, _outcome(self._ray.get(task))
+                return group, _outcome(self._ray.get(task))
             except errors.OutOfMemoryError as error:
-                return ticket, OutOfMemory(
+                return group, OutOfMemory(
                     "a Ray node had too little memory and ended a worker "
                     f"({first_line(error)}); use nodes with more"
                 )
@@ -131,10 +128,10 @@ class RayWorkers:
                         "memory: use larger nodes, or train without --ray"
                     ) from error
                 self.restarts += 1
-                self._submit(ticket, submit, restarts + 1)
+                self._submit(group, submit, restarts + 1)
 
-    def _submit(self, ticket: int, submit: Callable[[], Any], restarts: int) -> None:
-        self._tasks[submit()] = (ticket, submit, restarts)
+    def _submit(self, group: Group, submit: Callable[[], Any], restarts: int) -> None:
+        self._tasks[submit()] = (group, submit, restarts)
 
     def _remote(self, function: Callable[..., Any]) -> Any:
         # Restarts are counted here: Ray would repeat some forever.
@@ -304,7 +301,7 @@ def _to_tensor(arrays: tuple[str, Any]) -> Tensor:
         return torch.from_numpy(np.asarray(content))
 
 
-def _outcome(answer: _Answer) -> Outcome:
+def _outcome(answer: _Answer) -> list[Run] | OutOfMemory:
     if isinstance(answer, list):
         return answer
     kind, message = answer
@@ -315,8 +312,8 @@ def _outcome(answer: _Answer) -> Outcome:
 
 def _train(
     dataset: Dataset,
-    config: RunConfig,
     seeds: tuple[int, ...],
+    config: RunConfig,
     build: BuildModule | None,
     preparation: Preparation | None,
     device: str,
@@ -325,8 +322,10 @@ def _train(
 ) -> _Answer:
     """A task: train a group. Errors that a user can correct are returned as text."""
     torch.set_num_threads(threads)
-    found = (tempergat.__version__, _describe(device))
-    for what, here, there in zip(("tempergat", "device"), found, expected, strict=True):
+    present = (tempergat.__version__, _describe(device))
+    for what, here, there in zip(
+        ("tempergat", "device"), present, expected, strict=True
+    ):
         if here != there:
             return "user", (
                 f"the Ray node {socket.gethostname()} has the {what} {here}, and not "

@@ -125,9 +125,9 @@ class Database:
                 f"{version}, this one reads up to {SCHEMA_VERSION}); upgrade tempergat "
                 "or choose another folder with --out (out= in Python)"
             )
-        found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-        if found != "ok":
-            raise UserError(self._damaged(found))
+        verdict = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise UserError(self._damaged(verdict))
         mode = "wal" if in_memory else self._write_ahead_log()
         if mode != "wal":
             raise UserError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import UserError, csv_text, write_into
-from tempergat.comparison.storage.encoding import EXTRAS, decode_extras, encode_extras
+from tempergat.comparison.storage.rows import EXTRAS, decode_extras, encode_extras
 from tempergat.comparison.storage.store import Store
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 

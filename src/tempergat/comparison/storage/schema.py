@@ -1,10 +1,11 @@
 """The tables of a store."""
 
+import hashlib
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from tempergat.comparison.storage.encoding import checksum
+from tempergat.training import canonical_json
 
 SCHEMA_VERSION = 3
 # Distinguishes these files from other SQLite files: "tgat" in ASCII.
@@ -84,12 +85,12 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """
     # Another process may have made them while this one waited for the transaction.
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    found = [sql for (sql,) in connection.execute(_STATEMENTS)]
+    statements = [sql for (sql,) in connection.execute(_STATEMENTS)]
     if version == SCHEMA_VERSION:
-        if sorted(found) != sorted(_TABLES):
+        if sorted(statements) != sorted(_TABLES):
             raise ValueError("its tables were altered")
         return
-    if version or found:
+    if version or statements:
         raise ValueError(f"its version is {version}, which does not fit its tables")
     for statement in _TABLES:
         connection.execute(statement)
@@ -97,12 +98,36 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def sealed(fields: Sequence[Any]) -> tuple[Any, ...]:
-    """A row of groups or names: its fields, then their checksum."""
-    return (*fields, checksum(fields))
-
-
 def insert_statement(table: str, columns: tuple[str, ...]) -> str:
     """SQL that inserts a row into a table, a question mark per column."""
     marks = ", ".join("?" for _ in columns)
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+
+
+def checksum(columns: Sequence[Any]) -> str:
+    """The checksum of the other columns of a row."""
+    return hashlib.sha256(canonical_json(list(columns)).encode()).hexdigest()[:16]
+
+
+def with_checksum(columns: Sequence[Any]) -> tuple[Any, ...]:
+    """A row: its columns, then their checksum."""
+    return (*columns, checksum(columns))
+
+
+def check_row(row: Sequence[Any], which: str) -> None:
+    """Compare a row with the checksum in its last column.
+
+    Args:
+        row: All columns that the checksum is of, and the checksum.
+        which: Which row it is, for the error.
+
+    Raises:
+        ValueError: They do not match.
+    """
+    try:
+        matches = checksum(row[:-1]) == row[-1]
+    except TypeError:
+        # Bytes in the place of text.
+        matches = False
+    if not matches:
+        raise ValueError(f"the row {which} was altered")

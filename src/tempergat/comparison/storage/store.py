@@ -1,61 +1,39 @@
 """Every finished run as one row of an SQLite file.
 
-A run is identified by the data's fingerprint, its method, its seed, the hash of its
-configuration and condition, the device and the numerics, so a row is written only once.
-Runs that train together form a group. Groups are cut once and stored, because the last
-bits of a run's results depend on the others in its group.
+A run is identified by its `RunKey`, so a row is written only once. Runs that train
+together form a group. Groups are cut once and stored, because the last bits of a run's
+results depend on the others in its group.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from tempergat.base import UserError, counted
-from tempergat.comparison.storage.checked_values import distinct, text, whole
-from tempergat.comparison.storage.encoding import check_row, decode, encode
-from tempergat.comparison.storage.names import Names
+from tempergat.base import UserError, counted, file_stem
+from tempergat.comparison.storage.database import Database
+from tempergat.comparison.storage.groups import (
+    Group,
+    Origin,
+    RunKey,
+    Study,
+    even_groups,
+)
+from tempergat.comparison.storage.rows import decode, distinct, encode, text, whole
 from tempergat.comparison.storage.schema import (
     GROUP_COLUMNS,
+    NAME_COLUMNS,
     RUN_COLUMNS,
+    check_row,
     insert_statement,
-    sealed,
+    with_checksum,
 )
-from tempergat.comparison.sweeps.cutting import GroupContent, cut_runs
-from tempergat.comparison.sweeps.origin import Origin
 from tempergat.training import NUMERICS, Run, canonical_json
 
-# As `Group.study`.
-_Study = tuple[str, str, int, str]
+# Digits of a graph's fingerprint that tell it from another of the same name.
+_DIGITS = 6
+_OF_A_STUDY = "WHERE fingerprint = ? AND method = ? AND numerics = ? AND device = ? "
 
 
-@dataclass(frozen=True)
-class Group:
-    """Runs of one method on one dataset that train together.
-
-    It holds every seed under every configuration. The configurations are those of one
-    method under several conditions, and mostly there is only one.
-    """
-
-    id: int
-    fingerprint: str
-    method: str
-    config_hashes: tuple[str, ...]
-    seeds: tuple[int, ...]
-    device: str = "cpu"
-    numerics: int = NUMERICS
-
-    @property
-    def units(self) -> set[tuple[str, int]]:
-        """The configuration hash and seed of each of its runs."""
-        return {(key, seed) for key in self.config_hashes for seed in self.seeds}
-
-    @property
-    def study(self) -> tuple[str, str, int, str]:
-        """Fingerprint, method, numerics and device: what its runs share."""
-        return (self.fingerprint, self.method, self.numerics, self.device)
-
-
-class Store(Names):
+class Store(Database):
     """Finished runs in an SQLite file; several processes may share one.
 
     Every commit is on the disk before it returns. Use it as a context manager, or call
@@ -75,7 +53,7 @@ class Store(Names):
         self,
         fingerprint: str,
         method: str,
-        config_hashes: str | Sequence[str],
+        config_hash: str,
         seeds: Sequence[int],
         size: int,
         *,
@@ -92,8 +70,7 @@ class Store(Names):
         Args:
             fingerprint: Of the dataset with its splits.
             method: Name of the method.
-            config_hashes: Hash of the configuration, or one hash per condition for
-                runs under several conditions that may train together.
+            config_hash: Hash of the configuration.
             seeds: The seeds wanted, each once.
             size: Most runs in a new group.
             device: The device the runs are made on.
@@ -106,40 +83,37 @@ class Store(Names):
             raise ValueError(f"a group holds at least one run, not {size}")
         if len(set(seeds)) != len(seeds):
             raise ValueError("a seed is asked for twice")
-        hashes = (config_hashes,) if isinstance(config_hashes, str) else config_hashes
         study = (fingerprint, method, numerics, device)
         with self._user_errors(), self._transaction():
-            finished = self._finished(study)
-            self._drop_other_configurations(study, hashes, finished)
-            known = self._read_groups(study)
-            cut = finished | {unit for group in known for unit in group.units}
-            # Configurations that lack the same seeds can be cut together.
-            new: dict[tuple[int, ...], list[str]] = {}
-            for key in hashes:
-                missing = tuple(seed for seed in seeds if (key, seed) not in cut)
-                new.setdefault(missing, []).append(key)
-            for missing, keys in new.items():
-                self._cut(study, keys, missing, size)
-            known = self._read_groups(study)
-        return _holding(known, {(key, seed) for key in hashes for seed in seeds})
+            groups = self._groups_of(study, config_hash)
+            cut = {key for group in groups for key in group.keys}
+            cut |= self._finished(study)
+            keys = (RunKey(*study, config_hash, seed) for seed in seeds)
+            new = [key.seed for key in keys if key not in cut]
+            self._cut(study, config_hash, new, size)
+            groups = self._groups_of(study, config_hash)
+        return [g for g in groups if not set(seeds).isdisjoint(g.seeds)]
+
+    def parts_of(self, group: Group) -> list[Group]:
+        """The groups that hold a group's runs now.
+
+        That is the group itself, or what another process has cut it into.
+        """
+        with self._user_errors():
+            return self._parts_of(group)
 
     def pending(self, groups: Iterable[Group]) -> list[Group]:
         """Those groups of which some run is not in the store."""
-        finished: dict[_Study, set[tuple[str, int]]] = {}
-        found = []
+        finished: dict[Study, set[RunKey]] = {}
+        pending = []
         for group in groups:
             study = group.study
             if study not in finished:
                 with self._user_errors():
                     finished[study] = self._finished(study)
-            if not group.units <= finished[study]:
-                found.append(group)
-        return found
-
-    def has(self, group: Group) -> bool:
-        """Whether a group is still as it was read; another process may have cut it."""
-        with self._user_errors():
-            return self._has(group)
+            if not group.keys <= finished[study]:
+                pending.append(group)
+        return pending
 
     def put_group(self, runs: Sequence[Run]) -> int:
         """Write runs in one transaction: all of them, or none.
@@ -153,37 +127,32 @@ class Store(Names):
             return self._insert(runs)
 
     def put_part(self, group: Group, runs: Sequence[Run]) -> list[Group]:
-        """Write a part of a group, where the whole does not fit memory at once.
+        """Write the runs of a group, or a part where the rest does not fit memory.
 
         In the same transaction the group is reduced to this part, and the others of
         its runs are cut into further groups of that size.
 
         Args:
             group: The group.
-            runs: Those of its first configurations, or of the first seeds of its
-                first configuration.
+            runs: Those of its first seeds.
 
         Returns:
             The groups that hold its runs now.
         """
-        study = group.study
-        hashes = len({run.config_hash for run in runs})
-        seeds = len({run.seed for run in runs})
-        part = replace(
-            group,
-            config_hashes=group.config_hashes[:hashes],
-            seeds=group.seeds[:seeds],
-        )
+        size = len(runs)
+        part, rest = group.seeds[:size], group.seeds[size:]
         with self._user_errors(), self._transaction():
             self._insert(runs)
             # Without file locks, another process may have written first.
-            if self._has(group):
-                self._update(part)
-                size = len(runs)
-                self._cut(study, part.config_hashes, group.seeds[seeds:], size)
-                self._cut(study, group.config_hashes[hashes:], group.seeds, size)
-            known = self._read_groups(study)
-        return _holding(known, group.units)
+            if rest and self._parts_of(group) == [group]:
+                (config_hash,) = group.config_hashes
+                *_, seeds, signature = _group_row(group.study, [config_hash], part)
+                self._connection.execute(
+                    "UPDATE groups SET seeds = ?, checksum = ? WHERE id = ?",
+                    (seeds, signature, group.id),
+                )
+                self._cut(group.study, config_hash, rest, size)
+            return self._parts_of(group)
 
     def runs(
         self,
@@ -254,59 +223,60 @@ class Store(Names):
         runs = counted(count, "run")
         return UserError(self._damaged(f"{runs} cannot be read back"))
 
-    def altered_group(self, group: Group) -> UserError:
-        """The error for a group that holds runs nobody asked to train together."""
-        return UserError(
-            self._damaged(f"group {group.id} of {group.method} was altered")
-        )
+    def table_name(
+        self, dataset: str, graph: str, fingerprints: Collection[str]
+    ) -> str:
+        """The name of a graph's tables, the same in every later call.
 
-    def _has(self, group: Group) -> bool:
-        return group in self._read_groups(group.study)
+        The first graph of a name has its tables under that name. Another graph of the
+        same name has `-` and six digits of its fingerprint added.
+
+        Args:
+            dataset: The name of the graph.
+            graph: Fingerprint of the graph without a split.
+            fingerprints: Fingerprints of the graph with each of its splits.
+        """
+        stem = file_stem(dataset)
+        with self._user_errors(), self._transaction():
+            owner = self._read_names("WHERE name = ?", stem).get(stem)
+            if owner is None and self._is_first(stem, fingerprints):
+                self._add_name(stem, graph)
+                owner = graph
+        return stem if owner == graph else f"{stem}-{graph[:_DIGITS]}"
+
+    def all_names(self) -> dict[str, str]:
+        """The fingerprint of the graph that has its tables under each name."""
+        with self._user_errors():
+            return self._read_names()
 
     def _cut(
-        self, study: _Study, hashes: Sequence[str], seeds: Sequence[int], size: int
+        self, study: Study, config_hash: str, seeds: Sequence[int], size: int
     ) -> None:
-        """Cut all runs of these configurations and seeds into groups of some size."""
-        self._add_groups(study, cut_runs(hashes, seeds, size))
+        for part in even_groups(seeds, size):
+            self._add_group(study, [config_hash], part)
 
-    def _add_groups(self, study: _Study, contents: Iterable[GroupContent]) -> None:
-        self._connection.executemany(
-            insert_statement("groups", GROUP_COLUMNS),
-            [(None, *_sealed_group(study, keys, seeds)) for keys, seeds in contents],
-        )
-
-    def _update(self, group: Group) -> None:
-        """Write what a group holds now."""
-        *_, hashes, seeds, signature = _sealed_group(
-            group.study, group.config_hashes, group.seeds
-        )
-        self._connection.execute(
-            "UPDATE groups SET config_hashes = ?, seeds = ?, checksum = ? WHERE id = ?",
-            (hashes, seeds, signature, group.id),
-        )
-
-    def _drop_other_configurations(
-        self, study: _Study, hashes: Sequence[str], finished: set[tuple[str, int]]
+    def _add_group(
+        self, study: Study, config_hashes: Sequence[str], seeds: Sequence[int]
     ) -> None:
-        """Reduce untrained groups that hold one of these configurations to them.
+        row = (None, *_group_row(study, config_hashes, seeds))
+        self._connection.execute(insert_statement("groups", GROUP_COLUMNS), row)
 
-        The caller cannot train others: it does not know what they are.
-        """
-        for group in self._read_groups(study):
-            asked = [key for key in group.config_hashes if key in hashes]
-            if asked in ([], list(group.config_hashes)):
-                continue
-            if group.units.isdisjoint(finished):
-                self._update(replace(group, config_hashes=tuple(asked)))
+    def _groups_of(self, study: Study, config_hash: str) -> list[Group]:
+        groups = self._read_groups(study)
+        return [group for group in groups if group.config_hashes == (config_hash,)]
 
-    def _finished(self, study: _Study) -> set[tuple[str, int]]:
-        """Configuration hash and seed of stored runs, failed ones included."""
+    def _parts_of(self, group: Group) -> list[Group]:
+        groups = self._groups_of(group.study, group.config_hashes[0])
+        if group in groups:
+            return [group]
+        return [g for g in groups if not g.keys.isdisjoint(group.keys)]
+
+    def _finished(self, study: Study) -> set[RunKey]:
+        """The keys of stored runs, failed ones included."""
         rows = self._connection.execute(
-            "SELECT config_hash, seed FROM runs "
-            "WHERE fingerprint = ? AND method = ? AND numerics = ? AND device = ?",
-            study,
+            f"SELECT config_hash, seed FROM runs {_OF_A_STUDY}", study
         )
-        return set(rows)
+        return {RunKey(*study, config_hash, seed) for config_hash, seed in rows}
 
     def _insert(self, runs: Sequence[Run]) -> int:
         before = self._connection.total_changes
@@ -316,18 +286,38 @@ class Store(Names):
         )
         return self._connection.total_changes - before
 
-    def _read_groups(self, study: _Study | None = None) -> list[Group]:
-        where = (
-            "WHERE fingerprint = ? AND method = ? AND numerics = ? AND device = ? "
-            if study is not None
-            else ""
-        )
+    def _read_groups(self, study: Study | None = None) -> list[Group]:
+        where = "" if study is None else _OF_A_STUDY
         rows = self._connection.execute(
             f"SELECT {', '.join(GROUP_COLUMNS)} FROM groups {where}ORDER BY id",
             study or (),
         ).fetchall()
         with self._altered_rows():
             return [_group(row) for row in rows]
+
+    def _add_name(self, stem: str, graph: str) -> None:
+        statement = insert_statement("names", NAME_COLUMNS)
+        self._connection.execute(
+            f"{statement} ON CONFLICT DO NOTHING", with_checksum((stem, graph))
+        )
+
+    def _read_names(self, where: str = "", *values: str) -> dict[str, str]:
+        rows = self._connection.execute(
+            f"SELECT {', '.join(NAME_COLUMNS)} FROM names {where}", values
+        ).fetchall()
+        with self._altered_rows():
+            for row in rows:
+                check_row(row, f"of the name {row[0]}")
+            return {text(name): text(graph) for name, graph, _ in rows}
+
+    def _is_first(self, stem: str, fingerprints: Collection[str]) -> bool:
+        """Whether no other graph of this name has runs from before names were kept."""
+        rows = self._connection.execute(
+            "SELECT dataset, fingerprint FROM runs "
+            "GROUP BY dataset, fingerprint ORDER BY min(group_id)"
+        )
+        same_name = [print_ for dataset, print_ in rows if file_stem(dataset) == stem]
+        return not same_name or same_name[0] in fingerprints
 
 
 def _group(row: Sequence[Any]) -> Group:
@@ -342,16 +332,12 @@ def _group(row: Sequence[Any]) -> Group:
     return Group(id_, fingerprint, method, keys, numbers, device, numerics)
 
 
-def _sealed_group(
-    study: _Study, hashes: Sequence[str], seeds: Sequence[int]
+def _group_row(
+    study: Study, config_hashes: Sequence[str], seeds: Sequence[int]
 ) -> tuple[Any, ...]:
     """The columns of a group's row but for its number."""
-    return sealed((*study, canonical_json(list(hashes)), canonical_json(list(seeds))))
-
-
-def _holding(groups: Iterable[Group], units: set[tuple[str, int]]) -> list[Group]:
-    """Those groups that hold one of these runs."""
-    return [group for group in groups if not units.isdisjoint(group.units)]
+    lists = (canonical_json(list(config_hashes)), canonical_json(list(seeds)))
+    return with_checksum((*study, *lists))
 
 
 def _where(**wanted: Sequence[str | int] | None) -> tuple[str, list[str]]:
@@ -359,7 +345,7 @@ def _where(**wanted: Sequence[str | int] | None) -> tuple[str, list[str]]:
 
     A column whose values are None is left out.
     """
-    given = {column: found for column, found in wanted.items() if found is not None}
+    given = {column: values for column, values in wanted.items() if values is not None}
     if not given:
         return "", []
     # json_each takes a list of any length; a row of question marks would not.

@@ -1,52 +1,99 @@
-"""Several groups of runs are trained at once, each in a thread."""
-
-from __future__ import annotations
+"""Who trains the groups of a sweep: this process, or others."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from queue import SimpleQueue
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import torch
 
-from tempergat.comparison.storage.store import Group
-from tempergat.training import Run
+from tempergat.comparison.storage.groups import Group
+from tempergat.data import Dataset
+from tempergat.training import (
+    BuildModule,
+    OutOfMemory,
+    Preparation,
+    Run,
+    RunConfig,
+    device_name,
+    free_memory,
+    train_group,
+)
 
-OnEpoch = Callable[[int], None]
+OnEpoch = Callable[[Group, int], None]
 
 
-class Outcome(NamedTuple):
-    """How the training of a group ended: with its runs, or with an error."""
+class Job(NamedTuple):
+    """What a worker trains: a group, and what else `train_group` is given."""
 
-    runs: list[Run] | None = None
-    error: BaseException | None = None
+    group: Group
+    dataset: Dataset
+    config: RunConfig
+    build: BuildModule | None
+    preparation: Preparation | None
 
 
-class _StoppedError(Exception):
-    """Ends a training that nobody waits for any more."""
+class Workers(Protocol):
+    """Train groups, perhaps several at once, perhaps on other machines."""
+
+    @property
+    def device(self) -> torch.device:
+        """The kind of device that they train on."""
+
+    @property
+    def device_name(self) -> str:
+        """Its name, the same for all of them."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether another group can be started."""
+
+    def start(self, job: Job) -> None:
+        """Train a group as soon as a worker is free."""
+
+    def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
+        """Wait for a group that was started to end: the group, and what came of it.
+
+        Args:
+            on_epoch: Called in this thread with a group and each of its epochs, where
+                the workers know them.
+
+        Raises:
+            UserError: It cannot be trained.
+        """
 
 
-class Workers:
-    """Threads that train groups; they end with the `with` block.
+class LocalWorkers:
+    """Train groups in this process, inside a `with` block.
 
-    On a CPU the threads share torch's own threads, on a GPU each has a CUDA stream.
+    One group at a time is trained in the thread that waits, several in threads of their
+    own. On a CPU these share torch's own threads, on a GPU each has a CUDA stream. Once
+    groups do not fit memory side by side, they are trained one at a time.
 
     Args:
-        count: How many groups are trained at once.
         device: Where they are trained.
+        count: How many groups are trained at once.
     """
 
-    def __init__(self, count: int, device: torch.device) -> None:
+    def __init__(self, device: torch.device, count: int = 1) -> None:
+        self.device = device
+        self.device_name = device_name(device)
         self._count = count
-        self._device = device
         self._torch_threads = torch.get_num_threads()
-        self._events: SimpleQueue[tuple[Group, int | Outcome]] = SimpleQueue()
-        self._running: dict[Group, threading.Thread] = {}
+        self._torch_threads_each = max(1, self._torch_threads // count)
+        self._events: SimpleQueue[tuple[Job, int | list[Run] | BaseException]] = (
+            SimpleQueue()
+        )
+        self._threads: dict[Group, threading.Thread] = {}
+        # Trained one at a time by whoever waits.
+        self._alone: deque[Job] = deque()
         self._stopped = threading.Event()
         # Torch keeps memory that was freed for the stream that had it.
         self._streams: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
-        if device.type == "cuda":
+        if device.type == "cuda" and count > 1:
             for _ in range(count):
                 self._streams.put(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
 
@@ -60,66 +107,88 @@ class Workers:
         trace: TracebackType | None,
     ) -> None:
         self._stopped.set()
-        for thread in self._running.values():
+        for thread in self._threads.values():
             thread.join()
         # Also what threads that are started later begin with.
         torch.set_num_threads(self._torch_threads)
 
     @property
     def is_free(self) -> bool:
-        """Whether another group can be started."""
-        return len(self._running) < self._count
+        return len(self._threads) + len(self._alone) < self._count
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no group is being trained."""
-        return not self._running
-
-    def start(self, group: Group, train: Callable[[OnEpoch], list[Run]]) -> None:
-        """Trains a group in a thread.
-
-        Args:
-            group: The group.
-            train: Trains it and returns its runs; it takes a function to call with
-                each epoch's number.
-        """
-        thread = threading.Thread(target=self._work, args=(group, train), daemon=True)
-        self._running[group] = thread
+    def start(self, job: Job) -> None:
+        if self._count == 1:
+            self._alone.append(job)
+            return
+        thread = threading.Thread(target=self._work, args=(job,), daemon=True)
+        self._threads[job.group] = thread
         thread.start()
 
-    def wait(self, on_epoch: Callable[[Group, int], None]) -> tuple[Group, Outcome]:
-        """The next group that ends, and how.
+    def wait(self, on_epoch: OnEpoch) -> tuple[Group, list[Run] | OutOfMemory]:
+        """See `Workers`. Of several groups, the one started first has its epochs shown.
 
-        Args:
-            on_epoch: Called in this thread with the group that was started first and
-                each of its epochs.
+        A group that runs out of memory beside others is trained again alone.
         """
-        while True:
-            group, event = self._events.get()
-            if isinstance(event, Outcome):
-                self._running.pop(group).join()
-                return group, event
-            if group == next(iter(self._running)):
-                on_epoch(group, event)
+        while self._threads:
+            job, event = self._events.get()
+            if isinstance(event, int):
+                if job.group == next(iter(self._threads)):
+                    on_epoch(job.group, event)
+                continue
+            self._threads.pop(job.group).join()
+            if isinstance(event, list):
+                return job.group, event
+            if not isinstance(event, OutOfMemory):
+                raise event
+            self._count = 1
+            self._alone.append(job)
+            del event
+            free_memory(self.device)
+        job = self._alone.popleft()
+        torch.set_num_threads(self._torch_threads)
+        try:
+            return job.group, self._train(job, lambda e: on_epoch(job.group, e))
+        except OutOfMemory as error:
+            reason = str(error)
+        free_memory(self.device)
+        return job.group, OutOfMemory(reason)
 
-    def _work(self, group: Group, train: Callable[[OnEpoch], list[Run]]) -> None:
+    def _train(self, job: Job, on_epoch: Callable[[int], None]) -> list[Run]:
+        return train_group(
+            job.dataset,
+            job.config,
+            job.group.seeds,
+            self.device,
+            on_epoch,
+            job.build,
+            job.preparation,
+        )
+
+    def _work(self, job: Job) -> None:
+        """Train a group in a thread."""
+
         def note(epoch: int) -> None:
             if self._stopped.is_set():
                 raise _StoppedError
-            self._events.put((group, epoch))
+            self._events.put((job, epoch))
 
         try:
-            if self._device.type == "cuda":
+            if self.device.type == "cuda":
                 stream = self._streams.get()
                 try:
-                    with torch.cuda.device(self._device), torch.cuda.stream(stream):
-                        outcome = Outcome(runs=train(note))
+                    with torch.cuda.device(self.device), torch.cuda.stream(stream):
+                        runs = self._train(job, note)
                 finally:
                     self._streams.put(stream)
             else:
-                torch.set_num_threads(max(1, self._torch_threads // self._count))
-                outcome = Outcome(runs=train(note))
+                torch.set_num_threads(self._torch_threads_each)
+                runs = self._train(job, note)
+            # The peak is that of all groups that were trained at that time.
+            self._events.put((job, [replace(run, memory_bytes=None) for run in runs]))
         except BaseException as error:
             # Whoever waits raises it.
-            outcome = Outcome(error=error)
-        self._events.put((group, outcome))
+            self._events.put((job, error))
+
+
+class _StoppedError(Exception):
+    """Ends a training whose outcome is not waited for any more."""

@@ -10,13 +10,14 @@ import torch
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.comparison.machines import merging
-from tempergat.comparison.machines.merging import merge
+from tempergat.comparison.machines import merge as merge_module
+from tempergat.comparison.machines.merge import merge
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.sharding import Shard
-from tempergat.comparison.sweeps.sweeping import sweep
+from tempergat.comparison.sweeps import workers
+from tempergat.comparison.sweeps.shards import Shard
+from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.training import OutOfMemory, Run, config_hash
-from tests.comparison.sweeps.test_sweeping import (
+from tests.comparison.sweeps.test_sweep import (
     CPU,
     METHODS,
     configs,
@@ -80,9 +81,7 @@ def test_three_shards_merged_are_the_sweep_of_one_machine(tmp_path: Path) -> Non
 def test_a_shard_that_stops_keeps_its_groups_after_some_did_not_fit_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tempergat.comparison.sweeps import sweeping
-
-    train = sweeping.train_group
+    train = workers.train_group
 
     def train_two(
         dataset: object, config: object, seeds: list[int], *rest: object
@@ -92,7 +91,7 @@ def test_a_shard_that_stops_keeps_its_groups_after_some_did_not_fit_memory(
         return train(dataset, config, seeds, *rest)  # type: ignore[arg-type]
 
     settings = configs(tmp_path)
-    monkeypatch.setattr(sweeping, "train_group", train_two)
+    monkeypatch.setattr(workers, "train_group", train_two)
     found = {}
     for number in (1, 2, 1):
         with Store(tmp_path / f"{number}.sqlite") as store:
@@ -264,7 +263,7 @@ def test_a_store_that_changes_during_the_merge_keeps_what_was_added(
     def other_process(*_: object) -> None:
         planned(out, trained, {"gatv2": [0, 1], "gcn": [0]})
 
-    monkeypatch.setattr(merging, "refuse_other_sweeps", other_process)
+    monkeypatch.setattr(merge_module, "refuse_other_sweeps", other_process)
     with pytest.raises(UserError, match=r"changed .*out.sqlite during the merge; wait"):
         merge(first, out)
     with Store(out, read_only=True) as store:

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tempergat.base import UserError
-from tempergat.comparison.storage.store import Group
-
-# The configuration hash and the seed of a run.
-Unit = tuple[str, int]
+from tempergat.comparison.storage.groups import Group
 
 
 @dataclass(frozen=True)
@@ -64,30 +61,25 @@ class Shard:
 
 
 def divide_groups(
-    groups: Sequence[Group], mine: Collection[Unit], wanted: Collection[Unit]
-) -> tuple[list[Group], set[Unit]]:
-    """The groups that a shard trains, and the runs that it is asked for.
+    groups: Sequence[Group], mine: Collection[int], wanted: Collection[int]
+) -> tuple[list[Group], set[int]]:
+    """The groups that a shard trains, and the seeds that it is asked for.
 
     A group of the store may differ from the one that a new store would have: it was
     cut in an earlier sweep, or did not fit memory. It belongs to the shard that has
     the first of its runs.
 
     Args:
-        groups: The groups of one method in the store.
-        mine: The runs that the shard has where the store is new.
-        wanted: The runs that all shards together are asked for.
+        groups: The groups of one configuration in the store.
+        mine: The seeds that the shard has where the store is new.
+        wanted: The seeds that all shards together are asked for.
     """
     taken, asked = [], set(mine)
     for group in groups:
-        units = [
-            (key, seed)
-            for key in group.config_hashes
-            for seed in group.seeds
-            if (key, seed) in wanted
-        ]
-        if units[0] in mine:
+        seeds = [seed for seed in group.seeds if seed in wanted]
+        if seeds[0] in mine:
             taken.append(group)
-            asked.update(units)
+            asked.update(seeds)
         else:
-            asked.difference_update(units)
+            asked.difference_update(seeds)
     return taken, asked

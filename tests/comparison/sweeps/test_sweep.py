@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from tempergat.base.errors import UserError
+from tempergat.comparison.storage.groups import elsewhere_note
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.sweeps.origin import elsewhere_note
-from tempergat.comparison.sweeps.progress import Progress
-from tempergat.comparison.sweeps.sweeping import finished_runs, sweep
+from tempergat.comparison.sweeps.state import Progress
+from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.data import Dataset, csbm, gaussian
 from tempergat.training import (
     Condition,
@@ -392,7 +392,7 @@ def test_only_groups_that_are_still_held_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     monkeypatch.setattr(_HeldLocks, "held", held)
-    monkeypatch.setattr("tempergat.comparison.sweeps.sweeping.GroupLocks", _HeldLocks)
+    monkeypatch.setattr("tempergat.comparison.sweeps.sweep.GroupLocks", _HeldLocks)
     events: list[Progress] = []
     with Store(tmp_path / "store.sqlite") as store:
         runs = sweep(graph(), configs(tmp_path), range(2), store, CPU, events.append)
@@ -403,7 +403,7 @@ def test_only_groups_that_are_still_held_are_waited_for(
 
 def test_two_processes_share_the_work(tmp_path: Path) -> None:
     context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.comparison.sweeps.test_sweeping"])
+    context.set_forkserver_preload(["tests.comparison.sweeps.test_sweep"])
     pipes = [context.Pipe(duplex=False) for _ in range(2)]
     processes = [
         context.Process(target=_sweep_and_tell, args=(tmp_path, sender))

@@ -1,0 +1,287 @@
+"""Training of every method over all seeds, group by group, through the store."""
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+
+from tempergat.base import GroupLocks
+from tempergat.comparison.storage.groups import Group
+from tempergat.comparison.storage.store import Store
+from tempergat.comparison.sweeps.shards import Shard
+from tempergat.comparison.sweeps.state import OnProgress, SweepState
+from tempergat.comparison.sweeps.workers import Job, LocalWorkers, Workers
+from tempergat.data import Dataset
+from tempergat.training import (
+    BuildModule,
+    OutOfMemory,
+    Preparation,
+    Run,
+    RunConfig,
+    bytes_per_seed,
+    compile_kernels,
+    device_name,
+    groups_at_once,
+)
+
+
+def sweep(
+    dataset: Dataset | Mapping[int, Dataset],
+    configs: Sequence[RunConfig],
+    seeds: Sequence[int],
+    store: Store,
+    place: torch.device | Workers,
+    on_progress: OnProgress | None = None,
+    builds: Mapping[str, BuildModule] | None = None,
+    preparation: Preparation | None = None,
+    shard: Shard | None = None,
+) -> list[Run]:
+    """Train the runs of every configuration and seed that the store does not hold yet.
+
+    Runs are cut into groups that train together. The cut is stored, and the runs of a
+    group are written all at once, so a sweep that is stopped at any moment and started
+    again ends with the same runs. A group that does not fit memory is cut into smaller
+    ones for good. Several sweeps may share the store: each leaves alone the groups that
+    another trains, and takes them over if that one dies.
+
+    Runs made on another device, or by code with other numerics, are not used.
+
+    Args:
+        dataset: The graph; or the graph with each of several splits, by the splits'
+            numbers. They take turns: of S splits, seed r trains on number r mod S.
+        configs: One configuration per method.
+        seeds: The seeds, each once.
+        store: Where runs are stored; this process alone stores them.
+        place: Where to train: a device of this machine, or workers on others.
+        on_progress: Called after every group, and on this machine after every epoch,
+            for display.
+        builds: For each method that is a user's own module, the function that builds
+            it.
+        preparation: What is done to features and model before every run.
+        shard: The part of the groups that is trained here; all of them when left out.
+
+    Returns:
+        The runs of these seeds in the order of the configurations, failed ones
+        included. Those of a shard are its own.
+
+    Raises:
+        UserError: Nothing can be trained, or the store cannot be used or does not give
+            back every run that was asked for.
+        OutOfMemory: A single run does not fit memory. All others have been trained.
+    """
+    state = SweepState(
+        dataset, configs, seeds, store, *_device_of(place), preparation, shard
+    )
+    return _Sweep(state, on_progress, builds or {}).run(place)
+
+
+def finished_runs(
+    dataset: Dataset | Mapping[int, Dataset],
+    configs: Sequence[RunConfig],
+    seeds: Sequence[int],
+    store: Store,
+    place: torch.device | Workers,
+    preparation: Preparation | None = None,
+) -> list[Run]:
+    """The runs that `sweep` with these arguments would not have to train.
+
+    After a sweep that was stopped, these are the runs done so far.
+    """
+    state = SweepState(dataset, configs, seeds, store, *_device_of(place), preparation)
+    state.look_for_new_runs()
+    return state.runs()
+
+
+def _device_of(place: torch.device | Workers) -> tuple[torch.device, str]:
+    """The device that trains, and its name."""
+    if isinstance(place, torch.device):
+        return place, device_name(place)
+    return place.device, place.device_name
+
+
+class _Sweep:
+    """One sweep.
+
+    Each of its groups is in one of these states, as seen from here:
+
+    - finished: all its runs are in the store;
+    - free: no sweep holds its lock; this one takes the lock and trains it;
+    - held: another sweep holds its lock. When the lock is free again, the group is
+      finished, or its holder died and the group is free;
+    - replaced: it did not fit memory, so this or another sweep stored a part of it and
+      cut the rest into further groups, which take its place at the front of the queue;
+    - too large: a single run of its configuration does not fit memory.
+
+    The first pass trains every free group, several at once where they are small, and
+    sets held ones aside. The second pass waits for those.
+    """
+
+    def __init__(
+        self,
+        state: SweepState,
+        on_progress: OnProgress | None,
+        builds: Mapping[str, BuildModule],
+    ) -> None:
+        self._state = state
+        self._store = state.store
+        self._builds = builds
+        self._on_progress = on_progress or (lambda progress: None)
+        # What workers train, by number; a worker may train a part of the group.
+        self._started: dict[int, Group] = {}
+        self._last_event_s = 0.0
+        self._too_large: dict[RunConfig, str] = {}
+
+    def run(self, place: torch.device | Workers) -> list[Run]:
+        """Train what is missing; return all runs asked for."""
+        self._report(None)
+        pending = self._store.pending(self._state.groups)
+        if not isinstance(place, torch.device):
+            return self._train_passes(pending, place)
+        for group in pending:
+            # While the first group trains, the kernels of the others are compiled.
+            graph, config = self._state.dataset_of(group), self._state.config_of(group)
+            compile_kernels(graph, config, len(group.seeds), place)
+        at_once = self._groups_at_once(pending, place)
+        if at_once > 1:
+            # Long ones first, so that none is left when the others have finished.
+            pending = sorted(pending, key=self._effort, reverse=True)
+        with LocalWorkers(place, at_once) as workers:
+            return self._train_passes(pending, workers)
+
+    def _groups_at_once(self, groups: Sequence[Group], device: torch.device) -> int:
+        """How many of the groups are trained at once."""
+        most = max(len(groups), 1)
+        prepared = self._state.preparation
+        if prepared and (prepared.features or prepared.matmul_precision != "highest"):
+            return 1
+        for group in groups:
+            if self._builds.get(group.method):
+                return 1
+            graph, config = self._state.dataset_of(group), self._state.config_of(group)
+            most = min(most, groups_at_once(graph, config, len(group.seeds), device))
+        return most
+
+    def _effort(self, group: Group) -> int:
+        """The work of a group in comparison with others on its graph."""
+        graph, config = self._state.dataset_of(group), self._state.config_of(group)
+        return self._state.work(group) * bytes_per_seed(graph, config)
+
+    def _train_passes(self, pending: list[Group], workers: Workers) -> list[Run]:
+        with GroupLocks(self._store.path) as locks:
+            for wait in (False, True):
+                pending = self._train_all(pending, workers, locks, wait)
+        return self._all_runs()
+
+    def _train_all(
+        self, groups: Sequence[Group], workers: Workers, locks: GroupLocks, wait: bool
+    ) -> list[Group]:
+        """Train groups; return those that another sweep holds.
+
+        Args:
+            groups: The groups.
+            workers: Who trains them.
+            locks: The locks of groups.
+            wait: Whether to wait for groups that another sweep holds. One group at a
+                time is then trained, so that no two sweeps wait for each other.
+        """
+        queue, held = deque(groups), []
+        while queue or self._started:
+            while queue and workers.is_free and not (wait and self._started):
+                group = queue.popleft()
+                if not locks.acquire(group.id, wait=False):
+                    if not wait:
+                        held.append(group)
+                        continue
+                    self._report(group, waiting=True)
+                    locks.acquire(group.id, wait=True)
+                parts = self._unfinished(group)
+                if parts == [group]:
+                    self._start(group, workers)
+                else:
+                    locks.release(group.id)
+                    queue.extendleft(reversed(parts))
+                    self._report(group)
+            if not self._started:
+                continue
+            trained, outcome = workers.wait(self._show_epoch)
+            group = self._started.pop(trained.id)
+            if isinstance(outcome, list):
+                parts = self._put(group, trained, outcome)
+            elif len(trained.seeds) > 1:
+                half = trained.seeds[: (len(trained.seeds) + 1) // 2]
+                self._start(group, workers, half)
+                continue
+            else:
+                self._too_large[self._state.config_of(group)] = str(outcome)
+                parts = []
+            locks.release(group.id)
+            queue.extendleft(reversed(parts))
+            self._report(group)
+        return held
+
+    def _unfinished(self, group: Group) -> list[Group]:
+        """The group itself, what another sweep cut it into, or nothing.
+
+        Only groups that are to be trained are listed.
+        """
+        parts = self._store.parts_of(group)
+        if parts != [group]:
+            self._state.replace(group, parts)
+        is_too_large = self._state.config_of(group) in self._too_large
+        return [] if is_too_large else self._store.pending(parts)
+
+    def _start(
+        self, group: Group, workers: Workers, seeds: tuple[int, ...] | None = None
+    ) -> None:
+        """Have a group trained, or the part of it with these seeds."""
+        if not self._started:
+            self._last_event_s = time.monotonic()
+        self._started[group.id] = group
+        workers.start(
+            Job(
+                group if seeds is None else replace(group, seeds=seeds),
+                self._state.dataset_of(group),
+                self._state.config_of(group),
+                self._builds.get(group.method),
+                self._state.preparation,
+            )
+        )
+
+    def _put(self, group: Group, trained: Group, runs: Sequence[Run]) -> list[Group]:
+        """Store the runs of a group, or of a part of it; return what is left of it."""
+        # Several groups may be trained at once: the time between the ends of two of
+        # them is what a group takes.
+        now = time.monotonic()
+        self._state.add_time(trained, now - self._last_event_s)
+        self._last_event_s = now
+        split = self._state.parts[group.fingerprint].split
+        runs = [replace(run, split=split, group_id=group.id) for run in runs]
+        parts = self._store.put_part(group, runs)
+        self._state.replace(group, parts)
+        return self._store.pending(parts)
+
+    def _all_runs(self) -> list[Run]:
+        """All runs asked for.
+
+        Raises:
+            OutOfMemory: A single run does not fit memory.
+            UserError: The store does not give back every run.
+        """
+        if self._too_large:
+            reason, *_ = self._too_large.values()
+            _, *others = (config.method for config in self._too_large)
+            also = f"; the same goes for {', '.join(others)}" if others else ""
+            raise OutOfMemory(f"{reason}{also}")
+        runs = self._state.runs()
+        if len(runs) < self._state.runs_asked_for:
+            raise self._store.lacks(self._state.runs_asked_for - len(runs))
+        return runs
+
+    def _show_epoch(self, group: Group, epoch: int) -> None:
+        self._on_progress(self._state.progress_at(group, epoch))
+
+    def _report(self, group: Group | None, *, waiting: bool = False) -> None:
+        """Look for new runs in the store and show where the sweep stands."""
+        self._on_progress(replace(self._state.progress(group), waiting=waiting))
