@@ -63,22 +63,20 @@ def reset_peak() -> None:
 
 def write_processed(root: Path) -> None:
     """Keeps a processed graph of the full size where `load` looks for it."""
-    from tempergat.data.formats.raw_graph import Graph
+    from tempergat.data.formats.graphs import make_graph
     from tempergat.data.processed import write_processed
 
     generator = np.random.default_rng(0)
     shape = (2, 2 * EDGES)
     part = generator.random(NODES)
-    graph = Graph(
-        {
-            ".edge_index": generator.integers(NODES, size=shape, dtype=np.int32),
-            ".x": generator.standard_normal((NODES, FEATURES), dtype=np.float32),
-            ".y": generator.integers(CLASSES, size=NODES),
-            ".train_mask": part < 0.08,
-            ".val_mask": (part >= 0.08) & (part < 0.1),
-            ".test_mask": part >= 0.1,
-        },
-        {"": NODES},
+    graph = make_graph(
+        NODES,
+        edge_index=generator.integers(NODES, size=shape, dtype=np.int32),
+        x=generator.standard_normal((NODES, FEATURES), dtype=np.float32),
+        y=generator.integers(CLASSES, size=NODES),
+        train_mask=part < 0.08,
+        val_mask=(part >= 0.08) & (part < 0.1),
+        test_mask=part >= 0.1,
     )
     write_processed(root / "ogbn-products" / "processed", graph)
 

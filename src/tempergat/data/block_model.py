@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from tempergat.base import UserError, require_memory
 from tempergat.data.dataset import Dataset, hash_tensors
-from tempergat.data.formats.raw_graph import symmetrize
+from tempergat.data.formats.graphs import symmetrize
 from tempergat.data.noise import gaussian, missing
 from tempergat.data.seeds import seed_sequence
 from tempergat.data.splits import (

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 UNLABELLED = -1
+# What the three arrays of a sparse matrix are called.
+SPARSE_PARTS = ("indptr", "indices", "values")
 # The descriptions of splits that are made here begin with it.
 MADE = "made"
 _HASH_BLOCK = 1 << 22
@@ -175,16 +177,27 @@ class Dataset:
         return isinstance(self.data, HeteroData)
 
 
-def tensors(data: Data | HeteroData) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor of a graph with a stable name, in a stable order."""
-    found: dict[str, Tensor] = {}
+def tensors(
+    data: Data | HeteroData, in_order: bool = True
+) -> Iterator[tuple[str, Tensor]]:
+    """Every tensor of a graph with a stable name.
+
+    A name is `"<node type>.<attribute>"`, or
+    `"<source>/<relation>/<target>.<attribute>"`
+    of edges; the types are "" in a homogeneous graph.
+
+    Args:
+        data: The graph.
+        in_order: Whether they are sorted by name; otherwise they come as stored.
+    """
+    named: dict[str, Tensor] = {}
     for store in data.stores:
         key = store._key
         prefix = "" if key is None else "/".join(key) if type(key) is tuple else key
         for attribute, value in store.items():
             if isinstance(value, Tensor):
-                found[f"{prefix}.{attribute}"] = value
-    yield from sorted(found.items())
+                named[f"{prefix}.{attribute}"] = value
+    yield from sorted(named.items()) if in_order else named.items()
 
 
 def hash_array(array: np.ndarray) -> str:
@@ -199,11 +212,12 @@ def hash_array(array: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def _parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+def tensor_parts(name: str, tensor: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """The arrays that hold a tensor, by name: one, or the three of a sparse matrix."""
     if tensor.layout == torch.sparse_csr:
-        yield f"{name}.indptr", tensor.crow_indices()
-        yield f"{name}.indices", tensor.col_indices()
-        yield f"{name}.values", tensor.values()
+        parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
+        for part, values in zip(SPARSE_PARTS, parts, strict=True):
+            yield f"{name}.{part}", values
     else:
         yield name, tensor
 
@@ -219,7 +233,7 @@ def hash_tensor(
         known: Hashes that need not be computed again, by array name.
     """
     lines = []
-    for part, values in _parts(name, tensor):
+    for part, values in tensor_parts(name, tensor):
         digest = (known or {}).get(part) or hash_array(values.numpy())
         lines.append(f"{part}={tuple(tensor.shape)}={digest}\n")
     return "".join(lines)

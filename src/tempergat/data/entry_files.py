@@ -4,25 +4,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from torch_geometric.data import Data, HeteroData
+
 from tempergat.base import UserError, explain_full_disk, first_line
 from tempergat.data.catalog.entry import Entry
+from tempergat.data.dataset import MASKS, UNLABELLED, node_counts
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import lock_data, obtain
-from tempergat.data.formats.damaged import DamagedFile
-from tempergat.data.formats.graph_checks import check_arrays
-from tempergat.data.formats.raw_graph import Graph
+from tempergat.data.formats.damaged import DamagedFile, GraphError
 from tempergat.data.processed import (
     is_verified,
     note_verified,
     open_processed,
     write_processed,
 )
+from tempergat.data.user.user_graph import UserGraph
+from tempergat.data.user.validate import check_edges, check_features, require_finite
 
 
 def read_entry(
     entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
-) -> tuple[Graph, str]:
-    """Reads the arrays of a dataset, from its processed form where there is one.
+) -> tuple[UserGraph, str]:
+    """Reads the graph of a dataset, from its processed form where there is one.
 
     Args:
         entry: The dataset.
@@ -31,13 +35,16 @@ def read_entry(
         options: The dataset's own options.
 
     Returns:
-        The arrays, and where they came from.
+        The graph, and where it came from.
 
     Raises:
         UserError: The files are missing or damaged.
     """
     if not entry.keep_processed:
-        return _read_raw(entry, root, progress, options)
+        data, source = _read_raw(entry, root, progress, options)
+        for store in data.edge_stores:
+            store.edge_index = store.edge_index.long()
+        return UserGraph(data), source
     chosen = [f"-{name}" for name, value in sorted(options.items()) if value]
     folder = root / entry.name / f"processed{''.join(chosen)}"
     source = f"processed in {folder}"
@@ -63,10 +70,10 @@ def _rebuild(
     folder: Path,
     progress: Progress | None,
     options: dict[str, Any],
-) -> Graph | None:
+) -> UserGraph | None:
     """Processes the raw files again; returns what can then be read back."""
     try:
-        graph, _ = _read_raw(entry, root, progress, options)
+        data, _ = _read_raw(entry, root, progress, options)
     except UserError as error:
         if not folder.exists():
             raise
@@ -75,54 +82,98 @@ def _rebuild(
             f"{error}"
         ) from error
     with explain_full_disk(folder):
-        write_processed(folder, graph)
+        write_processed(folder, data)
     return _open_checked(entry, folder)
 
 
-def _open_checked(entry: Entry, folder: Path) -> Graph | None:
+def _open_checked(entry: Entry, folder: Path) -> UserGraph | None:
     """A processed graph, or None where there is none that is whole and fits."""
     known = is_verified(folder)
-    graph = open_processed(folder, verify=not known)
-    if graph is None or not _has_size_of(entry, graph):
+    opened = open_processed(folder, verify=not known)
+    if opened is None or not _has_size_of(entry, opened[0]):
         return None
-    if known:
-        return graph
+    data, hashes = opened
+    if not known:
+        try:
+            check_entry(folder, data, entry)
+        except UserError:
+            return None
+        note_verified(folder)
+    return UserGraph(data, mapped_hashes=hashes)
+
+
+def _has_size_of(entry: Entry, data: Data | HeteroData) -> bool:
+    count = sum(node_counts(data).values())
+    return abs(count - entry.num_nodes) <= entry.num_nodes // 100
+
+
+def check_entry(where: Path, data: Data | HeteroData, entry: Entry) -> None:
+    """Checks that a graph is one, with the classes and the splits of a dataset.
+
+    Args:
+        where: The files, for the error.
+        data: The graph.
+        entry: The dataset.
+
+    Raises:
+        DamagedFile: An edge, a feature, a label or a mask is missing or impossible.
+    """
+    if isinstance(data, HeteroData) != (entry.target is not None):
+        raise DamagedFile(where, "has other node types")
+    counts = node_counts(data)
     try:
-        check_arrays(folder, graph, entry.target, entry.num_classes)
-    except UserError:
-        return None
-    note_verified(folder)
-    return graph
-
-
-def _has_size_of(entry: Entry, graph: Graph) -> bool:
-    found = sum(graph.num_nodes.values())
-    return abs(found - entry.num_nodes) <= entry.num_nodes // 100
+        check_features(str(where), data)
+        require_finite(str(where), data)
+        check_edges(str(where), data)
+    except GraphError as error:
+        raise DamagedFile(error.where, error.problem) from error
+    if node_counts(data) != counts:
+        raise DamagedFile(where, f"describes {node_counts(data)} of {counts} nodes")
+    store = data if entry.target is None else data[entry.target]
+    if "y" not in store:
+        raise DamagedFile(where, "has no labels")
+    shape = tuple(store.y.shape)
+    if shape != (store.num_nodes,) or store.y.dtype.is_floating_point:
+        raise DamagedFile(f"{where}:", f"y is {store.y.dtype} of shape {shape}")
+    labels, most = store.y.numpy(), entry.num_classes - 1
+    wrong = np.flatnonzero((labels < UNLABELLED) | (labels > most))
+    if len(wrong):
+        node = int(wrong[0])
+        raise DamagedFile(
+            where,
+            f"gives node {node} the label {int(labels[node])}, but there are "
+            f"{entry.num_classes} classes (0..{most})",
+        )
+    columns = () if entry.num_splits <= 1 else (entry.num_splits,)
+    for name in MASKS if entry.num_splits else ():
+        seen = tuple(store[name].shape) if name in store else "missing"
+        if seen != (store.num_nodes, *columns):
+            raise DamagedFile(f"{where}:", f"the shape of {name} is {seen}")
 
 
 def _read_raw(
     entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
-) -> tuple[Graph, str]:
+) -> tuple[Data | HeteroData, str]:
     paths = obtain(entry, root, progress)
     if entry.reader is None:
         raise TypeError(f"the entry of {entry.name} has neither reader nor generator")
     first = next(iter(paths.values()))
     where = first if len(paths) == 1 else first.parent
     try:
-        graph = entry.reader(paths, **options)
+        data = entry.reader(paths, **options)
     except (ValueError, TypeError, LookupError, ArithmeticError) as error:
         # Readers check what is likely to be wrong; files can be wrong in other ways.
         raise DamagedFile(
             where, f"does not hold {entry.name} ({first_line(error)})"
         ) from error
-    if _has_size_of(entry, graph):
-        check_arrays(where, graph, entry.target, entry.num_classes)
-        return graph, f"read from {first.parent}"
+    if _has_size_of(entry, data):
+        check_entry(where, data, entry)
+        return data, f"read from {first.parent}"
     if entry.swapped_files:
         other = replace(entry, files=entry.swapped_files, swapped_files=())
         return _read_raw(other, root, progress, options)
     raise UserError(
-        f"{first} holds a graph of {sum(graph.num_nodes.values())} nodes, but "
+        f"{first} holds a graph of {sum(node_counts(data).values())} nodes, but "
         f"{entry.name} has {entry.num_nodes}; it belongs to another dataset, so fetch "
         "the right one"
     )

@@ -29,6 +29,14 @@ def csr_tensor(
         )
 
 
+def as_tensor(array: np.ndarray | scipy.sparse.csr_array) -> Tensor:
+    """An array as a tensor that shares its memory, or a sparse matrix as CSR."""
+    if isinstance(array, np.ndarray):
+        return torch.from_numpy(array)
+    array.sum_duplicates()
+    return csr_tensor(array.indptr, array.indices, array.data, array.shape[1])
+
+
 def _contiguous(array: np.ndarray, dtype: type[np.generic]) -> Tensor:
     tensor = torch.from_numpy(np.ascontiguousarray(array, dtype=dtype))
     # torch refuses the strides that some versions of NumPy give to empty arrays.

@@ -4,21 +4,20 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from tempergat.base import UserError
 from tempergat.data.catalog.entries import find_entry
 from tempergat.data.catalog.entry import Entry
-from tempergat.data.dataset import Dataset, hash_tensors
+from tempergat.data.dataset import MASKS, Dataset, hash_tensors
 from tempergat.data.entry_files import read_entry
 from tempergat.data.features import as_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root
-from tempergat.data.formats.raw_graph import official_masks, to_pyg
 from tempergat.data.layouts.array_folder import is_array_folder
 from tempergat.data.scaling import note_on_scales
 from tempergat.data.splits import GraphWithSplits
@@ -195,7 +194,7 @@ def open_entry(
         _set_layout(generated.unsplit, sparse)
         return generated
     graph, source = read_entry(entry, root, progress, options or {})
-    data = to_pyg(graph, entry.target)
+    data = graph.data
     unsplit = Dataset(
         name=entry.name,
         data=data,
@@ -207,18 +206,23 @@ def open_entry(
         license=entry.license,
         notes=note_on_scales(entry.name, data),
     )
-    hashes = hash_tensors(data, graph.hashes)
+    hashes = hash_tensors(data, graph.mapped_hashes)
     # Features of processed graphs are dense; measuring that would read all of them.
     if not (entry.keep_processed and sparse == "auto"):
         _set_layout(unsplit, sparse)
     splits = [entry.split] * entry.num_splits
     if entry.num_splits > 1:
         splits = [f"{entry.split}, number {at}" for at in range(entry.num_splits)]
+
+    def masks_of(number: int) -> dict[str, np.ndarray]:
+        masks = {name: unsplit.store[name].numpy() for name in MASKS}
+        return {n: m if m.ndim == 1 else m[:, number] for n, m in masks.items()}
+
     return GraphWithSplits(
         unsplit,
         hashes,
         splits,
-        partial(official_masks, graph, entry.target),
+        masks_of,
         entry.made_split,
         stratified=entry.stratified,
     )

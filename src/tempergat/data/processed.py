@@ -21,10 +21,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, write_array, write_into
-from tempergat.data.dataset import hash_array
-from tempergat.data.formats.raw_graph import Graph
+from tempergat.data.dataset import (
+    SPARSE_PARTS,
+    hash_array,
+    node_counts,
+    tensor_parts,
+    tensors,
+)
+from tempergat.data.features import as_tensor, csr_tensor
+from tempergat.data.formats.graphs import are_widened
 
 _VERSION = 1
 _INDEX = "graph.json"
@@ -40,24 +50,30 @@ _UNREADABLE = (
     OverflowError,
     RecursionError,
     MemoryError,
+    # torch refuses a broken sparse matrix.
+    RuntimeError,
 )
 
 
-def write_processed(folder: Path, graph: Graph) -> None:
+def write_processed(folder: Path, data: Data | HeteroData) -> None:
     """Writes a graph, replacing an older one. The caller holds the lock."""
     staging = folder.with_name(f".{folder.name}")
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
     try:
-        listed = {}
-        for number, (name, array) in enumerate(graph.arrays.items()):
-            file = f"{number:02d}.npy"
-            write_array(staging / file, array)
-            listed[name] = {"file": file, "sha256": hash_array(array)}
+        columns: dict[str, int] = {}
+        listed: dict[str, dict[str, str]] = {}
+        for name, tensor in tensors(data, in_order=False):
+            if tensor.layout == torch.sparse_csr:
+                columns[name] = tensor.shape[1]
+            for part, values in tensor_parts(name, tensor):
+                array, file = values.numpy(), f"{len(listed):02d}.npy"
+                write_array(staging / file, array)
+                listed[part] = {"file": file, "sha256": hash_array(array)}
         index = {
             "version": _VERSION,
-            "num_nodes": graph.num_nodes,
-            "num_columns": graph.num_columns,
+            "num_nodes": node_counts(data),
+            "num_columns": columns,
             "arrays": listed,
         }
         write_into(staging, _INDEX, json.dumps(index, indent=1))
@@ -90,7 +106,9 @@ def _file_times(folder: Path) -> dict[str, list[int]]:
     return {name: [s.st_size, s.st_mtime_ns] for name, s in found.items()}
 
 
-def open_processed(folder: Path, verify: bool = True) -> Graph | None:
+def open_processed(
+    folder: Path, verify: bool = True
+) -> tuple[Data | HeteroData, dict[str, str]] | None:
     """Opens a processed graph.
 
     Args:
@@ -99,29 +117,55 @@ def open_processed(folder: Path, verify: bool = True) -> Graph | None:
             few seconds for each gigabyte.
 
     Returns:
-        The graph with its hashes; None where there is none, or it is damaged or from
-        another version.
+        The graph and the hashes of its arrays; None where there is none, or it is
+        damaged or from another version.
     """
     try:
         index = json.loads((folder / _INDEX).read_text())
         if index["version"] != _VERSION:
             return None
-        graph = Graph({}, _counts(index["num_nodes"]), _counts(index["num_columns"]))
-        recorded = {}
+        num_nodes, columns = _counts(index["num_nodes"]), _counts(index["num_columns"])
+        arrays, hashes = {}, {}
         for name, entry in index["arrays"].items():
             # A name of a file in the folder, never a path that leads out of it.
             path = folder / Path(entry["file"]).name
-            graph.arrays[name] = np.load(path, mmap_mode="c", allow_pickle=False)
-            recorded[name] = entry["sha256"]
-        if not verify:
-            graph.hashes = recorded
-            return graph
-        with ThreadPoolExecutor() as threads:
-            seen = threads.map(hash_array, graph.arrays.values())
-            graph.hashes = dict(zip(graph.arrays, seen, strict=True))
+            arrays[name] = np.load(path, mmap_mode="c", allow_pickle=False)
+            hashes[name] = entry["sha256"]
+        if verify:
+            with ThreadPoolExecutor() as threads:
+                seen = threads.map(hash_array, arrays.values())
+                if dict(zip(arrays, seen, strict=True)) != hashes:
+                    return None
+        return _graph_of(arrays, num_nodes, columns), hashes
     except _UNREADABLE:
         return None
-    return graph if graph.hashes == recorded else None
+
+
+def _graph_of(
+    arrays: dict[str, np.ndarray], num_nodes: dict[str, int], columns: dict[str, int]
+) -> Data | HeteroData:
+    """The graph of arrays by the names that `tensors` and `tensor_parts` give."""
+    data: Data | HeteroData = Data() if num_nodes.keys() == {""} else HeteroData()
+
+    def store(owner: str) -> BaseStorage:
+        if isinstance(data, Data):
+            return data
+        return data[tuple(owner.split("/")) if "/" in owner else owner]
+
+    for kind, count in num_nodes.items():
+        store(kind).num_nodes = count
+    for name, count in columns.items():
+        owner, attribute = name.rsplit(".", 1)
+        indptr, indices, values = (arrays.pop(f"{name}.{p}") for p in SPARSE_PARTS)
+        store(owner)[attribute] = csr_tensor(indptr, indices, values, count)
+    edges = [array for name, array in arrays.items() if name.endswith(".edge_index")]
+    widen = are_widened(sum(array.shape[1] for array in edges))
+    for name, array in arrays.items():
+        owner, attribute = name.rsplit(".", 1)
+        is_index = array.dtype.kind in "iu"
+        array = array.astype(np.int64, copy=False) if widen and is_index else array
+        store(owner)[attribute] = as_tensor(array)
+    return data
 
 
 def _counts(value: dict[str, int]) -> dict[str, int]:

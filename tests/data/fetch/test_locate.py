@@ -257,7 +257,7 @@ def test_indices_stay_narrow_only_in_a_large_graph(
     (tmp_path / "arxiv.zip").write_bytes(arxiv_archive())
     monkeypatch.setenv("TEMPERGAT_MIRROR", str(tmp_path))
     small = load_entry(arxiv(NOWHERE), tmp_path)
-    monkeypatch.setattr("tempergat.data.formats.raw_graph._MAX_WIDENED_EDGES", 5)
+    monkeypatch.setattr("tempergat.data.formats.graphs._MAX_WIDENED_EDGES", 5)
     large = load_entry(arxiv(NOWHERE), tmp_path)
     assert small.data.edge_index.dtype == torch.int64
     assert large.data.edge_index.dtype == torch.int32

@@ -88,7 +88,7 @@ def test_it_is_read_once_and_again_only_after_a_change(
     def refuse(*_: object) -> None:
         raise AssertionError("was read again")
 
-    monkeypatch.setattr(array_folder, "check_structure", refuse)
+    monkeypatch.setattr(array_folder, "check_edges", refuse)
     assert load(folder).fingerprint == first.fingerprint
     # A copy that keeps size and time, like those of `cp -p` and `rsync -t`.
     before = (folder / "x.npy").stat()
@@ -123,7 +123,7 @@ def test_a_forged_note_leads_to_no_wrong_answer(
         "hashes": {".x": "0" * 64, ".edge_index": "0" * 64},
     }
     (folder / "tempergat.json").write_text(json.dumps(notes))
-    assert "names nodes" in refusal(folder)
+    assert "edge_index[0, 3] is 80, but there are 80 nodes" in refusal(folder)
     # Not read again, a large folder fails when its edges are used.
     monkeypatch.setattr(array_folder, "_LARGE", 0)
     with pytest.raises(UserError, match="edge_index refers to source node 80"):
@@ -153,9 +153,9 @@ def test_a_folder_that_cannot_be_written_is_checked_every_time(
 
     monkeypatch.setattr(array_folder, "write_into", refuse)
     checked = []
-    original = array_folder.check_structure
+    original = array_folder.check_edges
     monkeypatch.setattr(
-        array_folder, "check_structure", lambda *a: checked.append(original(*a))
+        array_folder, "check_edges", lambda *a: checked.append(original(*a))
     )
     assert load(folder).fingerprint == load(folder).fingerprint
     assert len(checked) == 2
@@ -195,7 +195,7 @@ def test_impossible_values_are_refused(folder: Path) -> None:
     edges[0, 3] = COUNT
     save(folder, edge_index=edges)
     message = refusal(folder)
-    assert f"to {COUNT}, but there are {COUNT} nodes" in message
+    assert f"[0, 3] is {COUNT}, but there are {COUNT} nodes" in message
     # The files are the user's: nothing to download.
     assert "the 80 rows of x.npy" in message
     assert "download" not in message
@@ -271,8 +271,8 @@ def test_years_are_classes_in_their_order(folder: Path) -> None:
         ("x", np.zeros((COUNT, 2), dtype="U3"), "x.npy is <U3"),
         ("x", np.zeros((COUNT, 2), dtype=[("a", "f4")]), "save numbers of shape"),
         ("x", np.array([[None]] * COUNT), "is no .npy file of numbers"),
-        ("x", np.full((COUNT, 2), 1e300), "not finite numbers of float32"),
-        ("x", np.full((COUNT, 2), np.nan), "not finite numbers of float32"),
+        ("x", np.full((COUNT, 2), 1e300), "x holds 1e+300 at [0, 0]; correct"),
+        ("x", np.full((COUNT, 2), np.nan), "x holds nan at [0, 0]; correct"),
         ("x", np.zeros((0, 2)), "but there are 0 nodes"),
         ("edge_index", np.zeros((4, 2), dtype=int), "of shape (2, edges)"),
         ("edge_index", np.zeros((2, 4)), "save whole numbers of shape (2, edges)"),
@@ -328,9 +328,9 @@ def test_a_check_says_what_the_folder_holds_and_verifies_it_again(
 ) -> None:
     load(folder)
     verified = []
-    original = array_folder.check_structure
+    original = array_folder.check_edges
     monkeypatch.setattr(
-        array_folder, "check_structure", lambda *a: verified.append(original(*a))
+        array_folder, "check_edges", lambda *a: verified.append(original(*a))
     )
     found = {finding.subject: finding.value for finding in check_graph(folder)}
     assert verified

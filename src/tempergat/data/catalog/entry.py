@@ -11,7 +11,8 @@ from tempergat.data.catalog.files import RemoteFile
 
 # The catalogue is shown without torch.
 if TYPE_CHECKING:
-    from tempergat.data.formats.raw_graph import Graph
+    from torch_geometric.data import Data, HeteroData
+
     from tempergat.data.splits import GraphWithSplits
 
 
@@ -75,7 +76,7 @@ class Entry:
     num_edges: int | None
     num_features: int
     num_classes: int
-    reader: Callable[..., Graph] | None = None
+    reader: Callable[..., Data | HeteroData] | None = None
     generator: Callable[..., GraphWithSplits] | None = None
     metric: str = "accuracy"
     license: str = "none stated"

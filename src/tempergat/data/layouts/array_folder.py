@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from tempergat.base import (
     UserError,
@@ -34,14 +35,14 @@ from tempergat.base import (
     write_into,
 )
 from tempergat.data.dataset import MASKS, hash_array
-from tempergat.data.formats.damaged import DamagedFile
-from tempergat.data.formats.graph_checks import check_structure
-from tempergat.data.formats.raw_graph import Graph, to_pyg
+from tempergat.data.formats.damaged import GraphError
+from tempergat.data.formats.graphs import are_widened
 from tempergat.data.layouts.arrays import native_numbers
 from tempergat.data.tables.files import not_a_file
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, option_flag
 from tempergat.data.user.user_graph import UserGraph
+from tempergat.data.user.validate import check_edges, require_finite
 
 _NOTES = "tempergat.json"
 _VERSION = 2
@@ -87,16 +88,18 @@ def read_array_folder(
     # A model passes on what it knows of its training graph.
     if labelled:
         refuse_options(folder, options)
-    arrays = {f".{name}": _typed(folder, name) for name in _MAPPED}
-    count = len(arrays[".x"])
-    known = None if verify else _noted(folder)
-    if known is None:
-        known = _checked(folder, Graph(arrays, {"": count}))
     with warnings.catch_warnings():
         # torch warns of arrays that must not be written to. Mapped for writing, a file
         # larger than memory could not be opened.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writ")
-        data = to_pyg(Graph(arrays, {"": count}), None)
+        mapped = {name: torch.from_numpy(_typed(folder, name)) for name in _MAPPED}
+    count = len(mapped["x"])
+    data = Data(num_nodes=count, **mapped)
+    known = None if verify else _noted(folder)
+    if known is None:
+        known = _checked(folder, data)
+    if are_widened(data.num_edges):
+        data.edge_index = data.edge_index.long()
     if labelled:
         for name, array in _read_labels(folder, count).items():
             data[name] = torch.from_numpy(array)
@@ -216,19 +219,19 @@ def _note_of_unread(folder: Path, may_be_split: bool) -> tuple[str, ...]:
     return (f"{folder}: {listed(found)} {verb} not read",)
 
 
-def _checked(folder: Path, graph: Graph) -> dict[str, str]:
+def _checked(folder: Path, data: Data) -> dict[str, str]:
     """Checks all edges and features; returns their hashes, which large ones note."""
     times = _times(folder)
     try:
-        check_structure(folder, graph)
-    except DamagedFile as error:
-        raise UserError(
-            f"{error.where} {error.problem}; correct the arrays, whose nodes are "
-            f"the {graph.num_nodes['']} rows of x.npy"
-        ) from error
+        check_edges(str(folder), data)
+        require_finite(str(folder), data)
+    except GraphError as error:
+        remedy = f"correct the arrays, whose nodes are the {len(data.x)} rows of x.npy"
+        raise GraphError(error.where, error.problem, remedy) from error
+    arrays = {f".{name}": data[name].numpy() for name in _MAPPED}
     with ThreadPoolExecutor() as threads:
-        hashes = threads.map(hash_array, graph.arrays.values())
-        known = dict(zip(graph.arrays, hashes, strict=True))
+        hashes = threads.map(hash_array, arrays.values())
+        known = dict(zip(arrays, hashes, strict=True))
     if sum(size for size, *_ in times.values()) >= _LARGE:
         content = {"version": _VERSION, "files": times, "hashes": known}
         # A folder that cannot be written to is checked every time.

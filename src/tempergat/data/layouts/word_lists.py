@@ -16,12 +16,15 @@ from tempergat.data.features import csr_tensor
 _MOST_WORDS = 1 << 31
 
 
-def read_word_lists(path: Path, positions: Mapping[str, int]) -> Tensor:
+def read_word_lists(
+    path: Path, positions: Mapping[str, int], num_words: int = 0
+) -> Tensor:
     """Reads features that are 1 for every word in a node's list and 0 otherwise.
 
     Args:
         path: The file: an object with a list of whole numbers for every node.
         positions: The row of every node, by its id.
+        num_words: How many words there are at least.
 
     Returns:
         A sparse matrix with a row for every node. A word that is listed twice counts
@@ -46,7 +49,7 @@ def read_word_lists(path: Path, positions: Mapping[str, int]) -> Tensor:
     words = [_words(path, node, lists[node]) for node in positions]
     indptr = np.cumsum([0, *(len(row) for row in words)])
     indices = np.concatenate([np.empty(0, dtype=np.int64), *words])
-    columns = int(indices.max()) + 1 if len(indices) else 0
+    columns = max(num_words, int(indices.max()) + 1 if len(indices) else 0)
     return csr_tensor(indptr, indices, np.ones(len(indices), np.float32), columns)
 
 

@@ -3,20 +3,20 @@
 from pathlib import Path
 
 import numpy as np
+from torch_geometric.data import Data
 
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import deduplicate, make_graph
 from tempergat.data.formats.numpy_files import (
     checked_csr,
-    class_numbers,
     load_arrays,
     require_nodes,
     require_shape,
 )
-from tempergat.data.formats.raw_graph import Graph, deduplicate, put_sparse
 from tempergat.data.readers.csr_parts import read_csr_parts
 
 
-def read_attributed(paths: dict[str, Path]) -> Graph:
+def read_attributed(paths: dict[str, Path]) -> Data:
     """Reads a graph whose classes are numbered from 1.
 
     Args:
@@ -26,7 +26,7 @@ def read_attributed(paths: dict[str, Path]) -> Graph:
     """
     if len(paths) == 1:
         graph = read_csr_parts(paths, binary=False)
-        graph.arrays[".y"] = graph.arrays[".y"] - 1
+        graph.y = graph.y - 1
         return graph
     path = paths["attrs.npz"]
     parts = load_arrays(path, "data", "indices", "indptr", "shape")
@@ -45,13 +45,10 @@ def read_attributed(paths: dict[str, Path]) -> Graph:
         )
     ends = _numbers(paths["edgelist.txt"])
     require_nodes(paths["edgelist.txt"], ends, rows)
-    graph = Graph({}, {"": rows})
-    put_sparse(graph, ".x", x)
     classes = np.empty(rows, dtype=np.int64)
     classes[labels[:, 0]] = labels[:, 1] - 1
-    graph.arrays[".y"] = class_numbers(paths["labels.txt"], classes)
-    graph.arrays[".edge_index"] = deduplicate(ends.T, rows, drop_loops=True)
-    return graph
+    edge_index = deduplicate(ends.T, rows, drop_loops=True)
+    return make_graph(rows, x=x, y=classes, edge_index=edge_index)
 
 
 def _numbers(path: Path) -> np.ndarray:

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
+from torch_geometric.data import Data
 
+from tempergat.data.formats.graphs import make_graph, symmetrize
 from tempergat.data.formats.numpy_files import (
     checked_csr,
     class_numbers,
     load_arrays,
     require_shape,
 )
-from tempergat.data.formats.raw_graph import Graph, put_sparse, symmetrize
 
 
-def read_csr_parts(paths: dict[str, Path], binary: bool = True) -> Graph:
+def read_csr_parts(paths: dict[str, Path], binary: bool = True) -> Data:
     """Reads a graph with edges both ways and no self-loops.
 
     Args:
@@ -34,12 +35,9 @@ def read_csr_parts(paths: dict[str, Path], binary: bool = True) -> Graph:
     num_nodes = len(labels)
     require_shape(path, "adj", adjacency.shape, (num_nodes, num_nodes))
     require_shape(path, "attr", x.shape, (num_nodes, x.shape[1]))
-    graph = Graph({}, {"": num_nodes})
-    put_sparse(graph, ".x", x)
-    edges = np.stack([adjacency.row, adjacency.col])
-    graph.arrays[".edge_index"] = symmetrize(edges, num_nodes, drop_loops=True)
-    graph.arrays[".y"] = labels
-    return graph
+    ends = np.stack([adjacency.row, adjacency.col])
+    edge_index = symmetrize(ends, num_nodes, drop_loops=True)
+    return make_graph(num_nodes, x=x, edge_index=edge_index, y=labels)
 
 
 def _checked_matrix(

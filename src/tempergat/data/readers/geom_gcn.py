@@ -5,27 +5,28 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
+from torch_geometric.data import Data
 
 from tempergat.data.dataset import MASKS
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import deduplicate, make_graph
 from tempergat.data.formats.numpy_files import load_arrays
-from tempergat.data.formats.raw_graph import Graph, deduplicate, put_sparse
 
 _NUM_SPLITS = 10
 
 
-def read_actor(paths: dict[str, Path]) -> Graph:
+def read_actor(paths: dict[str, Path]) -> Data:
     """Reads actor, whose nodes have lists of words."""
     return _read(paths, word_lists=True)
 
 
-def read_webkb(paths: dict[str, Path]) -> Graph:
+def read_webkb(paths: dict[str, Path]) -> Data:
     """Reads a WebKB graph, whose nodes have a 0 or 1 for every word."""
     return _read(paths, word_lists=False)
 
 
-def _read(paths: dict[str, Path], *, word_lists: bool) -> Graph:
-    """Reads a graph. The ten splits become the rows of the masks."""
+def _read(paths: dict[str, Path], *, word_lists: bool) -> Data:
+    """Reads a graph. The ten splits become the columns of the masks."""
     path = paths["out1_node_feature_label.txt"]
     nodes, rows, columns, labels = [], [], [], []
     num_words = 0
@@ -47,25 +48,23 @@ def _read(paths: dict[str, Path], *, word_lists: bool) -> Graph:
     num_nodes = len(nodes)
     if sorted(nodes) != list(range(num_nodes)):
         raise DamagedFile(path, f"does not number its {num_nodes} nodes from 0")
-    graph = Graph({}, {"": num_nodes})
     x = scipy.sparse.csr_array(
         (np.ones(len(rows), np.float32), (rows, columns)),
         shape=(num_nodes, num_words),
     )
-    put_sparse(graph, ".x", x)
     # A word listed twice still counts once.
-    graph.arrays[".x.values"][:] = 1
-    graph.arrays[".y"] = np.empty(num_nodes, dtype=np.int64)
-    graph.arrays[".y"][nodes] = labels
-    graph.arrays[".edge_index"] = _edges(paths["out1_graph_edges.txt"], num_nodes)
-    splits: dict[str, list[np.ndarray]] = {mask: [] for mask in MASKS}
-    for file in _split_files(paths):
-        masks = load_arrays(file, *MASKS)
-        for mask in MASKS:
-            splits[mask].append(masks[mask].astype(bool))
-    for mask in MASKS:
-        graph.arrays[f".{mask}"] = np.stack(splits[mask])
-    return graph
+    x.sum_duplicates()
+    x.data[:] = 1
+    y = np.empty(num_nodes, dtype=np.int64)
+    y[nodes] = labels
+    splits = [load_arrays(file, *MASKS) for file in _split_files(paths)]
+    return make_graph(
+        num_nodes,
+        x=x,
+        y=y,
+        edge_index=_edges(paths["out1_graph_edges.txt"], num_nodes),
+        **{name: np.stack([s[name] != 0 for s in splits], axis=1) for name in MASKS},
+    )
 
 
 def _split_files(paths: dict[str, Path]) -> list[Path]:

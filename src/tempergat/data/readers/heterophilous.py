@@ -3,20 +3,21 @@
 from pathlib import Path
 
 import numpy as np
+from torch_geometric.data import Data
 
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.formats.graphs import make_graph, symmetrize
 from tempergat.data.formats.numpy_files import (
     class_numbers,
     load_arrays,
     require_nodes,
     require_shape,
 )
-from tempergat.data.formats.raw_graph import Graph, symmetrize
 
 _NUM_SPLITS = 10
 
 
-def read_heterophilous(paths: dict[str, Path]) -> Graph:
+def read_heterophilous(paths: dict[str, Path]) -> Data:
     """Reads a graph. Each undirected edge is listed once, and there are ten splits.
 
     A class whose nodes are in no split is left out: its nodes have no label.
@@ -31,15 +32,15 @@ def read_heterophilous(paths: dict[str, Path]) -> Graph:
     for mask in MASKS:
         wanted = (_NUM_SPLITS, num_nodes)
         require_shape(path, f"{mask}s", arrays[f"{mask}s"].shape, wanted)
-    graph = Graph({}, {"": num_nodes})
-    graph.arrays[".x"] = x.astype(np.float32, copy=False)
     is_used = np.any([arrays[f"{mask}s"].any(axis=0) for mask in MASKS], axis=0)
     labels = class_numbers(path, arrays["node_labels"])
-    graph.arrays[".y"] = _classes_in_use(labels, is_used)
-    graph.arrays[".edge_index"] = symmetrize(arrays["edges"].T, num_nodes)
-    for mask in MASKS:
-        graph.arrays[f".{mask}"] = arrays[f"{mask}s"]
-    return graph
+    return make_graph(
+        num_nodes,
+        x=x.astype(np.float32, copy=False),
+        y=_classes_in_use(labels, is_used),
+        edge_index=symmetrize(arrays["edges"].T, num_nodes),
+        **{mask: np.ascontiguousarray(arrays[f"{mask}s"].T) for mask in MASKS},
+    )
 
 
 def _classes_in_use(labels: np.ndarray, is_used: np.ndarray) -> np.ndarray:

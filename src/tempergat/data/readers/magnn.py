@@ -4,9 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
+from torch_geometric.data import HeteroData
 
 from tempergat.data.dataset import MASKS
+from tempergat.data.features import as_tensor
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import narrow
 from tempergat.data.formats.numpy_files import (
     checked_csr,
     class_numbers,
@@ -14,7 +17,6 @@ from tempergat.data.formats.numpy_files import (
     load_arrays,
     require_shape,
 )
-from tempergat.data.formats.raw_graph import Graph, narrow, put_sparse
 
 # Node types in the order of their numbers, the classified one first.
 DBLP_TYPES = ("author", "paper", "term", "conference")
@@ -22,17 +24,17 @@ IMDB_TYPES = ("movie", "director", "actor")
 _SPLITS = dict(zip(MASKS, ("train_idx", "val_idx", "test_idx"), strict=True))
 
 
-def read_dblp(paths: dict[str, Path]) -> Graph:
+def read_dblp(paths: dict[str, Path]) -> HeteroData:
     """DBLP: authors are classified; conferences have no features."""
     return _read_magnn(paths, DBLP_TYPES)
 
 
-def read_imdb(paths: dict[str, Path]) -> Graph:
+def read_imdb(paths: dict[str, Path]) -> HeteroData:
     """IMDB: movies are classified."""
     return _read_magnn(paths, IMDB_TYPES)
 
 
-def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> Graph:
+def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> HeteroData:
     """One adjacency matrix over all nodes, cut into one relation per pair of types."""
     numbers = load_array(paths["node_types.npy"])
     counts = np.bincount(numbers, minlength=len(types))
@@ -42,21 +44,21 @@ def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> Graph:
             paths["node_types.npy"],
             f"does not list the types {', '.join(types)} in order",
         )
-    graph = Graph({}, dict(zip(types, counts.tolist(), strict=True)))
-    for number, kind in enumerate(types):
-        _add_features(graph, paths, number, kind)
-    target = types[0]
+    data = HeteroData()
+    for number, (kind, count) in enumerate(zip(types, counts.tolist(), strict=True)):
+        data[kind].num_nodes = count
+        _add_features(data, paths, number, kind)
+    target = data[types[0]]
     labels = class_numbers(paths["labels.npy"], load_array(paths["labels.npy"]))
-    if len(labels) != graph.num_nodes[target]:
+    if len(labels) != target.num_nodes:
         raise DamagedFile(
             paths["labels.npy"],
-            f"has {len(labels)} labels for {graph.num_nodes[target]} nodes",
+            f"has {len(labels)} labels for {target.num_nodes} nodes",
         )
-    graph.arrays[f"{target}.y"] = labels
+    target.y = as_tensor(labels)
     splits = load_arrays(paths["train_val_test_idx.npz"], *_SPLITS.values())
     for mask, name in _SPLITS.items():
-        members = np.isin(np.arange(len(labels)), splits[name])
-        graph.arrays[f"{target}.{mask}"] = members
+        target[mask] = as_tensor(np.isin(np.arange(len(labels)), splits[name]))
     adjacency = _load_sparse(paths["adjM.npz"])
     wanted = (len(numbers), len(numbers))
     require_shape(paths["adjM.npz"], "the matrix", adjacency.shape, wanted)
@@ -66,27 +68,26 @@ def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> Graph:
             block = rows[:, bounds[second] : bounds[second + 1]].tocoo()
             if block.nnz:
                 edges = narrow(np.stack([block.row, block.col]), len(numbers))
-                graph.arrays[f"{source}/to/{end}.edge_index"] = edges
-    return graph
+                data[source, "to", end].edge_index = as_tensor(edges)
+    return data
 
 
-def _add_features(graph: Graph, paths: dict[str, Path], number: int, kind: str) -> None:
+def _add_features(
+    data: HeteroData, paths: dict[str, Path], number: int, kind: str
+) -> None:
     sparse, dense = f"features_{number}.npz", f"features_{number}.npy"
-    if sparse in paths:
-        matrix = _load_sparse(paths[sparse])
-        put_sparse(graph, f"{kind}.x", matrix)
-        rows = matrix.shape[0]
-    elif dense in paths:
-        graph.arrays[f"{kind}.x"] = load_array(paths[dense]).astype(np.float32)
-        rows = len(graph.arrays[f"{kind}.x"])
-    else:
+    path = paths.get(sparse) or paths.get(dense)
+    if path is None:
         return
-    if rows != graph.num_nodes[kind]:
-        path = paths.get(sparse) or paths[dense]
+    if sparse in paths:
+        x = as_tensor(_load_sparse(path))
+    else:
+        x = as_tensor(load_array(path).astype(np.float32))
+    if len(x) != data[kind].num_nodes:
         raise DamagedFile(
-            path,
-            f"has {rows} rows for {graph.num_nodes[kind]} nodes of type {kind}",
+            path, f"has {len(x)} rows for {data[kind].num_nodes} nodes of type {kind}"
         )
+    data[kind].x = x
 
 
 def _load_sparse(path: Path) -> scipy.sparse.csr_array:

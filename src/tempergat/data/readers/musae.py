@@ -5,11 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from torch_geometric.data import Data
 
 from tempergat.base import first_line
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import make_graph, symmetrize
 from tempergat.data.formats.numpy_files import require_nodes
-from tempergat.data.formats.raw_graph import Graph, symmetrize
 from tempergat.data.layouts.word_lists import read_word_lists
 
 # All languages share the words.
@@ -18,17 +19,17 @@ _PAGE_TYPES = ("company", "government", "politician", "tvshow")
 _MATURE = ("False", "True")
 
 
-def read_facebook(paths: dict[str, Path]) -> Graph:
+def read_facebook(paths: dict[str, Path]) -> Data:
     """Reads the graph of Facebook pages; classes are the kinds of page."""
     return _read(paths, "id", "page_type", _PAGE_TYPES.index)
 
 
-def read_github(paths: dict[str, Path]) -> Graph:
+def read_github(paths: dict[str, Path]) -> Data:
     """Reads the graph of developers; class 1 is machine learning."""
     return _read(paths, "id", "ml_target", int)
 
 
-def read_twitch(paths: dict[str, Path], folder: str) -> Graph:
+def read_twitch(paths: dict[str, Path], folder: str) -> Data:
     """Reads the graph of the streamers of one language; class 1 is mature content.
 
     Args:
@@ -46,7 +47,7 @@ def _read(
     label_column: str,
     class_of: Callable[[str], int],
     num_words: int = 0,
-) -> Graph:
+) -> Data:
     """Reads a graph, edges followed both ways. Features are 1 for every word listed.
 
     Args:
@@ -64,13 +65,9 @@ def _read(
     num_nodes = len(labels)
     ends = _ends(edges)
     require_nodes(edges, ends, num_nodes)
-    x = read_word_lists(words, {str(node): node for node in range(num_nodes)})
-    graph = Graph({}, {"": num_nodes}, {".x": max(num_words, x.shape[1])})
-    graph.arrays[".x.indptr"] = x.crow_indices().numpy()
-    graph.arrays[".x.indices"] = x.col_indices().numpy()
-    graph.arrays[".x.values"] = x.values().numpy()
-    graph.arrays[".y"] = labels
-    graph.arrays[".edge_index"] = symmetrize(ends, num_nodes)
+    positions = {str(node): node for node in range(num_nodes)}
+    graph = make_graph(num_nodes, y=labels, edge_index=symmetrize(ends, num_nodes))
+    graph.x = read_word_lists(words, positions, num_words)
     return graph
 
 

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from torch_geometric.data import HeteroData
 
 from tempergat.data.dataset import UNLABELLED
+from tempergat.data.features import as_tensor
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import add_relation
 from tempergat.data.formats.pickles import PLAIN_DATA, load_pickle_stream
-from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
 
 _TARGET, _VENUE, _LABEL_RELATION = "paper", "venue", "PV_Journal"
 _LAST_TRAINING_YEAR, _VALIDATION_YEAR = 2016, 2017
@@ -82,7 +84,7 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
 }
 
 
-def read_oag(paths: dict[str, Path]) -> Graph:
+def read_oag(paths: dict[str, Path]) -> HeteroData:
     """Reads a subset: papers are classified by journal, and split by year.
 
     As in H2GB, venues are labels, not nodes. Relations within one node type get edges
@@ -114,32 +116,33 @@ def _load(path: Path) -> Any:
         raise DamagedFile(path, f"is not a complete torch file ({error})") from error
 
 
-def _build(content: dict[str, Any]) -> Graph:
-    graph = Graph({}, {})
+def _build(content: dict[str, Any]) -> HeteroData:
+    data = HeteroData()
     for kind, numbers in content["node_forward"].items():
         if kind == _VENUE:
             continue
         table = content["node_feature"][kind]
         _require_order(kind, table.column("id"), numbers)
-        graph.num_nodes[kind] = len(numbers)
+        data[kind].num_nodes = len(numbers)
         features = np.empty((len(numbers), len(table.column("emb")[0])), np.float32)
         for row, embedding in enumerate(table.column("emb")):
             features[row] = embedding
-        graph.arrays[f"{kind}.x"] = features
+        data[kind].x = as_tensor(features)
     for target, by_source in content["edge_list"].items():
         for source, by_relation in by_source.items():
             for relation, links in by_relation.items():
                 if not relation.startswith("rev_") and _VENUE not in (source, target):
-                    _add_relation(graph, (source, relation, target), links)
-    labels = _labels(content["edge_list"][_VENUE][_TARGET][_LABEL_RELATION], graph)
+                    _add_relation(data, (source, relation, target), links)
+    papers = data[_TARGET]
+    venues = content["edge_list"][_VENUE][_TARGET][_LABEL_RELATION]
+    labels = _labels(venues, papers.num_nodes)
     years = np.asarray(content["node_feature"][_TARGET].column("time"), dtype=np.int64)
     labelled = labels != UNLABELLED
-    graph.arrays[f"{_TARGET}.y"] = labels
-    graph.arrays[f"{_TARGET}.year"] = years
-    graph.arrays[f"{_TARGET}.train_mask"] = labelled & (years <= _LAST_TRAINING_YEAR)
-    graph.arrays[f"{_TARGET}.val_mask"] = labelled & (years == _VALIDATION_YEAR)
-    graph.arrays[f"{_TARGET}.test_mask"] = labelled & (years > _VALIDATION_YEAR)
-    return graph
+    papers.y, papers.year = as_tensor(labels), as_tensor(years)
+    papers.train_mask = as_tensor(labelled & (years <= _LAST_TRAINING_YEAR))
+    papers.val_mask = as_tensor(labelled & (years == _VALIDATION_YEAR))
+    papers.test_mask = as_tensor(labelled & (years > _VALIDATION_YEAR))
+    return data
 
 
 def _require_order(kind: str, identifiers: np.ndarray, numbers: dict[Any, int]) -> None:
@@ -149,9 +152,8 @@ def _require_order(kind: str, identifiers: np.ndarray, numbers: dict[Any, int]) 
 
 
 def _add_relation(
-    graph: Graph, kind: tuple[str, str, str], links: dict[int, dict[int, Any]]
+    data: HeteroData, kind: tuple[str, str, str], links: dict[int, dict[int, Any]]
 ) -> None:
-    source, relation, target = kind
     count = sum(len(sources) for sources in links.values())
     if count == 0:
         return
@@ -160,21 +162,15 @@ def _add_relation(
     ends[0] = np.fromiter(flat, np.int64, count)
     lengths = [len(sources) for sources in links.values()]
     ends[1] = np.repeat(np.fromiter(links, np.int64, len(links)), lengths)
-    sizes = (graph.num_nodes[source], graph.num_nodes[target])
-    for values, size in zip(ends, sizes, strict=True):
-        if values.min() < 0 or values.max() >= size:
+    for values, owner in zip(ends, (kind[0], kind[2]), strict=True):
+        if values.min() < 0 or values.max() >= data[owner].num_nodes:
             raise ValueError(f"an edge of {kind} leads outside the graph")
-    if source == target:
-        ends = symmetrize(ends, sizes[0])
-    else:
-        reverse = f"{target}/rev_{relation}/{source}.edge_index"
-        graph.arrays[reverse] = transpose(ends, *sizes)
-    graph.arrays["/".join(kind) + ".edge_index"] = narrow(ends, max(sizes))
+    add_relation(data, kind, ends)
 
 
-def _labels(venues: dict[int, dict[int, Any]], graph: Graph) -> np.ndarray:
+def _labels(venues: dict[int, dict[int, Any]], num_papers: int) -> np.ndarray:
     """Classes are the journals, numbered as they come; the last of several counts."""
-    labels = np.full(graph.num_nodes[_TARGET], UNLABELLED, dtype=np.int64)
+    labels = np.full(num_papers, UNLABELLED, dtype=np.int64)
     used = [papers for papers in venues.values() if papers]
     for number, papers in enumerate(used):
         labels[list(papers)] = number

@@ -5,56 +5,65 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from torch_geometric.data import Data, HeteroData
 
 from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.features import as_tensor
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import (
+    add_relation,
+    make_graph,
+    narrow,
+    symmetrize,
+)
 from tempergat.data.formats.number_tables import read_header_table, read_numbers
-from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
 
 _SPLIT_FILES = dict(zip(MASKS, ("train", "valid", "test"), strict=True))
 _YEAR_CLASSES = 5
 
 
-def read_arxiv(paths: dict[str, Path], directed: bool = False) -> Graph:
+def read_arxiv(paths: dict[str, Path], directed: bool = False) -> Data:
     """ogbn-arxiv. A citation becomes an edge in both directions unless `directed`.
 
     Most published results, the baselines of OGB among them, symmetrise this graph.
     """
     edges = _edges(paths["raw/edge.csv.gz"])
     graph = _read_homogeneous(paths, "time")
-    num_nodes = graph.num_nodes[""]
+    num_nodes = int(graph.num_nodes)
     _require_nodes(paths["raw/edge.csv.gz"], edges, num_nodes, num_nodes)
     if not directed:
         edges = symmetrize(edges, num_nodes)
-    graph.arrays[".edge_index"] = narrow(edges, num_nodes)
+    graph.edge_index = as_tensor(narrow(edges, num_nodes))
     return graph
 
 
-def read_products(paths: dict[str, Path]) -> Graph:
+def read_products(paths: dict[str, Path]) -> Data:
     """ogbn-products. The archive lists every undirected edge once."""
     edges = _edges(paths["raw/edge.csv.gz"])
     graph = _read_homogeneous(paths, "sales_ranking")
-    num_nodes = graph.num_nodes[""]
+    num_nodes = int(graph.num_nodes)
     _require_nodes(paths["raw/edge.csv.gz"], edges, num_nodes, num_nodes)
     # Not merged: OGB counts both directions of every listed edge, 123,718,280 in all.
-    graph.arrays[".edge_index"] = symmetrize(edges, num_nodes, merge=False)
+    graph.edge_index = as_tensor(symmetrize(edges, num_nodes, merge=False))
     return graph
 
 
-def _read_homogeneous(paths: dict[str, Path], split: str) -> Graph:
+def _read_homogeneous(paths: dict[str, Path], split: str) -> Data:
     num_nodes = int(read_numbers(paths["raw/num-node-list.csv.gz"], 1, np.int64)[0, 0])
     features = paths["raw/node-feat.csv.gz"]
-    graph = Graph({}, {"": num_nodes})
-    width = _width(features)
-    graph.arrays[".x"] = read_numbers(features, width, np.float32, num_nodes)
-    graph.arrays[".y"] = _labels(paths["raw/node-label.csv.gz"], num_nodes)
-    for mask, file in _SPLIT_FILES.items():
-        path = paths[f"split/{split}/{file}.csv.gz"]
-        graph.arrays[f".{mask}"] = _mask(path, num_nodes)
-    return graph
+    masks = {
+        mask: _mask(paths[f"split/{split}/{file}.csv.gz"], num_nodes)
+        for mask, file in _SPLIT_FILES.items()
+    }
+    return make_graph(
+        num_nodes,
+        x=read_numbers(features, _width(features), np.float32, num_nodes),
+        y=_labels(paths["raw/node-label.csv.gz"], num_nodes),
+        **masks,
+    )
 
 
-def read_mag(paths: dict[str, Path]) -> Graph:
+def read_mag(paths: dict[str, Path]) -> HeteroData:
     """ogbn-mag with reverse edges, as H2GB has it.
 
     Citations get edges in both directions within their type; the other three relations
@@ -63,53 +72,45 @@ def read_mag(paths: dict[str, Path]) -> Graph:
     counts = read_header_table(paths["raw/num-node-dict.csv.gz"])
     papers = counts["paper"]
     features = paths["raw/node-feat/paper/node-feat.csv.gz"]
-    graph = Graph({}, counts)
-    graph.arrays["paper.x"] = read_numbers(
-        features, _width(features), np.float32, papers
-    )
-    label_file = paths["raw/node-label/paper/node-label.csv.gz"]
-    graph.arrays["paper.y"] = _labels(label_file, papers)
+    data = HeteroData()
+    for kind, count in counts.items():
+        data[kind].num_nodes = count
+    x = read_numbers(features, _width(features), np.float32, papers)
+    data["paper"].x = as_tensor(x)
+    labels = _labels(paths["raw/node-label/paper/node-label.csv.gz"], papers)
+    data["paper"].y = as_tensor(labels)
     for name, path in paths.items():
         if name.startswith("raw/relations/"):
-            _add_relation(graph, path, tuple(name.split("/")[2].split("___")))
+            source, relation, target = name.split("/")[2].split("___")
+            edges = _edges(path)
+            _require_nodes(path, edges, counts[source], counts[target])
+            add_relation(data, (source, relation, target), edges)
     for mask, file in _SPLIT_FILES.items():
         path = paths[f"split/time/paper/{file}.csv.gz"]
-        graph.arrays[f"paper.{mask}"] = _mask(path, papers)
-    return graph
+        data["paper"][mask] = as_tensor(_mask(path, papers))
+    return data
 
 
-def read_mag_year(paths: dict[str, Path]) -> Graph:
+def read_mag_year(paths: dict[str, Path]) -> HeteroData:
     """ogbn-mag, with papers classified by the quantile of their year.
 
     As in H2GB, the bounds are the 20, 40, 60 and 80 % quantiles, and a year equal to a
     bound belongs to the upper class. The split is made when the graph is loaded.
     """
-    graph = read_mag(paths)
+    data = read_mag(paths)
+    papers = data["paper"]
     path = paths["raw/node-feat/paper/node_year.csv.gz"]
-    years = read_numbers(path, 1, np.int64, graph.num_nodes["paper"])[:, 0]
-    graph.arrays["paper.y"] = even_quantiles(years, _YEAR_CLASSES)
+    years = read_numbers(path, 1, np.int64, int(papers.num_nodes))[:, 0]
+    papers.y = as_tensor(even_quantiles(years, _YEAR_CLASSES))
     for mask in MASKS:
-        del graph.arrays[f"paper.{mask}"]
-    return graph
+        del papers[mask]
+    return data
 
 
 def even_quantiles(values: np.ndarray, classes: int) -> np.ndarray:
     """The class of each value when bounded by even quantiles."""
     bounds = np.quantile(values, np.arange(1, classes) / classes)
     return np.searchsorted(bounds, values, side="right").astype(np.int64)
-
-
-def _add_relation(graph: Graph, path: Path, kind: tuple[str, ...]) -> None:
-    source, relation, target = kind
-    sizes = (graph.num_nodes[source], graph.num_nodes[target])
-    edges = _edges(path)
-    _require_nodes(path, edges, *sizes)
-    if source == target:
-        edges = symmetrize(edges, sizes[0])
-    else:
-        reverse = f"{target}/rev_{relation}/{source}.edge_index"
-        graph.arrays[reverse] = transpose(edges, *sizes)
-    graph.arrays[f"{source}/{relation}/{target}.edge_index"] = narrow(edges, max(sizes))
 
 
 def _edges(path: Path) -> np.ndarray:

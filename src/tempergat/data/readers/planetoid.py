@@ -4,16 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
+from torch_geometric.data import Data
 
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import deduplicate, make_graph
 from tempergat.data.formats.pickles import load_pickle
-from tempergat.data.formats.raw_graph import Graph, deduplicate, put_sparse
 
 _VALIDATION_NODES = 500
 
 
-def read_planetoid(paths: dict[str, Path]) -> Graph:
+def read_planetoid(paths: dict[str, Path]) -> Data:
     """Reads a Planetoid graph from its eight files.
 
     `allx` holds the training and validation nodes and the rest of the graph, `tx` the
@@ -50,13 +51,13 @@ def read_planetoid(paths: dict[str, Path]) -> Graph:
         "val_mask": np.arange(len(one_hot["y"]), len(one_hot["y"]) + _VALIDATION_NODES),
         "test_mask": test_index,
     }
-    graph = Graph(arrays={}, num_nodes={"": num_nodes})
-    put_sparse(graph, ".x", x)
-    graph.arrays[".edge_index"] = _edges(part["graph"], num_nodes)
-    graph.arrays[".y"] = labels
-    for name, nodes in masks.items():
-        graph.arrays[f".{name}"] = np.isin(np.arange(num_nodes), nodes)
-    return graph
+    return make_graph(
+        num_nodes,
+        x=x,
+        edge_index=_edges(part["graph"], num_nodes),
+        y=labels,
+        **{name: np.isin(np.arange(num_nodes), nodes) for name, nodes in masks.items()},
+    )
 
 
 def _matrix(path: Path) -> scipy.sparse.csr_array:

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from torch_geometric.data import HeteroData
 
 from tempergat.data.dataset import UNLABELLED
+from tempergat.data.features import as_tensor
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import narrow, symmetrize, transpose
 from tempergat.data.formats.number_tables import read_numbers
-from tempergat.data.formats.raw_graph import Graph, narrow, symmetrize, transpose
 
 # Columns of a profile: the user, public, completion, gender, region, last login,
 # registration, age, then the free-text fields.
@@ -52,7 +54,7 @@ _MISSING = frozenset(
 _USUAL_AGE = 23
 
 
-def read_pokec(paths: dict[str, Path]) -> Graph:
+def read_pokec(paths: dict[str, Path]) -> HeteroData:
     """Reads both tables; friendships get edges both ways, clubs a reverse relation."""
     profiles = paths["soc-pokec-profiles.txt.gz"]
     users = _Users()
@@ -60,26 +62,27 @@ def read_pokec(paths: dict[str, Path]) -> Graph:
         users.add(profiles, row, fields)
     order = np.argsort(np.array(users.identifiers, dtype=np.int64), kind="stable")
     identifiers = np.array(users.identifiers, dtype=np.int64)[order]
-    graph = Graph({}, {"user": len(order)})
-    graph.arrays["user.x"] = users.features()[order]
-    graph.arrays["user.y"] = np.array(users.genders, dtype=np.int64)[order]
+    data = HeteroData()
+    data["user"].num_nodes = len(order)
+    data["user"].x = as_tensor(users.features()[order])
+    data["user"].y = as_tensor(np.array(users.genders, dtype=np.int64)[order])
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
     friendships = paths["soc-pokec-relationships.txt.gz"]
-    edges = _friends(friendships, identifiers)
-    graph.arrays["user/has_friend/user.edge_index"] = symmetrize(edges, len(order))
+    edges = symmetrize(_friends(friendships, identifiers), len(order))
+    data["user", "has_friend", "user"].edge_index = as_tensor(edges)
     for kind, clubs in zip(CLUB_TYPES, users.clubs, strict=True):
         names = sorted(clubs)
-        graph.num_nodes[kind] = len(names)
+        data[kind].num_nodes = len(names)
         members = [position[clubs[name]] for name in names]
         source = np.concatenate([*members, np.empty(0, np.int64)])
         target = np.repeat(np.arange(len(names)), [len(part) for part in members])
         ends = np.stack([source, target])
         sizes = (len(order), len(names))
-        graph.arrays[f"user/lists/{kind}.edge_index"] = narrow(ends, max(sizes))
-        reverse = f"{kind}/rev_lists/user.edge_index"
-        graph.arrays[reverse] = transpose(ends, *sizes)
-    return graph
+        forward, reverse = narrow(ends, max(sizes)), transpose(ends, *sizes)
+        data["user", "lists", kind].edge_index = as_tensor(forward)
+        data[kind, "rev_lists", "user"].edge_index = as_tensor(reverse)
+    return data
 
 
 class _Users:

@@ -4,14 +4,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+from torch_geometric.data import Data
 
 from tempergat.base import first_line
 from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.graphs import make_graph, symmetrize
 from tempergat.data.formats.numpy_files import require_nodes, require_shape
-from tempergat.data.formats.raw_graph import Graph, symmetrize
 
 
-def read_wikics(paths: dict[str, Path]) -> Graph:
+def read_wikics(paths: dict[str, Path]) -> Data:
     """Reads WikiCS, links followed both ways. Its twenty splits share the test set."""
     (path,) = paths.values()
     try:
@@ -34,14 +35,15 @@ def read_wikics(paths: dict[str, Path]) -> Graph:
     source = np.repeat(np.arange(num_nodes), [len(row) for row in targets])
     target = np.concatenate([np.empty(0, np.int64), *targets])
     require_nodes(path, target, num_nodes)
-    for name, mask in masks.items():
-        wanted = (*masks["train_mask"].shape[:-1], num_nodes)
-        seen = mask.shape if mask.ndim > 1 else (wanted[0], *mask.shape)
-        require_shape(path, name, seen, wanted)
-    graph = Graph({}, {"": num_nodes})
-    graph.arrays[".x"] = features
-    graph.arrays[".y"] = labels
-    graph.arrays[".edge_index"] = symmetrize(np.stack([source, target]), num_nodes)
-    for name, mask in masks.items():
-        graph.arrays[f".{name}"] = mask
-    return graph
+    shape = masks["train_mask"].shape
+    require_shape(path, "train_masks", shape[1:], (num_nodes,))
+    require_shape(path, "val_masks", masks["val_mask"].shape, shape)
+    require_shape(path, "test_mask", masks["test_mask"].shape, (num_nodes,))
+    masks["test_mask"] = np.repeat(masks["test_mask"][None], len(masks["val_mask"]), 0)
+    return make_graph(
+        num_nodes,
+        x=features,
+        y=labels,
+        edge_index=symmetrize(np.stack([source, target]), num_nodes),
+        **{name: np.ascontiguousarray(mask.T) for name, mask in masks.items()},
+    )

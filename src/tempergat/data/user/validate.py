@@ -9,9 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
-from tempergat.base import UserError, listed
+from tempergat.base import UserError, first_line, listed
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
+from tempergat.data.formats.damaged import GraphError
 from tempergat.data.user.direction import merged_note, order_edges, set_direction
 from tempergat.data.user.labels import (
     MULTI_LABEL,
@@ -60,7 +61,7 @@ def normalise(
     if read.mapped_hashes:
         return read
     check_features(source, data)
-    _require_finite(source, data)
+    require_finite(source, data)
     undirected = None
     notes = read.notes
     for kind, edges, sizes in edge_stores(source, data):
@@ -99,13 +100,24 @@ EdgeStore = tuple[tuple[str, str, str] | None, BaseStorage, tuple[int, int]]
 
 
 def edge_stores(source: str, data: Data | HeteroData) -> list[EdgeStore]:
-    """Every edge type with its storage and the number of nodes at either end.
+    """Checks edges and makes them int64, in place; see `check_edges`."""
+    stores = check_edges(source, data)
+    for _, store, _ in stores:
+        store.edge_index = store.edge_index.long()
+    return stores
+
+
+def check_edges(source: str, data: Data | HeteroData) -> list[EdgeStore]:
+    """Checks the edges of a graph, which may be mapped into memory.
 
     The number of nodes is set on every node type. Otherwise PyG would guess it from the
     edges and miss isolated nodes.
 
+    Returns:
+        Every edge type with its storage and the number of nodes at either end.
+
     Raises:
-        UserError: Edges are missing, of a wrong shape or type, or lead to a node that
+        GraphError: Edges are missing, of a wrong shape or type, or lead to a node that
             does not exist.
     """
     stores: list[EdgeStore] = []
@@ -134,10 +146,9 @@ def _count(source: str, data: Data | HeteroData, kind: str | None) -> int:
             return int(value.shape[0])
     count = store.get("num_nodes")
     if not isinstance(count, int) or count < 0:
-        raise UserError(
-            f"{source}: the number of nodes{'' if kind is None else ' of ' + kind} is "
-            "unknown; set x or num_nodes"
-        )
+        of_kind = "" if kind is None else f" of {kind}"
+        problem = f"the number of nodes{of_kind} is unknown"
+        raise GraphError(f"{source}:", problem, "set x or num_nodes")
     return count
 
 
@@ -146,32 +157,33 @@ def _check_edges(
 ) -> None:
     ends = store.get("edge_index")
     if ends is None:
-        raise UserError(
-            f"{source} has no edge_index{where}, only {', '.join(store.keys())}; save "
-            "the edges as an edge_index of shape (2, edges)"
+        raise GraphError(
+            source,
+            f"has no edge_index{where}, only {', '.join(store.keys())}",
+            "save the edges as an edge_index of shape (2, edges)",
         )
+    name = f"edge_index{where}"
     if not isinstance(ends, Tensor) or ends.dim() != 2 or ends.shape[0] != 2:
         shape = tuple(ends.shape) if isinstance(ends, Tensor) else type(ends).__name__
-        raise UserError(
-            f"{source}: edge_index{where} is {shape}; make its shape (2, edges)"
-        )
+        problem = f"{name} is {shape}"
+        raise GraphError(f"{source}:", problem, "make its shape (2, edges)")
     if ends.is_floating_point() or ends.is_complex() or ends.dtype == torch.bool:
-        raise UserError(
-            f"{source}: edge_index{where} has type {ends.dtype}; make it integers"
-        )
+        problem = f"{name} has type {ends.dtype}"
+        raise GraphError(f"{source}:", problem, "make it integers")
     for row, (values, size) in enumerate(zip(ends, sizes, strict=True)):
-        wrong = torch.nonzero((values < 0) | (values >= size))
-        if len(wrong):
-            position = int(wrong[0])
-            remedy = "add the node or drop the edge"
-            if _counts_from_one(ends, sizes):
-                remedy = "it seems to count nodes from 1: subtract 1 from edge_index"
-            raise UserError(
-                f"{source}: edge_index{where}[{row}, {position}] is "
-                f"{int(values[position])}, but there are {size} nodes "
-                f"(0..{size - 1}); {remedy}"
-            )
-    store.edge_index = ends.long()
+        # The extremes take no memory, which the edges of a mapped graph may exceed.
+        if not len(values) or (int(values.min()) >= 0 and int(values.max()) < size):
+            continue
+        at = int(torch.nonzero((values < 0) | (values >= size))[0])
+        remedy = "add the node or drop the edge"
+        if _counts_from_one(ends, sizes):
+            remedy = "it seems to count nodes from 1: subtract 1 from edge_index"
+        raise GraphError(
+            f"{source}:",
+            f"{name}[{row}, {at}] is {int(values[at])}, but there are {size} nodes "
+            f"(0..{size - 1})",
+            remedy,
+        )
 
 
 def _counts_from_one(ends: Tensor, sizes: tuple[int, int]) -> bool:
@@ -275,7 +287,7 @@ def check_features(source: str, data: Data | HeteroData) -> None:
     """Checks features and makes them float32, in place.
 
     Raises:
-        UserError: They are not matrices, or do not fit the labels.
+        GraphError: They are not matrices, or do not fit the labels.
     """
     for store in data.node_stores:
         x = store.get("x")
@@ -284,12 +296,14 @@ def check_features(source: str, data: Data | HeteroData) -> None:
         where = "x" if store._key is None else f"x of {store._key}"
         if not isinstance(x, Tensor) or x.dim() != 2 or x.is_complex():
             shape = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
-            raise UserError(f"{source}: {where} is {shape}; make it nodes x features")
+            problem = f"{where} is {shape}"
+            raise GraphError(f"{source}:", problem, "make it nodes x features")
         labels = store.get("y")
         if isinstance(labels, Tensor) and labels.shape[0] != x.shape[0]:
-            raise UserError(
-                f"{source}: {where} has {x.shape[0]} rows, but y has "
-                f"{labels.shape[0]}; give both one row per node"
+            raise GraphError(
+                f"{source}:",
+                f"{where} has {x.shape[0]} rows, but y has {labels.shape[0]}",
+                "give both one row per node",
             )
         store.x = _checked_sparse(source, where, x.float())
 
@@ -302,23 +316,30 @@ def _checked_sparse(source: str, where: str, x: Tensor) -> Tensor:
         parts = (x.crow_indices().numpy(), x.col_indices().numpy(), x.values().numpy())
         return csr_tensor(*parts, x.shape[1])
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(
-            f"{source}: {where} is a broken sparse matrix ({reason}); save it again"
-        ) from error
+        problem = f"{where} is a broken sparse matrix ({first_line(error)})"
+        raise GraphError(f"{source}:", problem, "save it again") from error
 
 
-def _require_finite(source: str, data: Data | HeteroData) -> None:
+def require_finite(source: str, data: Data | HeteroData) -> None:
+    """Checks that features, which may be mapped into memory, are finite in float32.
+
+    Raises:
+        GraphError: One is not.
+    """
     for store in data.node_stores:
         x = store.get("x")
         if x is None:
             continue
         where = "x" if store._key is None else f"x of {store._key}"
         values = x.values() if x.layout == torch.sparse_csr else x
-        wrong = torch.nonzero(~torch.isfinite(values))
-        if len(wrong):
-            place = ", ".join(str(int(index)) for index in wrong[0])
-            raise UserError(
-                f"{source}: {where} holds {float(values[tuple(wrong[0])])} at "
-                f"[{place}]; fill or drop values that are not finite"
-            )
+        # NaN is both the least and the greatest of numbers with a NaN.
+        extremes = values.aminmax() if values.numel() else ()
+        if all(torch.isfinite(extreme.float()) for extreme in extremes):
+            continue
+        wrong = torch.nonzero(~torch.isfinite(values.float()))[0]
+        place = ", ".join(str(int(index)) for index in wrong)
+        raise GraphError(
+            f"{source}:",
+            f"{where} holds {float(values[tuple(wrong)])} at [{place}]",
+            "fill or drop values that are not finite",
+        )
