@@ -36,10 +36,10 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault(
         "a file is written through a planted link, and a kill leaves half of it",
-        "base/files/atomic.py",
+        "base/files.py",
         "os.replace(temporary, path)",
         "path.write_bytes(content)",
-        "base/files/test_atomic.py::test_a_planted_link_is_replaced_and_not_followed",
+        "base/test_files.py::test_a_planted_link_is_replaced_and_not_followed",
     ),
     Fault(
         "Holm's correction lets a larger p pass where a smaller one did not",

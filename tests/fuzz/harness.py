@@ -27,7 +27,7 @@ import pytest
 
 import tempergat
 from tempergat.base import UserError
-from tempergat.base.shown_text import LONGEST_MESSAGE
+from tempergat.base.text import LONGEST_MESSAGE
 from tempergat.cli import main
 
 PREFIX = "tempergat: "

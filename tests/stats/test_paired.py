@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from tempergat.stats.paired import (
-    compare_pairs,
-    compare_to_baseline,
-    holm,
-    summarise,
-    welch,
-)
+from tempergat.stats import compare_pairs, compare_to_baseline, holm, summarise
 
 
 def by_seed(scores: list[float]) -> dict[int, float | None]:
@@ -229,25 +223,3 @@ def test_each_variant_can_have_its_own_baseline_in_one_family() -> None:
     ]
     expected = holm([c.t_p for c in found])
     assert [c.t_p_holm for c in found] == expected
-
-
-def test_welch_worked_by_hand() -> None:
-    # Standard errors 1/sqrt(25) and 2/sqrt(100) are both 0.2.
-    found = welch((81.0, 1.0, 25), (80.0, 2.0, 100))
-    assert found.difference == pytest.approx(1.0)
-    assert found.standard_error == pytest.approx(math.sqrt(0.08))
-    assert found.in_standard_errors == pytest.approx(1 / math.sqrt(0.08))
-
-
-def test_welch_agrees_with_scipy_on_the_runs_themselves() -> None:
-    random = np.random.default_rng(2)
-    one, two = random.normal(80, 1, 50), random.normal(80.5, 2, 20)
-    found = welch((one.mean(), one.std(ddof=1), 50), (two.mean(), two.std(ddof=1), 20))
-    expected = scipy_stats.ttest_ind(one, two, equal_var=False)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert found.in_standard_errors == pytest.approx(expected.statistic)
-
-
-def test_welch_without_any_spread_gives_no_p() -> None:
-    found = welch((81.0, 0.0, 5), (80.0, 0.0, 5))
-    assert (found.difference, found.in_standard_errors, found.p) == (1.0, None, None)

@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from tempergat.base.files.atomic import write_into
+from tempergat.base.files import write_into
 
 STYLE: Mapping[str, Any] = {
     "font.family": "DejaVu Sans",

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
-    from .equivalence import deviation_distance as deviation_distance
-    from .equivalence import equivalence_p as equivalence_p
-    from .equivalence import paired_power as paired_power
-    from .paired import ALPHA as ALPHA
-    from .paired import CONFIDENCE as CONFIDENCE
+    from .hypothesis_tests import ALPHA as ALPHA
+    from .hypothesis_tests import CONFIDENCE as CONFIDENCE
+    from .hypothesis_tests import Welch as Welch
+    from .hypothesis_tests import deviation_distance as deviation_distance
+    from .hypothesis_tests import equivalence_p as equivalence_p
+    from .hypothesis_tests import paired_power as paired_power
+    from .hypothesis_tests import welch as welch
+    from .hypothesis_tests import wilcoxon_p as wilcoxon_p
     from .paired import PairedComparison as PairedComparison
     from .paired import PairScores as PairScores
     from .paired import Summary as Summary
     from .paired import Verdict as Verdict
-    from .paired import Welch as Welch
     from .paired import any_beats as any_beats
     from .paired import best_set as best_set
     from .paired import compare_all as compare_all
@@ -23,10 +25,8 @@ if TYPE_CHECKING:
     from .paired import holm as holm
     from .paired import ranked as ranked
     from .paired import summarise as summarise
-    from .paired import welch as welch
     from .ranks import RankTable as RankTable
     from .ranks import average_ranks as average_ranks
     from .ranks import critical_difference as critical_difference
-    from .wilcoxon import wilcoxon_p as wilcoxon_p
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

@@ -20,10 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from tempergat.stats.wilcoxon import wilcoxon_p
-
-CONFIDENCE = 0.95
-ALPHA = 1.0 - CONFIDENCE
+from tempergat.stats.hypothesis_tests import ALPHA, CONFIDENCE, wilcoxon_p
 
 Verdict = Literal["better", "worse", "within noise", "too few runs"]
 
@@ -90,34 +87,6 @@ class PairedComparison:
     pairs: int
     lost_pairs: int
     verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Welch:
-    """Welch's test: two means compared without pairs.
-
-    Attributes:
-        difference: First mean minus second.
-        standard_error: Standard error of the difference.
-        in_standard_errors: The difference divided by its standard error, Welch's t;
-            None where both standard deviations are 0.
-        p: Two-sided p; None where `in_standard_errors` is None.
-        degrees: Welch's degrees of freedom; None where `in_standard_errors` is None.
-    """
-
-    difference: float
-    standard_error: float
-    in_standard_errors: float | None
-    p: float | None
-    degrees: float | None
-
-    def interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """The ends of the difference's t-interval."""
-        half = 0.0
-        if self.degrees is not None:
-            quantile = float(scipy.stats.t.ppf(0.5 + level / 2, self.degrees))
-            half = quantile * self.standard_error
-        return self.difference - half, self.difference + half
 
 
 def summarise(
@@ -187,7 +156,8 @@ def compare_pairs(
     Args:
         scores: For each method, its scores by seed or by split; None for a failed run.
         against: The baseline of each method to compare, in the order wanted.
-        test_to_train: As for `summarise`.
+        test_to_train: Test nodes per training node, for scores on splits that share
+            training nodes.
     """
     return _compare_together(scores, list(against.items()), test_to_train)
 
@@ -198,8 +168,10 @@ def compare_all(
     """Compares every two methods; Holm's correction covers all pairs.
 
     Args:
-        scores: As for `compare_pairs`. The first of two methods is the baseline.
-        test_to_train: As for `summarise`.
+        scores: For each method, its scores by seed or by split; None for a failed run.
+            The first of two methods is the baseline.
+        test_to_train: Test nodes per training node, for scores on splits that share
+            training nodes.
     """
     pairs = [(method, other) for other, method in itertools.combinations(scores, 2)]
     return _compare_together(scores, pairs, test_to_train)
@@ -216,8 +188,8 @@ def ranked(
     finished = {m: {k for k, s in scores[m].items() if s is not None} for m in means}
 
     def place(method: str) -> tuple[bool, float]:
-        others = [found for other, found in finished.items() if other != method]
-        is_tested = any(len(finished[method] & found) > 1 for found in others)
+        others = [pairs for other, pairs in finished.items() if other != method]
+        is_tested = any(len(finished[method] & pairs) > 1 for pairs in others)
         return is_tested, means[method]
 
     return {m: scores[m] for m in sorted(means, key=place, reverse=True)}
@@ -264,35 +236,6 @@ def compare_to_baseline(
     """Compares every other method with one baseline."""
     return compare_pairs(
         scores, {method: baseline for method in scores if method != baseline}
-    )
-
-
-def welch(first: tuple[float, float, int], second: tuple[float, float, int]) -> Welch:
-    """Welch's test between two (mean, standard deviation, number of runs).
-
-    Raises:
-        ValueError: A side has fewer than two runs.
-    """
-    (mean_1, std_1, runs_1), (mean_2, std_2, runs_2) = first, second
-    difference = mean_1 - mean_2
-    if min(runs_1, runs_2) < 2:
-        raise ValueError("Welch's test needs two runs or more on both sides")
-    standard_error = math.sqrt(std_1**2 / runs_1 + std_2**2 / runs_2)
-    if standard_error == 0.0:
-        return Welch(difference, 0.0, None, None, None)
-    result = scipy.stats.ttest_ind_from_stats(
-        mean_1, std_1, runs_1, mean_2, std_2, runs_2, equal_var=False
-    )
-    return Welch(
-        difference,
-        standard_error,
-        difference / standard_error,
-        float(result.pvalue),
-        standard_error**4
-        / (
-            (std_1**2 / runs_1) ** 2 / (runs_1 - 1)
-            + (std_2**2 / runs_2) ** 2 / (runs_2 - 1)
-        ),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from tempergat.stats.paired import CONFIDENCE
+from tempergat.stats.hypothesis_tests import CONFIDENCE
 
 
 @dataclass(frozen=True)

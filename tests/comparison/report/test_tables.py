@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tempergat.base import files
 from tempergat.base.errors import UserError
-from tempergat.base.files import atomic
 from tempergat.comparison.report.files import write_result
 from tempergat.comparison.report.formats import (
     Table,
@@ -140,13 +140,13 @@ def test_all_files_of_a_result_are_written(
 def test_a_folder_that_cannot_be_made_is_a_user_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(UserError, match=r"cannot write .*choose another folder"):
-        atomic.write_text(tmp_path / "out" / "a.csv", "text")
+        files.write_text(tmp_path / "out" / "a.csv", "text")
 
 
 def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(UserError, match="cannot write"):
-        atomic.write_text(tmp_path / "taken", "text")
+        files.write_text(tmp_path / "taken", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 

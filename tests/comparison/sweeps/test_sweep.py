@@ -490,9 +490,7 @@ def test_two_threads_share_the_work(tmp_path: Path) -> None:
 def test_where_locks_belong_to_processes_a_second_sweep_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "tempergat.base.files.locks._locks_belong_to_files", lambda: False
-    )
+    monkeypatch.setattr("tempergat.base.locks._locks_belong_to_files", lambda: False)
 
     def once_more(progress: Progress) -> None:
         if progress.epoch == 1:

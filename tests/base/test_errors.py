@@ -8,11 +8,11 @@ import torch
 
 from tempergat.base import (
     UserError,
+    errors,
     explain_full_disk,
     explain_unreadable,
     is_out_of_memory,
     is_system_error,
-    system_errors,
 )
 
 
@@ -27,21 +27,21 @@ def write_limits(group: Path, limit: str, used: int, files: int) -> None:
 def test_the_file_cache_does_not_count_as_used_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(system_errors, "_CONTROL_GROUP", tmp_path)
+    monkeypatch.setattr(errors, "_CONTROL_GROUP", tmp_path)
     write_limits(tmp_path, "1000", used=990, files=900)
-    assert system_errors.available_bytes() == 910
-    system_errors.require_memory(900, "a matrix", "use less")
+    assert errors.available_bytes() == 910
+    errors.require_memory(900, "a matrix", "use less")
     write_limits(tmp_path, "1000", used=990, files=0)
     with pytest.raises(UserError, match="a matrix needs"):
-        system_errors.require_memory(900, "a matrix", "use less")
+        errors.require_memory(900, "a matrix", "use less")
 
 
 def test_without_a_limit_the_memory_of_the_machine_is_available(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(system_errors, "_CONTROL_GROUP", tmp_path)
+    monkeypatch.setattr(errors, "_CONTROL_GROUP", tmp_path)
     write_limits(tmp_path, "max", used=990, files=0)
-    assert system_errors.available_bytes() > 1000
+    assert errors.available_bytes() > 1000
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,26 @@
-"""Atomic writes: a reader sees the old file or the new one, never a part of it."""
+"""Files and what is written to them: text, arrays, CSV and JSON values.
 
+Writes are atomic: a reader sees the old file or the new one, never a part of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
 import os
 import re
 import stat
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from tempergat.base.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # File systems allow names of 255 bytes. Callers add prefixes and suffixes.
 _LONGEST_STEM = 150
@@ -212,3 +224,59 @@ def file_stem(name: str) -> str:
     plain = words.encode(errors="replace")[:_LONGEST_STEM]
     # Characters outside the encoding of file names are passed on as bytes.
     return os.fsdecode(plain.decode(errors="ignore").encode())
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Writes an array as a new ``.npy`` file, through to the disk.
+
+    Raises:
+        OSError: The file cannot be written. Its number says why; that of `numpy.save`
+            has no number when the disk is full.
+    """
+    # Imported here: commands that answer at once do not wait for it.
+    from numpy import ascontiguousarray
+    from numpy.lib import format as npy
+
+    with open(path, "xb") as stream:
+        npy.write_array(_Plain(stream), ascontiguousarray(array), allow_pickle=False)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+class _Plain:
+    """A stream that numpy writes to as to any other, and not by its descriptor."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def write(self, content: bytes) -> int:
+        return self._stream.write(content)
+
+
+def csv_text(lines: Sequence[dict[str, Any]]) -> str:
+    """CSV with the first line's keys as headings; None is an empty cell."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(
+        buffer, list(lines[0]) if lines else [], lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(lines)
+    return buffer.getvalue()
+
+
+def replace_non_finite(
+    value: Any, replacement: Callable[[float], Any] = lambda number: None
+) -> Any:
+    """A copy of nested dicts, lists and tuples with NaN and infinities replaced.
+
+    Args:
+        value: A plain value; tuples become lists, as in JSON.
+        replacement: What to put in place of a number; null without it.
+    """
+    if isinstance(value, dict):
+        return {key: replace_non_finite(v, replacement) for key, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_non_finite(item, replacement) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return replacement(value)
+    return value

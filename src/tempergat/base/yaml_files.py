@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from tempergat.base.errors import UserError
-from tempergat.base.shown_text import LONGEST_VALUE, one_line
+from tempergat.base.text import LONGEST_VALUE, one_line
 
 # YAML 1.1 wants a point in a number, so PyYAML reads 1e-3 as text.
 _FLOAT_WITHOUT_POINT = re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$")

@@ -1,5 +1,6 @@
-"""What exists at a path decides how it is written."""
+"""What exists at a path decides how it is written; JSON has no NaN."""
 
+import math
 import os
 import stat
 import subprocess
@@ -9,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tempergat.base import UserError, write_bytes, write_into, write_text
+from tempergat.base import (
+    UserError,
+    replace_non_finite,
+    write_bytes,
+    write_into,
+    write_text,
+)
 
 WRITE = (
     "import sys; from pathlib import Path; from tempergat.base import write_text; "
@@ -111,3 +118,14 @@ def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
     link.symlink_to(tmp_path)
     with pytest.raises(UserError, match="is a folder"):
         write_text(link, "x")
+
+
+@pytest.mark.parametrize(
+    ("replacement", "nan", "low"), [((), None, None), ((str,), "nan", "-inf")]
+)
+def test_non_finite_numbers_become_null_or_what_is_chosen(
+    replacement: tuple[type[str], ...], nan: str | None, low: str | None
+) -> None:
+    values = {"t": [1.0, math.nan], "deep": {"low": (-math.inf, 2)}, "name": "nan"}
+    expected = {"t": [1.0, nan], "deep": {"low": [low, 2]}, "name": "nan"}
+    assert replace_non_finite(values, *replacement) == expected

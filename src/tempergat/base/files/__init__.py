@@ -1,1 +1,0 @@
-"""Files: atomic writes, locks, arrays, and values of YAML, CSV and JSON."""
