@@ -501,7 +501,7 @@ def test_table_longer_than_a_piece_is_read_whole(
     edges = "\n".join(["source,target", *links])
     folder = write_folder(tmp_path / "g", nodes, edges)
     whole = load(folder, sparse=False)
-    monkeypatch.setattr("tempergat.data.tables.files._PIECE", 20)
+    monkeypatch.setattr("tempergat.data.tables.files._PIECE", 60)
     pieces = load(folder, sparse=False)
     assert pieces.fingerprint == whole.fingerprint
     assert whole.data.x[:, 0].tolist() == list(range(25))

@@ -67,6 +67,7 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
     nodes = read_nodes(target, pieces, options, True, labelled)
     split = split_tables(folder, options, labelled)
     graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)
-    graph.data.x = read_word_lists(folder / _FEATURES, nodes.positions)
+    rows = {name: row for row, name in enumerate(nodes.ids)}
+    graph.data.x = read_word_lists(folder / _FEATURES, rows)
     read = (target, edges, folder / _FEATURES, *split.values())
     return graph.not_reading(unread_files(folder, read))

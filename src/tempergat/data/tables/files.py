@@ -1,11 +1,11 @@
 """Reads tables from CSV and Parquet files, in pieces."""
 
 import csv
-import gc
 import gzip
 import io
 import itertools
 import os
+import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
@@ -21,8 +21,8 @@ from tempergat.data.tables.table import Table
 _TEXT_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 TABLE_SUFFIXES = (*_TEXT_SUFFIXES, ".parquet")
 _SEPARATORS = ",;\t|"
-# Values in a piece of a table; as text they take about 15 MiB.
-_PIECE = 1 << 18
+# Characters in a piece of a table.
+_PIECE = 1 << 21
 
 
 def find_table(folder: Path, name: str) -> Path | None:
@@ -116,32 +116,29 @@ def _iter_csv(path: Path) -> Iterator[Table]:
         with explain_unreadable(path), _open_text(path) as stream:
             first = stream.readline()
             separator = _separator(path, first)
-            reader = csv.reader(
-                itertools.chain([first], stream), strict=True, delimiter=separator
-            )
+            reader = _csv_reader(itertools.chain([first], stream), separator)
             header = [name.strip() for name in next(reader, [])]
             if not any(header):
                 raise UserError(
                     f"{path} is empty; its first line must name the columns"
                 )
             _require_distinct(path, header)
-            first_row = 2
-            size = max(1, _PIECE // len(header))
-            for number in itertools.count():
-                line = reader.line_num + 1
-                with _without_collector():
-                    lines = list(itertools.islice(reader, size))
-                    if not lines and number > 0:
-                        return
-                    rows = [row for row in lines if row]
-                    is_row = np.fromiter(map(bool, lines), dtype=bool)
-                    numbers = first_row + np.flatnonzero(is_row)
-                    _require_width(path, header, rows, numbers)
-                    table = _table_of_rows(path, header, rows, numbers)
-                    table.decimal_comma = separator == ";"
-                    first_row += len(lines)
-                    del lines, rows
-                yield table
+            line, row = reader.line_num + 1, 2
+            while _are_plain(lines := stream.readlines(_PIECE), separator, len(header)):
+                columns = _plain_columns("".join(lines), separator, header)
+                numbers = row + np.arange(len(lines))
+                yield Table(path, columns, numbers, separator == ";")
+                row += len(lines)
+                line += len(lines)
+            reader = _csv_reader(itertools.chain(lines, stream), separator)
+            plain_end = line
+            size = max(1, _PIECE // (8 * len(header)))
+            while (records := list(itertools.islice(reader, size))) or row == 2:
+                numbers = row + np.flatnonzero([len(record) for record in records])
+                columns = _columns_of_rows(path, header, records, numbers)
+                yield Table(path, columns, numbers, separator == ";")
+                row += max(1, len(records))
+                line = plain_end + reader.line_num
     except (csv.Error, UnicodeError) as error:
         raise UserError(
             f"{path}, from row {line} on, is not CSV in UTF-8 ({error}); save the "
@@ -191,41 +188,57 @@ def _separator(path: Path, header: str) -> str:
     return max(_SEPARATORS, key=columns)
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Turns the garbage collector off: rows of text have no cycles, and searching them
-    for cycles would take most of the time.
+def _csv_reader(lines: Iterable[str], separator: str) -> Any:
+    return csv.reader(lines, strict=True, delimiter=separator)
+
+
+def _are_plain(lines: list[str], separator: str, width: int) -> bool:
+    """Whether each line is a row of that many values, which pandas reads as we do.
+
+    pandas would fill up short rows, end a value at a zero byte, go on after a closing
+    quote and drop a byte order mark. It cannot tell a blank line from one empty value.
     """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    text = "".join(lines)
+    if width == 1 or not text or text[0] == "\ufeff" or "\0" in text:
+        return False
+    if '"' not in text:
+        return {*map(str.count, lines, itertools.repeat(separator))} == {width - 1}
+    mark = re.escape(separator)
+    value = rf'(?:"[^"\r\n]*"|[^"\r\n{mark}]*)'
+    row = re.compile(rf"{value}(?:{mark}{value}){{{width - 1}}}[\r\n]*")
+    return all(map(row.fullmatch, lines))
 
 
-def _require_width(
-    path: Path, header: list[str], rows: list[list[str]], numbers: np.ndarray
-) -> None:
-    if set(map(len, rows)) <= {len(header)}:
-        return
-    wrong = next(n for n, row in enumerate(rows) if len(row) != len(header))
-    raise UserError(
-        f"{path}, row {numbers[wrong]} has {len(rows[wrong])} values, but the header "
-        f"names {len(header)} columns; every row needs {len(header)} values"
+def _plain_columns(
+    text: str, separator: str, header: list[str]
+) -> dict[str, np.ndarray]:
+    import pandas
+
+    frame = pandas.read_csv(
+        io.StringIO(text),
+        sep=separator,
+        header=None,
+        names=header,
+        dtype=object,
+        na_filter=False,
+        skip_blank_lines=False,
     )
+    return {name: frame[name].to_numpy() for name in header}
 
 
-def _table_of_rows(
-    path: Path, header: list[str], rows: list[list[str]], numbers: np.ndarray
-) -> Table:
-    values = zip(*rows, strict=True) if rows else ([] for _ in header)
-    columns = {
-        name: np.array(column, dtype=object)
-        for name, column in zip(header, values, strict=True)
-    }
-    return Table(path, columns, numbers)
+def _columns_of_rows(
+    path: Path, header: list[str], records: list[list[str]], numbers: np.ndarray
+) -> dict[str, np.ndarray]:
+    rows = [record for record in records if record]
+    width = len(header)
+    wrong = next((n for n, row in enumerate(rows) if len(row) != width), None)
+    if wrong is not None:
+        raise UserError(
+            f"{path}, row {numbers[wrong]} has {len(rows[wrong])} values, but the "
+            f"header names {width} columns; every row needs {width} values"
+        )
+    values = np.array(rows, dtype=object).reshape(len(rows), width)
+    return dict(zip(header, values.T, strict=True))
 
 
 def _require_distinct(path: Path, header: list[str]) -> None:
@@ -254,7 +267,7 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
             if not names:
                 raise UserError(f"{path} has no columns; save the table again")
             _require_distinct(path, names)
-            size = max(1, _PIECE // len(names))
+            size = max(1, _PIECE // (8 * len(names)))
             for batch in opened.iter_batches(batch_size=size):
                 columns = {}
                 for name in names:

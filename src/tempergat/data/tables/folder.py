@@ -126,7 +126,7 @@ def with_targets(
             store[name] = torch.from_numpy(mask)
     return UserGraph(
         data,
-        node_ids=None if nodes.columns.id is None else tuple(nodes.positions),
+        node_ids=None if nodes.columns.id is None else tuple(nodes.ids),
         class_names=class_names,
         feature_names=nodes.feature_names if nodes.features is not None else None,
         label_name=nodes.columns.label,

@@ -11,7 +11,7 @@ import numpy as np
 from tempergat.base import UserError, counted, joined
 from tempergat.data.tables.columns import edge_ends, node_columns
 from tempergat.data.tables.files import iter_tables
-from tempergat.data.tables.table import Table, as_text
+from tempergat.data.tables.table import Table, as_text, different_texts
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.split_names import plain_name
 
@@ -109,7 +109,7 @@ def _naming_edges(
     count = len(next(iter(known.values())))
     for path, side in edges:
         for piece in iter_tables(path):
-            ends = {*_ids(piece.columns[edge_ends(piece)[side]])}
+            ends = _ends(piece, side)
             is_empty = is_empty and not ends
             found = [name for name in found if ends <= known[name].keys()]
             fit_rows = fit_rows and all(
@@ -131,7 +131,7 @@ def _faults(
         end
         for path, side in edges
         for piece in iter_tables(path)
-        for end in _ids(piece.columns[edge_ends(piece)[side]])
+        for end in _ends(piece, side)
     }
     faults = {}
     for name in alike if ends else ():
@@ -152,6 +152,12 @@ def _faults(
             wrong.append(f"it holds {known!r} where edges name {other!r}")
         faults[name] = joined(wrong or ["it has gaps or fractions"])
     return faults
+
+
+def _ends(edges: Table, side: int) -> set[str]:
+    """The ids that edges have at one end."""
+    texts, _ = different_texts(edges.columns[edge_ends(edges)[side]])
+    return {*_ids(texts)}
 
 
 def _without_zeros(text: str) -> str:

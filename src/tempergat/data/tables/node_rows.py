@@ -4,7 +4,7 @@ import numpy as np
 
 from tempergat.base import UserError
 from tempergat.data.tables.nodes import Nodes
-from tempergat.data.tables.table import Table, as_text
+from tempergat.data.tables.table import Table, different_texts
 from tempergat.data.user.options import in_python
 
 
@@ -14,8 +14,8 @@ def find_node(name: str, nodes: Nodes) -> int | None:
     Other programs save whole numbers as 3.0, and read 3.
     """
     for spelled in (name, name.removesuffix(".0"), f"{name}.0"):
-        if spelled in nodes.positions:
-            return nodes.positions[spelled]
+        if spelled in nodes.ids:
+            return int(nodes.ids.get_loc(spelled))
     return None
 
 
@@ -25,20 +25,21 @@ def node_rows(table: Table, column: str, nodes: Nodes) -> np.ndarray:
     Raises:
         UserError: There is no such node; file and row are named.
     """
-    identifiers = as_text(table.columns[column])
-    found = list(map(nodes.positions.get, identifiers))
-    if None in found:
-        for row, node in enumerate(found):
-            if node is None:
-                found[row] = find_node(identifiers[row], nodes)
-    if None in found:
-        row = found.index(None)
+    texts, text_of_row = different_texts(table.columns[column])
+    node_of_text = nodes.ids.get_indexer(texts)
+    for at in np.flatnonzero(node_of_text < 0):
+        node = find_node(texts[at], nodes)
+        node_of_text[at] = -1 if node is None else node
+    rows: np.ndarray = node_of_text[text_of_row]
+    unknown = np.flatnonzero(rows < 0)
+    if len(unknown):
+        row = unknown[0]
         raise UserError(
-            f"{table.at(row)}: {column} is {identifiers[row]!r}, but "
+            f"{table.at(row)}: {column} is {texts[text_of_row[row]]!r}, but "
             f"{nodes.path.name} has no such node among its {len(nodes)}"
             f"{_numbering(nodes)}; add the node or drop the row"
         )
-    return np.array(found, dtype=np.int64)
+    return rows
 
 
 def _numbering(nodes: Nodes) -> str:

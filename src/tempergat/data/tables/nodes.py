@@ -1,8 +1,9 @@
 """Reads the table of nodes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Nodes:
         labels: The label of each node as it is written; None without labels.
         splits: The split of each node, "" where it is in none; None without.
         masks: The masks that the table holds, by name.
-        positions: The node of each id; the order is that of the nodes.
+        ids: The id of each node, or its number as text, as a pandas `Index`.
     """
 
     path: Path
@@ -51,7 +52,7 @@ class Nodes:
     labels: np.ndarray | None
     splits: np.ndarray | None
     masks: dict[str, np.ndarray]
-    positions: dict[str, int] = field(default_factory=dict)
+    ids: Any = None
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -117,7 +118,7 @@ def read_nodes(
     if columns.one_hot:
         words = {name: joined[f"word {name}"] for name in columns.one_hot}
         nodes.features, nodes.feature_names = _encoded(nodes, words)
-    nodes.positions = _positions(nodes, joined.get("id"), joined.get("raw id"))
+    nodes.ids = _index_of_ids(nodes, joined.get("id"), joined.get("raw id"))
     return nodes
 
 
@@ -203,25 +204,26 @@ def _encoded(
     return np.stack(columns, axis=1), tuple(names)
 
 
-def _positions(
-    nodes: Nodes, identifiers: np.ndarray | None, raw: np.ndarray | None
-) -> dict[str, int]:
-    if identifiers is None or raw is None:
-        return {str(row): row for row in range(len(nodes))}
+def _index_of_ids(
+    nodes: Nodes, ids: np.ndarray | None, written: np.ndarray | None
+) -> Any:
+    import pandas
+
+    if ids is None or written is None:
+        return pandas.Index([str(row) for row in range(len(nodes))], dtype=object)
+    index = pandas.Index(ids, dtype=object)
     column = nodes.columns.id
-    positions: dict[str, int] = {}
-    for row, identifier in enumerate(identifiers):
-        if identifier == "":
-            word = f"{raw[row]!r}, a word for a missing value" if raw[row] else "empty"
-            remedy = "; or change the words with --missing" if raw[row] else ""
+    for row in np.flatnonzero((ids == "") | index.duplicated()).tolist():
+        if ids[row]:
+            first = int(np.flatnonzero(ids == ids[row])[0])
             raise UserError(
-                f"{nodes.at(row)}: {column} is {word}; name every node{remedy}"
+                f"{nodes.at(row)}: {column} {ids[row]!r} is also that of row "
+                f"{nodes.numbers[first]}; give every node its own, or choose another "
+                f"column with --id {in_python('id')}"
             )
-        if identifier in positions:
-            raise UserError(
-                f"{nodes.at(row)}: {column} {identifier!r} is also that of row "
-                f"{nodes.numbers[positions[identifier]]}; give every node its own, or "
-                f"choose another column with --id {in_python('id')}"
-            )
-        positions[identifier] = row
-    return positions
+        word, remedy = "empty", ""
+        if written[row]:
+            word = f"{written[row]!r}, a word for a missing value"
+            remedy = "; or change the words with --missing"
+        raise UserError(f"{nodes.at(row)}: {column} is {word}; name every node{remedy}")
+    return index

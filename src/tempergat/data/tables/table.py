@@ -52,6 +52,18 @@ def as_text(column: np.ndarray) -> np.ndarray:
     return np.array(list(map(str.strip, map(str, values))), dtype=object)
 
 
+def different_texts(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The texts that a column holds, and which of them each row has."""
+    import pandas
+
+    try:
+        rows, values = pandas.factorize(column, use_na_sentinel=False)
+    except TypeError:
+        # Lists, in a Parquet file.
+        rows, values = pandas.factorize(as_text(column))
+    return as_text(values), rows
+
+
 def as_known_text(column: np.ndarray, missing: frozenset[str]) -> np.ndarray:
     """A column as text, where every missing value is ""."""
     texts = as_text(column)

@@ -114,7 +114,7 @@ def _named_by(nodes: dict[str, Nodes]) -> str | None:
 
 
 def _names_of(nodes: Nodes) -> TypeNames:
-    ids = None if nodes.columns.id is None else json.dumps(list(nodes.positions))
+    ids = None if nodes.columns.id is None else json.dumps(list(nodes.ids))
     return TypeNames(
         nodes.feature_names if nodes.features is not None else (),
         ids and hashlib.sha256(ids.encode()).hexdigest(),
