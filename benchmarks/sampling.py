@@ -31,12 +31,12 @@ from tempergat.sampling import (
     Key,
     LayerGraphs,
     NodeFeatures,
-    SampledHops,
     Topology,
     reference,
     sample,
 )
-from tempergat.sampling.background import made_ahead
+from tempergat.sampling.loader import made_ahead
+from tempergat.sampling.reference import SampledHops
 from tempergat.training.sampled.group import SampledGroup
 from tempergat.training.sampled.layerwise import infer_layerwise
 from tempergat.training.sampled.loop import SampledTraining
@@ -134,10 +134,21 @@ def equals_reference(
     topology: Topology, seeds: Tensor, fanout: list[int], replace: bool, labor: bool
 ) -> bool:
     """Whether a batch is the reference's, bit for bit."""
-    arguments = topology, seeds, fanout, Key(3, 1, 4), replace, labor
-    return all(
-        torch.equal(a, b) if isinstance(a, Tensor) else a == b
-        for a, b in zip(sample(*arguments), reference.sample(*arguments), strict=True)
+    graph = [topology.relation()], [topology.num_src], 0
+    arguments = *graph, seeds, [fanout], Key(3, 1, 4), replace, labor
+    ours, theirs = sample(*arguments), reference.sample(*arguments)
+    assert ours.pointer is not None
+    assert theirs.pointer is not None
+    counts = ours.nodes_per_hop, ours.edges_per_hop
+    return counts == (theirs.nodes_per_hop, theirs.edges_per_hop) and all(
+        torch.equal(*pair)
+        for pair in (
+            (ours.pointer, theirs.pointer),
+            (ours.n_id[0], theirs.n_id[0]),
+            (ours.source[0], theirs.source[0]),
+            (ours.target[0], theirs.target[0]),
+            (ours.slot[0], theirs.slot[0]),
+        )
     )
 
 
@@ -160,7 +171,9 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
             return
 
     def draw(step: int, labor: bool = False) -> SampledHops:
-        return sample(topology, batches[step], fanout, Key(0, 0, step), False, labor)
+        graph = [topology.relation()], [topology.num_src], 0
+        key = Key(0, 0, step)
+        return sample(*graph, batches[step], [fanout], key, False, labor)
 
     def draw_shared(step: int) -> SampledHops:
         return draw(step, labor=True)
@@ -177,7 +190,7 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
         rows.append(("sampling, shared draws", draw_shared, draw_shared))
     for what, call, drawn in rows:
         some = [drawn(step) for step in range(2, min(10, len(batches)))]
-        edges = statistics.mean(sum(hops.edges_per_hop) for hops in some)
+        edges = statistics.mean(sum(hops.edges_per_hop[0]) for hops in some)
         note = f"fanout {fanout}, equal to the reference"
         used = time.process_time()
         ms = timed(call, device, repeats)
@@ -189,7 +202,7 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
             what,
             graph=graph,
             edges_per_batch=round(edges),
-            nodes_per_batch=round(statistics.mean(h.n_id.size(0) for h in some)),
+            nodes_per_batch=round(statistics.mean(h.n_id[0].size(0) for h in some)),
             ms_per_batch=round(ms, 3),
             million_edges_per_s=round(edges / ms / 1000, 1),
             target=TARGET_RATES[device],

@@ -88,7 +88,7 @@ FAULTS = (
     ),
     Fault(
         "a neighbour is drawn twice and counts double",
-        "sampling/engines/draws.py",
+        "sampling/draws.py",
         "torch.where(taken, last, drawn)",
         "drawn",
         "sampling/test_reference.py::test_every_set_of_neighbours_is_equally_likely",

@@ -13,8 +13,8 @@ from torch_geometric.nn import GATConv
 
 from tempergat.nn import TemperGATConv, TemperGATv2Conv, forget_graphs
 from tempergat.ops.cache import tensor_cache
-from tempergat.ops.cpu import library
-from tempergat.ops.cpu.checksum import checksum
+from tempergat.ops.cpu import edges as cpu_edges
+from tempergat.ops.cpu.edges import checksum
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(30, 4, generator=GENERATOR)
@@ -140,9 +140,9 @@ def test_an_unseen_edit_of_edges_with_gaps_is_noticed(layers, view):
 def test_a_checksum_depends_on_every_element_of_a_small_tensor(
     with_library, monkeypatch
 ):
-    if with_library and not library.library.prepares_graphs:
+    if with_library and not cpu_edges._is_available:
         pytest.skip("the CPU kernels are not built")
-    monkeypatch.setattr(library.library, "prepares_graphs", with_library)
+    monkeypatch.setattr(cpu_edges, "_is_available", with_library)
     for dtype in (torch.int64, torch.int32):
         edges = torch.arange(2048, dtype=dtype).view(2, 1024)
         seen = {checksum(edges), checksum(edges.flip(0)), checksum(edges.flip(1))}
@@ -155,9 +155,9 @@ def test_a_checksum_depends_on_every_element_of_a_small_tensor(
 
 @pytest.mark.parametrize("with_library", [True, False])
 def test_a_checksum_of_a_large_tensor_reads_samples_of_it(with_library, monkeypatch):
-    if with_library and not library.library.prepares_graphs:
+    if with_library and not cpu_edges._is_available:
         pytest.skip("the CPU kernels are not built")
-    monkeypatch.setattr(library.library, "prepares_graphs", with_library)
+    monkeypatch.setattr(cpu_edges, "_is_available", with_library)
     edges = torch.arange(200_000).view(2, -1)
     before = checksum(edges)
     edges[0, 0] += 1
@@ -168,7 +168,7 @@ def test_a_checksum_of_a_large_tensor_reads_samples_of_it(with_library, monkeypa
 
 
 def test_a_checksum_takes_microseconds():
-    if not library.library.prepares_graphs:
+    if not cpu_edges._is_available:
         pytest.skip("the CPU kernels are not built")
     for count in (20, 1024, 1_000_000):
         edges = torch.randint(0, 30, (2, count))

@@ -1,8 +1,17 @@
 """Small graphs for the tests of sampling."""
 
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+
+from tempergat.sampling import Topology
+from tempergat.sampling.reference import SampledHops
 
 
 def random_edges(
@@ -52,3 +61,35 @@ def random_typed_data() -> HeteroData:
         sizes = SIZES[kind[0]], SIZES[kind[2]]
         data[kind].edge_index = random_edges(*sizes, 600, number)
     return data
+
+
+def of_one_type(topology: Topology, seeds: Tensor, fanout: list[int]) -> Any:
+    """The first five arguments of `sample`, for a graph without types."""
+    return [topology.relation()], [topology.num_src], 0, seeds, [fanout]
+
+
+def assert_same_hops(ours: SampledHops, theirs: SampledHops) -> None:
+    """Asserts that two batches are equal, bit for bit, on any device."""
+    for name in ours._fields:
+        one, other = getattr(ours, name), getattr(theirs, name)
+        pairs = (
+            zip(one, other, strict=True) if isinstance(one, list) else [(one, other)]
+        )
+        for x, y in pairs:
+            if isinstance(x, Tensor):
+                assert x.dtype == y.dtype, name
+                assert torch.equal(x.cpu(), y.cpu()), name
+            else:
+                assert x == y, name
+
+
+def write_sparse(path: Path, kind: str, shape: tuple[int, ...], last: int = 0) -> None:
+    """Writes a ``.npy`` file of zeros, with one number at its end."""
+    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    with open(path, "wb") as stream:
+        np.lib.format.write_array_header_2_0(stream, header)
+        try:
+            stream.seek((math.prod(shape) - 1) * np.dtype(kind).itemsize, 1)
+            stream.write(np.array([last], kind).tobytes())
+        except OSError:
+            pytest.skip("the file system has no files of this size")

@@ -1,46 +1,36 @@
-"""The C++ engine gives the batches of the reference, bit for bit."""
+"""The C++ engine gives the batches of the reference, bit for bit; shared draws."""
 
+import itertools
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
+from scipy import stats
 from torch import Tensor
 
-from tempergat import UserError
+from tempergat import NeighborSampler, UserError
 from tempergat.ops import can_sample_on_cpu
-from tempergat.sampling import Key, Topology, reference, sample, sample_typed
-from tests.sampling.graphs import EDGE_TYPES, SIZES, random_edges, random_typed_data
-
-pytestmark = pytest.mark.skipif(
-    not can_sample_on_cpu(), reason="there is no C++ engine"
+from tempergat.sampling import Key, Topology, reference, sample
+from tests.sampling.graphs import (
+    EDGE_TYPES,
+    SIZES,
+    assert_same_hops,
+    of_one_type,
+    random_data,
+    random_edges,
+    random_typed_data,
 )
+
+needs_cpp = pytest.mark.skipif(not can_sample_on_cpu(), reason="no C++ engine")
 FANOUTS = [[3, 2], [-1], [0, 4], [4, 0, 4], [1], [15, 10, 5], [200], [2, -1, 2]]
-
-
-def assert_same(ours: Any, theirs: Any) -> None:
-    for name in ours._fields:
-        one, other = getattr(ours, name), getattr(theirs, name)
-        if isinstance(one, dict):
-            assert list(one) == list(other), name
-        pairs = (
-            [(one[key], other[key]) for key in one]
-            if isinstance(one, dict)
-            else [(one, other)]
-        )
-        for x, y in pairs:
-            if isinstance(x, Tensor):
-                assert x.dtype == y.dtype, name
-                assert torch.equal(x, y), name
-            else:
-                assert x == y, name
-
-
 # Whether with replacement, and whether targets share their draws.
 WAYS = [(False, False), (True, False), (False, True)]
 
 
+@needs_cpp
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fanout", FANOUTS, ids=str)
 def test_batches_are_those_of_the_reference(
@@ -51,54 +41,58 @@ def test_batches_are_those_of_the_reference(
         generator = torch.Generator().manual_seed(count)
         for step in range(3):
             seeds = torch.randperm(size, generator=generator)[: 10 * step + 1]
-            arguments = (topology, seeds, fanout, Key(5, 1, step), *way)
-            assert_same(sample(*arguments), reference.sample(*arguments))
+            graph = of_one_type(topology, seeds, fanout)
+            arguments = (*graph, Key(5, 1, step), *way)
+            assert_same_hops(sample(*arguments), reference.sample(*arguments))
 
 
+@needs_cpp
 @pytest.mark.parametrize("way", WAYS)
 def test_typed_batches_are_those_of_the_reference(way: tuple[bool, bool]) -> None:
-    data = random_typed_data()
-    topologies = {
-        kind: Topology.of(data[kind].edge_index, (SIZES[kind[0]], SIZES[kind[2]]))
+    data, types = random_typed_data(), list(SIZES)
+    relations = [
+        Topology.of(data[kind].edge_index, (SIZES[kind[0]], SIZES[kind[2]])).relation(
+            types.index(kind[0]), types.index(kind[2])
+        )
         for kind in EDGE_TYPES
-    }
+    ]
     for step, seed_type in enumerate(("paper", "author", "venue", "paper")):
         seeds = torch.randperm(SIZES[seed_type])[:9]
-        fanout = {kind: [r + 1, -1, 2] for r, kind in enumerate(EDGE_TYPES)}
-        fanout[EDGE_TYPES[1]] = [0, 5, step]
-        arguments = (
-            topologies,
-            SIZES,
-            seed_type,
-            seeds,
-            fanout,
-            Key(1, 2, step),
-            *way,
-        )
-        assert_same(sample_typed(*arguments), reference.sample_typed(*arguments))
+        fanout = [[number + 1, -1, 2] for number in range(len(EDGE_TYPES))]
+        fanout[1] = [0, 5, step]
+        nodes = list(SIZES.values()), types.index(seed_type), seeds
+        arguments = (relations, *nodes, fanout, Key(1, 2, step), *way)
+        assert_same_hops(sample(*arguments), reference.sample(*arguments))
 
 
+@needs_cpp
 def test_int64_sources_and_int32_pointers_are_read() -> None:
     edges = random_edges(300, 300, 3000)
     usual = Topology.of(edges, 300)
     other = Topology(usual.pointer.int(), usual.source.long(), usual.edge_id, 300)
-    arguments = torch.arange(20), [5, 5], Key(0, 0, 0), False
-    assert_same(sample(usual, *arguments), sample(other, *arguments))
+    ours, theirs = (
+        sample(*of_one_type(each, torch.arange(20), [5, 5]), Key(0, 0, 0), False)
+        for each in (usual, other)
+    )
+    assert_same_hops(ours, theirs)
 
 
+@needs_cpp
 def test_threads_give_the_same_batches() -> None:
     topology = Topology.of(random_edges(3000, 3000, 40000), 3000)
 
     def make(step: int) -> Any:
         seeds = torch.arange(step, 3000, 40)
-        return sample(topology, seeds, [10, 10], Key(0, 0, step), False)
+        graph = of_one_type(topology, seeds, [10, 10])
+        return sample(*graph, Key(0, 0, step), False)
 
     alone = [make(step) for step in range(40)]
     with ThreadPoolExecutor(4) as pool:
         for ours, theirs in zip(pool.map(make, range(40)), alone, strict=True):
-            assert_same(ours, theirs)
+            assert_same_hops(ours, theirs)
 
 
+@needs_cpp
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -115,14 +109,53 @@ def test_what_does_not_exist_is_refused(
 ) -> None:
     topology = Topology.of(random_edges(300, 300, 3000), 300)
     wrong, seeds = spoil(topology)
-    rest = [5, 5], Key(0, 0, 0), False
+    usual, rest = torch.arange(9), (Key(0, 0, 0), False)
+    graph = of_one_type(wrong, usual if seeds is None else seeds, [5, 5])
     with pytest.raises(UserError, match=message):
-        sample(wrong, torch.arange(9) if seeds is None else seeds, *rest)
-    # A failure leaves nothing behind.
-    arguments = topology, torch.arange(9), *rest
-    assert_same(sample(*arguments), reference.sample(*arguments))
+        sample(*graph, *rest)
+    # The next batch is right again.
+    arguments = (*of_one_type(topology, usual, [5, 5]), *rest)
+    assert_same_hops(sample(*arguments), reference.sample(*arguments))
 
 
 def _changed(topology: Topology, **parts: Tensor) -> Topology:
     fields = {"pointer": topology.pointer, "source": topology.source, **parts}
     return Topology(fields["pointer"], fields["source"], None, topology.num_src)
+
+
+def test_with_shared_draws_every_set_of_neighbours_is_equally_likely() -> None:
+    degree, count, trials = 5, 2, 3000
+    topology = Topology.of(torch.stack([torch.arange(1, 6), torch.zeros(5).long()]), 6)
+    graph = of_one_type(topology, torch.tensor([0]), [count])
+    drawn = (sample(*graph, Key(0, 0, step), False, True) for step in range(trials))
+    seen = Counter(tuple(hops.slot[0].tolist()) for hops in drawn)
+    sets = list(itertools.combinations(range(degree), count))
+    assert set(seen) <= set(sets)
+    assert stats.chisquare([seen[s] for s in sets]).pvalue > 0.001
+
+
+def test_with_shared_draws_nodes_with_the_same_neighbours_draw_the_same() -> None:
+    sources = torch.arange(10, 40)
+    edges = torch.stack([sources.repeat(10), torch.arange(10).repeat_interleave(30)])
+    topology = Topology.of(edges, 40)
+    graph = of_one_type(topology, torch.arange(10), [5])
+    hops = sample(*graph, Key(0, 0, 0), False, True)
+    assert hops.nodes_per_hop == [[10, 5]]
+    assert hops.edges_per_hop == [[50]]
+    uniform = sample(*graph, Key(0, 0, 0), False, False)
+    assert uniform.nodes_per_hop[0][1] > 15
+
+
+def test_shared_draws_give_as_many_edges_per_node_and_fewer_nodes() -> None:
+    data = random_data(400, 20000)
+    ours, theirs = (
+        NeighborSampler(data, [5, 5], 32, labor=labor).batch(0, 0)
+        for labor in (True, False)
+    )
+    assert ours.num_sampled_edges[0] == theirs.num_sampled_edges[0]
+    assert ours.num_nodes < theirs.num_nodes
+
+
+def test_shared_draws_cannot_be_combined_with_replacement() -> None:
+    with pytest.raises(UserError, match="labor=True draws without replacement"):
+        NeighborSampler(random_data(), [2], 4, replace=True, labor=True)

@@ -318,8 +318,3 @@ def test_all_edges_of_a_bipartite_type_may_be_missing() -> None:
     batch = NeighborSampler(data, [2, 2], 8, "paper").batch(0, 0)
     assert batch["venue"].n_id.numel() == 0
     assert batch[EDGE_TYPES[3]].edge_index.shape == (2, 0)
-
-
-def test_grouped_edges_are_printed_by_their_sizes() -> None:
-    topology = Topology.of(random_edges(50, 50, 100), 50)
-    assert repr(topology) == "Topology(sources=50, targets=50, edges=100)"

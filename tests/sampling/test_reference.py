@@ -6,26 +6,20 @@ from collections import Counter
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor
 
+from tempergat.ops import fold_in
 from tempergat.sampling import Key, Topology, reference
-from tempergat.sampling.engines.draws import choose, draw_below, shuffled, target_keys
-from tests.sampling.graphs import random_edges
+from tempergat.sampling.draws import choose, draw_below, shuffled, target_keys
+from tests.sampling.graphs import of_one_type, random_edges
 
 
 def test_a_draw_is_the_upper_part_of_a_word_times_the_limit() -> None:
     keys = target_keys(Key(7, 3, 5), 1, 0, torch.arange(100))
     for limit in (1, 2, 3, 1000, 2**31 - 1):
         drawn = draw_below(keys, 4, torch.full((100,), limit))
-        words = [int(w) % 2**64 for w in _words(keys, 4)]
+        words = [int(w) % 2**64 for w in fold_in(keys, 4)]
         # (high * n + (low * n >> 32)) >> 32 is exactly word * n >> 64.
         assert drawn.tolist() == [word * limit >> 64 for word in words]
-
-
-def _words(keys: Tensor, draw: int) -> Tensor:
-    from tempergat.ops import fold_in
-
-    return fold_in(keys, draw)
 
 
 @pytest.mark.parametrize(("degree", "count"), [(4, 2), (5, 3), (6, 1), (7, 6)])
@@ -67,17 +61,19 @@ def test_a_neighbourhood_is_what_the_rules_say(replace: bool) -> None:
     topology = Topology.of(edges, 60)
     seeds = torch.tensor([59, 3, 20, 0])
     fanout = [3, -1, 2]
-    hops = reference.sample(topology, seeds, fanout, Key(1, 2, 3), replace)
-    n_id, begin = hops.n_id.tolist(), 0
+    graph = of_one_type(topology, seeds, fanout)
+    hops = reference.sample(*graph, Key(1, 2, 3), replace)
+    (source,), (target,), (slot,) = hops.source, hops.target, hops.slot
+    (nodes,), n_id, begin = hops.nodes_per_hop, hops.n_id[0].tolist(), 0
     seen: list[int] = []
     for hop, count in enumerate(fanout):
-        frontier = n_id[sum(hops.nodes_per_hop[:hop]) :][: hops.nodes_per_hop[hop]]
+        frontier = n_id[sum(nodes[:hop]) :][: nodes[hop]]
         seen += frontier
         sources: set[int] = set()
         for node in frontier:
             row = slice(int(topology.pointer[node]), int(topology.pointer[node + 1]))
             degree = row.stop - row.start
-            slots = [s for s in hops.slot[begin:].tolist() if row.start <= s < row.stop]
+            slots = [s for s in slot[begin:].tolist() if row.start <= s < row.stop]
             take = degree if count < 0 else min(degree, count)
             if replace and count > 0 and degree:
                 take = count
@@ -86,36 +82,39 @@ def test_a_neighbourhood_is_what_the_rules_say(replace: bool) -> None:
             if not replace:
                 assert len(set(slots)) == take
             place = slice(begin, begin + take)
-            assert hops.slot[place].tolist() == slots
-            assert hops.target[place].tolist() == [n_id.index(node)] * take
-            found = topology.source[slots].tolist()
-            assert [n_id[s] for s in hops.source[place].tolist()] == found
-            sources |= set(found)
+            assert slot[place].tolist() == slots
+            assert target[place].tolist() == [n_id.index(node)] * take
+            drawn = topology.source[slots].tolist()
+            assert [n_id[s] for s in source[place].tolist()] == drawn
+            sources |= set(drawn)
             begin += take
         new = sorted(sources - set(seen))
-        assert n_id[sum(hops.nodes_per_hop[: hop + 1]) :][: len(new)] == new
-        assert hops.nodes_per_hop[hop + 1] == len(new)
-    assert begin == hops.slot.numel() == sum(hops.edges_per_hop)
-    assert len(n_id) == len(set(n_id)) == sum(hops.nodes_per_hop)
-    counts = torch.bincount(hops.target, minlength=hops.pointer.numel() - 1)
+        assert n_id[sum(nodes[: hop + 1]) :][: len(new)] == new
+        assert nodes[hop + 1] == len(new)
+    assert begin == slot.numel() == sum(hops.edges_per_hop[0])
+    assert len(n_id) == len(set(n_id)) == sum(nodes)
+    assert hops.pointer is not None
+    counts = torch.bincount(target, minlength=hops.pointer.numel() - 1)
     assert torch.equal(hops.pointer.diff().long(), counts)
-    assert torch.equal(edges[0][topology.edges_of(hops.slot)], hops.n_id[hops.source])
-    assert torch.equal(edges[1][topology.edges_of(hops.slot)], hops.n_id[hops.target])
+    for end, rows in enumerate((source, target)):
+        assert torch.equal(edges[end][topology.edges_of(slot)], hops.n_id[0][rows])
 
 
 def test_an_isolated_seed_has_no_edges() -> None:
     topology = Topology.of(torch.tensor([[0, 1], [1, 0]]), 3)
-    hops = reference.sample(topology, torch.tensor([2]), [2, 2], Key(0, 0, 0), False)
-    assert hops.n_id.tolist() == [2]
-    assert hops.nodes_per_hop == [1, 0, 0]
-    assert hops.edges_per_hop == [0, 0]
+    graph = of_one_type(topology, torch.tensor([2]), [2, 2])
+    hops = reference.sample(*graph, Key(0, 0, 0), False)
+    assert hops.n_id[0].tolist() == [2]
+    assert hops.nodes_per_hop == [[1, 0, 0]]
+    assert hops.edges_per_hop == [[0, 0]]
 
 
 def test_a_hop_with_fanout_zero_takes_nothing() -> None:
     topology = Topology.of(torch.tensor([[0, 1], [1, 0]]), 2)
+    graph = of_one_type(topology, torch.tensor([0]), [0])
     for replace in (False, True):
-        hops = reference.sample(topology, torch.tensor([0]), [0], Key(0, 0, 0), replace)
-        assert hops.edges_per_hop == [0]
+        hops = reference.sample(*graph, Key(0, 0, 0), replace)
+        assert hops.edges_per_hop == [[0]]
 
 
 def test_every_order_of_the_seeds_is_equally_likely() -> None:

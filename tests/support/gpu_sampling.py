@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tempergat.ops import Graph
+from tempergat.ops import Graph, Relation
 from tempergat.ops.gpu import sampling as kernels
 from tempergat.ops.gpu import schedule as schedules
-from tempergat.sampling import Key, LayerGraphs, Topology, reference
-from tempergat.sampling.engines import gpu
+from tempergat.sampling import Key, LayerGraphs, Topology, engine, reference
+from tempergat.sampling.engine import sample_on_gpu
+from tests.sampling.graphs import assert_same_hops, of_one_type
 
 
 class Case(NamedTuple):
@@ -54,10 +55,11 @@ def seeds_of(case: Case) -> Tensor:
 
 def check_sample(case: Case, replace: bool, device: str) -> None:
     """Asserts that the kernels sample the reference's batch."""
-    topology, seeds, key = topology_of(case), seeds_of(case), Key(7, 3, case.edges)
-    expected = reference.sample(topology, seeds, case.fanout, key, replace)
-    found = gpu.sample(kernels, topology.to(device), seeds, case.fanout, key, replace)
-    _compare(found, expected)
+    topology, rest = topology_of(case), (seeds_of(case), case.fanout)
+    key = Key(7, 3, case.edges)
+    expected = reference.sample(*of_one_type(topology, *rest), key, replace)
+    moved = of_one_type(topology.to(device), *rest)
+    assert_same_hops(sample_on_gpu(kernels, *moved, key, replace), expected)
 
 
 def check_many_samples(case: Case) -> None:
@@ -67,62 +69,53 @@ def check_many_samples(case: Case) -> None:
     for step in range(8):
         # The last batches are short.
         seeds = seeds_of(case)[: case.seeds if step < 6 else case.seeds // step]
-        key = Key(5, 0, step)
-        expected = reference.sample(topology, seeds, case.fanout, key, False)
-        found = gpu.sample(kernels, moved, seeds, case.fanout, key, False)
-        _compare(found, expected)
-    (calls,) = gpu._calls[moved].values()
-    assert (calls.recorded is not None) == (case.seeds > 0)
+        key, rest = Key(5, 0, step), (seeds, case.fanout)
+        expected = reference.sample(*of_one_type(topology, *rest), key, False)
+        ours = sample_on_gpu(kernels, *of_one_type(moved, *rest), key, False)
+        assert_same_hops(ours, expected)
+    (recording,) = engine._recordings[moved.pointer].values()
+    assert (recording.recorded is not None) == (case.seeds > 0)
+    # The recording does not keep the graph alive.
+    count = len(engine._recordings)
+    del moved
+    assert len(engine._recordings) == count - 1
 
 
 def check_typed_sample(device: str) -> None:
     """Asserts that the kernels sample the reference's batch of a typed graph."""
-    sizes = {"paper": 60, "author": 40, "venue": 5}
-    kinds = [("paper", "cites", "paper"), ("author", "writes", "paper"),
-             ("paper", "in", "venue"), ("venue", "has", "paper"),
-             ("paper", "by", "author")]  # fmt: skip
+    sizes = [60, 40, 5]
+    ends = [(0, 0), (1, 0), (0, 2), (2, 0), (0, 1)]
     generator = torch.Generator().manual_seed(0)
-    topologies = {}
-    for source, name, target in kinds:
-        ends = [
-            torch.randint(sizes[end], (200,), generator=generator)
-            for end in (source, target)
+    relations = []
+    for kinds in ends:
+        edges = [
+            torch.randint(sizes[kind], (200,), generator=generator) for kind in kinds
         ]
-        both = (sizes[source], sizes[target])
-        topologies[source, name, target] = Topology.of(torch.stack(ends), both)
-    fanout = {kind: [3, 2, k] for k, kind in enumerate(topologies)}
-    arguments: tuple[Any, ...] = ("author", torch.tensor([7, 3]), fanout, Key(1, 2, 3))
-    expected = reference.sample_typed(topologies, sizes, *arguments, False)
-    moved = {kind: topology.to(device) for kind, topology in topologies.items()}
-    found = gpu.sample_typed(kernels, moved, sizes, *arguments, False)
-    _compare(found, expected)
-
-
-def _compare(found: Any, expected: Any) -> None:
-    for name, values in expected._asdict().items():
-        others = getattr(found, name)
-        if not isinstance(values, dict):
-            values, others = {name: values}, {name: others}
-        assert values.keys() == others.keys()
-        for key, value in values.items():
-            other = others[key]
-            if isinstance(value, Tensor):
-                assert other.dtype == value.dtype, (name, key)
-                assert torch.equal(other.cpu(), value), (name, key)
-            else:
-                assert other == value, (name, key)
+        both = (sizes[kinds[0]], sizes[kinds[1]])
+        relations.append(Topology.of(torch.stack(edges), both).relation(*kinds))
+    fanout = [[3, 2, number] for number in range(len(ends))]
+    rest: Any = (sizes, 1, torch.tensor([7, 3]), fanout, Key(1, 2, 3), False)
+    moved = [
+        Relation(pointer.to(device), source.to(device), *kinds)
+        for pointer, source, *kinds in relations
+    ]
+    ours = sample_on_gpu(kernels, moved, *rest)
+    assert_same_hops(ours, reference.sample(relations, *rest))
 
 
 def check_layers(case: Case, self_loops: bool, device: str) -> None:
     """Asserts that layers get the reference's graphs, and schedules that serve them."""
     key = Key(7, 3, case.edges)
-    hops = reference.sample(topology_of(case), seeds_of(case), case.fanout, key, False)
+    graph = of_one_type(topology_of(case), seeds_of(case), case.fanout)
+    hops = reference.sample(*graph, key, False)
+    assert hops.pointer is not None
+    parts = (hops.source[0], hops.target[0], hops.pointer)
     count = len(case.fanout) + 1
     for training in (True, False):
         expected = LayerGraphs.of_hops(hops).for_layers(count, self_loops)
-        ends = tuple(x.to(device) for x in (hops.source, hops.target, hops.pointer))
-        graphs = gpu.layer_graphs(
-            kernels, ends, hops.nodes_per_hop, hops.edges_per_hop,
+        graphs = kernels.layer_graphs(
+            tuple(x.to(device) for x in parts),
+            hops.nodes_per_hop[0], hops.edges_per_hop[0],
             [min(depth, count - 1) for depth in range(count - 1, -1, -1)],
             self_loops=self_loops, training=training,
         )  # fmt: skip
@@ -143,9 +136,9 @@ def _compare_graphs(graph: Graph, plain: Graph, training: bool) -> None:
         slots, _ = schedules.slots_by_source(graph.by_target, graph._by_source)
         expected, _ = schedules.slots_by_source(plain.by_target, plain.by_source)
         pairs.append((slots, expected))
-    for found, wanted in pairs:
-        assert torch.equal(found.cpu(), wanted)
-        assert found.data_ptr() % 16 == 0
+    for ours, wanted in pairs:
+        assert torch.equal(ours.cpu(), wanted)
+        assert ours.data_ptr() % 16 == 0
 
 
 def check_padded_layers(case: Case, self_loops: bool, device: str) -> None:
@@ -154,14 +147,12 @@ def check_padded_layers(case: Case, self_loops: bool, device: str) -> None:
     topology, hops = topology_of(case), len(case.fanout)
     # One seed is missing at the end of the batch.
     seeds = torch.cat([seeds_of(case), torch.tensor([-1])]).to(device)
-    moved = topology.to(device)
-    relation = kernels.Relation(moved.pointer, moved.source, 0, 0)
+    moved = of_one_type(topology.to(device), seeds, case.fanout)
     number = torch.tensor([key.of_step()], device=device)
-    sampled = kernels.sample(
-        [relation], [case.nodes], 0, seeds, [case.fanout], number, False
-    )
+    sampled = kernels.sample(*moved, number, False)
     source, target = sampled.source[0], sampled.target[0]
-    plain = reference.sample(topology, seeds_of(case), case.fanout, key, False)
+    graph = of_one_type(topology, seeds_of(case), case.fanout)
+    plain = reference.sample(*graph, key, False)
     batch = kernels.Batch(
         sampled.pointer[0], source, target, sampled.nodes[0], sampled.edges[0], hops,
         kernels.loops_of(source, target),
@@ -171,19 +162,19 @@ def check_padded_layers(case: Case, self_loops: bool, device: str) -> None:
         # No more than there is in the arrays of the batch.
         edges = min(wanted.num_edges + 70, source.size(0))
         sizes = kernels.Sizes(wanted.num_src + 9, wanted.num_dst + 5, edges)
-        graph = kernels.padded_graph(
+        padded = kernels.padded_graph(
             batch, depth, sizes, self_loops=self_loops, training=True
         )
-        assert graph._by_source is not None
+        assert padded._by_source is not None
         for rows, plain_rows in (
-            (graph.by_target, wanted.by_target),
-            (graph._by_source, wanted.by_source),
+            (padded.by_target, wanted.by_target),
+            (padded._by_source, wanted.by_source),
         ):
             used = plain_rows.pointer.size(0)
             assert torch.equal(rows.pointer[:used].cpu(), plain_rows.pointer)
             assert bool((rows.pointer[used:] == rows.pointer[used - 1]).all())
-            for found, values in zip(rows[1:], plain_rows[1:], strict=True):
-                assert torch.equal(found[: values.size(0)].cpu(), values)
+            for ours, values in zip(rows[1:], plain_rows[1:], strict=True):
+                assert torch.equal(ours[: values.size(0)].cpu(), values)
             check_schedule(rows.pointer, padded=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tempergat.nn.conv import gat
 from tempergat.ops import gpu
-from tempergat.ops.cpu import checksum
+from tempergat.ops.cpu.edges import CHECKED_WHOLE
 from tempergat.ops.features import gate
 from tempergat.ops.one_node import layer as one_node
 
@@ -82,7 +82,7 @@ def _at_limits(device: str, beyond: int) -> Iterator[Sizes]:
         heads, channels = (4, 32) if numbers <= 2**15 else (8, 512)
         nodes = numbers // (heads * channels) + beyond
         yield Sizes(nodes, 3 * nodes, heads, channels, 3)
-    yield Sizes(30, checksum._WHOLE // 2 + beyond, 3, 4, 3)
+    yield Sizes(30, CHECKED_WHOLE // 2 + beyond, 3, 4, 3)
     if device != "cuda":
         return
     from tempergat.ops.gpu import schedule, scores, tiles

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from .conv.gatv2 import TemperGATv2Conv as TemperGATv2Conv
     from .conv.gcn import batch_degree as batch_degree
     from .convert.dgl import from_dgl as from_dgl
-    from .convert.upgrading import upgrade as upgrade
+    from .convert.pyg import upgrade as upgrade
     from .gate import FeatureGate as FeatureGate
+    from .inspection.calls import GraphCall as GraphCall
+    from .inspection.calls import caller_edge_ids as caller_edge_ids
+    from .inspection.calls import caller_edges as caller_edges
+    from .inspection.calls import edge_order as edge_order
     from .inspection.coefficients import LayerAttention as LayerAttention
+    from .inspection.coefficients import LayerValues as LayerValues
     from .inspection.coefficients import attention as attention
+    from .inspection.coefficients import model_values as model_values
     from .inspection.coefficients import run_with_attention as run_with_attention
-    from .inspection.graph_calls import GraphCall as GraphCall
-    from .inspection.graph_calls import caller_edge_ids as caller_edge_ids
-    from .inspection.graph_calls import caller_edges as caller_edges
-    from .inspection.graph_calls import edge_order as edge_order
-    from .inspection.layer_values import LayerValues as LayerValues
-    from .inspection.layer_values import model_values as model_values
     from .methods import METHODS as METHODS
     from .methods import Method as Method
     from .methods import description_of as description_of

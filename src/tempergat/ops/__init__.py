@@ -6,10 +6,9 @@ What other packages may use. `ops/README.md` has the mathematics.
 from tempergat.ops.attention import attend, explain, gat, gatv2, register_attention
 from tempergat.ops.cache import tensor_cache
 from tempergat.ops.calls import Input
-from tempergat.ops.cpu.sampling.hops import CpuSampler, Relation
-from tempergat.ops.cpu.sampling.hops import can_sample as can_sample_on_cpu
-from tempergat.ops.cpu.sampling.layers import make_layer_graph
-from tempergat.ops.cpu.sampling.topology import group_by_target
+from tempergat.ops.cpu.edges import group_by_target
+from tempergat.ops.cpu.sampler import CpuSampler, make_layer_graph
+from tempergat.ops.cpu.sampler import can_sample as can_sample_on_cpu
 from tempergat.ops.features.dense import linear as dense_linear
 from tempergat.ops.features.dropout import dropout as seeded_dropout
 from tempergat.ops.features.gate import close_rows, sigmoid_gate
@@ -19,7 +18,7 @@ from tempergat.ops.features.tempered import tempered_scores
 from tempergat.ops.features.vectors import divide_by_temperature, gat_from_vectors
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
-from tempergat.ops.graph import Graph, Rows
+from tempergat.ops.graph import Graph, Relation, Rows
 from tempergat.ops.one_node.layer import layer_as_one_node
 from tempergat.ops.one_node.records import LayerTensors
 from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor

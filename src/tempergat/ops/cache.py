@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from tempergat.ops.cpu.checksum import checksum
+from tempergat.ops.cpu.edges import checksum
 from tempergat.ops.torch_internals import (
     edit_count,
     is_tracing,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import gpu
-from tempergat.ops.cpu import grouping
+from tempergat.ops.cpu import edges
 from tempergat.ops.torch_internals import (
     GetAttrKey,
     in_torch_export,
@@ -31,6 +31,22 @@ class Rows(NamedTuple):
     other: Tensor
     position: Tensor
     edge_id: Tensor
+
+
+class Relation(NamedTuple):
+    """The edges of one type in a large graph, grouped by target.
+
+    Attributes:
+        pointer: Where the slots of each target begin and end, int32 or int64.
+        source: The source of the edge in each slot, int32 or int64.
+        source_type: The number of the sources' node type.
+        target_type: The number of the targets' node type.
+    """
+
+    pointer: Tensor
+    source: Tensor
+    source_type: int
+    target_type: int
 
 
 class Graph:
@@ -79,7 +95,7 @@ class Graph:
         largest = max(self.num_src, self.num_dst, self.num_edges + self.num_loops)
         if (
             not padded
-            and grouping.can_group(edge_index, largest)
+            and edges.can_group(edge_index, largest)
             and self._group_on_cpu(edge_index)
         ):
             return
@@ -104,7 +120,7 @@ class Graph:
     def _group_on_cpu(self, edge_index: Tensor) -> bool:
         """Sorts the edges and adds self-loops in one pass; False if out of range."""
         sizes = (self.num_src, self.num_dst)
-        grouped = grouping.group_edges(edge_index, sizes, self.num_loops)
+        grouped = edges.group_edges(edge_index, sizes, self.num_loops)
         if grouped is None:
             return False
         self.src, self.dst, self.edge_id, *rows = grouped
@@ -234,8 +250,8 @@ class Graph:
 
     def _rows(self, key: Tensor, other: Tensor, num_rows: int) -> Rows:
         with ordinary_tensors(key):
-            if key.dtype == torch.int32 and grouping.can_group(key, num_rows):
-                grouped = grouping.group(key, other, self.edge_id, num_rows)
+            if key.dtype == torch.int32 and edges.can_group(key, num_rows):
+                grouped = edges.group(key, other, self.edge_id, num_rows)
                 if grouped is not None:
                     return Rows(*grouped)
             sorted_key, order = torch.sort(key, stable=True)

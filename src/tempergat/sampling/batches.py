@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,91 +11,70 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
+from torch_geometric.typing import EdgeType
 
-from tempergat.sampling.engines.hops import EdgeType, SampledHops, TypedHops
+from tempergat.sampling.features import NodeFeatures, gather
 from tempergat.sampling.layer_graphs import LayerGraphs
-from tempergat.sampling.storage.features import NodeFeatures
-from tempergat.sampling.storage.gathering import gather
-from tempergat.sampling.storage.topology import Topology
+from tempergat.sampling.reference import SampledHops
+from tempergat.sampling.topology import Topology
 
 
 def make_batch(
-    data: Data,
-    topology: Topology,
+    data: Data | HeteroData,
+    topologies: Mapping[EdgeType, Topology],
     hops: SampledHops,
-    input_id: Tensor,
-    graph: LayerGraphs,
-) -> Data:
-    """The batch of a graph without types.
-
-    Args:
-        data: The whole graph; its node and edge attributes are gathered.
-        topology: Its edges.
-        hops: What was sampled.
-        input_id: The seeds' places in the list of seeds.
-        graph: The layers' graphs.
-    """
-    batch, store = copy.copy(data), data._store
-    e_id = topology.edges_of(hops.slot)
-    for key, value in store.items():
-        if key in ("edge_index", "num_nodes"):
-            continue
-        if isinstance(value, NodeFeatures):
-            batch[key] = value.rows(hops.n_id)
-        elif store.is_node_attr(key):
-            batch[key] = _gathered(store, key, value, hops.n_id)
-        elif store.is_edge_attr(key):
-            batch[key] = _gathered(store, key, value, e_id)
-    batch.edge_index = torch.stack([hops.source, hops.target]).long()
-    if "num_nodes" in store:
-        batch.num_nodes = hops.n_id.size(0)
-    if "n_id" not in batch:
-        batch.n_id = hops.n_id
-    if "e_id" not in batch:
-        batch.e_id = e_id
-    batch.num_sampled_nodes = hops.nodes_per_hop
-    batch.num_sampled_edges = hops.edges_per_hop
-    batch.input_id = input_id
-    batch.batch_size = input_id.size(0)
-    batch.graph = graph
-    return batch
-
-
-def make_typed_batch(
-    data: HeteroData,
-    topologies: dict[EdgeType, Topology],
-    hops: TypedHops,
     seed_type: str,
     input_id: Tensor,
     graph: LayerGraphs,
-) -> HeteroData:
-    """The batch of a typed graph; see `make_batch`."""
+) -> Data | HeteroData:
+    """The batch of a graph.
+
+    Args:
+        data: The whole graph; its node and edge attributes are gathered.
+        topologies: Its edges by type; any key will do for a graph without types.
+        hops: What was sampled.
+        seed_type: The node type of the seeds; not read for a graph without types.
+        input_id: The seeds' places in the list of seeds.
+        graph: The layers' graphs.
+    """
+    typed = isinstance(data, HeteroData)
     batch = copy.copy(data)
-    for kind in data.node_types:
-        store, out, n_id = data[kind], batch[kind], hops.n_id[kind]
+
+    def store_of(graph: Any, kind: str | EdgeType) -> Any:
+        return graph[kind] if typed else graph._store
+
+    node_types = data.node_types if isinstance(data, HeteroData) else [seed_type]
+    for number, kind in enumerate(node_types):
+        store, out, n_id = (
+            store_of(data, kind),
+            store_of(batch, kind),
+            hops.n_id[number],
+        )
         for key, value in store.items():
             if isinstance(value, NodeFeatures):
                 out[key] = value.rows(n_id)
-            elif key != "num_nodes" and store.is_node_attr(key):
+            elif key not in ("num_nodes", "edge_index") and store.is_node_attr(key):
                 out[key] = _gathered(store, key, value, n_id)
         if "num_nodes" in store:
             out.num_nodes = n_id.size(0)
         if "n_id" not in out:
             out.n_id = n_id
-        out.num_sampled_nodes = hops.nodes_per_hop[kind]
-    for kind, topology in topologies.items():
-        out, e_id = batch[kind], topology.edges_of(hops.slot[kind])
-        # The data has no store for edges that were given grouped.
-        if kind in data.edge_types:
-            for key, value in data[kind].items():
-                if key != "edge_index" and data[kind].is_edge_attr(key):
-                    out[key] = _gathered(data[kind], key, value, e_id)
-        out.edge_index = torch.stack([hops.source[kind], hops.target[kind]]).long()
+        out.num_sampled_nodes = hops.nodes_per_hop[number]
+    for number, (edge_type, topology) in enumerate(topologies.items()):
+        out, e_id = store_of(batch, edge_type), topology.edges_of(hops.slot[number])
+        # A typed graph has no store for edges that were given grouped.
+        if not typed or edge_type in data.edge_types:
+            store = store_of(data, edge_type)
+            for key, value in store.items():
+                if key != "edge_index" and store.is_edge_attr(key):
+                    out[key] = _gathered(store, key, value, e_id)
+        ends = hops.source[number], hops.target[number]
+        out.edge_index = torch.stack(ends).long()
         if "e_id" not in out:
             out.e_id = e_id
-        out.num_sampled_edges = hops.edges_per_hop[kind]
-    batch[seed_type].input_id = input_id
-    batch[seed_type].batch_size = input_id.size(0)
+        out.num_sampled_edges = hops.edges_per_hop[number]
+    seeds = store_of(batch, seed_type)
+    seeds.input_id, seeds.batch_size = input_id, input_id.size(0)
     batch.graph = graph
     return batch
 

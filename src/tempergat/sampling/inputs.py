@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.typing import EdgeType
 
 from tempergat.base import UserError, suggest_one_of
-from tempergat.sampling.engines.hops import EdgeType
-from tempergat.sampling.storage.topology import Topology
+from tempergat.sampling.topology import Topology
 
 
 def check_numbers(
@@ -57,14 +58,14 @@ def checked_device(device: torch.device | str) -> torch.device:
         UserError: There is no such device, or no batches can be made on it.
     """
     try:
-        found = torch.device(device)
+        place = torch.device(device)
     except RuntimeError:
-        found = torch.device("meta")
-    if found.type == "cuda" and not torch.cuda.is_available():
+        place = torch.device("meta")
+    if place.type == "cuda" and not torch.cuda.is_available():
         raise UserError(f"device is '{device}', but torch sees no GPU; use 'cpu'")
-    if found.type not in ("cpu", "cuda"):
+    if place.type not in ("cpu", "cuda"):
         raise UserError(f"device is '{device}'; use 'cpu' or 'cuda'")
-    return found
+    return place
 
 
 def typed_seeds(data: HeteroData, seeds: Any) -> tuple[str, Any]:
@@ -102,6 +103,122 @@ def num_nodes_of(store: Any) -> int:
             "features x"
         )
     return count
+
+
+def checked_seeds(
+    seeds: Tensor | Sequence[int] | None, num_nodes: int, of_type: str = ""
+) -> Tensor:
+    """Seeds as node numbers, int64.
+
+    Args:
+        seeds: Node numbers, a mask over the nodes, or None for all nodes.
+        num_nodes: Number of nodes.
+        of_type: The node type, for messages.
+
+    Raises:
+        UserError: There are none, one does not exist, or one is there twice.
+    """
+    kind = f" of type '{of_type}'" if of_type else ""
+    if seeds is None:
+        ids = torch.arange(num_nodes)
+    else:
+        try:
+            ids = torch.as_tensor(seeds).cpu()
+        except (TypeError, ValueError, RuntimeError):
+            raise UserError(
+                f"seeds must be a list of node numbers or a mask, got {seeds!r}"
+            ) from None
+        if ids.dtype == torch.bool:
+            if ids.shape != (num_nodes,):
+                raise UserError(
+                    f"the mask of seeds has shape {list(ids.shape)}, but there are "
+                    f"{num_nodes} nodes{kind}; give one entry per node"
+                )
+            ids = ids.nonzero().squeeze(1)
+        elif ids.numel() and (ids.dim() != 1 or ids.is_floating_point()):
+            raise UserError(
+                f"seeds must be a list of node numbers or a mask, got {ids.dtype} of "
+                f"shape {list(ids.shape)}"
+            )
+        ids = ids.long()
+    if ids.numel() == 0:
+        raise UserError(f"there are no seeds{kind}; give at least one node")
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0 or high >= num_nodes:
+        raise UserError(
+            f"seed {low if low < 0 else high} does not exist: there are {num_nodes} "
+            f"nodes{kind} (0..{num_nodes - 1})"
+        )
+    ascending = ids.sort().values
+    twice = (ascending[1:] == ascending[:-1]).nonzero()
+    if twice.numel():
+        raise UserError(
+            f"seed {int(ascending[int(twice[0])])} is given more than once; pass "
+            "seeds.unique()"
+        )
+    return ids
+
+
+def checked_fanout(fanout: Any) -> list[int]:
+    """The fanout of each hop.
+
+    Raises:
+        UserError: It is not a list of whole numbers that are -1 or more.
+    """
+    if isinstance(fanout, Mapping):
+        raise UserError(
+            "a fanout by edge type needs HeteroData; for a graph without types give a "
+            "list, for example [15, 10]"
+        )
+    if isinstance(fanout, str) or not isinstance(fanout, Sequence) or not fanout:
+        raise UserError(
+            f"fanout must be a list with one number for each hop, for example "
+            f"[15, 10], got {fanout!r}"
+        )
+    for count in fanout:
+        if isinstance(count, bool) or not isinstance(count, int) or count < -1:
+            raise UserError(
+                f"fanout {list(fanout)} has the entry {count!r}; use a whole number of "
+                "neighbours, or -1 for all of them"
+            )
+    return list(fanout)
+
+
+def checked_typed_fanout(
+    fanout: Any, edge_types: Sequence[EdgeType]
+) -> dict[EdgeType, list[int]]:
+    """The fanout of each hop, by edge type.
+
+    Args:
+        fanout: One list for all edge types, or a list for each.
+        edge_types: The edge types of the graph.
+
+    Raises:
+        UserError: An edge type is unknown or missing, or a list is wrong.
+    """
+    if not isinstance(fanout, Mapping):
+        return {kind: checked_fanout(fanout) for kind in edge_types}
+    for kind in fanout:
+        if kind not in edge_types:
+            near = suggest_one_of(str(kind), [str(known) for known in edge_types])
+            raise UserError(
+                f"the graph has no edge type {kind!r} of the fanout; {near}"
+            )
+    for kind in edge_types:
+        if kind not in fanout:
+            hops = len(next(iter(fanout.values()), [0]))
+            raise UserError(
+                f"the fanout has no entry for the edge type {kind!r}; add one, "
+                f"{[0] * hops} to draw none of its edges"
+            )
+    lists = {kind: checked_fanout(fanout[kind]) for kind in edge_types}
+    lengths = {len(counts) for counts in lists.values()}
+    if len(lengths) > 1:
+        raise UserError(
+            f"the fanouts have {' and '.join(map(str, sorted(lengths)))} hops; give "
+            "every edge type as many (0 draws none)"
+        )
+    return lists
 
 
 def topology_of(data: Data, num_nodes: int, given: Any) -> Topology:
@@ -152,7 +269,7 @@ def topologies_of(
         raise UserError(
             f"topology has the edge types {list(given)}, but the data has {kinds}"
         )
-    found = {}
+    topologies = {}
     for kind in kinds:
         for node_type in (kind[0], kind[2]):
             if node_type not in num_nodes:
@@ -162,11 +279,11 @@ def topologies_of(
                 )
         sizes = num_nodes[kind[0]], num_nodes[kind[2]]
         if given is None:
-            found[kind] = Topology.of(_edge_index(data[kind]), sizes)
+            topologies[kind] = Topology.of(_edge_index(data[kind]), sizes)
         else:
             _check_sizes(given[kind], sizes, f"the topology of {kind!r}")
-            found[kind] = given[kind]
-    return found
+            topologies[kind] = given[kind]
+    return topologies
 
 
 def _check_sizes(topology: Topology, sizes: tuple[int, int], name: str) -> None:

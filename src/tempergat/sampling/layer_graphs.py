@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import HeteroData
+from torch_geometric.typing import EdgeType
 
+from tempergat.base import UserError
 from tempergat.ops import Graph, gpu_sampling, make_layer_graph
-from tempergat.sampling.engines import gpu
-from tempergat.sampling.engines.hops import SampledHops, TypedHops
-from tempergat.sampling.layer_edges import edges_of_batch, edges_of_typed_hops
+from tempergat.sampling.reference import SampledHops
 
 
 class LayerGraphs:
@@ -32,7 +34,7 @@ class LayerGraphs:
     Attributes:
         source: The source of each edge, int32.
         target: The target of each edge, int32, ascending.
-        pointer: Where the edges of each target begin and end, int32. Nodes behind the
+        pointer: Where the edges of each target begin and end, int32. Nodes after the
             last target have no edges.
         nodes_per_hop: Number of seeds, then of new nodes in each hop.
         edges_per_hop: Number of edges in each hop.
@@ -66,24 +68,48 @@ class LayerGraphs:
         self._wanted: set[tuple[int, bool]] | None = None
 
     @classmethod
-    def of_hops(cls, hops: SampledHops, *, training: bool = True) -> LayerGraphs:
-        """The graphs of a sampled batch."""
-        return cls(
-            hops.source,
-            hops.target,
-            hops.pointer,
-            hops.nodes_per_hop,
-            hops.edges_per_hop,
-            training=training,
-        )
+    def of_hops(
+        cls,
+        hops: SampledHops,
+        node_types: Sequence[str] | None = None,
+        edge_types: Sequence[EdgeType] = (),
+        *,
+        training: bool = True,
+    ) -> LayerGraphs:
+        """The graphs of a sampled batch.
 
-    @classmethod
-    def of_typed_hops(cls, hops: TypedHops, *, training: bool = True) -> LayerGraphs:
-        """The graphs of a typed batch, with the nodes of all types in one graph.
+        With types, the nodes of all types are in one graph. Its rows are the seeds,
+        then for each hop the new nodes of each type in turn.
 
-        Its rows are the seeds, then for each hop the new nodes of each type in turn.
+        Args:
+            hops: What was sampled.
+            node_types: The names of the node types; None for a graph without types.
+            edge_types: The edge types, in the order of the relations.
+            training: Whether a backward pass will need the edges by source.
         """
-        return cls(*edges_of_typed_hops(hops), training=training)
+        if node_types is None:
+            assert hops.pointer is not None
+            return cls(
+                hops.source[0],
+                hops.target[0],
+                hops.pointer,
+                hops.nodes_per_hop[0],
+                hops.edges_per_hop[0],
+                training=training,
+            )
+        per_hop = dict(zip(node_types, hops.nodes_per_hop, strict=True))
+        nodes, rows = _merged_rows(per_hop, hops.n_id[0].device)
+        pairs = zip(edge_types, hops.source, hops.target, strict=True)
+        edges = [
+            torch.stack([rows[kind[0]][source.long()], rows[kind[2]][target.long()]])
+            for kind, source, target in pairs
+        ]
+        source, target, pointer, order = _sort_by_target(torch.cat(edges, 1), nodes)
+        # The nodes of the last hop are no targets.
+        pointer = pointer[: sum(nodes[:-1]) + 1]
+        counts = [sum(sizes) for sizes in zip(*hops.edges_per_hop, strict=True)]
+        ends = source, target, pointer
+        return cls(*ends, nodes, counts, rows, order, training=training)
 
     @classmethod
     def of_batch(cls, batch: Any, *, training: bool = True) -> LayerGraphs:
@@ -105,7 +131,26 @@ class LayerGraphs:
         made = batch.get("graph") if hasattr(batch, "get") else None
         if isinstance(made, cls):
             return made
-        return cls(*edges_of_batch(batch), training=training)
+        rows = None
+        if isinstance(batch, HeteroData):
+            nodes, rows = _rows_of_batch(batch)
+            ends = [
+                torch.stack([rows[kind[0]][edges[0]], rows[kind[2]][edges[1]]])
+                for kind, edges in batch.edge_index_dict.items()
+            ]
+            edge_index = torch.cat(ends, dim=1)
+        else:
+            nodes = _per_hop(batch, "the batch") or [_num_nodes(batch), 0]
+            edge_index = batch.edge_index
+            counts = batch.get("num_sampled_edges")
+            if "num_sampled_nodes" in batch and counts is not None:
+                _check_count("num_sampled_edges", counts, batch.num_edges, "the batch")
+        source, target, pointer, order = _sort_by_target(edge_index, nodes)
+        edges_per_hop = _count_edges(source, pointer, nodes)
+        if edges_per_hop is None:
+            nodes, edges_per_hop = [sum(nodes), 0], [source.size(0)]
+        parts = (source, target, pointer, nodes, edges_per_hop, rows, order)
+        return cls(*parts, training=training)
 
     @property
     def num_nodes(self) -> int:
@@ -128,11 +173,20 @@ class LayerGraphs:
         """
         if self._wanted is not None:
             self._wanted.add((num_layers, self_loops))
-        depths = range(num_layers - 1, -1, -1)
-        kernels = gpu_sampling(self.source.device)
-        if kernels is not None:
-            self._make_on_gpu(kernels, depths, self_loops)
-        return tuple(self._graph(depth, self_loops) for depth in depths)
+        # More layers than hops change nothing any more.
+        most = len(self.edges_per_hop)
+        depths = [min(depth, most) for depth in range(num_layers - 1, -1, -1)]
+        missing = [
+            depth
+            for depth in dict.fromkeys(depths)
+            if (depth, self_loops) not in self._made
+        ]
+        if missing:
+            for depth, graph in zip(
+                missing, self._make(missing, self_loops), strict=True
+            ):
+                self._made[depth, self_loops] = graph
+        return tuple(self._made[depth, self_loops] for depth in depths)
 
     def prepare(self, wanted: set[tuple[int, bool]]) -> None:
         """Makes graphs ahead.
@@ -145,38 +199,22 @@ class LayerGraphs:
             self.for_layers(num_layers, self_loops)
         self._wanted = wanted
 
-    def _make_on_gpu(
-        self, kernels: Any, depths: Sequence[int], self_loops: bool
-    ) -> None:
-        """Makes the graphs that are missing, all at once."""
-        missing = [
-            depth
-            for depth in dict.fromkeys(min(d, len(self.edges_per_hop)) for d in depths)
-            if (depth, self_loops) not in self._made
-        ]
-        if not missing:
-            return
-        graphs = gpu.layer_graphs(
-            kernels,
+    def _make(self, depths: Sequence[int], self_loops: bool) -> list[Graph]:
+        """The graphs of layers with so many layers after them."""
+        kernels = gpu_sampling(self.source.device)
+        if kernels is None:
+            return [self._make_one(depth, self_loops) for depth in depths]
+        graphs: list[Graph] = kernels.layer_graphs(
             (self.source, self.target, self.pointer),
             self.nodes_per_hop,
             self.edges_per_hop,
-            missing,
+            depths,
             self_loops=self_loops,
             training=self.training,
         )
-        for depth, graph in zip(missing, graphs, strict=True):
-            self._made[depth, self_loops] = graph
+        return graphs
 
-    def _graph(self, depth: int, self_loops: bool) -> Graph:
-        """The graph of a layer with ``depth`` layers after it."""
-        # More layers than hops change nothing any more.
-        key = (min(depth, len(self.edges_per_hop)), self_loops)
-        if key not in self._made:
-            self._made[key] = self._make(*key)
-        return self._made[key]
-
-    def _make(self, depth: int, self_loops: bool) -> Graph:
+    def _make_one(self, depth: int, self_loops: bool) -> Graph:
         num_src = sum(self.nodes_per_hop[: depth + 2])
         num_dst = sum(self.nodes_per_hop[: depth + 1])
         num_edges = sum(self.edges_per_hop[: depth + 1])
@@ -223,4 +261,83 @@ class LayerGraphs:
         return (
             f"LayerGraphs(nodes_per_hop={self.nodes_per_hop}, "
             f"edges_per_hop={self.edges_per_hop})"
+        )
+
+
+def _sort_by_target(edge_index: Tensor, nodes_per_hop: list[int]) -> list[Tensor]:
+    """Source, target, pointer and former place of edges; those of a target in turn."""
+    count = sum(nodes_per_hop)
+    rows = Graph(edge_index, count).by_target
+    targets = torch.arange(count, device=edge_index.device)
+    target = targets.repeat_interleave(rows.pointer.diff().long()).int()
+    return [rows.other, target, rows.pointer, rows.position.long()]
+
+
+def _merged_rows(
+    nodes_per_hop: dict[str, list[int]], device: torch.device
+) -> tuple[list[int], dict[str, Tensor]]:
+    """The number of nodes in each hop, and the rows of each type's nodes, int64."""
+    per_hop = list(zip(*nodes_per_hop.values(), strict=True))
+    rows: dict[str, list[Tensor]] = {kind: [] for kind in nodes_per_hop}
+    count = 0
+    for sizes in per_hop:
+        for kind, size in zip(nodes_per_hop, sizes, strict=True):
+            rows[kind].append(torch.arange(count, count + size, device=device))
+            count += size
+    merged = {kind: torch.cat(parts) for kind, parts in rows.items()}
+    return [sum(sizes) for sizes in per_hop], merged
+
+
+def _count_edges(
+    source: Tensor, pointer: Tensor, nodes_per_hop: list[int]
+) -> list[int] | None:
+    """The number of edges of each hop; None where edges lead past the hops."""
+    before = list(accumulate(nodes_per_hop))
+    ends = pointer[torch.tensor(before[:-1])].tolist()
+    for end, limit in zip(ends, before[1:], strict=True):
+        if end and int(source[:end].max()) >= limit:
+            return None
+    if ends[-1] != source.size(0):
+        return None
+    return [b - a for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _rows_of_batch(batch: HeteroData) -> tuple[list[int], dict[str, Tensor]]:
+    counts = {kind: _num_nodes(batch[kind]) for kind in batch.node_types}
+    per_hop = {kind: _per_hop(batch[kind], f"'{kind}'") for kind in batch.node_types}
+    known = {kind: hops for kind, hops in per_hop.items() if hops is not None}
+    if len(known) < len(per_hop) or len({len(hops) for hops in known.values()}) > 1:
+        # The type of the seeds comes first, so that they are the first rows.
+        kinds = sorted(counts, key=lambda kind: "batch_size" not in batch[kind])
+        known = {kind: [counts[kind], 0] for kind in kinds}
+    device = next(iter(batch.edge_index_dict.values())).device
+    return _merged_rows(known, device)
+
+
+def _per_hop(store: Any, name: str) -> list[int] | None:
+    """How many nodes of a batch each hop has; None where it does not say."""
+    counts = store.get("num_sampled_nodes")
+    if counts is None:
+        return None
+    _check_count("num_sampled_nodes", counts, _num_nodes(store), name)
+    hops = [int(count) for count in counts]
+    return hops if len(hops) > 1 else [*hops, 0]
+
+
+def _num_nodes(store: Any) -> int:
+    count = store.num_nodes
+    if count is None:
+        raise UserError(
+            "the number of nodes of a batch is unknown; give it n_id, x or num_nodes"
+        )
+    return int(count)
+
+
+def _check_count(field: str, counts: Any, expected: int, name: str) -> None:
+    total = int(sum(counts))
+    if total != expected:
+        what = "nodes" if field == "num_sampled_nodes" else "edges"
+        raise UserError(
+            f"{field} of {name} adds up to {total}, but there are {expected} {what}; "
+            f"correct it, or leave {field} out"
         )

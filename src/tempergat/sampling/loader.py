@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.typing import EdgeType
 
 from tempergat.base import UserError
-from tempergat.sampling.background import made_ahead
-from tempergat.sampling.batches import make_batch, make_typed_batch
-from tempergat.sampling.engines import engine
-from tempergat.sampling.engines.draws import Key
-from tempergat.sampling.engines.hops import EdgeType
-from tempergat.sampling.fanouts import checked_fanout, checked_typed_fanout
+from tempergat.sampling import engine
+from tempergat.sampling.batches import make_batch
+from tempergat.sampling.draws import Key, shuffled
 from tempergat.sampling.inputs import (
     check_data,
     check_numbers,
     checked_device,
+    checked_fanout,
+    checked_seeds,
+    checked_typed_fanout,
     num_nodes_of,
     topologies_of,
     topology_of,
     typed_seeds,
 )
 from tempergat.sampling.layer_graphs import LayerGraphs
-from tempergat.sampling.seeds import SeedBatches, checked_seeds
-from tempergat.sampling.storage.topology import Topology
+from tempergat.sampling.topology import Topology
+
+T = TypeVar("T")
+# What a graph without types has in place of them.
+_NO_TYPE = ""
+_NO_EDGE_TYPE = (_NO_TYPE, _NO_TYPE, _NO_TYPE)
 
 
 class NeighborSampler:
@@ -103,20 +113,24 @@ class NeighborSampler:
         self.data, self.training = data, training
         self.replace, self.labor = replace, labor
         self.seed, self.prefetch, self.transform = seed, prefetch, transform
-        self.seed_type = ""
         if isinstance(data, HeteroData):
             self.seed_type, seeds = typed_seeds(data, seeds)
             self._num_nodes = {k: num_nodes_of(data[k]) for k in data.node_types}
-            self.topology: Any = topologies_of(data, self._num_nodes, topology)
-            self.fanout: Any = checked_typed_fanout(fanout, list(self.topology))
-            count = self._num_nodes[self.seed_type]
+            topologies = topologies_of(data, self._num_nodes, topology)
+            self.fanout: Any = checked_typed_fanout(fanout, list(topologies))
         else:
+            self.seed_type, count = _NO_TYPE, num_nodes_of(data)
+            self._num_nodes = {_NO_TYPE: count}
             self.fanout = checked_fanout(fanout)
-            count = num_nodes_of(data)
-            self.topology = topology_of(data, count, topology)
-        self.device = self._device() if device is None else checked_device(device)
+            topologies = {_NO_EDGE_TYPE: topology_of(data, count, topology)}
+        self.device = next(iter(topologies.values())).device
+        if device is not None:
+            self.device = checked_device(device)
         if self.device.type == "cuda":
-            self._move_topology()
+            # The kernels of a GPU sample from its own memory.
+            topologies = {k: t.to(self.device) for k, t in topologies.items()}
+        self._topologies = topologies
+        count = self._num_nodes[self.seed_type]
         self._seeds = SeedBatches(
             checked_seeds(seeds, count, self.seed_type).to(self.device),
             batch_size,
@@ -131,18 +145,12 @@ class NeighborSampler:
         # The layers' graphs that were asked for, which later batches bring along.
         self._wanted: set[tuple[int, bool]] = set()
 
-    def _device(self) -> torch.device:
-        typed = isinstance(self.topology, dict)
-        first = next(iter(self.topology.values())) if typed else self.topology
-        device: torch.device = first.device
-        return device
-
-    def _move_topology(self) -> None:
-        """The kernels of a GPU sample from its own memory."""
-        if isinstance(self.topology, dict):
-            self.topology = {k: t.to(self.device) for k, t in self.topology.items()}
-        else:
-            self.topology = self.topology.to(self.device)
+    @property
+    def topology(self) -> Any:
+        """The edges grouped by target, by edge type with ``HeteroData``."""
+        if isinstance(self.data, HeteroData):
+            return self._topologies
+        return self._topologies[_NO_EDGE_TYPE]
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
@@ -206,31 +214,28 @@ class NeighborSampler:
         return self._order[1]
 
     def _make(self, order: Tensor, epoch: int, step: int) -> Any:
+        """The flow of a batch: seeds, hops, layer graphs, fields."""
+        typed = isinstance(self.data, HeteroData)
+        node_types, edge_types = list(self._num_nodes), list(self._topologies)
         places = self._seeds.places(order, step)
-        seeds = self._seeds.seeds[places]
-        key = Key(self.seed, epoch, step)
-        batch: Any
-        if isinstance(self.data, HeteroData):
-            typed = engine.sample_typed(
-                self.topology,
-                self._num_nodes,
-                self.seed_type,
-                seeds,
-                self.fanout,
-                key,
-                self.replace,
-                self.labor,
-            )
-            graph = LayerGraphs.of_typed_hops(typed, training=self.training)
-            batch = make_typed_batch(
-                self.data, self.topology, typed, self.seed_type, places, graph
-            )
-        else:
-            hops = engine.sample(
-                self.topology, seeds, self.fanout, key, self.replace, self.labor
-            )
-            graph = LayerGraphs.of_hops(hops, training=self.training)
-            batch = make_batch(self.data, self.topology, hops, places, graph)
+        hops = engine.sample(
+            [
+                topology.relation(node_types.index(kind[0]), node_types.index(kind[2]))
+                for kind, topology in self._topologies.items()
+            ],
+            list(self._num_nodes.values()),
+            node_types.index(self.seed_type),
+            self._seeds.seeds[places],
+            list(self.fanout.values()) if typed else [self.fanout],
+            Key(self.seed, epoch, step),
+            self.replace,
+            self.labor,
+        )
+        types = (node_types, edge_types) if typed else ()
+        graph = LayerGraphs.of_hops(hops, *types, training=self.training)
+        batch = make_batch(
+            self.data, self._topologies, hops, self.seed_type, places, graph
+        )
         graph.prepare(self._wanted)
         return batch if self.transform is None else self.transform(batch)
 
@@ -239,3 +244,91 @@ class NeighborSampler:
             f"NeighborSampler(seeds={self._seeds.seeds.size(0)}, "
             f"fanout={self.fanout}, batch_size={self._seeds.batch_size})"
         )
+
+
+@dataclass(frozen=True)
+class SeedBatches:
+    """Cuts seeds into the batches of an epoch.
+
+    A step is one global batch of ``batch_size * world_size`` seeds, which the ranks
+    share: rank 0 has its first seeds. So the batches of an epoch do not depend on who
+    makes them, and every seed is in exactly one rank's batch. Where the last global
+    batch is too short for all, a rank may have a batch without seeds.
+
+    Attributes:
+        seeds: The nodes, int64.
+        batch_size: Seeds of a batch of one rank.
+        seed: The seed of the epochs' orders.
+        shuffle: Whether each epoch has its own order.
+        drop_last: Whether the last batch is left out if it is too short.
+        rank: Whose batches these are.
+        world_size: Number of ranks.
+    """
+
+    seeds: Tensor
+    batch_size: int
+    seed: int
+    shuffle: bool
+    drop_last: bool
+    rank: int
+    world_size: int
+
+    def __len__(self) -> int:
+        whole = self.batch_size * self.world_size
+        count = self.seeds.size(0)
+        return count // whole if self.drop_last else -(-count // whole)
+
+    def order(self, epoch: int) -> Tensor:
+        """The seeds' places in the order of an epoch, int64."""
+        count = self.seeds.size(0)
+        if self.shuffle:
+            return shuffled(self.seed, epoch, count)
+        return torch.arange(count)
+
+    def places(self, order: Tensor, step: int) -> Tensor:
+        """The places among the seeds that this rank's batch of a step has."""
+        whole = self.batch_size * self.world_size
+        batch = order[step * whole : (step + 1) * whole]
+        first, last = (
+            batch.size(0) * part // self.world_size
+            for part in (self.rank, self.rank + 1)
+        )
+        return batch[first:last]
+
+
+def made_ahead(
+    make: Callable[[int], T], steps: Iterable[int], ahead: int, threads: int
+) -> Iterator[T]:
+    """Yields ``make(step)`` for each step, in order.
+
+    An error in a thread is raised where its result would have been yielded. When the
+    iterator is dropped, the threads end.
+
+    Args:
+        make: Called in the threads.
+        steps: What to call it with.
+        ahead: How many results are made ahead; 0 makes them in the caller's thread.
+        threads: Number of threads.
+    """
+    if ahead == 0:
+        yield from map(make, steps)
+        return
+    process, rest = os.getpid(), iter(steps)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="tempergat-sampler")
+    try:
+        waiting: deque[Future[T]] = deque(
+            pool.submit(make, step) for step in islice(rest, ahead)
+        )
+        while waiting:
+            if os.getpid() != process:
+                raise UserError(
+                    "an iteration over a sampler cannot go on in a forked process, "
+                    "which has none of its threads; begin a new one there"
+                )
+            done = waiting.popleft().result()
+            waiting.extend(pool.submit(make, step) for step in islice(rest, 1))
+            yield done
+    finally:
+        # A forked process has no threads to wait for.
+        own = os.getpid() == process
+        pool.shutdown(wait=own, cancel_futures=own)

@@ -20,7 +20,7 @@ from tempergat.base.errors import UserError
 from tempergat.ops import Graph, reference
 from tempergat.ops.cpu import build
 from tempergat.ops.cpu import library as cpu
-from tempergat.ops.cpu.structures import SIZE
+from tempergat.ops.cpu.library import CALL_SIZE
 from tempergat.ops.random import keep_mask
 from tests.support.attention_cases import (
     GRAPHS,
@@ -352,7 +352,7 @@ def test_a_library_whose_call_has_another_size_is_refused(tmp_path: Path) -> Non
 
 def test_the_built_library_knows_the_size_of_a_call(kernels: cpu.Library) -> None:
     size = ctypes.CDLL(str(kernels.path)).tempergat_call_size()
-    assert size == SIZE
+    assert size == CALL_SIZE
 
 
 def test_a_library_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_too_little_memory_in_a_thread_of_the_sampler_ends_in_one_line(monkeypat
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("tempergat.sampling.engines.engine.sample", fail)
+    monkeypatch.setattr("tempergat.sampling.engine.sample", fail)
     remedy = "smaller --batch-size than 16 or --fanout than 3,2, --eval-batch-size 16"
     with pytest.raises(OutOfMemory, match=remedy):
         train_group(small_graph(), config(**SAMPLED), [0], CPU)

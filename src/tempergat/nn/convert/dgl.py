@@ -13,7 +13,7 @@ from torch import Tensor
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv.gat import TemperGATConv
 from tempergat.nn.conv.gatv2 import TemperGATv2Conv
-from tempergat.nn.convert.upgrading import start_gate
+from tempergat.nn.convert.pyg import make_layer, start_gate
 from tempergat.nn.gate import GateKind
 from tempergat.nn.temperature import TemperatureKind
 
@@ -95,8 +95,7 @@ def from_dgl(
         "gate": gate,
         "init_temp": init_temp,
     }
-    # The layers' initial weights are not used, so the generator must not move.
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with torch.no_grad():
         return [
             _make_layer(name, groups[name], joined[name], adds_input, settings)
             for name, adds_input in zip(names, residuals, strict=True)
@@ -109,15 +108,16 @@ def _grouped(state_dict: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
     unknown = []
     for key, value in state_dict.items():
         # The longest: "res_fc.bias" also ends with "bias".
-        found = [n for n in _KNOWN if f".{key}".endswith(f".{n}")]
-        name = max(found, key=len, default="")
+        names = [n for n in _KNOWN if f".{key}".endswith(f".{n}")]
+        name = max(names, key=len, default="")
         if not name or not isinstance(value, Tensor):
             unknown.append(key)
         else:
             groups.setdefault(key.removesuffix(name).rstrip("."), {})[name] = value
     # A module of another kind may have a weight called "bias".
-    for prefix in [p for p, weights in groups.items() if not _has_attention(weights)]:
-        unknown += [f"{prefix}.{name}" for name in groups.pop(prefix)]
+    for prefix, weights in list(groups.items()):
+        if not any(name.startswith("attn") for name in weights):
+            unknown += [f"{prefix}.{name}" for name in groups.pop(prefix)]
     if unknown or not groups:
         shown = ", ".join(unknown[:_SHOWN]) + (", ..." if unknown[_SHOWN:] else "")
         raise ValueError(
@@ -128,16 +128,12 @@ def _grouped(state_dict: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         )
     # Some formats sort keys as text, and then layer 10 comes before layer 2.
     if len({re.sub(r"\d+", "", prefix) for prefix in groups}) == 1:
-        return dict(sorted(groups.items(), key=lambda item: _numbers(item[0])))
+        numbers = {p: [int(n) for n in re.findall(r"\d+", p)] for p in groups}
+        return {
+            prefix: groups[prefix]
+            for prefix in sorted(groups, key=lambda p: numbers[p])
+        }
     return groups
-
-
-def _numbers(prefix: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", prefix)]
-
-
-def _has_attention(weights: Mapping[str, Tensor]) -> bool:
-    return any(name.startswith("attn") for name in weights)
 
 
 def _joined_heads(
@@ -219,19 +215,23 @@ def _make_layer(
     if is_v2:
         maps = (weights["fc_src.weight"], weights["fc_dst.weight"])
         arguments["share_weights"] = src == dst and torch.equal(*maps)
-    layer: AttentionLayer = (TemperGATv2Conv if is_v2 else TemperGATConv)(**arguments)
+    layer = make_layer(TemperGATv2Conv if is_v2 else TemperGATConv, arguments)
     layer.to(device=attention.device, dtype=attention.dtype)
-    found = {ours: weights[theirs] for theirs, ours in (layout | biases).items()}
+    values = {ours: weights[theirs] for theirs, ours in (layout | biases).items()}
     if residual is not None:
-        found["res.weight"] = _of_heads(residual, heads, concat)
-    if has_bias:
-        found["bias"] = (
-            _of_heads(bias, heads, concat)
-            if isinstance(bias, Tensor)
-            else torch.zeros_like(layer.bias)
-        )
-    for parameter, value in found.items():
-        _copy(name, layer.get_parameter(parameter), value)
+        values["res.weight"] = _of_heads(residual, heads, concat)
+    if isinstance(bias, Tensor):
+        values["bias"] = _of_heads(bias, heads, concat)
+    elif has_bias:
+        values["bias"] = torch.zeros_like(layer.bias)
+    for key, value in values.items():
+        parameter = layer.get_parameter(key)
+        if parameter.shape != value.shape:
+            raise ValueError(
+                f"a weight of layer {name!r} has shape {list(value.shape)}, but its "
+                f"attention vectors ask for {list(parameter.shape)}"
+            )
+        parameter.copy_(value)
     if settings["gate"] is not None:
         start_gate(layer)
     return layer
@@ -240,12 +240,3 @@ def _make_layer(
 def _of_heads(value: Tensor, heads: int, concat: bool) -> Tensor:
     """What is added to the output of all heads, as it is added after their mean."""
     return value if concat else value.view(heads, -1, *value.shape[1:]).mean(0)
-
-
-def _copy(name: str, parameter: Tensor, value: Tensor) -> None:
-    if parameter.shape != value.shape:
-        raise ValueError(
-            f"a weight of layer {name!r} has shape {list(value.shape)}, but its "
-            f"attention vectors ask for {list(parameter.shape)}"
-        )
-    parameter.copy_(value)

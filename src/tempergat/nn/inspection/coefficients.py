@@ -1,7 +1,11 @@
-"""Attention coefficients of every layer, in the order of the caller's edges."""
+"""What the layers of a model compute: attention coefficients, features, gates.
+
+Coefficients are in the order of the caller's edges.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,11 +13,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.typing import EdgeType
 
 from tempergat.base import UserError
 from tempergat.nn.conv._base import AttentionLayer
-from tempergat.nn.inspection.graph_calls import EdgeType, GraphCall, graph_call
-from tempergat.nn.inspection.layer_calls import LayerCall, layer_call
+from tempergat.nn.inspection.calls import GraphCall, LayerCall, graph_call, layer_call
+from tempergat.nn.models import NodeClassifier
 from tempergat.ops import original_module
 
 
@@ -52,9 +58,9 @@ class LayerAttention:
 
     def __repr__(self) -> str:
         weights = self.weights
-        found = list(weights.values()) if isinstance(weights, dict) else [weights]
-        edges = sum(part.size(0) for part in found)
-        words = [self.layer, f"{edges} edges", f"{found[0].size(1)} heads"]
+        parts = list(weights.values()) if isinstance(weights, dict) else [weights]
+        edges = sum(part.size(0) for part in parts)
+        words = [self.layer, f"{edges} edges", f"{parts[0].size(1)} heads"]
         if isinstance(weights, dict):
             words.insert(1, f"{len(weights)} edge types")
         if self.temperature is not None:
@@ -104,12 +110,12 @@ def run_with_attention(
             "tempergat.upgrade"
         )
     call = graph_call(model, graph, arguments)
-    found: list[LayerAttention] = []
+    recorded: list[LayerAttention] = []
 
-    def look(layer: Any, args: Any, kwargs: Any, _: Any) -> None:
-        seen = layer_call(layer, args, kwargs)
+    def record(layer: Any, args: Any, kwargs: Any, _: Any) -> None:
         name = layers[layer].removeprefix("module.")
-        found.append(_in_callers_order(name, seen, call))
+        seen = layer_call(layer, args, kwargs)
+        recorded.append(_in_callers_order(name, seen, call))
 
     # What torch.compile has compiled would not call the hooks.
     with (
@@ -118,14 +124,14 @@ def run_with_attention(
         torch.compiler.set_stance("force_eager"),
     ):
         hooks = [
-            layer.register_forward_hook(look, with_kwargs=True) for layer in layers
+            layer.register_forward_hook(record, with_kwargs=True) for layer in layers
         ]
         try:
             output = call.module(*call.args, **call.kwargs)
         finally:
             for hook in hooks:
                 hook.remove()
-    return output, found
+    return output, recorded
 
 
 @contextmanager
@@ -143,50 +149,25 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
 def _in_callers_order(name: str, seen: LayerCall, call: GraphCall) -> LayerAttention:
     if call.rows_of_type is not None:
         return _of_all_types(name, seen, call)
-    temperature = seen.temperature
-    if isinstance(call.edges, dict):
-        kind = _edge_type(seen, call.edges)
-        if kind is not None:
-            ids = None
-            if isinstance(call.edge_ids, dict):
-                ids = call.edge_ids.get(kind)
-            edges = call.edges[kind]
-            one = _placed(seen, edges.size(1), None)
-            return LayerAttention(
-                layer=name,
-                edge_index={kind: edges},
-                weights={kind: one[0]},
-                used={kind: one[1]},
-                self_loops=None if seen.loops is None else {kind[2]: seen.loops},
-                edge_id={kind: _numbers(ids, edges)},
-                from_model=False,
-                temperature=temperature,
-            )
-    elif call.edges is not None and seen.has_edges_of(call.edges, call.edge_order):
-        edges = call.edges
-        weights, used = _placed(seen, edges.size(1), call.edge_order)
-        ids = call.edge_ids if isinstance(call.edge_ids, Tensor) else None
-        return LayerAttention(
-            name,
-            edges,
-            weights,
-            used,
-            seen.loops,
-            _numbers(ids, edges),
-            False,
-            temperature,
-        )
-    weights, used = _placed(seen, seen.edge_index.size(1), None)
-    return LayerAttention(
-        name,
-        seen.edge_index,
-        weights,
-        used,
-        seen.loops,
-        _numbers(None, seen.edge_index),
-        call.edges is not None,
-        temperature,
-    )
+    edges, ids, order, kind = call.edges, call.edge_ids, call.edge_order, None
+    if isinstance(edges, dict):
+        kind, order = _edge_type(seen, edges), None
+        edges = None if kind is None else edges[kind]
+        ids = ids.get(kind) if isinstance(ids, dict) else None
+    elif edges is not None and not seen.has_edges_of(edges, order):
+        edges = None
+    from_model = edges is None and call.edges is not None
+    if edges is None:
+        edges, ids, order = seen.edge_index, None, None
+    weights, used = _placed(seen, edges.size(1), order)
+    edge_id = _numbers(ids, edges)
+    facts: Any = (from_model, seen.temperature)
+    if kind is None:
+        parts: Any = (edges, weights, used, seen.loops, edge_id)
+    else:
+        loops = None if seen.loops is None else {kind[2]: seen.loops}
+        parts = ({kind: edges}, {kind: weights}, {kind: used}, loops, {kind: edge_id})
+    return LayerAttention(name, *parts, *facts)
 
 
 def _of_all_types(name: str, seen: LayerCall, call: GraphCall) -> LayerAttention:
@@ -236,5 +217,65 @@ def _edge_type(seen: LayerCall, edges: dict[EdgeType, Tensor]) -> EdgeType | Non
     return equal[0] if len(equal) == 1 else None
 
 
-def _numbers(ids: Tensor | None, edges: Tensor) -> Tensor:
+def _numbers(ids: Any, edges: Tensor) -> Any:
     return torch.arange(edges.size(1), device=edges.device) if ids is None else ids
+
+
+@dataclass(frozen=True, eq=False)
+class LayerValues:
+    """What one layer computes, in float64.
+
+    Attributes:
+        attention: Its coefficients.
+        features: What its messages are made of, [nodes, heads * channels]: the
+            projected features, gated where the gate comes first.
+        gate: The gate of every node, likewise; None without one.
+        residual: What the layer adds to its output; None without.
+    """
+
+    attention: LayerAttention
+    features: Tensor
+    gate: Tensor | None
+    residual: Tensor | None
+
+
+def model_values(model: NodeClassifier, data: Data) -> tuple[Tensor, list[LayerValues]]:
+    """The scores of a classifier, and what each of its layers computes.
+
+    Args:
+        model: A classifier with attention layers, on the CPU; it is not changed.
+        data: The graph, with features as the classifier takes them.
+    """
+    wide = copy.deepcopy(model).double()
+    data = copy.copy(data)
+    data.x = data.x.double()
+    if data.edge_attr is not None:
+        data.edge_attr = data.edge_attr.double()
+    inputs: list[tuple[Any, Tensor]] = []
+    hooks = [
+        layer.register_forward_pre_hook(
+            lambda layer, args: inputs.append((layer, args[0]))
+        )
+        for layer in wide.modules()
+        if isinstance(layer, AttentionLayer)
+    ]
+    scores, layers = run_with_attention(wide, data)
+    for hook in hooks:
+        hook.remove()
+    with torch.no_grad():
+        values = [
+            _values(layer, x, attention)
+            for (layer, x), attention in zip(inputs, layers, strict=True)
+        ]
+    return scores, values
+
+
+def _values(layer: AttentionLayer, x: Tensor, attention: LayerAttention) -> LayerValues:
+    features: Tensor = layer._projections().src(x)
+    gate: Any = None
+    if layer.gate is not None:
+        gate = layer.gate_values(x)
+        if layer.gate == "first":
+            features = features * gate
+    residual = None if layer.res is None else layer.res(x)
+    return LayerValues(attention, features, gate, residual)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.calls import Forward, working_dtype
-from tempergat.ops.cpu import library, structures
-from tempergat.ops.cpu.structures import PLACE
+from tempergat.ops.cpu import library
+from tempergat.ops.cpu.library import PLACE
 from tempergat.ops.graph import Rows
 from tempergat.ops.random import drop_threshold
 
@@ -33,7 +33,7 @@ class KernelCall:
     ) -> None:
         self.z = z
         self.tensors: list[Tensor] = []
-        self.values: list[Any] = [0] * structures.LENGTH
+        self.values: list[Any] = [0] * library.CALL_LENGTH
         _, heads, channels = z.shape
         self._set("storage", library.STORAGE[z.dtype])
         self._set("heads", heads, channels)

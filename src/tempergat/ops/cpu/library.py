@@ -2,13 +2,19 @@
 
 The library is built with the package. In a checkout that was never installed,
 ``python -m tempergat.ops.cpu.build`` builds it.
+
+A call of a kernel is the structure `Call` of `csrc/call.h`. It is filled in as a list
+of numbers and packed at once: with ctypes' structures, setting one field after another
+takes longer than attention on a small graph.
 """
 
 from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import itertools
 import os
+import struct
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -17,8 +23,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.cpu import structures
-from tempergat.ops.cpu.structures import PLACE
 from tempergat.ops.random import drop_threshold, keep_scale
 
 # Raised together with kInterfaceVersion in csrc/call.h.
@@ -40,6 +44,63 @@ _FAILURES = {1: "out of memory", 2: "unknown storage type"}
 # The libraries of GCC's and LLVM's OpenMP.
 _RUNTIMES = ("gomp", "omp", "iomp5")
 
+# Edges grouped by one end, see `ops/graph.py`, and a matrix of feature rows.
+_ROWS = ("pointer", "other", "position", "edge_id", "count")
+_FEATURES = ("data", "rows", "stride")
+_PARTS: dict[str, tuple[str, ...]] = {
+    "storage": (),
+    "isa": (),
+    "threads": (),
+    "wide_index": (),
+    "heads": (),
+    "channels": (),
+    "negative_slope": (),
+    "dropout": (),
+    "drop_threshold": (),
+    "dropout_seed": (),
+    "by_target": _ROWS,
+    "by_source": _ROWS,
+    "z_src": _FEATURES,
+    "z_dst": _FEATURES,
+    "edge": _FEATURES,
+    "out": _FEATURES,
+    "dout": _FEATURES,
+    "dz_src": _FEATURES,
+    "dz_dst": _FEATURES,
+    "dedge": _FEATURES,
+    "score_src": (),
+    "score_dst": (),
+    "edge_score": (),
+    "att": (),
+    "dweights": (),
+    "lse": (),
+    "weights": (),
+    "dscore_src": (),
+    "dscore_dst": (),
+    "datt": (),
+    "dedge_score": (),
+    "edge_width": (),
+    "edge_x": (),
+    "edge_map": (),
+    "dedge_x": (),
+    "dedge_map": (),
+    "records": _FEATURES,
+}
+_REALS = ("negative_slope", "dropout")
+
+_lengths = [max(1, len(parts)) for parts in _PARTS.values()]
+# Where a field begins; absent arguments are 0, the null pointer.
+PLACE = dict(zip(_PARTS, itertools.accumulate([0, *_lengths[:-1]]), strict=True))
+CALL_LENGTH = sum(_lengths)
+_packer = struct.Struct(
+    "="
+    + "".join(
+        ("d" if name in _REALS else "q") * n
+        for name, n in zip(_PARTS, _lengths, strict=True)
+    )
+)
+CALL_SIZE = _packer.size
+
 
 class Library:
     """The compiled kernels, or why there are none.
@@ -50,7 +111,6 @@ class Library:
         isa: The one in use.
         warned: Whether a warning about the problem was given.
         forked: Whether this process is a fork of the one that loaded the library.
-        prepares_graphs: Whether `checksum`, `group_edges` and `group` can be called.
     """
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +119,6 @@ class Library:
         self.isa = self.best_isa = 0
         self.warned = False
         self.forked = False
-        self.prepares_graphs = False
         self._functions: Any = None
         self._kernels: dict[str, Callable[[bytes], int]] = {}
         try:
@@ -78,10 +137,10 @@ class Library:
                 f"this is version {INTERFACE_VERSION}"
             )
         size = _bind(self._functions, "call_size")()
-        if size != structures.SIZE:
+        if size != CALL_SIZE:
             raise OSError(
-                f"a call of {self.path.name} has {size} bytes, not {structures.SIZE}: "
-                "structures.py and csrc/call.h differ"
+                f"a call of {self.path.name} has {size} bytes, not {CALL_SIZE}: "
+                "library.py and csrc/call.h differ"
             )
         self.isa = self.best_isa = _bind(self._functions, "best_isa")()
         for name in KERNELS:
@@ -90,12 +149,6 @@ class Library:
         words = (pointer, number, pointer, *[number] * 4, real, number, pointer)
         for name in DROPOUT_TYPES.values():
             _bind(self._functions, name, *words)
-        _bind(self._functions, "checksum", pointer, *[number] * 5)
-        grouped = (pointer, *[number] * 7, *[pointer] * 7)
-        _bind(self._functions, "group_edges", *grouped)
-        group = (*[pointer] * 3, number, number, *[pointer] * 4)
-        _bind(self._functions, "group", *group)
-        self.prepares_graphs = True
 
     def function(self, name: str, *arguments: Any, result: Any = ctypes.c_int64) -> Any:
         """A further function of the library; None if it was built without it."""
@@ -118,11 +171,11 @@ class Library:
 
         Args:
             name: The kernel.
-            values: The fields of a call, see `structures.py`.
+            values: The fields of a call, in the order of the structure.
         """
         values[PLACE["isa"]] = self.isa
         values[PLACE["threads"]] = self.threads()
-        check(name, self._kernels[name](structures.pack(*values)))
+        check(name, self._kernels[name](_packer.pack(*values)))
 
     def dropout(self, x: Tensor, seeds: Tensor, rate: float, out: Tensor) -> None:
         """Writes dropped-out elements, [rows, seeds, columns]; see `ops/features`."""
@@ -140,44 +193,6 @@ class Library:
             out.data_ptr(),
         )
         check(name, status)
-
-    def checksum(self, x: Tensor) -> int:
-        """A number for the contents of a matrix of 4- or 8-byte elements."""
-        found: int = self._functions.tempergat_checksum(
-            x.data_ptr(), x.element_size(), *x.shape, *x.stride()
-        )
-        return found
-
-    def group_edges(
-        self,
-        edge_index: Tensor,
-        sizes: tuple[int, int],
-        self_loops: bool,
-        out: tuple[Tensor, ...],
-    ) -> int:
-        """Checks and groups edges; see `ops/cpu/grouping.py`."""
-        kept: int = self._functions.tempergat_group_edges(
-            edge_index.data_ptr(),
-            edge_index.element_size(),
-            *edge_index.stride(),
-            edge_index.size(1),
-            *sizes,
-            self_loops,
-            *[x.data_ptr() for x in out],
-        )
-        return kept
-
-    def group(
-        self, edges: tuple[Tensor, ...], rows: int, out: tuple[Tensor, ...]
-    ) -> bool:
-        """Groups edges by their first end; see `ops/cpu/grouping.py`."""
-        status = self._functions.tempergat_group(
-            *[x.data_ptr() for x in edges],
-            edges[0].size(0),
-            rows,
-            *[x.data_ptr() for x in out],
-        )
-        return bool(status == 0)
 
 
 def check(name: str, status: int) -> None:

@@ -159,11 +159,12 @@ def _chunks(
         fitting = int((ends <= size * _EDGES_PER_TARGET).sum())
         targets = targets[: max(fitting, 1)]
         # One hop with all neighbours; nothing is drawn.
-        hops = sample(topology, targets, [-1], Key(0, 0, 0), replace=False)
+        whole = [topology.relation()], [topology.num_src]
+        hops = sample(*whole, 0, targets, [[-1]], Key(0, 0, 0), replace=False)
         graphs = LayerGraphs.of_hops(hops, training=False).to(device)
         (graph,) = graphs.for_layers(1, self_loops=False)
-        edges = topology.edges_of(hops.slot)
-        yield _Chunk(begin, hops.n_id.to(device), graph, edges)
+        edges = topology.edges_of(hops.slot[0])
+        yield _Chunk(begin, hops.n_id[0].to(device), graph, edges)
         begin += targets.size(0)
 
 

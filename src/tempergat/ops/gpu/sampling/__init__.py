@@ -3,10 +3,10 @@
 from tempergat.ops.gpu.sampling.graphs import layer_graphs as layer_graphs
 from tempergat.ops.gpu.sampling.graphs import loops_of as loops_of
 from tempergat.ops.gpu.sampling.graphs import padded_graph as padded_graph
-from tempergat.ops.gpu.sampling.hops import Relation as Relation
 from tempergat.ops.gpu.sampling.hops import Sampled as Sampled
 from tempergat.ops.gpu.sampling.hops import sample as sample
 from tempergat.ops.gpu.sampling.layers import Batch as Batch
 from tempergat.ops.gpu.sampling.layers import Sizes as Sizes
 from tempergat.ops.gpu.sampling.recorded import Recorded as Recorded
 from tempergat.ops.gpu.sampling.recorded import can_record as can_record
+from tempergat.ops.graph import Relation as Relation

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
 
 from tempergat.ops.gpu import schedule as schedules
+from tempergat.ops.gpu.launch import divide_up
 from tempergat.ops.gpu.sampling.layers import FACTS, Batch, Layer, Sizes, group_layer
 from tempergat.ops.gpu.schedule import Schedule
 from tempergat.ops.graph import Graph, Rows
@@ -19,23 +21,44 @@ def loops_of(source: Tensor, target: Tensor) -> Tensor:
 
 
 def layer_graphs(
-    batch: Batch,
+    ends: tuple[Tensor, Tensor, Tensor],
+    nodes_per_hop: Sequence[int],
+    edges_per_hop: Sequence[int],
     depths: Sequence[int],
-    sizes: Sequence[Sizes],
     *,
     self_loops: bool,
     training: bool,
 ) -> list[Graph]:
-    """Graphs of a batch of known size; waits for the device once.
+    """The graphs of a batch for some layers; waits for the device once.
 
     Args:
-        batch: The batch.
-        depths: How many layers there are after each of the layers.
-        sizes: The sizes of each layer's graph: exactly these.
+        ends: Source and target of each edge, and the pointer by target.
+        nodes_per_hop: Number of seeds, then of new nodes in each hop.
+        edges_per_hop: Number of edges in each hop.
+        depths: How many layers there are after each of the layers; at most the number
+            of hops.
         self_loops: Whether every target gets exactly one self-loop.
         training: Whether a backward pass will need the edges by source.
     """
-    facts = batch.source.new_empty(len(depths), FACTS)
+    source, target, pointer = ends
+    nodes = list(accumulate(nodes_per_hop, initial=0))
+    edges = list(accumulate(edges_per_hop, initial=0))
+    # Both begin at a multiple of 16 bytes, on which compiled kernels rely.
+    room = divide_up(len(nodes), 4) * 4
+    counts = torch.tensor(nodes + [0] * (room - len(nodes)) + edges, dtype=torch.int32)
+    counts = counts.to(source.device, non_blocking=True)
+    loops = loops_of(source, target) if self_loops else None
+    per_hop = (counts[:room], counts[room:], len(edges_per_hop))
+    batch = Batch(pointer, source, target, *per_hop, loops)
+    sizes = [
+        Sizes(
+            nodes[min(depth + 2, len(nodes) - 1)],
+            nodes[depth + 1],
+            edges[min(depth + 1, len(edges) - 1)],
+        )
+        for depth in depths
+    ]
+    facts = source.new_empty(len(depths), FACTS)
     layers = [
         group_layer(
             batch, depth, size, row, looped=self_loops, both=training, padded=False
@@ -43,8 +66,8 @@ def layer_graphs(
         for depth, size, row in zip(depths, sizes, facts.unbind(), strict=True)
     ]
     return [
-        _exact_graph(layer, size, found, self_loops)
-        for layer, size, found in zip(layers, sizes, facts.tolist(), strict=True)
+        _exact_graph(layer, size, numbers, self_loops)
+        for layer, size, numbers in zip(layers, sizes, facts.tolist(), strict=True)
     ]
 
 

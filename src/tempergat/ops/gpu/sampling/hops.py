@@ -15,25 +15,10 @@ from torch import Tensor
 
 from tempergat.base import UserError
 from tempergat.ops.gpu.sampling import draws, nodes
+from tempergat.ops.graph import Relation
 
 # Up to so many edges, room is made for the largest possible batch.
 _MOST_UNREAD = 1 << 24
-
-
-class Relation(NamedTuple):
-    """Edges of one type, grouped by target.
-
-    Attributes:
-        pointer: Where the slots of each target begin and end, int64.
-        source: The source of the edge in each slot, int32 or int64.
-        source_type: The number of the sources' node type.
-        target_type: The number of the targets' node type.
-    """
-
-    pointer: Tensor
-    source: Tensor
-    source_type: int
-    target_type: int
 
 
 class Sampled(NamedTuple):

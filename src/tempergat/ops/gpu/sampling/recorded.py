@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tempergat.ops.gpu.sampling.hops import Bounds, Relation, Sampled, sample
+from tempergat.ops.gpu.sampling.hops import Bounds, Sampled, sample
+from tempergat.ops.graph import Relation
 
 # A recording keeps a number for every node of the graph.
 _MOST_NODES = 1 << 26
@@ -39,8 +40,9 @@ class Recorded:
     ) -> None:
         device = relation.pointer.device
         self.batch_size, self._hops = batch_size, len(fanout)
-        # The CUDA graph reads its memory.
-        self._relation = relation
+        # The CUDA graph reads their memory. Tensors of its own, because a recording is
+        # dropped with the relation's.
+        self._memory = relation.pointer.detach(), relation.source.detach()
         self._seeds = torch.full((batch_size,), -1, dtype=torch.int64, device=device)
         self._key = torch.zeros(1, dtype=torch.int64, device=device)
         self._lock = threading.Lock()

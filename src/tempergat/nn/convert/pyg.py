@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -64,9 +64,8 @@ def upgrade(
     places = _find(model)
     layers = list({id(old): old for _, _, old in places}.values())
     for parent, _, layer in places:
-        _refuse_compiled(parent, layer)
+        _refuse_compiled_or_lazy(parent, layer)
     for layer in layers:
-        _refuse_lazy(layer)
         if gate is not None:
             _refuse_what_cannot_be_rescaled(layer, gate, model)
     known = {id(parameter) for parameter in model.parameters()}
@@ -134,16 +133,13 @@ def _refuse_nothing_to_do(model: nn.Module) -> None:
     )
 
 
-def _refuse_compiled(parent: nn.Module, layer: nn.Module) -> None:
+def _refuse_compiled_or_lazy(parent: nn.Module, layer: nn.Module) -> None:
     # Compiled code would still call the old layer.
     if is_compiled(parent) or is_compiled(layer):
         raise ValueError(
             f"{layer} was compiled on its own; upgrade the model first, then compile "
             f"the new layer"
         )
-
-
-def _refuse_lazy(layer: nn.Module) -> None:
     for name, parameter in layer.named_parameters():
         if is_uninitialized_parameter(parameter):
             raise ValueError(
@@ -169,9 +165,7 @@ def _replace(old: Any, **settings: Any) -> AttentionLayer:
     }
     if isinstance(old, GATv2Conv):
         arguments["share_weights"] = old.share_weights
-    # The new layer's initial weights are not used, so the generator must not move.
-    with torch.random.fork_rng(devices=[]):
-        new = _REPLACEMENTS[type(old)](**arguments)
+    new = make_layer(_REPLACEMENTS[type(old)], arguments)
     # PyG's GATConv ignores edge_attr without edge_dim; its GATv2Conv raises an error.
     new.ignores_edge_attr = isinstance(old, GATConv)
     if new.residual:
@@ -180,6 +174,14 @@ def _replace(old: Any, **settings: Any) -> AttentionLayer:
     if new.gate is not None:
         start_gate(new)
     return new
+
+
+def make_layer(
+    layer: type[AttentionLayer], arguments: Mapping[str, Any]
+) -> AttentionLayer:
+    """A layer whose weights will be replaced; torch's generator does not move."""
+    with torch.random.fork_rng(devices=[]):
+        return layer(**arguments)
 
 
 def _channels(old: Any) -> int | tuple[int, int]:
@@ -213,34 +215,11 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     for name in old.__dict__.keys() - new.__dict__.keys():
         setattr(new, name, old.__dict__[name])
     # The dictionaries themselves, so that a user's handles can still remove hooks.
-    for name in (*_HOOK_DICTS, *_MESSAGE_HOOK_DICTS):
-        if name in old.__dict__:
+    for name in old.__dict__:
+        if "hook" in name:
             setattr(new, name, old.__dict__[name])
     new.training = old.training
     new.decomposed_layers = old.decomposed_layers
-
-
-_HOOK_DICTS = (
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_backward_hooks",
-    "_backward_pre_hooks",
-    "_state_dict_hooks",
-    "_state_dict_pre_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
-    "_is_full_backward_hook",
-)
-
-
-_MESSAGE_HOOK_DICTS = tuple(
-    f"_{kind}_forward_{when}"
-    for kind in ("propagate", "message", "aggregate", "edge_update")
-    for when in ("pre_hooks", "hooks")
-)
 
 
 # Aggregations with aggr(c * m) = c * aggr(m) for c > 0.

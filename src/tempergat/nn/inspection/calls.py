@@ -1,22 +1,27 @@
-"""How a model is called on a graph that a user has as one object."""
+"""Calls: of a model on a graph that a user has as one object, and of its layers."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.typing import EdgeType, SparseTensor
+from torch_geometric.utils import is_torch_sparse_tensor
 
 from tempergat.base import UserError
+from tempergat.nn.adjacency import matrix_edges, resolve
 from tempergat.nn.batches import HasLayerGraphs
 from tempergat.nn.conv._base import AttentionLayer
+from tempergat.nn.conv._inputs import count_nodes
 from tempergat.nn.models import NodeClassifier
 from tempergat.nn.typed import TypedNodeClassifier
+from tempergat.ops import Graph
 
-EdgeType: TypeAlias = tuple[str, str, str]
 # Parameters of `forward` that take the graph itself.
 _WHOLE_GRAPH = ("data", "batch", "graph")
 
@@ -100,8 +105,8 @@ def graph_call(model: nn.Module, graph: Any, given: Mapping[str, Any]) -> GraphC
 def caller_edges(graph: Data | HeteroData) -> Tensor | dict[EdgeType, Tensor] | None:
     """The edges of a graph; None for one whose edges are a sparse matrix."""
     if isinstance(graph, HeteroData):
-        found: dict[EdgeType, Tensor] = graph.collect("edge_index", allow_empty=True)
-        return found
+        by_type: dict[EdgeType, Tensor] = graph.collect("edge_index", allow_empty=True)
+        return by_type
     edges: Tensor | None = graph.edge_index
     return edges
 
@@ -111,8 +116,8 @@ def caller_edge_ids(
 ) -> Tensor | dict[EdgeType, Tensor] | None:
     """The number in the whole graph of each edge of a batch; None otherwise."""
     if isinstance(graph, HeteroData):
-        found: dict[EdgeType, Tensor] = graph.collect("e_id", allow_empty=True)
-        return found or None
+        by_type: dict[EdgeType, Tensor] = graph.collect("e_id", allow_empty=True)
+        return by_type or None
     e_id: Tensor | None = graph.get("e_id")
     return e_id
 
@@ -154,20 +159,154 @@ def _value(
         layer_graphs = graph.get("graph")
         if isinstance(layer_graphs, HasLayerGraphs):
             return layer_graphs
-    found = _attribute(graph, name)
-    if found is None and name in _WHOLE_GRAPH:
+    value = _attribute(graph, name)
+    if value is None and name in _WHOLE_GRAPH:
         return graph
-    if found is None:
+    if value is None:
         raise UserError(
             f"forward of {type(model).__name__} takes {name}, which the graph does not "
             f"have; give it by name: attention(model, graph, {name}=...)"
         )
-    return found
+    return value
 
 
 def _attribute(graph: Data | HeteroData, name: str) -> Any:
     """An attribute of the graph; by type for a typed graph; None without."""
     if not isinstance(graph, HeteroData):
         return graph.get(name)
-    found = graph.collect(name.removesuffix("_dict"), allow_empty=True)
-    return found or graph.get(name)
+    by_type = graph.collect(name.removesuffix("_dict"), allow_empty=True)
+    return by_type or graph.get(name)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCall:
+    """What a layer did in one call.
+
+    Attributes:
+        given: The edges in the form in which the layer got them; the entries of a
+            sparse matrix as an ``edge_index``.
+        ends: Source and target of every edge with a coefficient, in the order of the
+            rows of ``edge_index``, [2, used].
+        edge_id: The column of ``edge_index`` that each of these edges has, [used].
+        weights: Their coefficients, [used, heads].
+        loops: The coefficients of added self-loops, [nodes, heads]; None without.
+        num_edges: The number of columns of ``edge_index``.
+        temperature: The layer's temperature.
+    """
+
+    given: Any
+    ends: Tensor
+    edge_id: Tensor
+    weights: Tensor
+    loops: Tensor | None
+    num_edges: int
+    temperature: Tensor | None
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The layer's own edges, as a tensor."""
+        if isinstance(self.given, Tensor):
+            return self.given.as_subclass(Tensor)
+        # Self-loops that a graph had before it replaced them are not known any more.
+        edges = self.ends.new_full((2, self.num_edges), -1)
+        edges[:, self.edge_id] = self.ends
+        return edges
+
+    def has_edges_of(self, edge_index: Tensor, order: Tensor | None) -> bool:
+        """Whether the layer's edges are those of an ``edge_index``, or its first ones.
+
+        Args:
+            edge_index: The edges, [2, E].
+            order: The place in ``edge_index`` of each of the layer's edges, if not its
+                number.
+        """
+        if self.num_edges > edge_index.size(1):
+            return False
+        places = self.edge_id
+        if order is not None:
+            places = order.to(places.device).index_select(0, places)
+        edges = edge_index.as_subclass(Tensor).to(places.device)
+        return torch.equal(edges.index_select(1, places).long(), self.ends.long())
+
+
+def layer_call(
+    layer: AttentionLayer, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> LayerCall:
+    """Calls a layer again, for its coefficients.
+
+    Args:
+        layer: The layer.
+        args: The positional arguments of the call.
+        kwargs: Its named arguments.
+    """
+    bound = inspect.signature(layer.forward).bind(*args, **kwargs)
+    bound.arguments["return_attention_weights"] = True
+    _, packed = layer.forward(*bound.args, **bound.kwargs)
+    weights = packed[1] if isinstance(packed, tuple) else packed.storage.value()
+
+    given = bound.arguments["edge_index"]
+    sides = layer._check_features(bound.arguments["x"])
+    graph = resolve(
+        given,
+        count_nodes(sides, bound.arguments.get("size"), given),
+        self_loops=layer.add_self_loops,
+        reverse=layer.target_to_source,
+        static_shapes=False,
+        cache=layer.cache,
+    ).graph
+    ends = torch.stack([graph.src, graph.dst]).long()
+    temperature = layer.temperature
+    if temperature is not None:
+        temperature = temperature.detach()
+    is_matrix = isinstance(given, SparseTensor) or (
+        not isinstance(given, Graph) and is_torch_sparse_tensor(given)
+    )
+    if is_matrix:
+        return _call_on_matrix(layer, given, ends, weights, temperature)
+    if layer.target_to_source:
+        ends = ends.flip(0)
+    edge_id = graph.edge_id.long()
+    is_edge = edge_id < graph.num_edges
+    return LayerCall(
+        given,
+        ends[:, is_edge],
+        edge_id[is_edge],
+        weights[is_edge],
+        weights[~is_edge] if layer.add_self_loops else None,
+        graph.num_edges,
+        temperature,
+    )
+
+
+def _call_on_matrix(
+    layer: AttentionLayer,
+    given: Any,
+    ends: Tensor,
+    weights: Tensor,
+    temperature: Tensor | None,
+) -> LayerCall:
+    """The call of a layer whose edges are the entries of a sparse matrix.
+
+    With added self-loops, the layer has the entries in another order.
+    """
+    entries = matrix_edges(given)
+    count = entries.size(1)
+    if not layer.add_self_loops:
+        numbers = torch.arange(count, device=ends.device)
+        return LayerCall(entries, ends, numbers, weights, None, count, temperature)
+    is_loop = ends[0] == ends[1]
+    kept = ends[:, ~is_loop]
+    # An entry of a matrix is known by its row and column.
+    size = int(ends.max()) + 1 if ends.numel() else 1
+    keys, places = torch.sort(entries[0] * size + entries[1])
+    rank = torch.searchsorted(keys, kept[0] * size + kept[1])
+    nodes = ends[0, is_loop].argsort()
+    return LayerCall(
+        entries,
+        kept,
+        places.index_select(0, rank),
+        weights[~is_loop],
+        weights[is_loop].index_select(0, nodes),
+        count,
+        temperature,
+    )

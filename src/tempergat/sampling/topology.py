@@ -1,16 +1,29 @@
-"""The edges of a large graph, grouped by target, as samplers read them."""
+"""The edges of a large graph, grouped by target, as samplers read them.
+
+`Topology.save` writes a folder with ``pointer.npy``, ``source.npy``, ``edge_id.npy``
+unless the edges have the order of ``edge_index``, and ``topology.json`` with their
+lengths. Such a folder opens in a moment at any size.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 
-from tempergat.base import UserError
-from tempergat.ops import group_by_target
+from tempergat.base import UserError, explain_full_disk, write_array, write_into
+from tempergat.ops import Relation, group_by_target
+from tempergat.sampling.features import open_array
+
+_VERSION = 1
+_INDEX = "topology.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +104,70 @@ class Topology:
     def open(cls, folder: str | os.PathLike[str]) -> Topology:
         """Maps the edges that `save` wrote, in under a second at any size.
 
+        Their lengths are checked, not their values.
+
         Raises:
             UserError: The folder does not hold grouped edges, or a file is cut short.
         """
-        # These modules need this one.
-        from tempergat.sampling.storage.topology_files import open_topology
-
-        return open_topology(folder)
+        facts = _read_facts(Path(folder))
+        num_edges: int = facts["num_edges"]
+        lengths = {"pointer": facts["num_dst"] + 1}
+        tensors: dict[str, Any] = {"edge_id": None}
+        for name in facts["arrays"]:
+            path, length = Path(folder, f"{name}.npy"), lengths.get(name, num_edges)
+            tensor = open_array(path)
+            if tensor.dtype not in (torch.int32, torch.int64):
+                raise _damaged(path, f"holds {tensor.dtype}")
+            if list(tensor.shape) != [length]:
+                shape = list(tensor.shape)
+                raise _damaged(path, f"has shape {shape} and not [{length}]")
+            tensors[name] = tensor
+        pointer = tensors["pointer"]
+        if (int(pointer[0]), int(pointer[-1])) != (0, num_edges):
+            raise _damaged(Path(folder, "pointer.npy"), "does not span all edges")
+        return cls(**tensors, num_src=facts["num_src"])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the edges into a folder, replacing edges that were saved there.
 
+        The folder is complete afterwards, or as it was before.
+
         Raises:
             UserError: The folder cannot be written, or holds other files.
         """
-        from tempergat.sampling.storage.topology_files import save_topology
-
-        save_topology(self, folder)
+        target = Path(folder)
+        staging = target.with_name(f".{target.name}.{os.getpid()}")
+        arrays = {"pointer": self.pointer, "source": self.source}
+        if self.edge_id is not None:
+            arrays["edge_id"] = self.edge_id
+        facts = {
+            "version": _VERSION,
+            "num_src": self.num_src,
+            "num_dst": self.num_dst,
+            "num_edges": self.num_edges,
+            "arrays": list(arrays),
+        }
+        try:
+            with explain_full_disk(target.parent):
+                staging.mkdir(parents=True)
+                for name, tensor in arrays.items():
+                    write_array(staging / f"{name}.npy", tensor.cpu().numpy())
+                write_into(staging, _INDEX, json.dumps(facts, indent=1))
+                if target.is_dir():
+                    if any(target.iterdir()) and not (target / _INDEX).exists():
+                        raise UserError(
+                            f"{target} is a folder with other files; choose another "
+                            "one, or remove it"
+                        )
+                    shutil.rmtree(target)
+                os.rename(staging, target)
+        except OSError as error:
+            raise UserError(
+                f"cannot write {target}: {error.strerror}; choose a folder you may "
+                "write to"
+            ) from error
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
 
     @property
     def num_dst(self) -> int:
@@ -123,6 +183,10 @@ class Topology:
     def device(self) -> torch.device:
         """Where the tensors are."""
         return self.pointer.device
+
+    def relation(self, source_type: int = 0, target_type: int = 0) -> Relation:
+        """The edges as engines take them, between node types of these numbers."""
+        return Relation(self.pointer, self.source, source_type, target_type)
 
     def edges_of(self, slots: Tensor) -> Tensor:
         """The numbers in ``edge_index`` of the edges in some slots, int64."""
@@ -161,3 +225,33 @@ def _check_range(edge_index: Tensor, sizes: tuple[int, int]) -> None:
                 f"there are {count} {side} nodes (0..{count - 1}); set num_nodes of "
                 "the data to the number of nodes"
             )
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    path = folder / _INDEX
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text())
+        numbers = [facts[name] for name in ("num_src", "num_dst", "num_edges")]
+        arrays, usual = facts["arrays"], ["pointer", "source"]
+        known = arrays == usual or arrays == [*usual, "edge_id"]
+        if not (known and all(type(n) is int and n >= 0 for n in numbers)):
+            raise ValueError("a number is missing")
+    except OSError as error:
+        raise UserError(
+            f"cannot open {folder} as grouped edges: {_INDEX}: {error.strerror}; make "
+            "the folder with Topology.save"
+        ) from error
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise _damaged(
+            path, "does not say how many nodes and edges there are"
+        ) from error
+    if facts["version"] != _VERSION:
+        raise UserError(
+            f"{folder} was written by another version of tempergat (format "
+            f"{facts['version']!r}, this one reads {_VERSION}); save the edges again"
+        )
+    return facts
+
+
+def _damaged(path: Path, what: str) -> UserError:
+    return UserError(f"{path} is damaged: it {what}; save the edges again")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tempergat import NeighborSampler, UserError
-from tempergat.sampling.background import made_ahead
+from tempergat.sampling.loader import made_ahead
 from tests.sampling.graphs import random_data, random_typed_data
 
 

@@ -1,1 +1,0 @@
-"""Neighbour sampling on the CPU: the hops of a batch, its layers, the whole graph."""

@@ -1,1 +1,0 @@
-"""What a sampled batch is, and the engines that make it: torch, C++ and GPU."""

@@ -1,1 +1,0 @@
-"""Edges and features of a large graph, in memory or mapped from files."""
