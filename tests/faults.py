@@ -162,10 +162,10 @@ FAULTS = (
     ),
     Fault(
         "the name of a graph is markup in its report",
-        "comparison/html_report/section.py",
-        "name = html.escape(section.shown_name)",
-        "name = section.shown_name",
-        "comparison/html_report/test_document.py::test_markup_in_names_opens_no_tag",
+        "comparison/html_report/report.py",
+        "name = html.escape(graph)",
+        "name = graph",
+        "comparison/html_report/test_report.py::test_markup_in_names_opens_no_tag",
     ),
     Fault(
         "a script does not see that runs have failed",

@@ -7,7 +7,7 @@ from studies.homogeneous import beside, figures, multiverse
 from studies.homogeneous.beside import DATASETS, FIRST_RULE, GROUPS, RULES, TABLE
 from studies.pages import markdown_table
 from tempergat.comparison.paper import BACKBONE_OF
-from tempergat.comparison.report.words import mean_and_std, p_value, percent, signed
+from tempergat.comparison.report.formats import mean_and_std, p_value, percent, signed
 from tempergat.stats import Summary
 
 PAGE = "reproduction"

@@ -12,7 +12,7 @@ from tempergat.comparison.paper import (
     read_paper,
 )
 from tempergat.comparison.report.figures import ranks_figure
-from tempergat.comparison.report.words import p_value, percent, signed
+from tempergat.comparison.report.formats import p_value, percent, signed
 from tempergat.stats import ALPHA, RankTable, Welch, average_ranks, welch
 
 PAGE = "ranks"

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from .progress_lines import time_left as time_left
     from .report.formats import Table as Table
     from .report.formats import aligned as aligned
+    from .report.formats import mean_and_std as mean_and_std
+    from .report.formats import p_value as p_value
+    from .report.formats import signed as signed
     from .report.tables import interval_text as interval_text
-    from .report.words import mean_and_std as mean_and_std
-    from .report.words import p_value as p_value
-    from .report.words import signed as signed
     from .results import METRIC_NAMES as METRIC_NAMES
     from .run import STORE_NAME as STORE_NAME
     from .run import Place as Place

@@ -10,12 +10,15 @@ import numpy as np
 
 from tempergat.base import UserError, suggest_one_of, write_into, write_text
 from tempergat.comparison.explorer.page import explorer_section
-from tempergat.comparison.html_report.document import report_html
-from tempergat.comparison.html_report.section import Published, Section
-from tempergat.comparison.paper import read_paper
+from tempergat.comparison.html_report.report import report_html
+from tempergat.comparison.html_report.tables import notebook_html
 from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
-from tempergat.comparison.report.notebook import notebook_html
-from tempergat.comparison.report.records import as_csv, as_json, as_rows
+from tempergat.comparison.report.records import (
+    as_csv,
+    as_json,
+    as_rows,
+    write_result,
+)
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results import DatasetResult
 from tempergat.comparison.tuned import (
@@ -25,7 +28,6 @@ from tempergat.comparison.tuned import (
     tuned_facts,
 )
 from tempergat.comparison.verdict import verdict
-from tempergat.data import CATALOG
 from tempergat.training import Condition, Run
 
 if TYPE_CHECKING:
@@ -228,28 +230,7 @@ class Comparison:
         graph: "GraphInput | None" = None,
     ) -> str:
         """What `to_report` writes, as text."""
-        return report_html([self.section()], after=explorer_section(model, graph))
-
-    def section(self, command: str | None = None) -> Section:
-        """What a report shows of the comparison.
-
-        Args:
-            command: What was typed to make it, for those who repeat it.
-        """
-        return Section(
-            result=self.result,
-            runs=self.runs,
-            answer=self.verdict,
-            table=self.text_table,
-            recipe=self.recipe,
-            baseline=self.baseline,
-            class_names=self.class_names,
-            reading=self.reading,
-            settings=self.settings,
-            command=command,
-            published={} if self.condition else _published(self.result),
-            best=self.best if len(self.best_set) == 1 else None,
-        )
+        return report_html(self, after=explorer_section(model, graph))
 
     def plot(self) -> "Figure":
         """A figure of every run, with means and intervals."""
@@ -268,15 +249,11 @@ class Comparison:
         Returns:
             The comparison with the paths of the files.
         """
-        # Loads matplotlib.
-        from tempergat.comparison.report.files import write_result
-
         paths = write_result(
             self.result, folder, self.baseline, self.notes, self.file_name
         )
         stem = paths[0].name.removesuffix(".csv")
-        page = report_html([self.section(command)])
-        report = write_into(folder, f"{stem}.html", page)
+        report = write_into(folder, f"{stem}.html", report_html(self, command))
         if self.tuned:
             *tables, svg, png = paths
             text = tuned_csv(self.result.dataset, self.tuned)
@@ -298,20 +275,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return notebook_html(self.result, self.text_table, self.verdict)
-
-
-def _published(result: DatasetResult) -> dict[str, Published]:
-    """The paper's scores by method, where it has the dataset and the metric."""
-    confusions = [row.confusion for row in result.results if row.confusion]
-    classes = CATALOG[result.dataset].num_classes if result.dataset in CATALOG else 0
-    # A graph of the user may have the name of a dataset.
-    if any(len(counts) != classes for counts in confusions):
-        return {}
-    return {
-        method: Published(cell.mean, cell.std, cell.runs)
-        for method, cell in read_paper().get(result.dataset, {}).items()
-        if cell.metric == result.metric and method in result.methods
-    }
 
 
 def _written(text: str, path: str | Path | None) -> str:

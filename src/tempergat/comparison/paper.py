@@ -4,6 +4,8 @@ import csv
 from dataclasses import dataclass
 from importlib import resources
 
+from tempergat.comparison.results import DatasetResult
+from tempergat.data import CATALOG
 from tempergat.nn import METHODS
 
 HOMOGENEOUS = ("cora", "citeseer", "pubmed", "ogbn-arxiv", "ogbn-products", "reddit")
@@ -44,3 +46,17 @@ def read_paper() -> dict[str, dict[str, PaperCell]]:
         )
         cells.setdefault(cell.dataset, {})[cell.method] = cell
     return cells
+
+
+def published_scores(result: DatasetResult) -> dict[str, PaperCell]:
+    """The paper's cells by method, where it has the dataset and the metric."""
+    confusions = [row.confusion for row in result.results if row.confusion]
+    classes = CATALOG[result.dataset].num_classes if result.dataset in CATALOG else 0
+    # A graph of the user may have the name of a dataset.
+    if any(len(counts) != classes for counts in confusions):
+        return {}
+    return {
+        method: cell
+        for method, cell in read_paper().get(result.dataset, {}).items()
+        if cell.metric == result.metric and method in result.methods
+    }

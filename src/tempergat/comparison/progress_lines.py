@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from tempergat.base import counted, duration
-from tempergat.comparison.report.words import mean_and_std
+from tempergat.comparison.report.formats import mean_and_std
 from tempergat.comparison.sweeps.state import Progress
 from tempergat.comparison.tuned import OnSearch, SearchProgress
 from tempergat.stats import Summary, summarise

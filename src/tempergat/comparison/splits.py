@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tempergat.base import joined
-from tempergat.comparison.report.words import p_value
+from tempergat.comparison.report.formats import p_value
 from tempergat.comparison.results import DatasetResult
 from tempergat.data import Dataset
 from tempergat.stats import ALPHA

@@ -7,9 +7,13 @@ baseline that was asked for; then whether variants beat their backbones.
 from collections.abc import Sequence
 
 from tempergat.base import joined
-from tempergat.comparison.report.best import best_in_words, denial, named
-from tempergat.comparison.report.one_class import one_class_clause
-from tempergat.comparison.report.words import mean_and_std, p_value, percent
+from tempergat.comparison.report.formats import mean_and_std, p_value, percent
+from tempergat.comparison.report.sentences import (
+    best_in_words,
+    denial,
+    named,
+    one_class_clause,
+)
 from tempergat.comparison.results import DatasetResult, MethodResult
 from tempergat.nn import METHODS
 from tempergat.stats import PairedComparison

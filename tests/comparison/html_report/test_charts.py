@@ -6,38 +6,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tempergat.comparison.charts.confusion import confusion_chart
-from tempergat.comparison.charts.cost import COSTS, cost_chart
-from tempergat.comparison.charts.curves import curves_chart
-from tempergat.comparison.charts.panels import _above
-from tempergat.comparison.charts.series import lines_of
-from tempergat.comparison.charts.strips import strips_chart
 from tempergat.comparison.html_report import svg
-from tempergat.comparison.html_report.document import report_html
+from tempergat.comparison.html_report.charts import cost_chart, strips_chart
+from tempergat.comparison.html_report.heat_maps import confusion_chart
+from tempergat.comparison.html_report.line_charts import (
+    _pieces_above,
+    curves_chart,
+    lines_of,
+)
 from tempergat.comparison.results import dataset_result
+from tests.support.made_up_comparisons import comparison
 from tests.support.made_up_runs import study
-from tests.support.report_sections import section
 
 
 def test_the_band_is_the_deviation_of_the_tables() -> None:
-    shown = section()
+    shown = comparison()
     values = dict(zip(range(8), np.linspace(0.5, 0.8, 8).tolist(), strict=True))
     (line,) = lines_of(
         shown.runs, ("gat",), lambda run: {1: values[run.seed], 2: values[run.seed]}
     )
-    assert line.high[0] - line.middle[0] == pytest.approx(
+    assert line.high[0] - line.mean[0] == pytest.approx(
         np.std(list(values.values()), ddof=1)
     )
 
 
 def test_one_epoch_has_no_learning_curve() -> None:
-    shown = section()
+    shown = comparison()
     runs = [replace(run, curves={"epoch": (1,), "val": (0.5,)}) for run in shown.runs]
     assert curves_chart(runs, shown.result.methods, "accuracy") is None
 
 
 def test_epochs_are_whole_numbers() -> None:
-    shown = section()
+    shown = comparison()
     drawn = curves_chart(shown.runs, shown.result.methods, "accuracy") or ""
     # Runs have three epochs; half of one is no tick.
     assert ">2</text>" in drawn
@@ -57,22 +57,22 @@ def test_every_class_has_a_name_and_only_the_largest_of_many_are_drawn() -> None
 
 def test_a_report_of_many_classes_says_what_it_leaves_out() -> None:
     counts = tuple(map(tuple, np.eye(500, dtype=int).tolist()))
-    shown = section()
+    shown = comparison()
     rows = tuple(replace(row, confusion=counts) for row in shown.result.results)
     many = replace(shown, result=replace(shown.result, results=rows), class_names=None)
-    text = report_html([many])
+    text = many.to_html()
     assert "Of 500 classes, the 60 with the most test nodes are shown." in text
     assert len(text) < 1_000_000
 
 
 def test_names_of_methods_of_equal_cost_and_score_do_not_cover_each_other() -> None:
-    shown = section()
+    shown = comparison()
     rows = tuple(
         replace(row, summary=replace(row.summary, mean=80.0))
         for row in shown.result.results
     )
     runs = [replace(run, time_s=1.0) for run in shown.runs]
-    chart = cost_chart(replace(shown.result, results=rows), runs, COSTS[0]) or ""
+    chart = cost_chart(replace(shown.result, results=rows), runs, "time") or ""
     places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="name"', chart)
     heights = sorted(float(y) for _, y in places)
     assert len(heights) == 3
@@ -90,11 +90,11 @@ def test_a_long_name_of_a_method_is_cut_and_kept_in_full_for_the_pointer() -> No
 
 def test_a_learning_curve_is_cut_where_the_axis_begins() -> None:
     points = [(1.0, 10.0), (2.0, 70.0), (3.0, 80.0), (4.0, 60.0)]
-    assert list(_above(points, 65.0)) == [
+    assert list(_pieces_above(points, 65.0)) == [
         [(pytest.approx(1.9167, abs=1e-3), 65.0), *points[1:3], (3.75, 65.0)]
     ]
-    assert list(_above(points, 0.0)) == [points]
-    assert list(_above(points, 90.0)) == []
+    assert list(_pieces_above(points, 0.0)) == [points]
+    assert list(_pieces_above(points, 90.0)) == []
 
 
 def test_a_short_logarithmic_axis_has_ticks() -> None:

@@ -3,18 +3,14 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from matplotlib import image
 
-from tempergat.comparison.html_report.document import report_html
-from tempergat.comparison.html_report.overview import Overview
-from tempergat.comparison.report.formats import Table, as_latex, as_markdown
-from tempergat.comparison.report.records import as_csv
-from tempergat.stats import average_ranks
+from tempergat.comparison.several.comparisons import Comparisons
 from tests.support.browser import browser, opened
-from tests.support.report_sections import hostile_section, section
+from tests.support.made_up_comparisons import comparison, hostile_comparison
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -22,13 +18,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 SIZES = {"phone": (390, 844), "laptop": (1280, 800), "projector": (1920, 1080)}
-
-
-def write_report(*arguments: Any) -> Path:
-    """Writes a page to the path that is the second argument."""
-    sections, path, *more = arguments
-    path.write_text(report_html(sections, *more))
-    return Path(path)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +28,7 @@ def chromium() -> "Iterator[Browser]":
 
 @pytest.fixture
 def page(chromium: "Browser", tmp_path: Path) -> "Iterator[Page]":
-    path = write_report([section()], tmp_path / "report.html")
+    path = comparison().to_report(tmp_path / "report.html")
     with opened(chromium, path) as found:
         yield found
 
@@ -81,11 +70,11 @@ def test_the_toggle_changes_between_scores_and_differences(page: "Page") -> None
 
 
 def test_copied_tables_are_those_of_the_files(page: "Page") -> None:
-    shown = section()
+    shown = comparison()
     for name, text in (
-        ("LaTeX", as_latex(shown.table)),
-        ("Markdown", as_markdown(shown.table)),
-        ("CSV", as_csv(shown.result)),
+        ("LaTeX", shown.to_latex()),
+        ("Markdown", shown.to_markdown()),
+        ("CSV", shown.to_csv()),
     ):
         page.locator(f"button[data-copy={name}]").click()
         page.get_by_text(f"copied as {name}").wait_for()
@@ -116,21 +105,21 @@ def test_another_confusion_matrix_is_shown_when_chosen(page: "Page") -> None:
 def test_tables_of_several_graphs_are_sorted_and_copied(
     chromium: "Browser", tmp_path: Path
 ) -> None:
-    table = Table("Summary", ("method", "rank"), (("gat", "10.00"), ("gated", "9.50")))
-    names = ("cora", "citeseer")
-    scores = {name: {"gcn": 79.0, "gat": 80.0, "gated": 84.0} for name in names}
-    overview = Overview("gated is ahead", average_ranks(scores), (table,))
-    path = write_report([section(n) for n in names], tmp_path / "all.html", overview)
+    both = Comparisons((comparison("cora"), comparison("citeseer")))
+    path = both.to_report(tmp_path / "all.html")
     with opened(chromium, path) as page:
         first = page.get_by_role("table", name="Summary").locator("tbody th").first
-        page.get_by_role("button", name="rank", exact=True).click()
-        assert first.inner_text() == "gat"
-        page.get_by_role("button", name="rank", exact=True).click()
+        page.get_by_role("button", name="average rank", exact=True).click()
+        assert first.inner_text() == "gcn"
+        page.get_by_role("button", name="average rank", exact=True).click()
         assert first.inner_text() == "gated"
-        page.get_by_role("button", name="Copy the Summary as CSV").click()
+        page.get_by_role("button", name="Copy the Summary of 2 graphs as CSV").click()
         page.get_by_text("copied as CSV").wait_for()
         copied = page.evaluate("navigator.clipboard.readText()")
-        assert copied == "method,rank\ngat,10.00\ngated,9.50\n"
+        assert copied.splitlines()[:2] == [
+            "method,average rank,against,wins,ties,losses",
+            "gated,1.00,gat,2,0,0",
+        ]
         page.get_by_role("link", name="citeseer").click()
         assert page.evaluate("location.hash") == "#graph-2"
 
@@ -138,7 +127,7 @@ def test_tables_of_several_graphs_are_sorted_and_copied(
 def test_the_theme_follows_the_system_and_the_button(
     chromium: "Browser", tmp_path: Path
 ) -> None:
-    path = write_report([section()], tmp_path / "report.html")
+    path = comparison().to_report(tmp_path / "report.html")
     ground = "getComputedStyle(document.body).backgroundColor"
     with opened(chromium, path, color_scheme="dark") as page:
         dark = page.evaluate(ground)
@@ -152,8 +141,8 @@ def test_the_theme_follows_the_system_and_the_button(
 def test_nothing_is_wider_than_the_page(
     chromium: "Browser", tmp_path: Path, size: str, theme: str
 ) -> None:
-    sections = [section(), section("x" * 80, recipe="r" * 120)]
-    path = write_report(sections, tmp_path / "report.html")
+    wide = comparison("x" * 80, recipe="r" * 120)
+    path = Comparisons((comparison(), wide)).to_report(tmp_path / "report.html")
     width, height = SIZES[size]
     view = {"width": width, "height": height}
     with opened(chromium, path, viewport=view, color_scheme=theme) as page:
@@ -163,7 +152,7 @@ def test_nothing_is_wider_than_the_page(
 def test_names_with_markup_are_shown_as_text(
     chromium: "Browser", tmp_path: Path
 ) -> None:
-    path = write_report([hostile_section()], tmp_path / "report.html")
+    path = hostile_comparison().to_report(tmp_path / "report.html")
     with opened(chromium, path) as page:
         assert page.evaluate("window.harmed") is None
         assert page.locator("img").count() == 0

@@ -8,7 +8,8 @@ import pytest
 
 from tempergat import nn
 from tempergat.comparison.report import figures as plots
-from tempergat.comparison.report.files import write_figure
+from tempergat.comparison.report.figures import write_figure
+from tempergat.comparison.report.tables import indistinct_groups
 from tempergat.comparison.results import DatasetResult, dataset_result
 from tempergat.stats import average_ranks
 from tests.support.made_up_runs import METHODS, failed_run, study
@@ -89,7 +90,7 @@ def test_groups_that_do_not_differ_are_the_widest_within_the_difference() -> Non
     )
     # gated and gatv2 swap places, and half the time gated ties with gcn.
     assert table.average == {"gat": 1.0, "gcn": 2.25, "gated": 3.25, "gatv2": 3.5}
-    assert plots.indistinct_groups(table) == [(3.25, 3.5)]
+    assert indistinct_groups(table) == [(3.25, 3.5)]
 
 
 def test_a_method_of_a_new_backbone_can_be_drawn(

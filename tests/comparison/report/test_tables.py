@@ -11,17 +11,17 @@ import pytest
 
 from tempergat.base import files
 from tempergat.base.errors import UserError
-from tempergat.comparison.report.files import write_result
 from tempergat.comparison.report.formats import (
     Table,
     as_html,
     as_latex,
     as_markdown,
     as_text,
+    p_value,
+    signed,
 )
-from tempergat.comparison.report.records import as_csv, as_json
+from tempergat.comparison.report.records import as_csv, as_json, write_result
 from tempergat.comparison.report.tables import notes_on_methods, result_table
-from tempergat.comparison.report.words import p_value, signed
 from tempergat.comparison.results import DatasetResult, dataset_result
 from tempergat.training import LayerRecord
 from tests.support.made_up_runs import METHODS, failed_run, run, study

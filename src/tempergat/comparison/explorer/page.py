@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import html
-from importlib import resources
 
 from tempergat.comparison.explorer.recording import Recorded, record
-from tempergat.comparison.html_report.document import page_html
-from tempergat.comparison.html_report.parts import json_block
+from tempergat.comparison.html_report.page import asset, json_block, page_html
 from tempergat.data import GraphInput
 from tempergat.training import TrainedModel
 
@@ -44,10 +42,10 @@ def explorer_section(model: TrainedModel | None, graph: GraphInput | None) -> st
 def explorer_html(found: Recorded) -> str:
     """The explorer as a section, with its style and its script."""
     name = html.escape(f"Explorer of {found.method} on {found.dataset.name}")
-    script = "\n".join(_asset(part) for part in _SCRIPTS)
+    script = "\n".join(asset("explorer", part) for part in _SCRIPTS)
     values = found.values | {"whole": found.choice.is_whole}
     return (
-        f"<style>\n{_asset('explorer.css')}</style>\n"
+        f"<style>\n{asset('explorer', 'explorer.css')}</style>\n"
         f'<section class="explorer" aria-label="{name}">\n'
         f'<p class="answer">{html.escape(_answer(found))}</p>\n'
         f'<div class="limits"><ul>{_limits(found)}</ul></div>\n'
@@ -234,8 +232,3 @@ def _gate(found: Recorded) -> str:
         '<ul data-at="opens"></ul><h4>Inputs that close it most</h4>'
         '<ul data-at="closes"></ul></div></div>\n'
     )
-
-
-def _asset(name: str) -> str:
-    folder = resources.files("tempergat.comparison.explorer") / "assets"
-    return (folder / name).read_text(encoding="utf-8")

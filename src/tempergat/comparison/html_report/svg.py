@@ -1,7 +1,8 @@
-"""SVG elements as text, scales and axis ticks.
+"""SVG elements as text, scales, axis ticks, and the marks of methods.
 
 Colours are classes whose values the page's style sheet gives, so that a figure follows
-the light or dark theme.
+the light or dark theme. The colour and the shape of a method are the same in every
+figure of a report.
 """
 
 import html
@@ -9,10 +10,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tempergat.nn import METHODS
+
 # Steps between ticks, times a power of ten.
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 # Letters of a method's name that fit beside a figure.
 _LONGEST_NAME = 17
+# Classes of the style sheet, one colour for each backbone.
+_COLOURS = {"gcn": "c0", "gat": "c1", "gatv2": "c2"}
+_OTHER_COLOURS = ("c3", "c4", "c5")
+_MARK_RADIUS = 5.0
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,40 @@ def y_axis(
     if label:
         parts.append(text(x, scale.end - 10, label, class_="label"))
     return parts
+
+
+def colour_of(method: str, methods: tuple[str, ...]) -> str:
+    """The class of a method's colour: its backbone's, or one for the user's methods."""
+    others = [
+        name
+        for name in methods
+        if name not in METHODS or METHODS[name].backbone not in _COLOURS
+    ]
+    if method in others:
+        return _OTHER_COLOURS[others.index(method) % len(_OTHER_COLOURS)]
+    return _COLOURS[METHODS[method].backbone]
+
+
+def mark(method: str, x: float, y: float, class_: str, words: str = "") -> str:
+    """A method's mark: its shape tells temperature and gate apart.
+
+    A circle has neither, a triangle a temperature, a square a gate, a diamond both.
+    """
+    inside = title(words) if words else ""
+    known = METHODS.get(method)
+    has_temperature = known is not None and known.temperature
+    has_gate = known is not None and known.gate is not None
+    r = _MARK_RADIUS
+    if has_temperature and has_gate:
+        corners = [(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)]
+    elif has_temperature:
+        corners = [(x, y - r - 1), (x + r + 1, y + r - 1), (x - r - 1, y + r - 1)]
+    elif has_gate:
+        s = r - 0.5
+        corners = [(x - s, y - s), (x + s, y - s), (x + s, y + s), (x - s, y + s)]
+    else:
+        return element("circle", inside, cx=x, cy=y, r=r, class_=f"mark {class_}")
+    return element("path", inside, d=path_of(corners) + "Z", class_=f"mark {class_}")
 
 
 def _value(value: object) -> str:

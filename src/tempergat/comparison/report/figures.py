@@ -1,5 +1,7 @@
-"""Figures of a study: scores with their intervals, and average ranks."""
+"""Figures of results: scores with their intervals, and average ranks."""
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,8 +9,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from tempergat.base import printable
-from tempergat.base.figures import new_figure, style
-from tempergat.comparison.report.tables import shown_interval
+from tempergat.base.figures import new_figure, save_figure, style
+from tempergat.comparison.report.tables import indistinct_groups, shown_interval
 from tempergat.comparison.results import METRIC_NAMES, DatasetResult
 from tempergat.nn import METHODS
 from tempergat.stats import RankTable, Summary
@@ -65,6 +67,16 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
     return figure
 
 
+def write_figure(
+    result: DatasetResult, stem: Path, baseline: str | None = None
+) -> tuple[Path, Path]:
+    """Draw every run of a result, with means and intervals, as SVG and PNG."""
+    with warnings.catch_warnings():
+        # Letters that the font lacks are drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        return save_figure(result_figure(result, baseline), stem)
+
+
 def ranks_figure(title: str, table: RankTable) -> Figure:
     """Average ranks on a line, the critical difference as a bar above it.
 
@@ -72,7 +84,7 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
     """
     methods = list(table.average)
     left_count = (len(methods) + 1) // 2
-    groups = indistinct_groups(table)
+    groups = [group for group in indistinct_groups(table) if group[0] < group[1]]
     first_label = 0.9 + 0.35 * len(groups)
     with style():
         figure = new_figure(6.8, 1.5 + 0.25 * (first_label + left_count))
@@ -116,17 +128,6 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
         )
         axes.set_title(title)
     return figure
-
-
-def indistinct_groups(table: RankTable) -> list[tuple[float, float]]:
-    """The widest ranges of average ranks within the critical difference."""
-    ranks = sorted(table.average.values())
-    ranges: list[tuple[float, float]] = []
-    for start in ranks:
-        end = max(r for r in ranks if r - start <= table.critical_difference)
-        if end > start and not any(a <= start and end <= b for a, b in ranges):
-            ranges.append((start, end))
-    return ranges
 
 
 def _row_offsets(count: int) -> NDArray[np.float64]:

@@ -1,6 +1,8 @@
-"""A table as plain text, Markdown, LaTeX and HTML."""
+"""Numbers as text, and a table as plain text, Markdown, LaTeX, HTML and CSV."""
 
+import csv
 import html
+import io
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -25,6 +27,31 @@ _LATEX = str.maketrans(
 _MARKDOWN = re.compile(r"[\\|`\[\]]|\b_|_\b|\*(?=\S)|(?<=\S)\*")
 # Elsewhere "<" means nothing, as in a p-value.
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A score as text; a dash for None."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference as text with its sign; a dash for None."""
+    if value is None:
+        return "-"
+    text = f"{value:+.{digits}f}"
+    return text if float(text) != 0.0 else f"{0:.{digits}f}"
+
+
+def mean_and_std(mean: float | None, std: float | None) -> str:
+    """`81.35 ± 0.95`, as the paper writes it."""
+    return percent(mean) if std is None else f"{percent(mean)} ± {percent(std)}"
+
+
+def p_value(p: float | None) -> str:
+    """A p-value with three decimals; below that `<0.001`."""
+    if p is None:
+        return "-"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 @dataclass(frozen=True)
@@ -94,15 +121,14 @@ def as_markdown(table: Table) -> str:
     columns, *rows = (
         [_markdown(cell) for cell in line] for line in (table.columns, *table.all_rows)
     )
-    return f"**{_markdown(table.title)}**\n\n{_pipe_table(columns, rows)}" + "".join(
-        f"\n{_markdown(note)}\n" for note in table.notes
-    )
-
-
-def _pipe_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---", *("---:" for _ in columns[1:])]
-    lines = [columns, rule, *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    return "".join(
+        [
+            f"**{_markdown(table.title)}**\n\n",
+            *("| " + " | ".join(line) + " |\n" for line in (columns, rule, *rows)),
+            *(f"\n{_markdown(note)}\n" for note in table.notes),
+        ]
+    )
 
 
 def as_latex(table: Table) -> str:
@@ -129,8 +155,13 @@ def as_latex(table: Table) -> str:
 
 def as_html(table: Table) -> str:
     """An HTML table with its title as caption, the notes below it."""
-    head = _html_line("th", table.columns)
-    body = "".join(_html_line("td", row) for row in table.all_rows)
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        content = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+        return f"<tr>{content}</tr>\n"
+
+    head = line("th", table.columns)
+    body = "".join(line("td", row) for row in table.all_rows)
     notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in table.notes)
     return (
         f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
@@ -138,9 +169,11 @@ def as_html(table: Table) -> str:
     )
 
 
-def _html_line(tag: str, cells: Sequence[str]) -> str:
-    content = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
-    return f"<tr>{content}</tr>\n"
+def as_plain_csv(table: Table) -> str:
+    """The headings and the cells as CSV, as people read them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([table.columns, *table.all_rows])
+    return text.getvalue()
 
 
 def _latex_line(cells: Sequence[str]) -> str:

@@ -1,11 +1,15 @@
-"""A result as plain values: rows, CSV and JSON."""
+"""A result as plain values (rows, CSV and JSON), and its files."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from tempergat.base import csv_text
+from tempergat.base import csv_text, file_stem, write_into
 from tempergat.comparison.largest_class import LARGEST_CLASS, LargestClass
+from tempergat.comparison.report.formats import as_latex, as_markdown
+from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results import DatasetResult, MethodResult
 from tempergat.nn import description_of
 from tempergat.stats import PairedComparison
@@ -88,6 +92,42 @@ def as_csv(result: DatasetResult) -> str:
     return csv_text(as_rows(result))
 
 
+def write_result(
+    result: DatasetResult,
+    folder: Path,
+    baseline: str | None = None,
+    notes: Sequence[str] = (),
+    name: str | None = None,
+) -> list[Path]:
+    """Write a result's tables and its figure.
+
+    Args:
+        result: The result of one dataset.
+        folder: Where to write; made when missing.
+        baseline: The method whose mean is drawn across the figure.
+        notes: Further sentences below the tables.
+        name: Name of the files without suffix; the dataset's when left out.
+
+    Returns:
+        The files: CSV, Markdown, LaTeX, SVG, PNG.
+    """
+    # Loads matplotlib.
+    from tempergat.comparison.report.figures import write_figure
+
+    table = result_table(result, notes)
+    stem = folder / (name or file_stem(result.dataset))
+    texts = {
+        ".csv": as_csv(result),
+        ".md": as_markdown(table),
+        ".tex": as_latex(table),
+    }
+    paths = [
+        write_into(folder, f"{stem.name}{suffix}", text)
+        for suffix, text in texts.items()
+    ]
+    return [*paths, *write_figure(result, stem, baseline)]
+
+
 def _record(result: MethodResult) -> dict[str, Any]:
     comparison = None
     if result.comparison is not None:
@@ -105,24 +145,24 @@ def _record(result: MethodResult) -> dict[str, Any]:
         "selected": _layers(result.selected),
         "last": _layers(result.last),
         "confusion": result.confusion,
-        "only_class": {str(seed): found for seed, found in result.only_class.items()},
+        "only_class": {str(seed): label for seed, label in result.only_class.items()},
     }
 
 
-def _comparison(found: PairedComparison) -> dict[str, Any]:
+def _comparison(pair: PairedComparison) -> dict[str, Any]:
     """A comparison as plain values; Wilcoxon's p stays uncorrected."""
-    values = asdict(found)
+    values = asdict(pair)
     del values["wilcoxon_p_holm"]
     values["difference_low"] = values.pop("low")
     values["difference_high"] = values.pop("high")
     return values
 
 
-def _largest_class(found: LargestClass | None) -> dict[str, Any] | None:
-    if found is None:
+def _largest_class(largest: LargestClass | None) -> dict[str, Any] | None:
+    if largest is None:
         return None
-    scores = {str(key): score for key, score in found.scores.items()}
-    return {"class": found.label, "mean": found.mean, "scores": scores}
+    scores = {str(key): score for key, score in largest.scores.items()}
+    return {"class": largest.label, "mean": largest.mean, "scores": scores}
 
 
 def _layers(record: LayerRecord) -> dict[str, list[float | None]]:

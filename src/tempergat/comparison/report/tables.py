@@ -1,18 +1,20 @@
 """The table of a result as people read it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tempergat.comparison.largest_class import LARGEST_CLASS
-from tempergat.comparison.report.formats import Table
-from tempergat.comparison.report.one_class import ONE_CLASS_MARK, notes_on_one_class
-from tempergat.comparison.report.words import mean_and_std, p_value, percent, signed
-from tempergat.comparison.results import (
-    METRIC_NAMES,
-    DatasetResult,
-    MethodResult,
+from tempergat.comparison.report.formats import (
+    Table,
+    mean_and_std,
+    p_value,
+    percent,
+    signed,
 )
+from tempergat.comparison.report.sentences import ONE_CLASS_MARK, notes_on_one_class
+from tempergat.comparison.results import METRIC_NAMES, DatasetResult
 from tempergat.nn import description_of
-from tempergat.stats import PairedComparison, Summary
+from tempergat.stats import PairedComparison, RankTable, Summary
 
 # The column that says which methods are best; those after it are about backbones.
 AGAINST_HIGHEST = "against highest"
@@ -31,6 +33,64 @@ _V2 = "_v2"
 _LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
 
 
+class Cells(NamedTuple):
+    """What the cells of a column say, and the values that they are sorted by."""
+
+    texts: Sequence[str]
+    keys: Sequence[float | str | None]
+
+
+def result_cells(result: DatasetResult) -> dict[str, Cells]:
+    """All columns that a table of the result may have, with a cell for each method."""
+    summaries = [row.summary for row in result.results]
+    shown = shown_comparisons(result)
+    compared = [shown.get(method) for method in result.methods]
+
+    def of_pairs(name: str) -> list[Any]:
+        return [None if pair is None else getattr(pair, name) for pair in compared]
+
+    def numbers(values: Sequence[float | None], text_of: Any) -> Cells:
+        return Cells([text_of(value) for value in values], values)
+
+    def words(texts: Sequence[str]) -> Cells:
+        return Cells(texts, texts)
+
+    with_highest = _against_highest(result)
+    with_baseline = _against_baselines(result)
+    highest = _verdicts(result, with_highest, "highest")
+    low, baselines = of_pairs("low"), of_pairs("baseline")
+    return {
+        "method": words(result.methods),
+        "mean": Cells(
+            [mean_and_std(summary.mean, summary.std) for summary in summaries],
+            [summary.mean for summary in summaries],
+        ),
+        "interval": Cells(
+            [interval_text(summary, result.splits) for summary in summaries],
+            [summary.low for summary in summaries],
+        ),
+        "runs": numbers([summary.runs for summary in summaries], str),
+        "failed": numbers([summary.failed for summary in summaries], str),
+        AGAINST_HIGHEST: words(highest),
+        "difference": numbers(of_pairs("difference"), signed),
+        "difference_interval": Cells(
+            [
+                "-" if None in ends else f"{signed(ends[0])} to {signed(ends[1])}"
+                for ends in zip(low, of_pairs("high"), strict=True)
+            ],
+            low,
+        ),
+        "baseline": Cells(
+            [name or "-" for name in baselines], [name or "" for name in baselines]
+        ),
+        "p": numbers(of_pairs("t_p_holm"), p_value),
+        "d": numbers(of_pairs("effect_size"), signed),
+        "verdict": words(
+            _verdicts(result, with_baseline, "baseline") if with_baseline else highest
+        ),
+    }
+
+
 def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
     """The table of scores, intervals, differences and verdicts.
 
@@ -38,20 +98,35 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
         result: The result of one dataset.
         notes: Sentences to put below the table, before those on failed runs.
     """
-    compared = shown_comparisons(result)
-    baselines = sorted({comparison.baseline for comparison in compared.values()})
+    cells = {name: column.texts for name, column in result_cells(result).items()}
+    baselines = sorted({c.baseline for c in shown_comparisons(result).values()})
     against = f"against {baselines[0]}" if len(baselines) == 1 else AGAINST_BACKBONE
-    any_failed = any(r.summary.failed for r in result.results)
-    columns = ["method", METRIC_NAMES[result.metric], "95 % interval", "runs"]
-    columns += ["failed"] if any_failed else []
-    columns += [AGAINST_HIGHEST] if has_both_questions(result) else []
-    columns += [against, "p", "d", "verdict"]
     metric = METRIC_NAMES[result.metric]
+    columns = {
+        "method": [
+            f"{row.method} {ONE_CLASS_MARK}" if row.only_class else row.method
+            for row in result.results
+        ],
+        metric: cells["mean"],
+        "95 % interval": cells["interval"],
+        "runs": cells["runs"],
+    }
+    if any(row.summary.failed for row in result.results):
+        columns["failed"] = cells["failed"]
+    if has_both_questions(result):
+        columns[AGAINST_HIGHEST] = cells[AGAINST_HIGHEST]
+    columns[against] = cells["difference"]
+    columns |= {name: cells[name] for name in ("p", "d", "verdict")}
+    largest = result.largest_class
+    footer: tuple[tuple[str, ...], ...] = ()
+    if largest is not None:
+        rest = ("-",) * (len(columns) - 2)
+        footer = ((LARGEST_CLASS, percent(largest.mean), *rest),)
     selected = _SELECTION_WORDS[result.selection].format(metric=metric)
     return Table(
         f"{result.dataset}: test {metric} in percent, {selected}",
         tuple(columns),
-        tuple(_cells(result, r, compared, any_failed) for r in result.results),
+        tuple(zip(*columns.values(), strict=True)),
         (
             *_notes_on_statistics(result, bool(baselines)),
             *notes_on_largest_class([result]),
@@ -60,8 +135,83 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
             *notes_on_one_class(result),
             *_notes_on_failures(result),
         ),
-        footer=_footer(result, len(columns)),
+        footer=footer,
     )
+
+
+def shown_comparisons(result: DatasetResult) -> dict[str, PairedComparison]:
+    """The comparison that a row of the table gives in numbers, by method.
+
+    It is that with the method's baseline; with the method of the highest mean where no
+    method has a baseline.
+    """
+    return _against_baselines(result) or _against_highest(result)
+
+
+def has_both_questions(result: DatasetResult) -> bool:
+    """Whether methods are compared with the highest mean and with baselines."""
+    return bool(result.pairs) and any(r.comparison for r in result.results)
+
+
+def _against_baselines(result: DatasetResult) -> dict[str, PairedComparison]:
+    return {r.method: r.comparison for r in result.results if r.comparison}
+
+
+def _against_highest(result: DatasetResult) -> dict[str, PairedComparison]:
+    """The comparisons with the method of the highest mean."""
+    best = result.pairs[0].baseline if result.pairs else None
+    return {pair.method: pair for pair in result.pairs if pair.baseline == best}
+
+
+def _verdicts(
+    result: DatasetResult, compared: Mapping[str, PairedComparison], of_baseline: str
+) -> list[str]:
+    """What the tests say of each method; `of_baseline` where it is a baseline."""
+    baselines = {comparison.baseline for comparison in compared.values()}
+    return [
+        compared[method].verdict
+        if method in compared
+        else (of_baseline if method in baselines else "-")
+        for method in result.methods
+    ]
+
+
+def shown_interval(summary: Summary, splits: int = 1) -> tuple[float, float] | None:
+    """The interval of a mean score as tables and figures show it.
+
+    Args:
+        summary: Scores in percent.
+        splits: Number of splits; runs that share a split count as one value.
+
+    Returns:
+        The ends within 0 and 100; None for fewer than five values.
+    """
+    values = min(summary.runs, splits) if splits > 1 else summary.runs
+    if summary.low is None or summary.high is None or values < _MIN_VALUES_FOR_INTERVAL:
+        return None
+    return max(summary.low, _LOWEST_SCORE), min(summary.high, _HIGHEST_SCORE)
+
+
+def interval_text(summary: Summary, splits: int = 1) -> str:
+    """`78.10 to 80.33`; a dash where there are too few values."""
+    interval = shown_interval(summary, splits)
+    return "-" if interval is None else " to ".join(percent(end) for end in interval)
+
+
+def indistinct_groups(ranks: RankTable) -> list[tuple[float, float]]:
+    """The widest ranges of average ranks that the critical difference covers.
+
+    Each range covers two methods or more; it has no width where their ranks are equal.
+    """
+    averages = sorted(ranks.average.values())
+    groups: list[tuple[float, float]] = []
+    covered = 0
+    for number, rank in enumerate(averages):
+        count = sum(a - rank <= ranks.critical_difference for a in averages)
+        if count - number > 1 and count > covered:
+            groups.append((rank, averages[count - 1]))
+            covered = count
+    return groups
 
 
 def notes_on_methods(methods: Sequence[str]) -> list[str]:
@@ -91,103 +241,6 @@ def notes_on_largest_class(results: Iterable[DatasetResult]) -> list[str]:
         f"{LARGEST_CLASS}: what the class of most test nodes scores as the answer for "
         "every node; never ranked or tested."
     ]
-
-
-def _footer(result: DatasetResult, columns: int) -> tuple[tuple[str, ...], ...]:
-    largest = result.largest_class
-    if largest is None:
-        return ()
-    rest = ("-",) * (columns - 2)
-    return ((LARGEST_CLASS, percent(largest.mean), *rest),)
-
-
-def shown_comparisons(result: DatasetResult) -> dict[str, PairedComparison]:
-    """The comparison that a row of the table gives in numbers, by method.
-
-    It is that with the method's baseline; with the method of the highest mean where no
-    method has a baseline.
-    """
-    compared = {r.method: r.comparison for r in result.results if r.comparison}
-    return compared or _against_highest(result)
-
-
-def has_both_questions(result: DatasetResult) -> bool:
-    """Whether methods are compared with the highest mean and with baselines."""
-    return bool(result.pairs) and any(r.comparison for r in result.results)
-
-
-def against_highest(result: DatasetResult, method: str) -> str:
-    """What the tests of all pairs say of a method and the one of the highest mean."""
-    found = _against_highest(result)
-    if method in found:
-        return found[method].verdict
-    return "highest" if method in {c.baseline for c in found.values()} else "-"
-
-
-def verdict_word(result: DatasetResult, method: str) -> str:
-    """The last cell of a method's row."""
-    compared = {r.method: r.comparison for r in result.results if r.comparison}
-    if not compared:
-        return against_highest(result, method)
-    if method in compared:
-        return compared[method].verdict
-    return "baseline" if method in {c.baseline for c in compared.values()} else "-"
-
-
-def _against_highest(result: DatasetResult) -> dict[str, PairedComparison]:
-    """The comparisons with the method of the highest mean."""
-    best = result.pairs[0].baseline if result.pairs else None
-    return {pair.method: pair for pair in result.pairs if pair.baseline == best}
-
-
-def shown_interval(summary: Summary, splits: int = 1) -> tuple[float, float] | None:
-    """The interval of a mean score as tables and figures show it.
-
-    Args:
-        summary: Scores in percent.
-        splits: Number of splits; runs that share a split count as one value.
-
-    Returns:
-        The ends within 0 and 100; None for fewer than five values.
-    """
-    values = min(summary.runs, splits) if splits > 1 else summary.runs
-    if summary.low is None or summary.high is None or values < _MIN_VALUES_FOR_INTERVAL:
-        return None
-    return max(summary.low, _LOWEST_SCORE), min(summary.high, _HIGHEST_SCORE)
-
-
-def interval_text(summary: Summary, splits: int = 1) -> str:
-    """`78.10 to 80.33`; a dash where there are too few values."""
-    interval = shown_interval(summary, splits)
-    return "-" if interval is None else " to ".join(percent(end) for end in interval)
-
-
-def _cells(
-    dataset: DatasetResult,
-    result: MethodResult,
-    compared: Mapping[str, PairedComparison],
-    any_failed: bool,
-) -> tuple[str, ...]:
-    summary, comparison = result.summary, compared.get(result.method)
-    cells = [
-        f"{result.method} {ONE_CLASS_MARK}" if result.only_class else result.method,
-        mean_and_std(summary.mean, summary.std),
-        interval_text(summary, dataset.splits),
-        str(summary.runs),
-    ]
-    cells += [str(summary.failed)] if any_failed else []
-    if has_both_questions(dataset):
-        cells.append(against_highest(dataset, result.method))
-    cells += (
-        ["-", "-", "-"]
-        if comparison is None
-        else [
-            signed(comparison.difference),
-            p_value(comparison.t_p_holm),
-            signed(comparison.effect_size),
-        ]
-    )
-    return (*cells, verdict_word(dataset, result.method))
 
 
 def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
@@ -229,13 +282,13 @@ def _notes_on_statistics(result: DatasetResult, compared: bool) -> list[str]:
 def _notes_on_failures(result: DatasetResult) -> list[str]:
     return [
         f"{r.method}: {r.summary.failed} of {r.summary.runs + r.summary.failed} runs "
-        f"failed and are not in its mean ({_listed(r.failures)})."
+        f"failed and are not in its mean ({_first_few(r.failures)})."
         for r in result.results
         if r.failures
     ]
 
 
-def _listed(failures: Sequence[str]) -> str:
+def _first_few(failures: Sequence[str]) -> str:
     shown = "; ".join(failures[:_FAILURES_SHOWN])
     more = len(failures) - _FAILURES_SHOWN
     return f"{shown}; and {more} more" if more > 0 else shown

@@ -19,8 +19,7 @@ from tempergat.base import (
 )
 from tempergat.comparison.comparison import Comparison
 from tempergat.comparison.explorer.page import explorer_section
-from tempergat.comparison.html_report.document import report_html
-from tempergat.comparison.html_report.overview import Overview
+from tempergat.comparison.html_report.report import several_html
 from tempergat.comparison.report.formats import (
     Table,
     as_html,
@@ -221,15 +220,7 @@ class Comparisons:
         graph: "GraphInput | None" = None,
     ) -> str:
         """What `to_report` writes, as text."""
-        overview = Overview(
-            self.verdict, self.across.ranks, (self.summary, self.scores)
-        )
-        sections = [
-            replace(comparison.section(command), name=name)
-            for name, comparison in zip(self.names, self.comparisons, strict=True)
-        ]
-        after = explorer_section(model, graph)
-        return report_html(sections, overview, after)
+        return several_html(self, command, explorer_section(model, graph))
 
     def written_to(self, folder: Path, command: str | None = None) -> "Comparisons":
         """Write the files of the summary; returns the comparisons with their paths.

@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from tempergat.comparison.report.notebook import notebook_html
+from tempergat.comparison.html_report.tables import notebook_html
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results import dataset_result
 from tests.support.made_up_runs import failed_run, study

@@ -1,12 +1,17 @@
-"""Which methods are best, in words that say no more than the tests."""
+"""What a result shows, in words that say no more than the tests."""
 
 from collections.abc import Sequence
 
 from tempergat.base import joined, listed
+from tempergat.comparison.results import DatasetResult, MethodResult
 from tempergat.stats import PairedComparison, best_set
 
+# Beside the name of a method that predicts one class for every test node.
+ONE_CLASS_MARK = "†"
 # A sentence names up to so many methods; of more it names two and counts the others.
 _MOST_NAMED = 4
+# It names up to so many methods that predict one class, and counts more.
+_MOST_OF_ONE_CLASS = 3
 # With fewer pairs a test may miss what anyone can see.
 _MIN_PAIRS_TO_DENY = 5
 
@@ -78,3 +83,54 @@ def _are(methods: Sequence[str]) -> str:
 def named(methods: Sequence[str]) -> str:
     """`a, b and c`; of many `a, b and 3 more`."""
     return joined(methods) if len(methods) <= _MOST_NAMED else listed(methods, 2)
+
+
+def notes_on_one_class(result: DatasetResult) -> list[str]:
+    """One note below the table on methods that predict one class for all test nodes."""
+    marked = [m for m in result.results if m.only_class]
+    if not marked:
+        return []
+    methods = ", ".join(f"{m.method} in {_count_of_one_class(m)}" for m in marked)
+    return [
+        f"{ONE_CLASS_MARK} predicts only {_class_in_words(result)}: {methods}. Class "
+        "weights (--class-weights balanced) or another recipe can help."
+    ]
+
+
+def one_class_clause(result: DatasetResult) -> str:
+    """The end of a verdict that names such methods; empty where there are none."""
+    marked = [m for m in result.results if m.only_class]
+    if not marked:
+        return ""
+    in_all_runs = [m.method for m in marked if len(m.only_class) == m.summary.runs]
+    if len(in_all_runs) == len(result.results) > 1:
+        return "; every method predicts only one class in all runs"
+    which = _class_in_words(result)
+    if len(marked) > _MOST_OF_ONE_CLASS:
+        often = "all" if len(in_all_runs) == len(marked) else "some"
+        return (
+            f"; {len(marked)} of {len(result.results)} methods predict only {which} in "
+            f"{often} runs"
+        )
+    parts = []
+    if in_all_runs:
+        runs = "runs" if len(in_all_runs) == 1 else "of their runs"
+        parts.append(f"{joined(in_all_runs)} in all {runs}")
+    parts += [
+        f"{m.method} in {_count_of_one_class(m)}"
+        for m in marked
+        if m.method not in in_all_runs
+    ]
+    return f"; only {which} is predicted by {', '.join(parts)}"
+
+
+def _class_in_words(result: DatasetResult) -> str:
+    predicted = {label for m in result.results for label in m.only_class.values()}
+    largest = result.largest_class
+    is_largest = largest is not None and predicted == {largest.label}
+    return "the largest class" if is_largest else "one class"
+
+
+def _count_of_one_class(result: MethodResult) -> str:
+    count, runs = len(result.only_class), result.summary.runs
+    return f"all {runs} runs" if count == runs > 1 else f"{count} of {runs} runs"

@@ -7,25 +7,24 @@ from html.parser import HTMLParser
 import pytest
 
 from tempergat.base import UserError
-from tempergat.comparison.html_report.document import report_html
-from tempergat.comparison.html_report.overview import Overview
-from tempergat.comparison.report.tables import result_table
-from tempergat.comparison.report.words import percent, signed
-from tempergat.comparison.results import dataset_result
-from tempergat.stats import average_ranks
-from tests.support.made_up_runs import METHODS
-from tests.support.report_sections import hostile_section, section
+from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.paper import published_scores, read_paper
+from tempergat.comparison.report.formats import percent, signed
+from tempergat.comparison.results import DatasetResult, dataset_result
+from tempergat.comparison.several.comparisons import Comparisons
+from tests.support.made_up_comparisons import comparison, hostile_comparison
+from tests.support.made_up_runs import METHODS, study
 
 
 class _Page(HTMLParser):
     """Collects the tags of a page, and the cells of its tables by row."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, shown: Comparison | Comparisons) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.rows: list[list[str]] = []
         self._in_cell = False
-        self.feed(text)
+        self.feed(shown.to_html())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
@@ -43,24 +42,27 @@ class _Page(HTMLParser):
         if self._in_cell:
             self.rows[-1][-1] += data
 
+    def cells(self, method: str) -> dict[str, str]:
+        """The cells of a method by their headings."""
+        heading, *rows = self.rows
+        (row,) = (row for row in rows if row[0].split()[0] == method)
+        return dict(zip(heading, row, strict=True))
+
 
 def test_p_stands_in_the_view_of_differences_only() -> None:
-    shown = section()
-    both = dataset_result(shown.runs, METHODS, {"gated": "gat"}, all_pairs=True)
-    page = report_html([replace(shown, result=both, table=result_table(both))])
-    (p,) = re.findall(r"<th[^>]*>(?:<[^>]*>)*p(?=<)", page)
+    shown = comparison(against={"gated": "gat"})
+    (p,) = re.findall(r"<th[^>]*>(?:<[^>]*>)*p(?=<)", shown.to_html())
     assert 'data-in="differences"' in p
-    heading = _Page(page).rows[0]
+    heading = _Page(shown).rows[0]
     assert "against backbone" in heading
     assert "verdict" not in heading
 
 
 def test_the_table_has_the_scores_of_the_result() -> None:
-    shown = section()
-    heading, *rows, _ = _Page(report_html([shown])).rows
-    for row, method in zip(rows, shown.result.results, strict=True):
-        cells = dict(zip(heading, row, strict=True))
-        assert cells["method"].split()[0] == method.method
+    shown = comparison()
+    page = _Page(shown)
+    for method in shown.result.results:
+        cells = page.cells(method.method)
         mean, std = cells["accuracy"].split(" ± ")
         assert (mean, std) == (
             percent(method.summary.mean),
@@ -73,46 +75,70 @@ def test_the_table_has_the_scores_of_the_result() -> None:
             assert cells["d"] == signed(method.comparison.effect_size)
 
 
+def result(dataset: str, metric: str = "accuracy") -> DatasetResult:
+    runs = study(dataset, {"gat": 80.0, "gated": 81.0}, range(3))
+    return dataset_result(runs, METHODS, "gat", metric)
+
+
 def test_the_papers_scores_stand_beside_ours() -> None:
-    heading, *rows = _Page(report_html([section()])).rows
-    gat = dict(zip(heading, rows[1], strict=True))
-    assert (gat["paper"], gat["to the paper"]) == ("81.00 ± 0.50", "-1.00")
+    ours = replace(comparison(), result=result("cora"))
+    assert list(published_scores(ours.result)) == ["gat", "gated"]
+    cell = read_paper()["cora"]["gated"]
+    gated = _Page(ours).cells("gated")
+    assert gated["paper"] == f"{percent(cell.mean)} ± {percent(cell.std)}"
+    assert gated["to the paper"] == signed(81.0 - cell.mean)
+    assert f"over {cell.runs} runs with its own settings" in ours.to_html()
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        result("my_graph"),
+        result("cora", "macro_f1"),
+        # Another graph with the name of a dataset: it has two classes.
+        comparison("cora").result,
+    ],
+)
+def test_other_graphs_and_metrics_have_no_scores_of_the_paper(
+    ours: DatasetResult,
+) -> None:
+    assert published_scores(ours) == {}
+    assert "paper" not in _Page(replace(comparison(), result=ours)).rows[0]
 
 
 def test_the_highest_mean_is_called_best_only_where_the_answer_says_so() -> None:
-    for best, badge in ((None, "highest mean"), ("gated", "best")):
-        _, *rows = _Page(report_html([section(best=best)])).rows
+    for against, badge in (("gat", "highest mean"), ({}, "best")):
+        _, *rows = _Page(comparison(against=against)).rows
         assert [row[0] for row in rows[:2]] == ["gcn", "gat"]
         assert rows[2][0] == f"gated {badge} GAT + gate after attention"
 
 
 def test_every_run_is_a_dot() -> None:
-    page = _Page(report_html([section()]))
-    dots = [found for tag, found in page.tags if tag == "circle"]
+    dots = [found for tag, found in _Page(comparison()).tags if tag == "circle"]
     assert sum("dot" in (found["class"] or "") for found in dots) == 24
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
-    text = report_html([section()])
-    found = re.findall(r"https?://[^\s\"'<]+", text)
-    assert set(found) <= {"http://www.w3.org/2000/svg"}
+    text = comparison().to_html()
+    addresses = re.findall(r"https?://[^\s\"'<]+", text)
+    assert set(addresses) <= {"http://www.w3.org/2000/svg"}
     assert len(text) < 3_000_000
 
 
 def test_markup_in_names_opens_no_tag() -> None:
-    page = _Page(report_html([hostile_section()]))
-    tags = [tag for tag, _ in page.tags]
+    tags = [tag for tag, _ in _Page(hostile_comparison()).tags]
     assert "img" not in tags
     assert "b" not in tags
-    plain = _Page(report_html([section()]))
-    assert tags.count("script") == [tag for tag, _ in plain.tags].count("script")
+    plain = [tag for tag, _ in _Page(comparison()).tags]
+    assert tags.count("script") == plain.count("script")
+
+
+def several(*names: str) -> Comparisons:
+    return Comparisons(tuple(comparison(name) for name in names))
 
 
 def test_several_graphs_have_an_overview_and_a_section_each() -> None:
-    names = ("cora", "citeseer", "pubmed")
-    scores = {name: {"gcn": 79.0, "gat": 80.0, "gated": 84.0} for name in names}
-    overview = Overview("gated is ahead on all", average_ranks(scores), ())
-    page = _Page(report_html([section(name) for name in names], overview))
+    page = _Page(several("cora", "citeseer", "pubmed"))
     sections = [
         found["id"] for tag, found in page.tags if tag == "section" and "id" in found
     ]
@@ -125,22 +151,14 @@ def test_several_graphs_have_an_overview_and_a_section_each() -> None:
 
 
 def test_too_few_graphs_for_the_test_of_ranks_are_named() -> None:
-    scores = {name: {"gcn": 1.0, "gat": 2.0, "gated": 3.0} for name in ("a", "b", "c")}
-    sections = [section(name) for name in scores]
-    enough = Overview("gated is ahead", average_ranks(scores), ())
-    assert "too few" not in report_html(sections, enough)
-    scores.pop("c")
-    few = Overview("gated is ahead", average_ranks(scores), ())
-    assert "2 graphs are too few for this test." in report_html(sections[:2], few)
+    said = "{} graphs are too few for this test."
+    assert said.format(3) not in several("a", "b", "c").to_html()
+    assert said.format(2) in several("a", "b").to_html()
 
 
 def test_intervals_are_mentioned_only_where_they_are_drawn() -> None:
-    assert "a mean with its 95 % interval. Circles" in report_html([section()])
-    shown = section()
-    few = [run for run in shown.runs if run.seed < 3]
-    result = dataset_result(few, METHODS, "gat")
-    table = result_table(result)
-    text = report_html([replace(shown, runs=few, result=result, table=table)])
+    assert "a mean with its 95 % interval. Circles" in comparison().to_html()
+    text = comparison(seeds=3).to_html()
     assert "each shape a mean. Circles" in text
     assert (
         '<p class="note">A 95 % interval needs 5 runs of a method or more.</p>' in text
@@ -148,27 +166,25 @@ def test_intervals_are_mentioned_only_where_they_are_drawn() -> None:
 
 
 def test_panels_of_learning_curves_say_which_methods_they_hold() -> None:
-    text = report_html([section()])
+    text = comparison().to_html()
     assert ">gcn</text>" in text
     assert ">gat and its variants</text>" in text
 
 
 def test_a_method_that_predicts_one_class_is_warned_of() -> None:
-    shown = section()
+    shown = comparison()
     rows = tuple(
         replace(row, only_class={0: 1, 3: 1}) if row.method == "gated" else row
         for row in shown.result.results
     )
-    result = replace(shown.result, results=rows)
-    table = result_table(result)
-    text = report_html([replace(shown, result=result, table=table)])
+    text = replace(shown, result=replace(shown.result, results=rows)).to_html()
     assert "for every test node by gated † in 2 of 8 runs" in text
-    # The copies of the table have their own note.
+    # The verdict says it too; the copies of the table have their own note.
     page = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
-    assert page.count("in 2 of 8 runs") == 1
-    assert "Only one class is predicted" not in report_html([shown])
+    assert page.count("in 2 of 8 runs") == 2
+    assert "Only one class is predicted" not in shown.to_html()
 
 
 def test_a_report_without_runs_is_refused() -> None:
     with pytest.raises(UserError, match="compare methods first"):
-        report_html([])
+        Comparisons(()).to_html()

@@ -1,11 +1,49 @@
-"""Pieces of the page that several sections use: figures, choices, copy buttons."""
+"""A page around its body, and its pieces: figures, choices, copy buttons."""
 
 import html
 import json
 from collections.abc import Iterable, Mapping
+from importlib import resources
 
+from tempergat import __version__
+
+# Nothing may be loaded from anywhere; what the page shows is inside it.
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data: blob:"
+)
 # With these, and not with a name, verdicts may begin.
 _FIRST_WORDS = ("no", "nothing", "of", "on", "over", "the", "too")
+
+
+def page_html(title: str, body: str) -> str:
+    """A whole page around its body.
+
+    Args:
+        title: Heading of the page and title of its window.
+        body: HTML.
+    """
+    style = asset("html_report", "report.css")
+    script = asset("html_report", "report.js")
+    name = html.escape(title)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{name}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<header><h1>{name}</h1><button type="button" id="theme" '
+        'aria-label="Change between light and dark">◐</button></header>\n'
+        f"<main>\n{body}\n</main>\n"
+        f"<footer><p>Made by tempergat {html.escape(__version__)}. This file needs no "
+        "network.</p></footer>\n"
+        f"<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def asset(package: str, name: str) -> str:
+    """The text of a style sheet or script of a package of `tempergat.comparison`."""
+    folder = resources.files(f"tempergat.comparison.{package}") / "assets"
+    return (folder / name).read_text(encoding="utf-8")
 
 
 def scrolled(content: str, name: str) -> str:
@@ -44,19 +82,15 @@ def limits(words: Iterable[str]) -> str:
 def figure(title: str, content: str, caption: str) -> str:
     """A figure with its title, caption and buttons that save it."""
     name = html.escape(title)
+    buttons = " ".join(
+        f'<button type="button" data-save="{kind.lower()}" '
+        f'aria-label="Save {name} as {kind}">Save {kind}</button>'
+        for kind in ("SVG", "PNG")
+    )
     return (
         f'<figure class="figure" data-name="{name}"><h3>{name}</h3>'
-        f"{scrolled(content, title)}"
-        f"{f'<figcaption>{html.escape(caption)}</figcaption>' if caption else ''}"
-        f'<p class="buttons">{_save_button(title, "SVG")} {_save_button(title, "PNG")}'
-        "</p></figure>"
-    )
-
-
-def _save_button(title: str, kind: str) -> str:
-    return (
-        f'<button type="button" data-save="{kind.lower()}" '
-        f'aria-label="Save {html.escape(title)} as {kind}">Save {kind}</button>'
+        f"{scrolled(content, title)}<figcaption>{html.escape(caption)}</figcaption>"
+        f'<p class="buttons">{buttons}</p></figure>'
     )
 
 
@@ -70,8 +104,17 @@ def facts_list(facts: Mapping[str, str]) -> str:
     return f'<dl class="facts">{shown}</dl>'
 
 
-def choice(name: str, drawn: Mapping[str, str], first: str) -> str:
-    """Several drawings of which one is shown, chosen from a list."""
+def choice(name: str, drawn: Mapping[str, str], first: str | None = None) -> str:
+    """Several drawings of which one is shown, chosen from a list; empty without any.
+
+    Args:
+        name: What is chosen.
+        drawn: The drawings by name.
+        first: Which is shown first; the first of them when left out.
+    """
+    if not drawn:
+        return ""
+    first = first or next(iter(drawn))
     options = "".join(
         f'<option value="{number}"{" selected" if key == first else ""}>'
         f"{html.escape(key)}</option>"

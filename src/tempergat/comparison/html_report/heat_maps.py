@@ -1,0 +1,153 @@
+"""Coloured squares: confusion matrices, and differences by method and graph."""
+
+from collections.abc import Mapping, Sequence
+
+from tempergat.comparison.html_report import svg
+from tempergat.comparison.report.formats import p_value, signed
+from tempergat.comparison.results import DatasetResult
+from tempergat.stats import PairedComparison
+
+# More classes than this are not seen in a figure, and make the page large.
+MOST_CLASSES = 60
+_LEFT, _WIDTH, _LARGEST_CELL = 120.0, 760.0, 46.0
+# Below this size of a cell, numbers would not fit.
+_CELL_WITH_NUMBER = 30.0
+# Width of a letter, and the letters of a name that fit beside or above cells.
+_LETTER, _LONGEST_NAME = 7.0, 14
+# Height above the cells, where names of columns are level or slanted.
+_TOP, _SLANTED_TOP = 44.0, 94.0
+# The same for differences, whose cells are wider than high.
+_MAP_LEFT, _MAP_TOP, _MAP_CELL_WIDTH, _MAP_CELL_HEIGHT = 150.0, 34.0, 96.0, 34.0
+
+
+def confusion_chart(
+    method: str, counts: Sequence[Sequence[int]], class_names: Sequence[str]
+) -> str:
+    """The share of each true class (row) that is predicted as each class (column).
+
+    Of more than `MOST_CLASSES` classes, those with the most test nodes are drawn.
+
+    Args:
+        method: The method.
+        counts: Test nodes of all finished runs by true and predicted class.
+        class_names: The names of the classes.
+    """
+    totals = [sum(line) for line in counts]
+    by_size = sorted(range(len(counts)), key=lambda number: -totals[number])
+    shown = sorted(by_size[:MOST_CLASSES])
+    size = min(_LARGEST_CELL, _WIDTH / len(shown))
+    is_slanted = max(len(class_names[number]) for number in shown) * _LETTER > size
+    top = _SLANTED_TOP if is_slanted else _TOP
+    side = len(shown) * size
+    parts = [
+        svg.text(_LEFT, 16, "predicted class", class_="label"),
+        svg.text(0, top - 8, "true class", class_="label"),
+        svg.element(
+            "rect", x=_LEFT, y=top, width=side, height=side,
+            class_="heat", fill_opacity=0.05,
+        ),
+    ]  # fmt: skip
+    for row, true in enumerate(shown):
+        name = svg.shortened(class_names[true], _LONGEST_NAME)
+        y = top + row * size
+        parts.append(svg.text(_LEFT - 8, y + size / 2 + 4, name, class_="tick end"))
+        x = _LEFT + (row + 0.5) * size
+        parts.append(_column_name(x, top - 8, name, is_slanted))
+        for column, predicted in enumerate(shown):
+            count = counts[true][predicted]
+            if not count:
+                continue
+            share = count / totals[true]
+            words = (
+                f"{class_names[true]} predicted as {class_names[predicted]}: "
+                f"{count:,} of {totals[true]:,} ({100 * share:.1f} %)"
+            )
+            parts.append(_share_cell(_LEFT + column * size, y, size, share, words))
+    name = f"Confusion matrix of {method}"
+    return svg.drawing(_LEFT + side + 70, top + side + 12, name, parts)
+
+
+def _column_name(x: float, y: float, name: str, is_slanted: bool) -> str:
+    """The name above a column; slanted where names are wider than columns."""
+    if not is_slanted:
+        return svg.text(x, y, name, class_="tick middle")
+    turned = f"rotate(-35 {x:.1f} {y:.1f})"
+    return svg.text(x, y, name, class_="tick", transform=turned)
+
+
+def _share_cell(x: float, y: float, size: float, share: float, words: str) -> str:
+    square = svg.element(
+        "rect", svg.title(words),
+        x=x + 0.5, y=y + 0.5, width=size - 1, height=size - 1, rx=2,
+        class_="heat", fill_opacity=0.04 + 0.9 * share,
+    )  # fmt: skip
+    if size < _CELL_WITH_NUMBER or share < 0.005:
+        return square
+    dark = " on-heat" if share > 0.5 else ""
+    return square + svg.text(
+        x + size / 2, y + size / 2 + 4, f"{100 * share:.0f}",
+        class_=f"cell middle{dark}", pointer_events="none",
+    )  # fmt: skip
+
+
+def differences_chart(results: Mapping[str, DatasetResult]) -> str | None:
+    """One row per compared method, one column per graph; None without comparisons.
+
+    Gains are in one colour and losses in another; a star marks those whose corrected
+    p-value is below 0.05.
+
+    Args:
+        results: The result of each graph, by the name to show.
+    """
+    compared = [
+        {row.method: row.comparison for row in result.results if row.comparison}
+        for result in results.values()
+    ]
+    methods = list(dict.fromkeys(method for column in compared for method in column))
+    if not methods:
+        return None
+    pairs = [pair for column in compared for pair in column.values()]
+    largest = max(abs(pair.difference or 0.0) for pair in pairs)
+    parts = []
+    for column, name in enumerate(results):
+        x = _MAP_LEFT + (column + 0.5) * _MAP_CELL_WIDTH
+        words = svg.shortened(name, _LONGEST_NAME)
+        parts.append(svg.text(x, _MAP_TOP - 10, words, class_="name middle"))
+    for row, method in enumerate(methods):
+        y = _MAP_TOP + row * _MAP_CELL_HEIGHT
+        parts.append(svg.method_name(_MAP_LEFT - 12, y + 21, method))
+        for column, result in enumerate(results.values()):
+            if method in compared[column]:
+                x = _MAP_LEFT + column * _MAP_CELL_WIDTH
+                pair = compared[column][method]
+                parts.append(_difference_cell(x, y, result.dataset, pair, largest))
+    width = _MAP_LEFT + len(results) * _MAP_CELL_WIDTH + 6
+    height = _MAP_TOP + len(methods) * _MAP_CELL_HEIGHT + 6
+    name = "Difference to the baseline by method and graph"
+    return svg.drawing(width, height, name, parts)
+
+
+def _difference_cell(
+    x: float, y: float, graph: str, pair: PairedComparison, largest: float
+) -> str:
+    difference = pair.difference
+    if difference is None:
+        return ""
+    star, weight = "", ""
+    if pair.verdict in ("better", "worse"):
+        star, weight = " *", " strong"
+    words = (
+        f"{pair.method} on {graph}: {signed(difference)} points against "
+        f"{pair.baseline}, p {p_value(pair.t_p_holm)}, {pair.verdict}"
+    )
+    strength = abs(difference) / largest if largest else 0.0
+    square = svg.element(
+        "rect", svg.title(words),
+        x=x + 1.0, y=y + 1.0, width=_MAP_CELL_WIDTH - 2, height=_MAP_CELL_HEIGHT - 2,
+        rx=3, class_="gain" if difference > 0 else "loss",
+        fill_opacity=0.05 + 0.6 * strength,
+    )  # fmt: skip
+    return square + svg.text(
+        x + _MAP_CELL_WIDTH / 2, y + 21, signed(difference) + star,
+        class_=f"value middle{weight}", pointer_events="none",
+    )  # fmt: skip

@@ -1,0 +1,275 @@
+"""Values over epochs: learning curves, temperatures and gates, in panels with bands."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from tempergat.comparison.html_report import svg
+from tempergat.nn import METHODS
+from tempergat.training import Run
+
+# By the attribute of a `LayerRecord`: the figure's title and its axis.
+LEARNED = {
+    "temperatures": ("Temperatures while training", "temperature"),
+    "gate_means": ("Mean gates while training", "mean gate"),
+}
+_DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2")
+_OTHER_METHODS = "other methods"
+_PANEL, _GAP, _LEFT, _TOP, _HEIGHT, _BELOW = 300.0, 56.0, 44.0, 44.0, 180.0, 48.0
+_LEGEND_ROW, _LEGEND_COLUMN = 20.0, 150.0
+# Width of a letter of the legend, and of the line before it.
+_LETTER, _SAMPLE = 7.5, 50.0
+
+# A run's values by epoch; empty where it recorded none.
+ValuesOfRun = Callable[[Run], Mapping[int, float]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method's values over epochs.
+
+    Attributes:
+        name: The method.
+        colour: Class of its colour.
+        dash: SVG's `stroke-dasharray`.
+        epochs: Where the values are.
+        mean: The mean over runs at each of them.
+        low: The lower edge of the band.
+        high: Its upper edge.
+    """
+
+    name: str
+    colour: str
+    dash: str
+    epochs: Sequence[int]
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def curves_chart(
+    runs: Sequence[Run], methods: tuple[str, ...], metric: str
+) -> str | None:
+    """Validation scores, with a panel for each backbone; None where none was recorded.
+
+    Args:
+        runs: All runs.
+        methods: The methods of the report, in order.
+        metric: The metric's name.
+    """
+    by_backbone: dict[str, list[Line]] = {}
+    for line in lines_of(runs, methods, _validation):
+        known = METHODS.get(line.name)
+        backbone = known.backbone if known else _OTHER_METHODS
+        by_backbone.setdefault(backbone, []).append(line)
+    if not by_backbone:
+        return None
+    panels = {}
+    for backbone, lines in by_backbone.items():
+        names = {line.name for line in lines}
+        title = backbone
+        if backbone != _OTHER_METHODS and names != {backbone}:
+            title = f"variants of {backbone}"
+            if backbone in names:
+                title = f"{backbone} and its variants"
+        panels[title] = lines
+    return _panels_chart(
+        panels,
+        f"Validation {metric} over epochs by method",
+        f"validation {metric} (%)",
+        lowest=_lowest([line for lines in panels.values() for line in lines]),
+    )
+
+
+def learned_chart(
+    runs: Sequence[Run], methods: tuple[str, ...], what: str
+) -> str | None:
+    """Learned values, with a panel for each layer; None where no run recorded them.
+
+    Args:
+        runs: All runs.
+        methods: The methods of the report, in order.
+        what: A key of `LEARNED`.
+    """
+    panels: dict[str, list[Line]] = {}
+    while lines := lines_of(runs, methods, partial(_learned, what, len(panels))):
+        panels[f"layer {len(panels) + 1}"] = lines
+    title, label = LEARNED[what]
+    return _panels_chart(panels, title, label) if panels else None
+
+
+def _validation(run: Run) -> Mapping[int, float]:
+    curves = run.curves or {}
+    if "epoch" not in curves or "val" not in curves:
+        return {}
+    return {
+        int(epoch): 100.0 * value
+        for epoch, value in zip(curves["epoch"], curves["val"], strict=True)
+    }
+
+
+def _learned(what: str, layer: int, run: Run) -> Mapping[int, float]:
+    by_epoch = {
+        epoch: getattr(record, what)
+        for epoch, record in (run.layers_at_epochs or {}).items()
+    }
+    return {
+        epoch: values[layer]
+        for epoch, values in by_epoch.items()
+        if layer < len(values)
+    }
+
+
+def lines_of(
+    runs: Sequence[Run], methods: tuple[str, ...], values_of: ValuesOfRun
+) -> list[Line]:
+    """One line per method: the mean of its runs and a band of one deviation.
+
+    Only epochs at which every run of the method has a value are in its line. A method
+    with fewer than two of them has no line.
+
+    Args:
+        runs: Runs of any methods; failed ones are left out.
+        methods: All methods of the report, in order.
+        values_of: Gives a run's values.
+    """
+    lines = []
+    used: dict[str, int] = {}
+    for method in methods:
+        of_method = [r for r in runs if r.method == method and r.status == "done"]
+        recorded = [values for run in of_method if (values := values_of(run))]
+        epochs = sorted(set.intersection(*map(set, recorded))) if recorded else []
+        # One epoch alone gives no line.
+        if len(epochs) < 2:
+            continue
+        colour = svg.colour_of(method, methods)
+        dash = _DASHES[used.setdefault(colour, 0) % len(_DASHES)]
+        used[colour] += 1
+        table = np.array([[values[epoch] for epoch in epochs] for values in recorded])
+        # The sample's deviation, as in the tables.
+        mean, std = table.mean(0), table.std(0, ddof=1 if len(table) > 1 else 0)
+        low, high = (mean - std).tolist(), (mean + std).tolist()
+        lines.append(Line(method, colour, dash, epochs, mean.tolist(), low, high))
+    return lines
+
+
+def _lowest(lines: Sequence[Line]) -> float:
+    """Where the axis begins: near the least value after the first tenth of the epochs.
+
+    The first epochs are far below all others, which would be squeezed to one line.
+    """
+    start = 0.1 * max(epoch for line in lines for epoch in line.epochs)
+    low = min(
+        value
+        for line in lines
+        for epoch, value in zip(line.epochs, line.low, strict=True)
+        if epoch >= start
+    )
+    high = max(value for line in lines for value in line.high)
+    return max(0.0, low - 0.05 * (high - low))
+
+
+def _panels_chart(
+    panels: Mapping[str, Sequence[Line]],
+    name: str,
+    label: str,
+    lowest: float | None = None,
+) -> str:
+    """Panels with one vertical axis, and the legend below them.
+
+    Args:
+        panels: Lines by the panel's title, from left to right, three panels in a row,
+            or two where there are four.
+        name: What the figure shows, for screen readers.
+        label: The name of the vertical axis.
+        lowest: Where the vertical axis begins; lines are cut there. The least value
+            when left out.
+    """
+    every = [line for lines in panels.values() for line in lines]
+    edges = [edge for line in every for edge in (line.low, line.high)]
+    low, high = svg.padded([value for edge in edges for value in edge])
+    low = low if lowest is None else lowest
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    parts = []
+    for number, (title, lines) in enumerate(panels.items()):
+        x = _LEFT + (number % columns) * (_PANEL + _GAP)
+        y = _TOP + (number // columns) * (_HEIGHT + _BELOW + _TOP)
+        scale = svg.Scale(low, high, y + _HEIGHT, y)
+        parts += _panel(title, lines, x, scale, label)
+    below = rows * (_TOP + _HEIGHT + _BELOW) + 14
+    width = _LEFT + columns * _PANEL + (columns - 1) * _GAP + 18
+    legend, height = _legend({line.name: line for line in every}, below, width)
+    return svg.drawing(width, below + height, name, [*parts, *legend])
+
+
+def _panel(
+    title: str, lines: Sequence[Line], left: float, y: svg.Scale, label: str
+) -> list[str]:
+    epochs = [epoch for line in lines for epoch in line.epochs]
+    x = svg.Scale(min(epochs), max(epochs), left, left + _PANEL)
+    whole = [tick for tick in svg.ticks(x.low, x.high, 4) if tick == round(tick)]
+    parts = [
+        svg.text(left, y.end - 26, title, class_="name strong"),
+        *svg.x_axis(x, y.start, y.end, whole, "epoch"),
+        *svg.y_axis(y, left, left + _PANEL, svg.ticks(y.low, y.high, 4), label),
+    ]
+    for line in lines:
+        upper, lower = (
+            [(x(at), y(max(v, y.low))) for at, v in zip(line.epochs, edge, strict=True)]
+            for edge in (line.high, line.low)
+        )
+        outline = svg.path_of([*upper, *reversed(lower)]) + "Z"
+        parts.append(svg.element("path", d=outline, class_=f"band {line.colour}"))
+    for line in lines:
+        points = list(zip(line.epochs, line.mean, strict=True))
+        drawn = "".join(
+            svg.path_of([(x(at), y(value)) for at, value in piece])
+            for piece in _pieces_above(points, y.low)
+        )
+        words = f"{line.name}: {line.mean[-1]:.3g} at the end"
+        parts.append(_stroke(line, drawn, svg.title(words)))
+    return parts
+
+
+def _pieces_above(
+    points: Sequence[tuple[float, float]], low: float
+) -> Iterator[list[tuple[float, float]]]:
+    """The pieces of a line that are not below `low`."""
+    piece = [points[0]] if points[0][1] >= low else []
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if (y0 < low) != (y1 < low):
+            piece.append((x0 + (x1 - x0) * (low - y0) / (y1 - y0), low))
+        if y1 >= low:
+            piece.append((x1, y1))
+        elif piece:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+def _stroke(line: Line, path: str, content: str = "") -> str:
+    """A path in the colour and the dashes of a line."""
+    dash = line.dash or "none"
+    return svg.element(
+        "path", content, d=path, class_=f"line {line.colour}", stroke_dasharray=dash
+    )
+
+
+def _legend(
+    lines: Mapping[str, Line], top: float, width: float
+) -> tuple[list[str], float]:
+    """The legend's elements and its height."""
+    column = max(_LEGEND_COLUMN, _SAMPLE + _LETTER * max(map(len, lines)))
+    per_row = max(1, int((width - _LEFT) // column))
+    parts = []
+    for number, line in enumerate(lines.values()):
+        x = _LEFT + (number % per_row) * column
+        y = top + (number // per_row) * _LEGEND_ROW
+        parts.append(_stroke(line, svg.path_of([(x, y), (x + 30, y)])))
+        parts.append(svg.text(x + 38, y + 4, line.name, class_="name"))
+    return parts, -(-len(lines) // per_row) * _LEGEND_ROW

@@ -1,0 +1,337 @@
+"""Tables as HTML: of scores, of any text, and as a notebook shows them."""
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tempergat.comparison.html_report.page import (
+    as_sentence,
+    copy_buttons,
+    scrolled,
+    sort_heading,
+)
+from tempergat.comparison.largest_class import LARGEST_CLASS
+from tempergat.comparison.paper import PaperCell
+from tempergat.comparison.report.formats import (
+    Table,
+    as_latex,
+    as_markdown,
+    as_plain_csv,
+    mean_and_std,
+    percent,
+    signed,
+)
+from tempergat.comparison.report.sentences import ONE_CLASS_MARK, notes_on_one_class
+from tempergat.comparison.report.tables import (
+    AGAINST_BACKBONE,
+    AGAINST_HIGHEST,
+    Cells,
+    has_both_questions,
+    notes_on_methods,
+    result_cells,
+    shown_comparisons,
+)
+from tempergat.comparison.results import METRIC_NAMES, DatasetResult, MethodResult
+from tempergat.nn import description_of
+
+if TYPE_CHECKING:
+    from tempergat.comparison.comparison import Comparison
+
+_NUMBER = re.compile(r"[<+-]?\d[\d,]*(\.\d+)?")
+_NONE = "-"
+_VERDICT = "verdict"
+# Of the drawing of a method's runs in a notebook.
+_WIDTH, _HEIGHT, _MARGIN = 150.0, 16.0, 6.0
+_NUMBER_STYLE = ' style="text-align: right; white-space: nowrap"'
+_WORD_STYLE = ' style="text-align: left; white-space: nowrap"'
+
+
+class _Column(NamedTuple):
+    """A column of the table of scores.
+
+    `view` names the one of the two views that has it; empty for both. `about` is shown
+    while the pointer is over the heading.
+    """
+
+    heading: str
+    cells: Cells
+    view: str = ""
+    about: str = ""
+
+    @property
+    def attribute(self) -> str:
+        """What shows the column in its view only, as HTML."""
+        return f' data-in="{self.view}"' if self.view else ""
+
+
+def score_table(comparison: "Comparison", published: Mapping[str, PaperCell]) -> str:
+    """The sortable table of scores, with buttons that change to differences.
+
+    Args:
+        comparison: The comparison on one graph.
+        published: The paper's scores by method, where it has the dataset.
+    """
+    result, table = comparison.result, comparison.text_table
+    columns = _columns(result, published)
+    head = "".join(
+        sort_heading(number, column.heading, column.about, column.attribute)
+        for number, column in enumerate(columns)
+    )
+    highest = None if result.best is None else result.best.summary.mean
+    body = ""
+    for number, row in enumerate(result.results):
+        badge = ""
+        if row.summary.mean is not None and row.summary.mean == highest:
+            badge = "best" if comparison.best_set == (row.method,) else "highest mean"
+        body += _row(row, number, columns, badge)
+    title = html.escape(table.title)
+    notes = ""
+    for note in _notes(result, table, published):
+        # Only the view of differences has the column d.
+        view = ' data-in="differences"' if note.startswith("d: ") else ""
+        notes += f'<p class="note"{view}>{html.escape(as_sentence(note))}</p>'
+    return (
+        (_view_buttons(comparison.baseline) if shown_comparisons(result) else "")
+        + scrolled(
+            '<table class="scores" data-view="scores">'
+            f'<caption class="hidden">{title}</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+            f"{_foot(result, columns)}</table>",
+            table.title,
+        )
+        + f'<p class="note">{title}.</p>{notes}'
+    )
+
+
+def _columns(
+    result: DatasetResult, published: Mapping[str, PaperCell]
+) -> list[_Column]:
+    cells = result_cells(result)
+    is_second = has_both_questions(result)
+    score = "mean ± standard deviation over runs"
+    difference = "mean of paired differences, in points"
+    of_verdict = AGAINST_BACKBONE if is_second else _VERDICT
+    columns = [
+        _Column("method", cells["method"]),
+        _Column(METRIC_NAMES[result.metric], cells["mean"], "scores", score),
+        _Column("95 % interval", cells["interval"], "scores"),
+        _Column("difference", cells["difference"], "differences", difference),
+        _Column("its 95 % interval", cells["difference_interval"], "differences"),
+        _Column("against", cells["baseline"], "differences"),
+        _Column("p", cells["p"], "differences", "paired t-test, Holm-corrected"),
+        _Column("d", cells["d"], "differences", "Cohen's d of the pairs"),
+        _Column(of_verdict, cells["verdict"]),
+        _Column("runs", cells["runs"]),
+    ]
+    if is_second:
+        about = "tests of all pairs, Holm-corrected"
+        column = _Column(AGAINST_HIGHEST, cells[AGAINST_HIGHEST], about=about)
+        columns.insert(3, column)
+    if any(row.summary.failed for row in result.results):
+        columns.append(_Column("failed", cells["failed"]))
+    if published:
+        theirs = [published.get(method) for method in result.methods]
+        means = [None if cell is None else cell.mean for cell in theirs]
+        scores = [
+            _NONE if cell is None else mean_and_std(cell.mean, cell.std)
+            for cell in theirs
+        ]
+        ours = [row.summary.mean for row in result.results]
+        gains = [
+            None if mean is None or score is None else score - mean
+            for score, mean in zip(ours, means, strict=True)
+        ]
+        about = "the paper's mean ± standard deviation"
+        columns.append(_Column("paper", Cells(scores, means), about=about))
+        gained = Cells([signed(gain) for gain in gains], gains)
+        about = "this mean minus the paper's"
+        columns.append(_Column("to the paper", gained, about=about))
+    return columns
+
+
+def _row(row: MethodResult, number: int, columns: Sequence[_Column], badge: str) -> str:
+    """A method's row; the badge stands beside the name of the highest mean."""
+    cells = []
+    for place, column in enumerate(columns):
+        key, kind = column.cells.keys[number], ""
+        if not isinstance(key, str):
+            key, kind = "" if key is None else repr(float(key)), ' class="number"'
+        text = html.escape(column.cells.texts[number])
+        data = f' data-key="{html.escape(key)}"'
+        if place == 0:
+            cells.append(_name_cell(row, text, data, badge))
+            continue
+        if column.heading in (_VERDICT, AGAINST_BACKBONE, AGAINST_HIGHEST):
+            kind = f' class="verdict {text.replace(" ", "-")}"'
+        cells.append(f"<td{kind}{data}{column.attribute}>{text}</td>")
+    return f"<tr{' class=best' if badge else ''}>{''.join(cells)}</tr>"
+
+
+def _name_cell(row: MethodResult, name: str, data: str, badge: str) -> str:
+    """The method's name with its marks and what it is in words."""
+    mark = ""
+    if row.only_class:
+        what = 'class="star" title="predicts one class"'
+        mark = f" <span {what}>{ONE_CLASS_MARK}</span>"
+    if badge:
+        mark += f' <span class="chip">{badge}</span>'
+    words = description_of(row.method)
+    if words and words.lower() != row.method:
+        mark += f" <small>{html.escape(words)}</small>"
+    return f'<th scope="row"{data}{_tooltip(row.method)}>{name}{mark}</th>'
+
+
+def _foot(result: DatasetResult, columns: Sequence[_Column]) -> str:
+    """The row of the largest class, which sorting leaves at the end."""
+    if result.largest_class is None:
+        return ""
+    words = [percent(result.largest_class.mean), *(_NONE for _ in columns[2:])]
+    cells = "".join(
+        f"<td{column.attribute}>{word}</td>"
+        for column, word in zip(columns[1:], words, strict=True)
+    )
+    return f'<tfoot><tr><th scope="row">{LARGEST_CLASS}</th>{cells}</tr></tfoot>'
+
+
+def _notes(
+    result: DatasetResult, table: Table, published: Mapping[str, PaperCell]
+) -> list[str]:
+    """The notes of the table, but for those that the page says elsewhere."""
+    elsewhere = [*notes_on_one_class(result), *notes_on_methods(result.methods)]
+    notes = [note for note in table.notes if note not in elsewhere]
+    if published:
+        runs = max(cell.runs for cell in published.values())
+        notes.append(
+            f"The column paper is what the paper reports for {result.dataset}, over "
+            f"{runs} runs with its own settings and split."
+        )
+    return notes
+
+
+def _view_buttons(baseline: str | None) -> str:
+    other = "the baseline" if baseline is None else baseline
+    return (
+        '<p class="buttons views" role="group" aria-label="What the table shows">'
+        '<button type="button" data-view="scores" aria-pressed="true">'
+        "mean ± std</button> "
+        '<button type="button" data-view="differences" aria-pressed="false">'
+        f"difference to {html.escape(other)}</button></p>"
+    )
+
+
+def plain_table(table: Table) -> str:
+    """A sortable table of text, with its notes and buttons that copy it.
+
+    A cell that begins with a number is sorted by that number.
+    """
+    head = "".join(sort_heading(n, name) for n, name in enumerate(table.columns))
+    body, foot = (
+        "".join(
+            f"<tr>{''.join(_plain_cell(place, text) for place, text in enumerate(row))}"
+            "</tr>"
+            for row in rows
+        )
+        for rows in (table.rows, table.footer)
+    )
+    notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in table.notes)
+    content = (
+        f"<table><caption>{html.escape(table.title)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+        f"{f'<tfoot>{foot}</tfoot>' if foot else ''}</table>"
+    )
+    copies = {
+        "LaTeX": as_latex(table),
+        "Markdown": as_markdown(table),
+        "CSV": as_plain_csv(table),
+    }
+    return scrolled(content, table.title) + notes + copy_buttons(table.title, copies)
+
+
+def _plain_cell(place: int, words: str) -> str:
+    number = _NUMBER.match(words)
+    key = "" if words == _NONE else words
+    if number is not None:
+        key = number[0].strip("<").replace(",", "")
+    tag = 'th scope="row"' if place == 0 else "td"
+    return (
+        f'<{tag} data-key="{html.escape(key)}">{html.escape(words)}</{tag.split()[0]}>'
+    )
+
+
+def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
+    """The answer and the table with every run, in the colours of the notebook.
+
+    There are no scripts or style sheets in it.
+
+    Args:
+        result: The result of one dataset.
+        table: Its table, with one row per method in the order of the result.
+        answer: What the comparison shows, in one sentence.
+    """
+    scores = [list(row.scores.values()) for row in result.results]
+    every = [score for row in scores for score in row]
+    low, high = (min(every), max(every)) if every else (0.0, 0.0)
+    span = f", {percent(low)} to {percent(high)}" if every else ""
+    head = "".join(
+        f"<th{_NUMBER_STYLE if place else _WORD_STYLE}>{html.escape(column)}</th>"
+        for place, column in enumerate((*table.columns, f"every run{span}"))
+    )
+    means = [row.summary.mean for row in result.results]
+    best = max((mean for mean in means if mean is not None), default=None)
+    rows = zip(table.rows, scores, result.methods, means, strict=True)
+    body = "".join(
+        _notebook_row(
+            cells,
+            _runs_drawn(of_method, low, high - low),
+            method,
+            is_best=mean is not None and mean == best,
+        )
+        for cells, of_method, method, mean in rows
+    )
+    body += "".join(_notebook_row(cells) for cells in table.footer)
+    notes = "".join(f"<p><small>{html.escape(n)}</small></p>\n" for n in table.notes)
+    return (
+        f"<p><strong>{html.escape(answer)}</strong></p>\n"
+        f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
+        f"<thead>\n<tr>{head}</tr>\n</thead>\n<tbody>\n{body}</tbody>\n</table>\n"
+        f"{notes}"
+    )
+
+
+def _notebook_row(
+    cells: Sequence[str], drawing: str = "", method: str = "", *, is_best: bool = False
+) -> str:
+    first, *others = map(html.escape, cells)
+    content = f"<td{_WORD_STYLE}{_tooltip(method)}>{first}</td>" + "".join(
+        f"<td{_NUMBER_STYLE}>{cell}</td>" for cell in others
+    )
+    weight = ' style="font-weight: bold"' if is_best else ""
+    return f"<tr{weight}>{content}<td>{drawing}</td></tr>\n"
+
+
+def _tooltip(method: str) -> str:
+    words = description_of(method)
+    return f' title="{html.escape(words)}"' if words else ""
+
+
+def _runs_drawn(scores: Sequence[float], low: float, span: float) -> str:
+    """The runs as dots, their mean as a line."""
+    if not scores:
+        return ""
+
+    def x(score: float) -> float:
+        share = (score - low) / span if span else 0.5
+        return _MARGIN + share * (_WIDTH - 2 * _MARGIN)
+
+    middle, mean = _HEIGHT / 2, sum(scores) / len(scores)
+    dots = "".join(
+        f'<circle cx="{x(score):.1f}" cy="{middle:g}" r="3" opacity="0.45">'
+        f"<title>{percent(score)}</title></circle>"
+        for score in scores
+    )
+    return (
+        f'<svg width="{_WIDTH:g}" height="{_HEIGHT:g}" fill="currentColor" role="img" '
+        f'aria-label="{len(scores)} runs around {percent(mean)}">{dots}'
+        f'<rect x="{x(mean) - 1:.1f}" y="1" width="2" height="{_HEIGHT - 2:g}"/></svg>'
+    )
