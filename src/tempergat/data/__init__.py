@@ -7,8 +7,8 @@ from tempergat.base import lazy_names
 if TYPE_CHECKING:
     from .block_model import csbm as csbm
     from .catalog.entries import CATALOG as CATALOG
+    from .catalog.entries import Entry as Entry
     from .catalog.entries import find_entry as find_entry
-    from .catalog.entry import Entry as Entry
     from .dataset import MASKS as MASKS
     from .dataset import UNLABELLED as UNLABELLED
     from .dataset import Dataset as Dataset

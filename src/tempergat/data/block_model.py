@@ -121,16 +121,6 @@ def sample_graph(
     return GraphWithSplits(unsplit, hash_tensors(data))
 
 
-def sample_demo() -> GraphWithSplits:
-    """Samples the graph that `tempergat compare` takes when it is given none.
-
-    Every feature has Gaussian noise, 30 % of the features are lost, and the classes are
-    mixed so much that gcn and gat are right about four times in five. The results of
-    the other methods played no part in the choice.
-    """
-    return sample_graph(a=10.0, b=5.0, sigma=1.0, rho=0.3, tau=1.0)
-
-
 def _check(n: int, a: float, b: float, d: int, classes: int) -> None:
     if n < 1:
         raise UserError(f"n is {n}; give at least one node")

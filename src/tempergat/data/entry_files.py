@@ -8,7 +8,7 @@ import numpy as np
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, explain_full_disk, first_line
-from tempergat.data.catalog.entry import Entry
+from tempergat.data.catalog.entries import Entry
 from tempergat.data.dataset import MASKS, UNLABELLED, node_counts
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import lock_data, obtain
@@ -155,12 +155,10 @@ def _read_raw(
     entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
 ) -> tuple[Data | HeteroData, str]:
     paths = obtain(entry, root, progress)
-    if entry.reader is None:
-        raise TypeError(f"the entry of {entry.name} has neither reader nor generator")
     first = next(iter(paths.values()))
     where = first if len(paths) == 1 else first.parent
     try:
-        data = entry.reader(paths, **options)
+        data = entry.read(paths, **options)
     except (ValueError, TypeError, LookupError, ArithmeticError) as error:
         # Readers check what is likely to be wrong; files can be wrong in other ways.
         raise DamagedFile(

@@ -2,7 +2,6 @@
 
 import os
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ import numpy as np
 import torch
 
 from tempergat.base import UserError
-from tempergat.data.catalog.entries import find_entry
-from tempergat.data.catalog.entry import Entry
+from tempergat.data.catalog.entries import Entry, find_entry
 from tempergat.data.dataset import MASKS, Dataset, hash_tensors
 from tempergat.data.entry_files import read_entry
 from tempergat.data.features import as_layout
@@ -189,8 +187,8 @@ def open_entry(
     options: dict[str, Any] | None = None,
 ) -> GraphWithSplits:
     """Reads and hashes a dataset of the catalogue, before a split is chosen."""
-    if entry.generator is not None:
-        generated = _generate(entry, entry.generator, options or {})
+    if not entry.files:
+        generated = _generate(entry, options or {})
         _set_layout(generated.unsplit, sparse)
         return generated
     graph, source = read_entry(entry, root, progress, options or {})
@@ -228,11 +226,9 @@ def open_entry(
     )
 
 
-def _generate(
-    entry: Entry, generator: Callable[..., GraphWithSplits], options: dict[str, Any]
-) -> GraphWithSplits:
+def _generate(entry: Entry, options: dict[str, Any]) -> GraphWithSplits:
     try:
-        graph = generator(**options)
+        graph: GraphWithSplits = entry.read(**options)
     except TypeError as error:
         raise UserError(f"{entry.name}: {error}; give its options numbers") from error
     return replace(graph, unsplit=replace(graph.unsplit, name=entry.name))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tempergat.base.errors import UserError
-from tempergat.data.catalog.files import RemoteFile
+from tempergat.data.catalog.entries import RemoteFile
 from tempergat.data.fetch import download as download_module
 from tempergat.data.fetch.download import DownloadError, download, require_safe_url
 from tests.data.conftest import Server

@@ -13,8 +13,7 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import load
-from tempergat.data.catalog.entries import CATALOG
-from tempergat.data.catalog.entry import Entry
+from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import hash_array
 from tempergat.data.fetch.locate import availability, data_root, is_local, obtain
 from tempergat.data.loading import load_entry

@@ -9,7 +9,7 @@ import scipy.sparse
 from tempergat.base.errors import UserError
 from tempergat.data.readers.csr_parts import read_csr_parts
 from tempergat.data.readers.heterophilous import read_heterophilous
-from tempergat.data.readers.magnn import read_imdb
+from tempergat.data.readers.magnn import read_magnn
 
 
 def csr_parts(rows: int, columns: int, prefix: str = "") -> dict[str, np.ndarray]:
@@ -66,4 +66,4 @@ def test_imdb_matrix_of_another_graph_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "adjM.npz", **csr_parts(3, 3))
     paths = {path.name: path for path in tmp_path.iterdir()}
     with pytest.raises(UserError, match=r"adjM\.npz: .*\(3, 3\).*needs \(4, 4\)"):
-        read_imdb(paths)
+        read_magnn(paths, ("movie", "director", "actor"))

@@ -11,8 +11,7 @@ from torch_geometric.transforms import ToUndirected
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
-from tempergat.data.catalog.entries import CATALOG
-from tempergat.data.catalog.entry import Entry
+from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.loading import load_entry
 from tempergat.data.readers.ogb import even_quantiles
 from tempergat.data.readers.pokec import CLUB_TYPES

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from tempergat.base.errors import UserError
-from tempergat.data.catalog.entries import find_entry
-from tempergat.data.catalog.files import RemoteFile
+from tempergat.data.catalog.entries import RemoteFile, find_entry
 from tempergat.data.dataset import hash_array
 from tempergat.data.loading import load_entry
 from tests.support.full_disk import full_above

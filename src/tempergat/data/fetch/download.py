@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from tempergat.base import UserError, explain_full_disk, write_into
-from tempergat.data.catalog.files import RemoteFile
+from tempergat.data.catalog.entries import RemoteFile
 
 Progress = Callable[[str, int, int | None], None]
 

@@ -11,8 +11,7 @@ import os
 from pathlib import Path
 
 from tempergat.base import FileLock, UserError, explain_unreadable
-from tempergat.data.catalog.entry import Entry
-from tempergat.data.catalog.files import RemoteFile
+from tempergat.data.catalog.entries import Entry, RemoteFile
 from tempergat.data.fetch.archives import unpack
 from tempergat.data.fetch.download import DownloadError, Progress, download
 from tempergat.data.formats.damaged import DamagedFile

@@ -15,18 +15,14 @@ from tempergat.data.formats.numpy_files import load_arrays
 _NUM_SPLITS = 10
 
 
-def read_actor(paths: dict[str, Path]) -> Data:
-    """Reads actor, whose nodes have lists of words."""
-    return _read(paths, word_lists=True)
+def read_geom_gcn(paths: dict[str, Path], *, word_lists: bool = False) -> Data:
+    """Reads a graph. The ten splits become the columns of the masks.
 
-
-def read_webkb(paths: dict[str, Path]) -> Data:
-    """Reads a WebKB graph, whose nodes have a 0 or 1 for every word."""
-    return _read(paths, word_lists=False)
-
-
-def _read(paths: dict[str, Path], *, word_lists: bool) -> Data:
-    """Reads a graph. The ten splits become the columns of the masks."""
+    Args:
+        paths: The tables and the splits.
+        word_lists: Whether nodes have lists of words, as in actor; otherwise they have
+            a 0 or 1 for every word, as in the WebKB graphs.
+    """
     path = paths["out1_node_feature_label.txt"]
     nodes, rows, columns, labels = [], [], [], []
     num_words = 0

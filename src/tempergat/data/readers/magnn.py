@@ -1,5 +1,6 @@
 """DBLP and IMDB, from the arrays MAGNN published."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,24 +19,16 @@ from tempergat.data.formats.numpy_files import (
     require_shape,
 )
 
-# Node types in the order of their numbers, the classified one first.
-DBLP_TYPES = ("author", "paper", "term", "conference")
-IMDB_TYPES = ("movie", "director", "actor")
 _SPLITS = dict(zip(MASKS, ("train_idx", "val_idx", "test_idx"), strict=True))
 
 
-def read_dblp(paths: dict[str, Path]) -> HeteroData:
-    """DBLP: authors are classified; conferences have no features."""
-    return _read_magnn(paths, DBLP_TYPES)
+def read_magnn(paths: dict[str, Path], types: Sequence[str]) -> HeteroData:
+    """Reads one adjacency matrix, cut into one relation per pair of node types.
 
-
-def read_imdb(paths: dict[str, Path]) -> HeteroData:
-    """IMDB: movies are classified."""
-    return _read_magnn(paths, IMDB_TYPES)
-
-
-def _read_magnn(paths: dict[str, Path], types: tuple[str, ...]) -> HeteroData:
-    """One adjacency matrix over all nodes, cut into one relation per pair of types."""
+    Args:
+        paths: The arrays.
+        types: Node types in the order of their numbers, the classified one first.
+    """
     numbers = load_array(paths["node_types.npy"])
     counts = np.bincount(numbers, minlength=len(types))
     bounds = np.concatenate([[0], np.cumsum(counts)])

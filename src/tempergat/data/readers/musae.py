@@ -1,7 +1,7 @@
 """Graphs of the MUSAE collection: edges, lists of words and a table of nodes."""
 
 import csv
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,55 +13,31 @@ from tempergat.data.formats.graphs import make_graph, symmetrize
 from tempergat.data.formats.numpy_files import require_nodes
 from tempergat.data.layouts.word_lists import read_word_lists
 
-# All languages share the words.
-_TWITCH_WORDS = 3_170
-_PAGE_TYPES = ("company", "government", "politician", "tvshow")
-_MATURE = ("False", "True")
 
-
-def read_facebook(paths: dict[str, Path]) -> Data:
-    """Reads the graph of Facebook pages; classes are the kinds of page."""
-    return _read(paths, "id", "page_type", _PAGE_TYPES.index)
-
-
-def read_github(paths: dict[str, Path]) -> Data:
-    """Reads the graph of developers; class 1 is machine learning."""
-    return _read(paths, "id", "ml_target", int)
-
-
-def read_twitch(paths: dict[str, Path], folder: str) -> Data:
-    """Reads the graph of the streamers of one language; class 1 is mature content.
-
-    Args:
-        paths: The files of all languages, or the three files of this one.
-        folder: The folder of the language in the archive.
-    """
-    of_language = {n: p for n, p in paths.items() if n.startswith(f"{folder}/")}
-    chosen = of_language or paths
-    return _read(chosen, "new_id", "mature", _MATURE.index, _TWITCH_WORDS)
-
-
-def _read(
+def read_musae(
     paths: dict[str, Path],
     id_column: str,
     label_column: str,
-    class_of: Callable[[str], int],
+    classes: Sequence[str],
     num_words: int = 0,
+    folder: str = "",
 ) -> Data:
     """Reads a graph, edges followed both ways. Features are 1 for every word listed.
 
     Args:
-        paths: The edges, the words and the table of nodes.
+        paths: The edges, the words and the table of nodes, of one graph or of several.
         id_column: The column that edges and words refer to.
         label_column: The column of the label.
-        class_of: Returns the class of a label.
+        classes: The label of each class.
         num_words: How many words there are at least.
+        folder: The folder of the graph in an archive of several.
     """
+    paths = {n: p for n, p in paths.items() if n.startswith(f"{folder}/")} or paths
     edges, words, table = (
         next(path for name, path in paths.items() if name.endswith(end))
         for end in ("edges.csv", ".json", "target.csv")
     )
-    labels = _labels(table, id_column, label_column, class_of)
+    labels = _labels(table, id_column, label_column, classes)
     num_nodes = len(labels)
     ends = _ends(edges)
     require_nodes(edges, ends, num_nodes)
@@ -72,13 +48,13 @@ def _read(
 
 
 def _labels(
-    path: Path, id_column: str, label_column: str, class_of: Callable[[str], int]
+    path: Path, id_column: str, label_column: str, classes: Sequence[str]
 ) -> np.ndarray:
     with open(path, encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     try:
         nodes = np.array([int(row[id_column]) for row in rows], dtype=np.int64)
-        classes = [class_of(row[label_column]) for row in rows]
+        numbers = [classes.index(row[label_column]) for row in rows]
     except (ValueError, TypeError, KeyError) as error:
         raise DamagedFile(
             path,
@@ -88,7 +64,7 @@ def _labels(
     if not np.array_equal(np.sort(nodes), np.arange(len(nodes))):
         raise DamagedFile(path, f"does not number its {len(nodes)} nodes from 0")
     labels = np.empty(len(nodes), dtype=np.int64)
-    labels[nodes] = classes
+    labels[nodes] = numbers
     return labels
 
 
