@@ -28,11 +28,11 @@ def test_a_checkpoint_is_used_or_refused_in_one_line(tmp_path: Path) -> None:
         if kind == 0:
             path.write_bytes(mutated_bytes(content, rng))
         elif kind == 1:
-            write(path, saved.tensors, mutated_value(saved.facts, rng, most=2))
+            write(path, saved.tensors, mutated_value(saved.metadata, rng, most=2))
         elif kind == 2:
-            write(path, _other_tensors(saved, rng), saved.facts)
+            write(path, _other_tensors(saved, rng), saved.metadata)
         else:
-            facts = mutated_value(saved.facts, rng, most=1)
+            facts = mutated_value(saved.metadata, rng, most=1)
             write(path, _other_tensors(saved, rng), facts)
         if rng.integers(2):
             return run_callable(predict, path, graph, CPU)

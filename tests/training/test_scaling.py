@@ -204,7 +204,7 @@ def test_a_checkpoint_whose_scaling_does_not_fit_is_refused(
 ) -> None:
     file = model.save(tmp_path)
     saved = checkpoint.read(file)
-    facts = json.loads(json.dumps(saved.facts))
+    facts = json.loads(json.dumps(saved.metadata))
     for scaling, reason in (
         ({}, "disagree"),
         ({".x": {"mean": [0.0], "deviation": [1.0]}}, "does not fit its columns"),

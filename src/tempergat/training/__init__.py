@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from .settings.recipes import recipe_for as recipe_for
     from .settings.recipes import recipe_names as recipe_names
     from .single.checkpoint import CHECKPOINT_NAME as CHECKPOINT_NAME
-    from .single.loading import from_pretrained as from_pretrained
-    from .single.loading import load_model as load_model
-    from .single.loading import predict as predict
     from .single.model import TrainedModel as TrainedModel
+    from .single.pretrained import from_pretrained as from_pretrained
+    from .single.pretrained import load_model as load_model
+    from .single.pretrained import predict as predict
     from .single.progress import EpochLines as EpochLines
     from .single.trackers import TensorBoardTracker as TensorBoardTracker
     from .single.trackers import Tracker as Tracker

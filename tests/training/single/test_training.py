@@ -99,8 +99,8 @@ def test_time_counts_all_stretches_of_a_run(tmp_path: Path) -> None:
         )
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
-    assert saved.facts["time_s"] > 0.0
-    write(path, saved.tensors, {**saved.facts, "time_s": 1000.0})
+    assert saved.metadata["time_s"] > 0.0
+    write(path, saved.tensors, {**saved.metadata, "time_s": 1000.0})
     run = train_single(small_graph(), settings, 0, CPU, tmp_path)
     assert 1000.0 < run.time_s < 1900.0
 
@@ -171,7 +171,7 @@ def test_every_flipped_bit_and_every_cut_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "small.safetensors"
     write(path, {"a": torch.arange(6.0), "b": torch.ones(2, 2)}, {"seed": 3})
     whole = path.read_bytes()
-    assert read(path).facts == {"seed": 3}
+    assert read(path).metadata == {"seed": 3}
     for position in range(len(whole)):
         flipped = bytearray(whole)
         flipped[position] ^= 4
@@ -223,7 +223,7 @@ def test_a_valid_file_with_other_content_is_a_one_line_error(
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
     changed = {k: v for k, v in {**saved.tensors, **tensors}.items() if v is not None}
-    write(path, changed, {**saved.facts, **facts})
+    write(path, changed, {**saved.metadata, **facts})
     for use in (
         lambda: predict(tmp_path, small_graph()),
         lambda: train_single(small_graph(), settings, 0, CPU, tmp_path),
@@ -240,7 +240,7 @@ def test_a_checkpoint_with_one_more_tensor_is_not_continued(tmp_path: Path) -> N
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
     more = {**saved.tensors, "best.more": torch.ones(1)}
-    write(path, more, saved.facts)
+    write(path, more, saved.metadata)
     with pytest.raises(UserError, match=r"holds best\.more, which this run does not"):
         train_single(small_graph(), settings, 0, CPU, tmp_path)
 
@@ -251,8 +251,8 @@ def test_the_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> N
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
     facts = {
-        **saved.facts,
-        "config": {**saved.facts["config"], "tomorrow": None},
+        **saved.metadata,
+        "config": {**saved.metadata["config"], "tomorrow": None},
         "versions": {"tempergat": "9.1.0"},
     }
     write(path, saved.tensors, facts)
@@ -262,7 +262,7 @@ def test_the_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> N
     ):
         with pytest.raises(UserError, match=r"tomorrow.* made by tempergat 9\.1\.0"):
             use()
-    older = {**saved.facts, "versions": {"tempergat": "0.0.1"}}
+    older = {**saved.metadata, "versions": {"tempergat": "0.0.1"}}
     del older["label_name"]
     write(path, saved.tensors, older)
     with pytest.raises(UserError, match=r"label_name.* made by tempergat 0\.0\.1"):

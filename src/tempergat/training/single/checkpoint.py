@@ -1,8 +1,8 @@
 """Checkpoints: safetensors files with a checksum.
 
-A file holds tensors and, in its header, facts as JSON text and a sha256 of both:
+A file holds tensors and, in its header, metadata as JSON text and a sha256 of both:
 safetensors itself notices a truncated file but not a flipped bit. The same tensors and
-facts always make the same bytes. Reading a file runs no code from it.
+metadata always make the same bytes. Reading a file runs no code from it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
 from tempergat.base import UserError, write_into
+from tempergat.training.loop import COLUMNS
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.task import SPLITS
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
 PUBLISHED_NAME = "model.safetensors"
@@ -28,6 +32,7 @@ _FORMAT = f"{_OURS}1"
 _LENGTH_BYTES = 8
 # safetensors starts the tensors at a multiple of this.
 _ALIGNMENT = 8
+_REMEDY = "give the path of a file that `tempergat train` made"
 # What a checkpoint that cannot be continued needs.
 TRAIN_AGAIN = "train again with --no-resume (resume=False in Python)"
 
@@ -38,11 +43,11 @@ class Checkpoint:
 
     Attributes:
         tensors: Tensors by name.
-        facts: Plain JSON values by name.
+        metadata: Plain JSON values by name.
     """
 
     tensors: dict[str, Tensor]
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
 
 
 def file_at(path: str | os.PathLike[str]) -> Path:
@@ -57,19 +62,21 @@ def file_at(path: str | os.PathLike[str]) -> Path:
     return published if published.is_file() else path / CHECKPOINT_NAME
 
 
-def write(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+def write(
+    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]
+) -> None:
     """Writes a checkpoint atomically into its folder.
 
     Raises:
         UserError: The folder cannot be written to.
     """
-    write_into(path.parent, path.name, to_bytes(tensors, facts))
+    write_into(path.parent, path.name, to_bytes(tensors, metadata))
 
 
-def to_bytes(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
+def to_bytes(tensors: Mapping[str, Tensor], metadata: Mapping[str, Any]) -> bytes:
     """The content of a checkpoint file."""
     stored = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    about = {"format": _FORMAT, "facts": json.dumps(facts, sort_keys=True)}
+    about = {"format": _FORMAT, "facts": json.dumps(metadata, sort_keys=True)}
     unsigned = safetensors.torch.save(stored, {**about, "sha256": ""})
     about["sha256"] = _digest(unsigned)
     # safetensors itself writes the metadata in another order each time.
@@ -78,9 +85,6 @@ def to_bytes(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
     text += b" " * (-len(text) % _ALIGNMENT)
     length = len(text).to_bytes(_LENGTH_BYTES, "little")
     return b"".join((length, text, _body(unsigned)))
-
-
-_REMEDY = "give the path of a file that `tempergat train` made"
 
 
 def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
@@ -104,13 +108,13 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
         about = _header(content).get("__metadata__", {})
         tensors = safetensors.torch.load(content)
         intact = about.get("sha256") == _digest(content)
-        facts = json.loads(about.get("facts", "{}"))
+        metadata = json.loads(about.get("facts", "{}"))
     except (SafetensorError, ValueError, AttributeError, RecursionError) as error:
         raise UserError(
             f"{path} is not a checkpoint of tempergat, or a damaged one; {remedy}"
         ) from error
     version = str(about.get("format", ""))
-    if not version.startswith(_OURS) or not isinstance(facts, dict):
+    if not version.startswith(_OURS) or not isinstance(metadata, dict):
         raise UserError(f"{path} is not a checkpoint of tempergat; {remedy}")
     if version != _FORMAT:
         raise UserError(
@@ -118,25 +122,28 @@ def read(path: Path, remedy: str = _REMEDY) -> Checkpoint:
             f"tempergat writes; this version reads {_FORMAT!r}, so update tempergat"
         )
     if not intact:
-        raise UserError(_damaged(path))
-    return Checkpoint(tensors, facts)
+        raise UserError(
+            f"{path} is damaged: its content does not match its checksum; delete it "
+            "and train again, or restore it from a copy"
+        )
+    return Checkpoint(tensors, metadata)
 
 
 def require_tensors(
-    path: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+    path: Path, tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
 ) -> None:
     """Refuses a checkpoint that lacks a tensor or has one of another shape or type.
 
     Args:
         path: The file.
-        found: Its tensors.
+        tensors: Its tensors.
         wanted: Tensors with the names, shapes and types that it must have.
 
     Raises:
         UserError: A tensor is missing, or has another shape or type.
     """
     for name, like in wanted.items():
-        value = found.get(name)
+        value = tensors.get(name)
         expected = _describe(like)
         seen = "nothing" if value is None else _describe(value)
         if seen != expected:
@@ -145,15 +152,40 @@ def require_tensors(
             )
 
 
+def require_progress(
+    path: Path, tensors: Mapping[str, Tensor], config: RunConfig
+) -> None:
+    """Refuses a checkpoint whose record of the epochs cannot be that of a run.
+
+    Raises:
+        UserError: A tensor is missing, has another shape or type, counts epochs that
+            the run does not have, or holds scores that are not fractions.
+    """
+    shape = (config.epochs, 1, len(COLUMNS))
+    progress = {
+        "failed_epoch": torch.zeros(1, dtype=torch.int64),
+        "epoch": torch.zeros((), dtype=torch.int64),
+        "history": torch.empty(shape, dtype=torch.float64, device="meta"),
+    }
+    require_tensors(path, tensors, progress)
+    epoch, failed_epoch = int(tensors["epoch"]), int(tensors["failed_epoch"])
+    for name, value, most in (
+        ("epoch", epoch, config.epochs),
+        ("failed_epoch", failed_epoch, epoch),
+    ):
+        if not 0 <= value <= most:
+            raise UserError(
+                f"{path} says that its {name} is {value}, which is not from 0 to "
+                f"{most}; {TRAIN_AGAIN}"
+            )
+    first_score = COLUMNS.index(SPLITS[0])
+    scores = tensors["history"][:epoch, 0, first_score:]
+    if not failed_epoch and not ((scores >= 0.0) & (scores <= 1.0)).all():
+        raise UserError(f"{path} holds scores that are not from 0 to 1; {TRAIN_AGAIN}")
+
+
 def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} {list(tensor.shape)}"
-
-
-def _damaged(path: Path) -> str:
-    return (
-        f"{path} is damaged: its content does not match its checksum; delete it and "
-        f"train again, or restore it from a copy"
-    )
 
 
 def _header(content: bytes) -> dict[str, Any]:

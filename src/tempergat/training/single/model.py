@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,39 +20,26 @@ from tempergat.data import (
     to_dense,
     warn_of_notes,
 )
-from tempergat.nn import GraphCall, NodeClassifier
+from tempergat.nn import GraphCall
 from tempergat.training.record import Run
-from tempergat.training.sampled.layerwise import infer_layerwise
-from tempergat.training.sampled.task import parts_of
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.single import checkpoint, publishing
-from tempergat.training.single.display import model_html
-from tempergat.training.single.facts import Facts
-from tempergat.training.single.graph_calls import (
+from tempergat.training.single import checkpoint, hub
+from tempergat.training.single.graph_inputs import read_for_prediction, typed_dataset
+from tempergat.training.single.inference import (
     call_on_batch,
     call_on_dataset,
     is_sampled_batch,
+    logits_of,
 )
-from tempergat.training.single.reading import read_for_prediction, typed_dataset
-from tempergat.training.single.restoring import (
-    failed_run,
-)
+from tempergat.training.single.metadata import Metadata
 from tempergat.training.task import (
-    edge_inputs_of,
     features_of,
     graph_of,
     row_transform,
     scaled_edges,
 )
-from tempergat.training.user_methods.user_code import (
-    explain_errors,
-    require_logits,
-    taken_edge_inputs,
-    tensors_of,
-)
+from tempergat.training.user_methods.user_code import tensors_of
 
-# Above, predictions are computed layer by layer, some nodes at a time.
-_MOST_NODES_AT_ONCE = 2**20
 # The tensors of a checkpoint that record a run's progress.
 _PROGRESS = ("epoch", "failed_epoch", "history")
 
@@ -63,7 +51,7 @@ class TrainedModel(nn.Module):
 
     Args:
         module: The classifier, with the weights of the selected epoch.
-        facts: The settings and the origin of its run.
+        metadata: The settings and the origin of its run.
         progress: The tensors ``epoch``, ``failed_epoch`` and ``history`` of the run.
         run: The record of the run.
 
@@ -73,35 +61,39 @@ class TrainedModel(nn.Module):
     """
 
     def __init__(
-        self, module: nn.Module, facts: Facts, progress: Mapping[str, Tensor], run: Run
+        self,
+        module: nn.Module,
+        metadata: Metadata,
+        progress: Mapping[str, Tensor],
+        run: Run,
     ) -> None:
         super().__init__()
         self.module = module
         self.run = run
-        self._facts = facts
+        self._metadata = metadata
         self._progress = {name: progress[name].detach().cpu() for name in _PROGRESS}
         self.eval()
 
     @property
     def config(self) -> RunConfig:
         """The settings of the run."""
-        return self._facts.config
+        return self._metadata.config
 
     @property
     def num_classes(self) -> int:
         """The number of classes."""
-        return self._facts.num_classes
+        return self._metadata.num_classes
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
         """The word of each class in the training table; None for plain numbers."""
-        names = self._facts.class_names
+        names = self._metadata.class_names
         return None if names is None else tuple(names)
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """The name of each feature in the training table; None where it had none."""
-        names = self._facts.feature_names
+        names = self._metadata.feature_names
         return None if names is None else tuple(names)
 
     def forward(
@@ -124,11 +116,11 @@ class TrainedModel(nn.Module):
                 dataset, too.
             edge_weight: Edge weights, likewise.
         """
-        if self._facts.types is not None:
+        if self._metadata.types is not None:
             return self._typed_scores(x, edge_index)
         if not isinstance(x, Tensor):
             raise TypeError("x must be a tensor: the model is for graphs of one type")
-        scaling = self._facts.scales
+        scaling = self._metadata.scales
         transform = row_transform(self.config, scaling.get(".x"), x.device)
         if transform is not None:
             x = transform(x)
@@ -142,7 +134,7 @@ class TrainedModel(nn.Module):
         return logits
 
     def _typed_scores(self, x: Any, edge_index: Any) -> Tensor:
-        dataset = typed_dataset(x, edge_index, self._facts)
+        dataset = typed_dataset(x, edge_index, self._metadata)
         device = next(self.module.parameters()).device
         logits: Tensor = self.module(
             features_of(dataset, self.config, device),
@@ -176,8 +168,8 @@ class TrainedModel(nn.Module):
             UserError: The graph does not fit the model, or the run has failed.
         """
         if self.run.status == "failed":
-            raise UserError(failed_run("the run", self.run.failed_epoch))
-        return read_for_prediction(data, self._facts, read_options, labelled)
+            raise UserError(failed_run_message("the run", self.run.failed_epoch))
+        return read_for_prediction(data, self._metadata, read_options, labelled)
 
     def predict(
         self, data: GraphInput, read_options: ReadOptions | None = None
@@ -185,8 +177,8 @@ class TrainedModel(nn.Module):
         """The class of every node, int64, on the CPU.
 
         Args:
-            data: As in `read_graph`.
-            read_options: As in `read_graph`.
+            data: What `read_graph` reads.
+            read_options: Options that differ from those of the training graph.
 
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
@@ -199,8 +191,8 @@ class TrainedModel(nn.Module):
         """The probability of every class for every node, on the CPU.
 
         Args:
-            data: As in `predict`.
-            read_options: As in `predict`.
+            data: What `read_graph` reads.
+            read_options: Options that differ from those of the training graph.
 
         Returns:
             [num_nodes, num_classes]; every row sums to 1.
@@ -214,14 +206,12 @@ class TrainedModel(nn.Module):
         """How the classifier is called, for `tempergat.attention`.
 
         Args:
-            graph: As in `read_graph`, or a batch of `NeighborSampler`.
+            graph: What `read_graph` reads, or a batch of `NeighborSampler`.
         """
         if is_sampled_batch(graph):
-            return call_on_batch(self.module, self._facts, graph)
+            return call_on_batch(self.module, self._metadata, graph)
         dataset = self.read_graph(graph)
-        device = next(self.module.parameters()).device
-        edges = self._edge_inputs(dataset, device)
-        return call_on_dataset(self.module, self.config, dataset, edges, graph)
+        return call_on_dataset(self.module, self._metadata, dataset, graph)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes a checkpoint that `tempergat.load_model` reads.
@@ -248,8 +238,8 @@ class TrainedModel(nn.Module):
             f"best.{name}": value.unsqueeze(0)
             for name, value in tensors_of(self.module).items()
         }
-        facts = self._facts.model_dump(mode="json")
-        return checkpoint.to_bytes({**weights, **self._progress}, facts)
+        metadata = self._metadata.model_dump(mode="json")
+        return checkpoint.to_bytes({**weights, **self._progress}, metadata)
 
     def save_pretrained(
         self, folder: str | os.PathLike[str], *, repo_id: str | None = None
@@ -275,8 +265,8 @@ class TrainedModel(nn.Module):
             "outcome": outcome,
             "repo_id": Path(folder).name if repo_id is None else repo_id,
         }
-        facts = self._facts.model_dump(mode="json")
-        return publishing.write_folder(self, folder, facts, card)
+        metadata = self._metadata.model_dump(mode="json")
+        return hub.write_folder(self, folder, metadata, card)
 
     def push_to_hub(
         self, repo_id: str, *, private: bool | None = None, token: str | None = None
@@ -298,26 +288,51 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: huggingface_hub is not installed, or the upload failed.
         """
-        return publishing.upload(self, repo_id, private, token)
+        return hub.upload(self, repo_id, private, token)
 
     def __repr__(self) -> str:
         sizes, outcome = self._in_words()
         return f"TrainedModel({self.config.method}, {sizes}, {outcome})"
 
     def _repr_html_(self) -> str:
-        return model_html(self.run, *self._in_words())
+        run, (sizes, outcome) = self.run, self._in_words()
+
+        def means(values: Sequence[float]) -> str:
+            return ", ".join(f"{value:.3f}" for value in values)
+
+        rows = {
+            "graph": run.dataset,
+            "size": sizes,
+            "parameters": ""
+            if run.parameter_count is None
+            else f"{run.parameter_count:,}",
+            "result": outcome,
+            "temperature of each layer": means(run.selected.temperatures),
+            "mean gate of each layer": means(run.selected.gate_means),
+            "device": run.device,
+        }
+        body = "".join(
+            f'<tr><th style="text-align: left">{name}</th>'
+            f'<td style="text-align: left">{html.escape(value)}</td></tr>\n'
+            for name, value in rows.items()
+            if value
+        )
+        return (
+            f"<table>\n<caption><strong>{html.escape(run.method)}</strong>, "
+            f"seed {run.seed}</caption>\n<tbody>\n{body}</tbody>\n</table>\n"
+        )
 
     def _in_words(self) -> tuple[str, str]:
         """The sizes of the model, and how its run ended."""
-        facts, run = self._facts, self.run
+        metadata, run = self._metadata, self.run
         outcome = f"failed at epoch {run.failed_epoch}"
         if run.status == "done":
             test = run.scores[self.config.selection].test
             outcome = f"test score {100 * test:.2f} % at epoch {run.selected_epoch}"
-        inputs = f"{facts.in_channels} features"
-        if facts.types is not None:
-            inputs = f"{len(facts.types)} node types"
-        return f"{inputs}, {facts.num_classes} classes", outcome
+        inputs = f"{metadata.in_channels} features"
+        if metadata.types is not None:
+            inputs = f"{len(metadata.types)} node types"
+        return f"{inputs}, {metadata.num_classes} classes", outcome
 
     def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
         dataset = self.read_graph(data, read_options)
@@ -327,7 +342,7 @@ class TrainedModel(nn.Module):
         )
         self.eval()
         with torch.no_grad():
-            logits = self._call(dataset)
+            logits = logits_of(self.module, self._metadata, dataset)
         unknown = int((~logits.isfinite().all(dim=-1)).sum())
         if unknown:
             raise UserError(
@@ -337,52 +352,10 @@ class TrainedModel(nn.Module):
             )
         return logits
 
-    def _call(self, dataset: Dataset) -> Tensor:
-        device = next(self.module.parameters()).device
-        if self._goes_layer_by_layer(dataset):
-            return self._infer_layerwise(dataset, device)
-        x = features_of(dataset, self.config, device)
-        edges = self._edge_inputs(dataset, device)
-        if self.config.source_hash is None:
-            logits: Tensor = self.module(
-                x, graph_of(dataset, self.config, device), **edges
-            )
-            return logits
-        nodes = int(dataset.data.num_nodes)
-        method, expected = self.config.method, [nodes, self._facts.num_classes]
-        with explain_errors(method):
-            edge_index = dataset.data.edge_index.long().to(device)
-            found = self.module(x, edge_index, **edges)
-        return require_logits(method, found, expected)
 
-    def _goes_layer_by_layer(self, dataset: Dataset) -> bool:
-        """Whether all nodes at once may need more memory than there is."""
-        if self.config.source_hash is not None or dataset.is_heterogeneous:
-            return False
-        is_large = int(dataset.data.num_nodes) > _MOST_NODES_AT_ONCE
-        return is_large or self.config.training == "sampled"
-
-    def _infer_layerwise(self, dataset: Dataset, device: torch.device) -> Tensor:
-        features, topology = parts_of(dataset, self.config, device)
-        edges = self._edge_inputs(dataset, torch.device("cpu"))
-        assert isinstance(self.module, NodeClassifier)
-        return infer_layerwise(
-            self.module,
-            features,
-            topology,
-            edge_attr=edges.get("edge_attr"),
-            edge_weight=edges.get("edge_weight"),
-        )
-
-    def _edge_inputs(self, dataset: Dataset, device: torch.device) -> dict[str, Tensor]:
-        """The edge features and weights that the model was trained with."""
-        facts = self._facts
-        used = {
-            "edge_attr": bool(facts.edge_feature_names),
-            "edge_weight": facts.edge_weight_name is not None,
-        }
-        found = edge_inputs_of(dataset, self.config, device)
-        found = {name: value for name, value in found.items() if used[name]}
-        if self.config.source_hash is None:
-            return found
-        return taken_edge_inputs(self.module, found)
+def failed_run_message(what: str, epoch: int | None) -> str:
+    """The message that a run failed."""
+    return (
+        f"{what} failed at epoch {epoch}, where its loss was not a finite number; "
+        "train it again with a lower learning rate"
+    )

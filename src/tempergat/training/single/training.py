@@ -34,10 +34,9 @@ from tempergat.training.settings.config import RunConfig, settings_on
 from tempergat.training.settings.overrides import make_overrides
 from tempergat.training.settings.recipes import Recipe, recipe_for
 from tempergat.training.single import checkpoint
-from tempergat.training.single.facts import Facts, facts_of, read_facts
+from tempergat.training.single.metadata import Metadata, metadata_of, read_metadata
 from tempergat.training.single.model import TrainedModel
 from tempergat.training.single.progress import EpochLines
-from tempergat.training.single.restoring import require_progress
 from tempergat.training.single.trackers import Tracker
 from tempergat.training.starting import start_training
 from tempergat.training.user_methods.source import callable_name, source_hash
@@ -207,13 +206,13 @@ def train_model(
         )
         # Of several processes, one writes and reports.
         is_first = ranks is None or ranks.is_first
-        facts = Facts(
+        facts = Metadata(
             config=config,
             seed=seed,
             in_channels=training.group.task.in_channels,
             device=device_name(device),
             versions=versions(),
-            **facts_of(dataset, config),
+            **metadata_of(dataset, config),
         )
         file = None
         if checkpoint_dir is not None:
@@ -280,13 +279,13 @@ def _is_finished(training: EpochLoop) -> bool:
     return training.epochs_done == training.config.epochs or training.all_failed
 
 
-def _continue_from(file: Path, facts: Facts, training: EpochLoop) -> float:
+def _continue_from(file: Path, facts: Metadata, training: EpochLoop) -> float:
     """Loads a checkpoint into a training; returns the seconds spent on it so far."""
     saved = checkpoint.read(file, _START_AGAIN)
-    found = read_facts(file, saved.facts)
+    found = read_metadata(file, saved.metadata)
     _refuse_another_run(file, found, facts)
     _refuse_other_state(file, saved.tensors, training)
-    require_progress(file, saved.tensors, training.config)
+    checkpoint.require_progress(file, saved.tensors, training.config)
     training.load_state(saved.tensors)
     return found.time_s
 
@@ -309,7 +308,7 @@ def _refuse_other_state(
         )
 
 
-def _refuse_another_run(path: Path, found: Facts, wanted: Facts) -> None:
+def _refuse_another_run(path: Path, found: Metadata, wanted: Metadata) -> None:
     theirs, ours = (
         facts.model_dump(mode="json", include=set(_IDENTITY))
         for facts in (found, wanted)

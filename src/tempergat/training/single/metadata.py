@@ -1,4 +1,4 @@
-"""What a checkpoint says about its run, besides the tensors."""
+"""What a checkpoint says about its run besides the tensors: its metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tempergat.training.task import edge_arguments, types_of
 _OPTIONS = TypeAdapter(ReadOptions)
 
 
-class NodeTypeFacts(BaseModel):
+class NodeTypeMetadata(BaseModel):
     """A node type in a checkpoint; further attributes as of `NodeType`.
 
     Attributes:
@@ -52,7 +52,7 @@ class NodeTypeFacts(BaseModel):
         return NodeType(self.name, self.num_nodes, self.num_features)
 
 
-class ScaleFacts(BaseModel):
+class ScaleMetadata(BaseModel):
     """How columns are scaled, as `ColumnScale` says."""
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -61,7 +61,7 @@ class ScaleFacts(BaseModel):
     deviation: list[Annotated[float, Field(gt=0.0, allow_inf_nan=False)]]
 
 
-class Facts(BaseModel):
+class Metadata(BaseModel):
     """The settings and the origin of a run.
 
     Attributes:
@@ -109,8 +109,8 @@ class Facts(BaseModel):
     edge_feature_names: list[str]
     edge_weight_name: str | None
     read_options: ReadOptions | None
-    node_types: list[NodeTypeFacts] | None = None
-    scaling: dict[str, ScaleFacts] = {}
+    node_types: list[NodeTypeMetadata] | None = None
+    scaling: dict[str, ScaleMetadata] = {}
     time_s: float = 0.0
 
     @field_validator("read_options", mode="before")
@@ -172,7 +172,7 @@ class Facts(BaseModel):
         }
 
     @model_serializer(mode="wrap")
-    def _without_empty_facts(
+    def _without_empty_values(
         self, serialize: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
         values: dict[str, Any] = serialize(self)
@@ -182,8 +182,8 @@ class Facts(BaseModel):
         return values
 
 
-def facts_of(dataset: Dataset, config: RunConfig) -> dict[str, Any]:
-    """The facts that come from the training graph."""
+def metadata_of(dataset: Dataset, config: RunConfig) -> dict[str, Any]:
+    """The metadata that comes from the training graph, by name."""
     types = types_of(dataset)
     scaling = dataset.scaling if config.scale_features else {}
 
@@ -201,37 +201,37 @@ def facts_of(dataset: Dataset, config: RunConfig) -> dict[str, Any]:
         "edge_feature_names": list(dataset.edge_feature_names),
         "edge_weight_name": dataset.edge_weight_name,
         "read_options": dataset.read_options,
-        "node_types": types and [_type_facts(dataset, kind) for kind in types],
+        "node_types": types and [_type_metadata(dataset, kind) for kind in types],
         "scaling": {
-            name: ScaleFacts(mean=list(scale.mean), deviation=list(scale.deviation))
+            name: ScaleMetadata(mean=list(scale.mean), deviation=list(scale.deviation))
             for name, scale in scaling.items()
         },
     }
 
 
-def _type_facts(dataset: Dataset, kind: NodeType) -> NodeTypeFacts:
+def _type_metadata(dataset: Dataset, kind: NodeType) -> NodeTypeMetadata:
     names = dataset.type_names.get(kind.name)
     if names is None:
-        return NodeTypeFacts(**asdict(kind))
+        return NodeTypeMetadata(**asdict(kind))
     if kind.num_features:
-        return NodeTypeFacts(**asdict(kind), feature_names=list(names.features))
-    return NodeTypeFacts(**asdict(kind), nodes_hash=names.nodes_hash)
+        return NodeTypeMetadata(**asdict(kind), feature_names=list(names.features))
+    return NodeTypeMetadata(**asdict(kind), nodes_hash=names.nodes_hash)
 
 
-def read_facts(path: Path, values: Mapping[str, Any]) -> Facts:
-    """The facts of a checkpoint.
+def read_metadata(path: Path, values: Mapping[str, Any]) -> Metadata:
+    """The metadata of a checkpoint.
 
     Args:
         path: The checkpoint, for error messages.
-        values: Its facts as plain JSON values.
+        values: Its metadata as plain JSON values.
 
     Raises:
-        UserError: A fact is missing or out of its range, or a setting is unknown.
+        UserError: A value is missing or out of its range, or a setting is unknown.
     """
     try:
-        return Facts.model_validate(values)
+        return Metadata.model_validate(values)
     except ValidationError as error:
-        reason = first_validation_error(error, Facts)
+        reason = first_validation_error(error, Metadata)
         raise UserError(
             f"{path} is not a checkpoint that this version can use ({reason}); "
             f"{_remedy(values)}"

@@ -1,4 +1,4 @@
-"""How a trained model is called on a graph whose edges must stay recognisable."""
+"""How a trained model is called on a graph or on a batch."""
 
 from __future__ import annotations
 
@@ -6,30 +6,100 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.nn import (
     GraphCall,
+    NodeClassifier,
     TypedFeatures,
     caller_edge_ids,
     caller_edges,
     edge_order,
 )
 from tempergat.ops import Graph
+from tempergat.training.sampled.layerwise import infer_layerwise
+from tempergat.training.sampled.task import parts_of
 from tempergat.training.sampled.typed import batch_inputs
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.single.facts import Facts
+from tempergat.training.single.metadata import Metadata
 from tempergat.training.task import (
+    edge_inputs_of,
     features_of,
+    graph_of,
     prepared_features,
     row_transform,
     scaled_edges,
     types_of,
 )
 from tempergat.training.typed.union import union_edges
+from tempergat.training.user_methods.user_code import (
+    explain_errors,
+    require_logits,
+    taken_edge_inputs,
+)
+
+# Above, predictions are computed layer by layer, some nodes at a time.
+_MOST_NODES_AT_ONCE = 2**20
+
+
+def logits_of(module: nn.Module, metadata: Metadata, dataset: Dataset) -> Tensor:
+    """The class scores of all nodes of a graph.
+
+    Args:
+        module: The classifier, or a user's own module.
+        metadata: What it knows of its training graph.
+        dataset: The graph, read as the training graph was.
+    """
+    config = metadata.config
+    device = next(module.parameters()).device
+    if _goes_layer_by_layer(config, dataset):
+        features, topology = parts_of(dataset, config, device)
+        edges = _edge_inputs(module, metadata, dataset, torch.device("cpu"))
+        assert isinstance(module, NodeClassifier)
+        return infer_layerwise(
+            module,
+            features,
+            topology,
+            edge_attr=edges.get("edge_attr"),
+            edge_weight=edges.get("edge_weight"),
+        )
+    x = features_of(dataset, config, device)
+    edges = _edge_inputs(module, metadata, dataset, device)
+    logits: Tensor
+    if config.source_hash is None:
+        logits = module(x, graph_of(dataset, config, device), **edges)
+        return logits
+    with explain_errors(config.method):
+        edge_index = dataset.data.edge_index.long().to(device)
+        logits = module(x, edge_index, **edges)
+    expected = [int(dataset.data.num_nodes), metadata.num_classes]
+    return require_logits(config.method, logits, expected)
+
+
+def _goes_layer_by_layer(config: RunConfig, dataset: Dataset) -> bool:
+    """Whether all nodes at once may need more memory than there is."""
+    if config.source_hash is not None or dataset.is_heterogeneous:
+        return False
+    is_large = int(dataset.data.num_nodes) > _MOST_NODES_AT_ONCE
+    return is_large or config.training == "sampled"
+
+
+def _edge_inputs(
+    module: nn.Module, metadata: Metadata, dataset: Dataset, device: torch.device
+) -> dict[str, Tensor]:
+    """The edge features and weights that the model was trained with."""
+    used = {
+        "edge_attr": bool(metadata.edge_feature_names),
+        "edge_weight": metadata.edge_weight_name is not None,
+    }
+    edges = edge_inputs_of(dataset, metadata.config, device)
+    edges = {name: value for name, value in edges.items() if used[name]}
+    if metadata.config.source_hash is None:
+        return edges
+    return taken_edge_inputs(module, edges)
 
 
 def is_sampled_batch(graph: Any) -> bool:
@@ -39,19 +109,19 @@ def is_sampled_batch(graph: Any) -> bool:
     )
 
 
-def call_on_batch(module: torch.nn.Module, facts: Facts, batch: Any) -> GraphCall:
+def call_on_batch(module: nn.Module, metadata: Metadata, batch: Any) -> GraphCall:
     """The call on a batch of `NeighborSampler`.
 
     Args:
         module: The classifier.
-        facts: What it knows of its training graph.
+        metadata: What it knows of its training graph.
         batch: The batch, with features as in the dataset.
 
     Raises:
         UserError: The batch is typed and the model is not, or the other way round, or
             the model is a user's own module.
     """
-    config, types = facts.config, facts.types
+    config, types = metadata.config, metadata.types
     if config.source_hash is not None:
         raise UserError(
             f"{config.method} is your own module; call tempergat.attention with the "
@@ -68,11 +138,11 @@ def call_on_batch(module: torch.nn.Module, facts: Facts, batch: Any) -> GraphCal
     x: Any
     kwargs: dict[str, Tensor] = {}
     if types is not None:
-        x = _typed_features(batch_inputs(batch, types, device), facts)
+        x = _typed_features(batch_inputs(batch, types, device), metadata)
     else:
-        scaling = facts.scales
+        scaling = metadata.scales
         x = prepared_features(batch.x, config, device, scaling.get(".x"))
-        if facts.edge_dim is not None:
+        if metadata.edge_dim is not None:
             edge_attr = scaled_edges(batch.edge_attr, config, scaling)
             kwargs["edge_attr"] = edge_attr.to(device)
     return GraphCall(
@@ -87,23 +157,20 @@ def call_on_batch(module: torch.nn.Module, facts: Facts, batch: Any) -> GraphCal
 
 
 def call_on_dataset(
-    module: torch.nn.Module,
-    config: RunConfig,
-    dataset: Dataset,
-    kwargs: dict[str, Any],
-    given: Any,
+    module: nn.Module, metadata: Metadata, dataset: Dataset, given: Any
 ) -> GraphCall:
     """The call on a whole graph.
 
     Args:
         module: The classifier, or a user's own module.
-        config: The settings of its run.
+        metadata: What it knows of its training graph.
         dataset: The graph, read as the training graph was.
-        kwargs: The edge features and weights that the module takes.
         given: The graph as the caller gave it. Reading a PyG object sorts its edges and
             merges repeated ones.
     """
+    config = metadata.config
     device = next(module.parameters()).device
+    kwargs = _edge_inputs(module, metadata, dataset, device)
     x = features_of(dataset, config, device)
     data = dataset.data
     is_object = isinstance(given, Data | HeteroData)
@@ -122,10 +189,10 @@ def call_on_dataset(
     union = Graph(union_edges(data, dataset.target).to(device), start)
     places, before = [], 0
     for edge_type, ends in edges.items():
-        found = _places(data[edge_type].edge_index, ends)
+        columns = _places(data[edge_type].edge_index, ends)
         # Reading a typed graph adds no edges.
-        assert found is not None
-        places.append(found + before)
+        assert columns is not None
+        places.append(columns + before)
         before += ends.size(1)
     return GraphCall(
         module,
@@ -146,18 +213,18 @@ def _places(read: Tensor, given: Tensor) -> Tensor | None:
     bound = 1 + max(int(ends.max(initial=0)) for ends in (read.numpy(), given.numpy()))
     keys, columns = torch.sort(given[0] * bound + given[1], stable=True)
     wanted = read[0] * bound + read[1]
-    found = torch.searchsorted(keys, wanted).clamp(max=max(keys.size(0) - 1, 0))
-    if not keys.numel() or not torch.equal(keys[found], wanted):
+    places = torch.searchsorted(keys, wanted).clamp(max=max(keys.size(0) - 1, 0))
+    if not keys.numel() or not torch.equal(keys[places], wanted):
         return None
-    return columns[found]
+    return columns[places]
 
 
-def _typed_features(x: TypedFeatures, facts: Facts) -> TypedFeatures:
-    scaling, inputs = facts.scales, []
-    for kind, values in zip(facts.types or (), x.inputs, strict=True):
+def _typed_features(x: TypedFeatures, metadata: Metadata) -> TypedFeatures:
+    scaling, inputs = metadata.scales, []
+    for kind, values in zip(metadata.types or (), x.inputs, strict=True):
         if isinstance(values, Tensor) and kind.num_features:
             scale = scaling.get(f"{kind.name}.x")
-            transform = row_transform(facts.config, scale, values.device)
+            transform = row_transform(metadata.config, scale, values.device)
             values = values if transform is None else transform(values)
         inputs.append(values)
     return replace(x, inputs=tuple(inputs))

@@ -1,6 +1,6 @@
 """Trained models in the form of the Hugging Face Hub: a folder of plain files.
 
-The weights are a checkpoint; `config.json` and the model card repeat its facts for
+The weights are a checkpoint; `config.json` and the model card repeat its metadata for
 readers. Nothing in the folder is code.
 """
 
@@ -50,7 +50,7 @@ classes = model.predict("path/of/my/graph")
 def write_folder(
     model: TrainedModel,
     folder: str | os.PathLike[str],
-    facts: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     card: Mapping[str, str],
 ) -> Path:
     """Writes the weights, `config.json` and the model card.
@@ -58,7 +58,7 @@ def write_folder(
     Args:
         model: The model.
         folder: Where to write; made when missing.
-        facts: What its checkpoint says about its run, as plain JSON values.
+        metadata: What its checkpoint says about its run, as plain JSON values.
         card: The words of the card: `method`, `sizes`, `outcome` and `repo_id`.
 
     Returns:
@@ -71,7 +71,7 @@ def write_folder(
     about = {
         "library_name": "tempergat",
         "tempergat_version": tempergat.__version__,
-        **facts,
+        **metadata,
     }
     text = json.dumps(about, indent=1, sort_keys=True, allow_nan=False)
     try:
@@ -139,8 +139,8 @@ def model_file(
         )
     with _explained(f"download {MODEL_FILE} of {name!r}"):
         # The weights alone: no other file of the repository is read.
-        found = _hub().hf_hub_download(name, MODEL_FILE, revision=revision, token=token)
-    return Path(found)
+        file = _hub().hf_hub_download(name, MODEL_FILE, revision=revision, token=token)
+    return Path(file)
 
 
 def _hub() -> Any:

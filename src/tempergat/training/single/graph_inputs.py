@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from tempergat.data import (
     refuse_unused_options,
     tensors,
 )
-from tempergat.training.single.facts import Facts
+from tempergat.training.single.metadata import Metadata
 from tempergat.training.task import refuse_other_training, refuse_typed, types_of
 
 _WAYS = {True: "both ways", False: "one way"}
@@ -33,7 +33,7 @@ _FLAGS = {True: "--undirected", False: "--directed"}
 
 def read_for_prediction(
     graph: GraphInput,
-    facts: Facts,
+    metadata: Metadata,
     options: ReadOptions | None,
     labelled: bool = False,
 ) -> Dataset:
@@ -41,7 +41,7 @@ def read_for_prediction(
 
     Args:
         graph: The graph in any form.
-        facts: What the model knows of its training graph.
+        metadata: What the model knows of its training graph.
         options: Options that differ from those of the training graph.
         labelled: Whether its labels and its split are read; it needs some then.
 
@@ -52,47 +52,47 @@ def read_for_prediction(
     Raises:
         UserError: It cannot be read, or lacks something that the model needs.
     """
-    _refuse_before_reading(graph, facts, options)
-    used = _options(graph, facts, options)
+    _refuse_before_reading(graph, metadata, options)
+    used = _options(graph, metadata, options)
     try:
         dataset = as_dataset(graph, labelled=labelled, options=used)
     except UserError as error:
-        if facts.feature_names is not None and isinstance(graph, str | os.PathLike):
-            refuse_other_columns(Path(graph), facts.feature_names, used)
+        if metadata.feature_names is not None and isinstance(graph, str | os.PathLike):
+            refuse_other_columns(Path(graph), metadata.feature_names, used)
         origin = _origin_of_option(str(error), used, options)
         raise UserError(f"{error}{origin}") from error
     _refuse_missing_columns(dataset, options)
-    _refuse_other_kind(dataset, facts)
-    refuse_other_training(dataset, facts.config)
+    _refuse_other_kind(dataset, metadata)
+    refuse_other_training(dataset, metadata.config)
     notes = [
-        *_by_position(dataset, facts, isinstance(graph, str | os.PathLike)),
-        *_other_direction(dataset, facts),
-        *_unused_edge_columns(dataset, facts),
+        *_by_position(dataset, metadata, isinstance(graph, str | os.PathLike)),
+        *_other_direction(dataset, metadata),
+        *_unused_edge_columns(dataset, metadata),
     ]
-    if facts.feature_names is not None:
-        dataset = match_features(dataset, facts.feature_names)
-    for kind in facts.node_types or ():
+    if metadata.feature_names is not None:
+        dataset = match_features(dataset, metadata.feature_names)
+    for kind in metadata.node_types or ():
         if kind.feature_names is not None and kind.name in dataset.data.node_types:
             dataset = match_features(dataset, kind.feature_names, kind.name)
-    _refuse_other_counts(dataset, facts)
-    dataset = replace(dataset, scaling=facts.scales)
+    _refuse_other_counts(dataset, metadata)
+    dataset = replace(dataset, scaling=metadata.scales)
     notes += _other_units(dataset)
     new = [note for note in notes if note not in dataset.notes]
     return replace(dataset, notes=(*dataset.notes, *new))
 
 
-def typed_dataset(x: Any, edge_index: Any, facts: Facts) -> Dataset:
+def typed_dataset(x: Any, edge_index: Any, metadata: Metadata) -> Dataset:
     """A typed graph that is given by its tensors.
 
     Args:
         x: The features of each node type that has some.
         edge_index: The edges of each edge type.
-        facts: What the model knows of its training graph.
+        metadata: What the model knows of its training graph.
 
     Raises:
         UserError: A node type that the model needs is missing, or it does not know one.
     """
-    types = facts.types or ()
+    types = metadata.types or ()
     for given, name, key in ((x, "x", "node"), (edge_index, "edge_index", "edge")):
         if not isinstance(given, Mapping):
             raise UserError(
@@ -118,23 +118,23 @@ def typed_dataset(x: Any, edge_index: Any, facts: Facts) -> Dataset:
         "graph",
         data,
         types[0].name,
-        facts.num_classes,
+        metadata.num_classes,
         "accuracy",
         "",
         "",
-        scaling=facts.scales,
+        scaling=metadata.scales,
     )
 
 
 def _refuse_before_reading(
-    graph: GraphInput, facts: Facts, given: ReadOptions | None
+    graph: GraphInput, metadata: Metadata, given: ReadOptions | None
 ) -> None:
     """Refuses what the reader of a graph without labels does not object to."""
     if isinstance(graph, str | os.PathLike):
         if named_entry(graph) is not None:
             return
         path = Path(graph)
-        if facts.types is None and path.is_dir() and is_typed_folder(path):
+        if metadata.types is None and path.is_dir() and is_typed_folder(path):
             raise UserError(
                 f"{path} has tables of node types, but the model was trained on a "
                 "graph with one type of nodes; give a folder with nodes.csv and "
@@ -147,14 +147,14 @@ def _refuse_before_reading(
 
 
 def _options(
-    graph: GraphInput, facts: Facts, given: ReadOptions | None
+    graph: GraphInput, metadata: Metadata, given: ReadOptions | None
 ) -> ReadOptions | None:
     """The options of training, changed by those given now."""
-    if facts.types is not None and _has_own_target(graph):
+    if metadata.types is not None and _has_own_target(graph):
         # Without labels, the node types do not say which one to classify.
         given = given or ReadOptions()
-        given = replace(given, target=given.target or facts.types[0].name)
-    stored = facts.read_options
+        given = replace(given, target=given.target or metadata.types[0].name)
+    stored = metadata.read_options
     if (
         stored is None
         or not isinstance(graph, str | os.PathLike)
@@ -162,8 +162,8 @@ def _options(
         or named_entry(graph) is not None
     ):
         return given
-    if facts.undirected is not None:
-        stored = replace(stored, directed=not facts.undirected)
+    if metadata.undirected is not None:
+        stored = replace(stored, directed=not metadata.undirected)
     changes = {} if given is None else {n: getattr(given, n) for n in given.given()}
     return replace(stored, **changes)
 
@@ -196,29 +196,27 @@ def _refuse_missing_columns(dataset: Dataset, given: ReadOptions | None) -> None
     """
     if given is None:
         return
-    for option, name, found, need in (
+    for option, name, present, need in (
         ("label", given.label, dataset.label_name, "labels"),
         ("split_column", given.split_column, dataset.split_name, "split"),
     ):
-        if name is not None and (found is None or found.lower() != name.lower()):
+        if name is not None and (present is None or present.lower() != name.lower()):
             raise UserError(
                 f"{option_flag(option)} names {name!r}, but {dataset.name} has no such "
                 f"column; leave it out: nodes to classify need no {need}"
             )
 
 
-def _by_position(dataset: Dataset, facts: Facts, is_path: bool) -> list[str]:
-    """Says that features are used by position, except where nobody expects names."""
-    nobody = dataset.feature_names is None and not (
-        is_path and dataset.read_options is not None
-    )
-    types = [kind for kind in facts.node_types or () if kind.num_features]
-    is_named = facts.feature_names is not None
+def _by_position(dataset: Dataset, metadata: Metadata, is_path: bool) -> list[str]:
+    """Says that features are used by position, unless the graph is no table."""
+    is_table = is_path and dataset.read_options is not None
+    types = [kind for kind in metadata.node_types or () if kind.num_features]
+    is_named = metadata.feature_names is not None
     if types:
         is_named = all(kind.feature_names is not None for kind in types)
-    if is_named or nobody:
+    if is_named or (dataset.feature_names is None and not is_table):
         return []
-    count = "" if types else f"{facts.in_channels} "
+    count = "" if types else f"{metadata.in_channels} "
     return [
         f"the model knows no feature names, so the {count}features of "
         f"{dataset.name} are used in the order in which they come; to have them "
@@ -226,8 +224,8 @@ def _by_position(dataset: Dataset, facts: Facts, is_path: bool) -> list[str]:
     ]
 
 
-def _other_direction(dataset: Dataset, facts: Facts) -> list[str]:
-    before, now = facts.undirected, dataset.undirected
+def _other_direction(dataset: Dataset, metadata: Metadata) -> list[str]:
+    before, now = metadata.undirected, dataset.undirected
     if before is None or now is None or before == now:
         return []
     return [
@@ -251,54 +249,61 @@ def _other_units(dataset: Dataset) -> list[str]:
     return [one_line(note) for note in notes]
 
 
-def _unused_edge_columns(dataset: Dataset, facts: Facts) -> list[str]:
+def _unused_edge_columns(dataset: Dataset, metadata: Metadata) -> list[str]:
     notes = []
-    if dataset.edge_feature_names and not facts.edge_feature_names:
+    if dataset.edge_feature_names and not metadata.edge_feature_names:
         listed = ", ".join(dataset.edge_feature_names)
         notes.append(f"edge features of {dataset.name} are not used ({listed})")
-    if dataset.edge_weight_name and not facts.edge_weight_name:
+    if dataset.edge_weight_name and not metadata.edge_weight_name:
         name = dataset.edge_weight_name
         notes.append(f"the edge weight of {dataset.name} is not used ({name})")
     return [f"{note}: the model was trained without" for note in notes]
 
 
-def _refuse_other_counts(dataset: Dataset, facts: Facts) -> None:
+def _refuse_other_counts(dataset: Dataset, metadata: Metadata) -> None:
     if dataset.is_heterogeneous:
-        _refuse_other_types(dataset, facts)
+        _refuse_other_types(dataset, metadata)
         return
     features = int(dataset.data.x.size(1))
-    if features != facts.in_channels:
+    if features != metadata.in_channels:
         raise UserError(
             f"{dataset.name} has {features} features per node, but the model was "
-            f"trained on {facts.in_channels}; give a graph with the same features"
+            f"trained on {metadata.in_channels}; give a graph with the same features"
         )
-    _refuse_other_names(
-        dataset,
-        "edge features",
-        facts.edge_feature_names,
-        dataset.edge_feature_names,
-        "--edge-features",
-    )
-    _refuse_other_names(
-        dataset,
-        "edge weight",
-        [facts.edge_weight_name] if facts.edge_weight_name else [],
-        [dataset.edge_weight_name] if dataset.edge_weight_name else [],
-        "--edge-weight",
-    )
+    for what, wanted, present, option in (
+        (
+            "edge features",
+            metadata.edge_feature_names,
+            dataset.edge_feature_names,
+            "--edge-features",
+        ),
+        (
+            "edge weight",
+            filter(None, [metadata.edge_weight_name]),
+            filter(None, [dataset.edge_weight_name]),
+            "--edge-weight",
+        ),
+    ):
+        names, others = list(wanted), list(present)
+        if names and others != names:
+            raise UserError(
+                f"the model was trained with the {what} {', '.join(names)}, but "
+                f"{dataset.name} has {', '.join(others) or 'none'}; name them with "
+                f"{option}"
+            )
 
 
-def _refuse_other_types(dataset: Dataset, facts: Facts) -> None:
-    found = {kind.name: kind for kind in types_of(dataset) or ()}
-    wanted = {kind.name: kind for kind in facts.node_types or ()}
-    if list(found) != list(wanted):
+def _refuse_other_types(dataset: Dataset, metadata: Metadata) -> None:
+    present = {kind.name: kind for kind in types_of(dataset) or ()}
+    wanted = {kind.name: kind for kind in metadata.node_types or ()}
+    if list(present) != list(wanted):
         raise UserError(
             f"the model was trained on the node types {', '.join(wanted)}, but "
-            f"{dataset.name} has {', '.join(found)}; give a graph with the same types "
-            "in the same order, and the same --target"
+            f"{dataset.name} has {', '.join(present)}; give a graph with the same "
+            "types in the same order, and the same --target"
         )
     for name, kind in wanted.items():
-        here = found[name]
+        here = present[name]
         if here.num_features != kind.num_features:
             raise UserError(
                 f"nodes of type {name} of {dataset.name} have {here.num_features} "
@@ -320,26 +325,12 @@ def _refuse_other_types(dataset: Dataset, facts: Facts) -> None:
             )
 
 
-def _refuse_other_kind(dataset: Dataset, facts: Facts) -> None:
-    if facts.types is None:
+def _refuse_other_kind(dataset: Dataset, metadata: Metadata) -> None:
+    if metadata.types is None:
         refuse_typed(dataset, "the model")
     elif not dataset.is_heterogeneous:
+        names = ", ".join(kind.name for kind in metadata.types)
         raise UserError(
             f"{dataset.name} has one type of nodes, but the model was trained on the "
-            f"types {', '.join(kind.name for kind in facts.types)}; give a typed graph "
-            "(HeteroData)"
-        )
-
-
-def _refuse_other_names(
-    dataset: Dataset,
-    what: str,
-    wanted: Sequence[str],
-    found: Sequence[str],
-    option: str,
-) -> None:
-    if wanted and list(found) != list(wanted):
-        raise UserError(
-            f"the model was trained with the {what} {', '.join(wanted)}, but "
-            f"{dataset.name} has {', '.join(found) or 'none'}; name them with {option}"
+            f"types {names}; give a typed graph (HeteroData)"
         )

@@ -1,0 +1,248 @@
+"""Trained models from checkpoints, folders and the Hub, and predictions from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from tempergat.base import UserError, one_line
+from tempergat.data import GraphInput, ReadOptions
+from tempergat.nn import temperature_of
+from tempergat.training.hardware.devices import choose_device
+from tempergat.training.initial_weights import built_model, single_model
+from tempergat.training.record import LayerRecord, Run
+from tempergat.training.run import failure_reason, scores_by_rule
+from tempergat.training.seeds import State
+from tempergat.training.single import checkpoint, hub
+from tempergat.training.single.metadata import Metadata, read_metadata
+from tempergat.training.single.model import TrainedModel, failed_run_message
+from tempergat.training.user_methods.user_code import (
+    BuildModule,
+    build_user_module,
+    explain_errors,
+    taken_edge_inputs,
+    tensors_of,
+)
+
+
+def load_model(
+    path: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "auto",
+    build: BuildModule | None = None,
+) -> TrainedModel:
+    """Reads a model from a checkpoint of `tempergat.train` or `TrainedModel.save`.
+
+    Args:
+        path: The checkpoint, or its folder.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        build: For a user's own module: the callable it was trained with.
+
+    Raises:
+        UserError: The file is missing, damaged or not a checkpoint, its run has failed
+            or not begun, or `build` is missing.
+    """
+    file = checkpoint.file_at(path)
+    place = choose_device(device)
+    saved = checkpoint.read(file)
+    metadata = read_metadata(file, saved.metadata)
+    checkpoint.require_progress(file, saved.tensors, metadata.config)
+    _refuse_untrained(file, saved.tensors)
+    module = _restored_module(file, metadata, saved.tensors, build)
+    run = _run_of(metadata, saved.tensors)
+    return TrainedModel(module.to(place), metadata, saved.tensors, run)
+
+
+def from_pretrained(
+    source: str | os.PathLike[str],
+    *,
+    revision: str | None = None,
+    token: str | None = None,
+    device: str | torch.device = "auto",
+    build: BuildModule | None = None,
+) -> TrainedModel:
+    """Reads a model from a folder or from the Hugging Face Hub.
+
+    Of a repository only ``model.safetensors`` is downloaded, once; it holds no code.
+    The Hub needs `pip install 'tempergat[hub]'`.
+
+    Args:
+        source: A folder of `TrainedModel.save_pretrained` or `tempergat.train`, or a
+            repository of `TrainedModel.push_to_hub`, as ``user/name``.
+        revision: A branch, tag or commit of the repository.
+        token: A token for a private repository; None for that of ``hf auth login``.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        build: For a user's own module: the callable it was trained with.
+
+    Raises:
+        UserError: There is no such folder or repository, huggingface_hub is not
+            installed, the file is no model, its run has failed or not begun, or
+            `build` is missing.
+    """
+    file = hub.model_file(source, revision, token)
+    return load_model(file, device=device, build=build)
+
+
+def predict(
+    model: TrainedModel | str | os.PathLike[str],
+    graph: GraphInput,
+    device: str | torch.device = "auto",
+    read_options: ReadOptions | None = None,
+) -> Tensor:
+    """The class of every node of a graph.
+
+    Args:
+        model: A trained model, a checkpoint, or its folder.
+        graph: A PyG ``Data``, a dataset, or the name or path of a graph with the
+            features of the training graph, which are matched by name. It needs no
+            labels.
+        device: Where to compute with a checkpoint; a model stays on its device.
+        read_options: How a user graph is read, where it differs from the training
+            graph.
+
+    Returns:
+        One class per node, int64, on the CPU. ``TrainedModel.class_names`` has the
+        word of each class.
+
+    Raises:
+        UserError: The checkpoint is damaged, or of a run that failed or has not begun,
+            or the graph does not fit the model.
+    """
+    if not isinstance(model, TrainedModel):
+        model = load_model(model, device=device)
+    return model.predict(graph, read_options)
+
+
+def _restored_module(
+    file: Path,
+    metadata: Metadata,
+    tensors: Mapping[str, Tensor],
+    build: BuildModule | None,
+) -> nn.Module:
+    """The module of a run with the weights of its selected epoch, on the CPU.
+
+    Args:
+        file: The checkpoint, for error messages.
+        metadata: Its metadata.
+        tensors: Its tensors.
+        build: For a user's own module: the callable it was trained with.
+
+    Raises:
+        UserError: The weights do not fit the settings, or `build` is missing.
+    """
+    if metadata.config.source_hash is None:
+        # The sizes in a file may be those of a model that no memory can hold.
+        _require_weights(file, _module_without_memory(file, metadata), tensors)
+    module = _empty_module(file, metadata, build)
+    _require_weights(file, module, tensors)
+    with torch.no_grad():
+        for name, value in tensors_of(module).items():
+            value.copy_(tensors[f"best.{name}"][0])
+    return module
+
+
+def _run_of(metadata: Metadata, tensors: State) -> Run:
+    """The record of a run, as far as it is in the checkpoint."""
+    epoch, failed_epoch = int(tensors["epoch"]), int(tensors["failed_epoch"])
+    history = tensors["history"][:epoch, 0].numpy()
+    outcome: dict[str, Any]
+    if failed_epoch:
+        reason = failure_reason(history[failed_epoch - 1], failed_epoch)
+        outcome = {"status": "failed", "failed_epoch": failed_epoch, "reason": reason}
+    else:
+        outcome = {
+            "scores": scores_by_rule(history),
+            "selected": LayerRecord(
+                _temperatures(tensors, "best."),
+                tuple(float("nan") if g is None else g for g in metadata.gate_means),
+            ),
+            "last": LayerRecord(_temperatures(tensors, "current.")),
+            "confusion": metadata.confusion and tuple(map(tuple, metadata.confusion)),
+        }
+    return Run(
+        dataset=metadata.dataset,
+        fingerprint=metadata.fingerprint,
+        method=metadata.config.method,
+        seed=metadata.seed,
+        config=metadata.config.model_dump(mode="json"),
+        time_s=metadata.time_s,
+        device=metadata.device,
+        versions=metadata.versions,
+        **outcome,
+    )
+
+
+def _refuse_untrained(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Refuses the checkpoint of a run that has failed or not begun.
+
+    Raises:
+        UserError: The run has no weights to predict with.
+    """
+    failed_epoch = int(tensors["failed_epoch"])
+    if failed_epoch:
+        raise UserError(failed_run_message(f"the run of {path}", failed_epoch))
+    if int(tensors["epoch"]) == 0:
+        raise UserError(
+            f"the run of {path} was stopped before its first checkpoint; continue it "
+            "with the `tempergat train` that made it"
+        )
+
+
+def _require_weights(
+    file: Path, module: nn.Module, tensors: Mapping[str, Tensor]
+) -> None:
+    wanted = {f"best.{name}": v.unsqueeze(0) for name, v in tensors_of(module).items()}
+    checkpoint.require_tensors(file, tensors, wanted)
+
+
+def _module_without_memory(file: Path, metadata: Metadata) -> nn.Module:
+    sizes = (metadata.in_channels, metadata.num_classes)
+    try:
+        with torch.device("meta"):
+            return built_model(
+                metadata.config, *sizes, metadata.edge_dim, metadata.types
+            )
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"{file} has settings that no model can be built with: "
+            f"{one_line(str(error), 200)}; {checkpoint.TRAIN_AGAIN}"
+        ) from error
+
+
+def _empty_module(
+    file: Path, metadata: Metadata, build: BuildModule | None
+) -> nn.Module:
+    config = metadata.config
+    sizes = (metadata.in_channels, metadata.num_classes)
+    if config.source_hash is None:
+        return single_model(config, *sizes, 0, metadata.edge_dim, metadata.types)
+    if build is None:
+        raise UserError(
+            f"{file} holds your own module {config.method}; load it in Python, with "
+            "the callable that builds it: load_model(path, build=...)"
+        )
+    module = build_user_module(build, config.method, *sizes, seed=0)
+    if any(is_lazy(parameter) for parameter in module.parameters()):
+        # Lazy layers make their weights at the first call.
+        x, edge_index = torch.zeros(1, sizes[0]), torch.zeros(2, 1, dtype=torch.int64)
+        edges: dict[str, Tensor] = {}
+        if metadata.edge_feature_names:
+            edges["edge_attr"] = torch.zeros(1, len(metadata.edge_feature_names))
+        if metadata.edge_weight_name is not None:
+            edges["edge_weight"] = torch.ones(1)
+        with torch.no_grad(), explain_errors(config.method):
+            module.eval()(x, edge_index, **taken_edge_inputs(module, edges))
+    return module
+
+
+def _temperatures(tensors: State, prefix: str) -> tuple[float, ...]:
+    """The temperature of each layer, averaged over heads."""
+    names = (f"{prefix}convs.{layer}.theta" for layer in range(len(tensors)))
+    thetas = [tensors[name][0] for name in names if name in tensors]
+    return tuple(float(temperature_of(theta).mean()) for theta in thetas)
