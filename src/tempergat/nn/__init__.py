@@ -6,9 +6,6 @@ from tempergat.base import lazy_names
 
 if TYPE_CHECKING:
     from .adjacency import forget_graphs as forget_graphs
-    from .backbones import BACKBONES as BACKBONES
-    from .backbones import Backbone as Backbone
-    from .backbones import BackboneName as BackboneName
     from .conv._base import AttentionLayer as AttentionLayer
     from .conv.gat import TemperGATConv as TemperGATConv
     from .conv.gatv2 import TemperGATv2Conv as TemperGATv2Conv
@@ -29,6 +26,8 @@ if TYPE_CHECKING:
     from .methods import Method as Method
     from .methods import description_of as description_of
     from .methods import find_method as find_method
+    from .models import BACKBONES as BACKBONES
+    from .models import BackboneName as BackboneName
     from .models import NodeClassifier as NodeClassifier
     from .models import build_model as build_model
     from .penalty import gate_penalty as gate_penalty
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from .sides import Sides as Sides
     from .temperature import Temperature as Temperature
     from .temperature import temperature_of as temperature_of
-    from .typed import EmbeddingTable as EmbeddingTable
     from .typed import NodeType as NodeType
     from .typed import TypedFeatures as TypedFeatures
     from .typed import TypedNodeClassifier as TypedNodeClassifier

@@ -1,18 +1,18 @@
-"""Sampled batches: what each layer of a model gets of them."""
+"""Sampled batches: what each layer of a model gets of them, and batch norm."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+import torch
+import torch_geometric.nn
+from torch import Tensor, nn
 
 from tempergat.nn.conv.gcn import batch_degree, with_frontier
 from tempergat.nn.projection import Features
 from tempergat.ops import Graph, SparseFeatures
-
-LayerPart = tuple[Graph, dict[str, Any]]
 
 
 @runtime_checkable
@@ -23,34 +23,68 @@ class HasLayerGraphs(Protocol):
         """One graph per layer, the first layer's first."""
 
 
-def layer_graphs(
-    given: Sequence[Graph] | HasLayerGraphs, num_layers: int, self_loops: bool
-) -> Sequence[Graph]:
-    """The graph of each layer.
+def layer_inputs(
+    given: Sequence[Graph] | HasLayerGraphs,
+    num_layers: int,
+    self_loops: bool,
+    edge_attr: Tensor | None,
+    edge_weight: Tensor | None,
+    *,
+    has_degrees: bool,
+) -> list[tuple[Graph, dict[str, Any]]]:
+    """The graph of each layer, with the further arguments of the layer.
 
     Args:
         given: The graphs themselves, or the object that makes them.
         num_layers: Number of layers.
         self_loops: Whether the layers add self-loops.
+        edge_attr: Features of all edges of the batch.
+        edge_weight: Weights of all edges of the batch.
+        has_degrees: Whether layers normalise by degrees. They are those of the whole
+            batch in every layer, as of PyG's ``GCNConv`` on a batch.
 
     Raises:
         TypeError: Something else than graphs was given.
         ValueError: There is not one graph per layer, or one does not follow another.
     """
     if isinstance(given, HasLayerGraphs):
-        return given.for_layers(num_layers, self_loops)
-    for graph in given:
+        graphs = given.for_layers(num_layers, self_loops)
+    else:
+        graphs = given
+        _check_graphs(graphs, num_layers)
+    # A batch that others made may have its edges in another order.
+    order = getattr(given, "edge_order", None)
+    of_edges = {"edge_attr": edge_attr, "edge_weight": edge_weight}
+    values = {
+        name: x if order is None else x[order]
+        for name, x in of_edges.items()
+        if x is not None
+    }
+    parts: list[tuple[Graph, dict[str, Any]]] = []
+    for graph in graphs:
+        options: dict[str, Any] = {k: x[: graph.num_edges] for k, x in values.items()}
+        if has_degrees:
+            if not parts:
+                degree = batch_degree(graph, options.get("edge_weight"))
+                degree = with_frontier(degree, graph.num_src)
+            options["degree"] = degree[: graph.num_src]
+        parts.append((graph, options))
+    return parts
+
+
+def _check_graphs(graphs: Sequence[Graph], num_layers: int) -> None:
+    for graph in graphs:
         if not isinstance(graph, Graph):
             raise TypeError(
                 "a tuple in place of edge_index must hold one tempergat.Graph per "
                 f"layer, got {type(graph).__name__}"
             )
-    if len(given) != num_layers:
+    if len(graphs) != num_layers:
         raise ValueError(
-            f"{len(given)} graphs were given for {num_layers} layers; give one per "
+            f"{len(graphs)} graphs were given for {num_layers} layers; give one per "
             "layer, the first layer's first"
         )
-    for number, (graph, following) in enumerate(pairwise(given)):
+    for number, (graph, following) in enumerate(pairwise(graphs)):
         sources = following.num_src
         if sources > graph.num_dst:
             raise ValueError(
@@ -58,40 +92,6 @@ def layer_graphs(
                 f"layer {number + 1} one with {graph.num_dst} targets; the sources of "
                 "a layer are among the targets of the one before"
             )
-    return given
-
-
-def layer_parts(
-    graphs: Sequence[Graph],
-    edge_attr: Tensor | None,
-    edge_weight: Tensor | None,
-    has_degrees: bool,
-) -> list[LayerPart]:
-    """The graph of each layer with the further arguments of the layer.
-
-    Args:
-        graphs: One graph per layer.
-        edge_attr: Features of all edges of the batch.
-        edge_weight: Weights of all edges of the batch.
-        has_degrees: Whether layers normalise by degrees. They are those of the whole
-            batch in every layer, as of PyG's ``GCNConv`` on a batch.
-    """
-    degree = None
-    if has_degrees:
-        first = graphs[0]
-        weights = None if edge_weight is None else edge_weight[: first.num_edges]
-        degree = with_frontier(batch_degree(first, weights), first.num_src)
-    parts = []
-    for graph in graphs:
-        options: dict[str, Any] = {}
-        if edge_attr is not None:
-            options["edge_attr"] = edge_attr[: graph.num_edges]
-        if edge_weight is not None:
-            options["edge_weight"] = edge_weight[: graph.num_edges]
-        if degree is not None:
-            options["degree"] = degree[: graph.num_src]
-        parts.append((graph, options))
-    return parts
 
 
 def first_nodes(h: Features, count: int) -> Features:
@@ -109,3 +109,65 @@ def first_nodes(h: Features, count: int) -> Features:
         )
     dense = h.to_dense() if isinstance(h, SparseFeatures) else h
     return dense[:count]
+
+
+class BatchNorm(torch_geometric.nn.BatchNorm):  # type: ignore[misc]
+    """PyG's batch norm over the rows in use, also those that other processes hold.
+
+    A single row is normalised as in evaluation: a sampled batch may be one node
+    without neighbours, which has no variance.
+
+    Args:
+        in_channels: Width of the rows.
+
+    Attributes:
+        add_up: Adds a sum over rows to those of other processes, with gradients; None
+            where this process has all rows.
+    """
+
+    add_up: Callable[[Tensor], Tensor] | None
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__(in_channels, allow_single_element=True)
+        self.add_up = None
+
+    def forward(self, x: Tensor, in_use: Tensor | None = None) -> Tensor:
+        """Normalises every channel.
+
+        Args:
+            x: The rows, [N, in_channels].
+            in_use: How many rows there are, 0-d, if the last ones are padding.
+        """
+        if not self.training or (self.add_up is None and in_use is None):
+            out: Tensor = super().forward(x)
+            return out
+        count = x.new_tensor(x.size(0)) if in_use is None else in_use.to(x.dtype)
+        count = count if self.add_up is None else self.add_up(count)
+        # In two passes: a difference of large sums would lose digits.
+        mean = self._sum(x, in_use) / count.clamp(min=1.0)
+        variance = self._sum((x - mean).square(), in_use) / count.clamp(min=1.0)
+        norm: nn.BatchNorm1d = self.module
+        mean_before, variance_before = norm.running_mean, norm.running_var
+        tracked = norm.num_batches_tracked
+        assert mean_before is not None
+        assert variance_before is not None
+        assert tracked is not None
+        assert norm.momentum is not None
+        has_variance = count > 1
+        unbiased = variance * (count / (count - 1.0).clamp(min=1.0))
+        unbiased = torch.where(has_variance, unbiased, variance_before)
+        mean = torch.where(has_variance, mean, mean_before)
+        variance = torch.where(has_variance, variance, variance_before)
+        with torch.no_grad():
+            mean_before.lerp_(mean, norm.momentum)
+            variance_before.lerp_(unbiased, norm.momentum)
+            tracked += has_variance
+        return (x - mean) * (variance + norm.eps).rsqrt() * norm.weight + norm.bias
+
+    def _sum(self, rows: Tensor, in_use: Tensor | None) -> Tensor:
+        """The sum over the rows of all processes, [in_channels]."""
+        if in_use is not None:
+            numbers = torch.arange(rows.size(0), device=rows.device)
+            rows = torch.where((numbers < in_use).unsqueeze(1), rows, 0.0)
+        total = rows.sum(0)
+        return total if self.add_up is None else self.add_up(total)

@@ -8,8 +8,8 @@ from tempergat.base import UserError, suggest_one_of
 
 # This table is shown without torch.
 if TYPE_CHECKING:
-    from tempergat.nn.backbones import BackboneName
     from tempergat.nn.gate import GateKind
+    from tempergat.nn.models import BackboneName
 
 
 class Method(NamedTuple):

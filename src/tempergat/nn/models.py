@@ -1,11 +1,11 @@
-"""A node classifier for each of the methods."""
+"""The backbones, and a node classifier for each of the methods."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch_geometric.nn
@@ -15,20 +15,46 @@ from torch_geometric.nn.resolver import activation_resolver, normalization_resol
 from torch_geometric.utils import trim_to_layer
 
 from tempergat.base import did_you_mean
-from tempergat.nn.backbones import BACKBONES
-from tempergat.nn.batch_norm import BatchNorm
-from tempergat.nn.batches import (
-    HasLayerGraphs,
-    LayerPart,
-    first_nodes,
-    layer_graphs,
-    layer_parts,
-)
+from tempergat.nn.batches import BatchNorm, HasLayerGraphs, first_nodes, layer_inputs
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import check_count, check_rate
+from tempergat.nn.conv.gat import TemperGATConv
+from tempergat.nn.conv.gatv2 import TemperGATv2Conv
+from tempergat.nn.conv.gcn import GCNLayer
+from tempergat.nn.conv.linear import LinearLayer
 from tempergat.nn.methods import METHODS, Method
 from tempergat.nn.projection import Features, as_features, drop_features
 from tempergat.ops import draw_seed, fold_in
+
+BackboneName = Literal["gcn", "gat", "gatv2", "mlp"]
+
+
+class Backbone(NamedTuple):
+    """What the rest of the library needs to know about a backbone.
+
+    Attributes:
+        layer: The class of its layers.
+        has_attention: Whether its layers compute attention weights. Only such layers
+            have heads, attention dropout and edge features, and take a temperature
+            and a gate.
+        recipe_block: The block of a recipe that holds its settings.
+        takes_edge_weight: Whether its layers use a weight for every edge.
+        num_projections: How many linear maps of the node features a layer computes.
+    """
+
+    layer: type[nn.Module]
+    has_attention: bool
+    recipe_block: Literal["attention", "gcn"]
+    takes_edge_weight: bool = False
+    num_projections: int = 1
+
+
+BACKBONES: dict[BackboneName, Backbone] = {
+    "gcn": Backbone(GCNLayer, False, "gcn", takes_edge_weight=True),
+    "gat": Backbone(TemperGATConv, True, "attention"),
+    "gatv2": Backbone(TemperGATv2Conv, True, "attention", num_projections=2),
+    "mlp": Backbone(LinearLayer, False, "gcn"),
+}
 
 
 def build_model(
@@ -219,11 +245,17 @@ class NodeClassifier(nn.Module):
         if edge_weight is not None:
             self._check_edge_weight(num_sampled_nodes_per_hop)
         h: Any = as_features(x)
-        parts = self._parts(edge_index, edge_attr, edge_weight)
-        if not self.training:
-            dropout_seed = None
-        elif dropout_seed is None and self._has_dropout():
-            dropout_seed = draw_seed(h.device)
+        parts = None
+        if isinstance(edge_index, tuple | list | HasLayerGraphs):
+            parts = layer_inputs(
+                edge_index,
+                len(self.convs),
+                any(getattr(conv, "add_self_loops", True) for conv in self.convs),
+                edge_attr,
+                edge_weight,
+                has_degrees=BACKBONES[self.method.backbone].takes_edge_weight,
+            )
+        dropout_seed = self._dropout_seed(dropout_seed, h.device)
         outputs = []
         for i, conv in enumerate(self.convs):
             if num_sampled_nodes_per_hop is not None:
@@ -266,26 +298,6 @@ class NodeClassifier(nn.Module):
         scores: Tensor = h
         return scores
 
-    def _parts(
-        self, edge_index: Any, edge_attr: Tensor | None, edge_weight: Tensor | None
-    ) -> list[LayerPart] | None:
-        """The edges of each layer, where they are given layer by layer."""
-        if not isinstance(edge_index, tuple | list | HasLayerGraphs):
-            return None
-        backbone = BACKBONES[self.method.backbone]
-        graphs = layer_graphs(
-            edge_index,
-            len(self.convs),
-            any(getattr(conv, "add_self_loops", True) for conv in self.convs),
-        )
-        # A batch that others made may have its edges in another order.
-        order = getattr(edge_index, "edge_order", None)
-        if order is not None:
-            edge_attr = None if edge_attr is None else edge_attr[order]
-            edge_weight = None if edge_weight is None else edge_weight[order]
-        has_degrees = backbone.takes_edge_weight
-        return layer_parts(graphs, edge_attr, edge_weight, has_degrees)
-
     def _check_edge_weight(self, sampled: list[int] | None) -> None:
         if not BACKBONES[self.method.backbone].takes_edge_weight:
             raise ValueError(
@@ -298,9 +310,14 @@ class NodeClassifier(nn.Module):
                 "out one of them"
             )
 
-    def _has_dropout(self) -> bool:
+    def _dropout_seed(self, seed: Tensor | None, device: Any) -> Tensor | None:
+        """The seed of a call's dropout masks; None where nothing is dropped."""
+        if not self.training:
+            return None
         rates = [self.dropout, *(getattr(conv, "dropout", 0.0) for conv in self.convs)]
-        return any(rate > 0.0 for rate in rates)
+        if seed is None and any(rate > 0.0 for rate in rates):
+            return draw_seed(device)
+        return seed
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from tempergat.nn.projection import (
     make_projection,
     project,
 )
-from tempergat.ops import draw_seed, fold_in
+from tempergat.ops import fold_in
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TypedFeatures:
             them.
         num_targets: How many rows of the model's output are wanted. They are those of
             the first nodes in the graph.
-        order: Where each node of the graph is found after all types are stacked; None
+        order: The place of each node of the graph after all types are stacked; None
             where the graph has the nodes in that order.
     """
 
@@ -65,8 +65,8 @@ class TypedFeatures:
     @property
     def device(self) -> torch.device:
         """The device of the tensors; the CPU where no type has any."""
-        found = (values.device for values in self.inputs if values is not None)
-        return next(found, torch.device("cpu"))
+        devices = (values.device for values in self.inputs if values is not None)
+        return next(devices, torch.device("cpu"))
 
     def to(self, device: torch.device | str) -> TypedFeatures:
         """The same nodes on another device."""
@@ -172,13 +172,10 @@ class TypedNodeClassifier(NodeClassifier):
         Args:
             x: The nodes.
             edge_index: The edges between all of them, in any form the layers take.
-            dropout_seed: As for `NodeClassifier`.
+            dropout_seed: A 0-d int64 tensor that fixes all dropout masks.
         """
         h = self.shared_inputs(x)
-        if not self.training:
-            dropout_seed = None
-        elif dropout_seed is None and self._has_dropout():
-            dropout_seed = draw_seed(h.device)
+        dropout_seed = self._dropout_seed(dropout_seed, h.device)
         h = super().forward(h, edge_index, dropout_seed=dropout_seed)
         return self.classify(h[: x.num_targets], dropout_seed)
 
@@ -192,7 +189,7 @@ class TypedNodeClassifier(NodeClassifier):
 
         Args:
             number: The place of the type among the node types.
-            values: As in `TypedFeatures.inputs`.
+            values: Their features or numbers, like in `TypedFeatures.inputs`.
         """
         kind = self.node_types[number]
         same = [
