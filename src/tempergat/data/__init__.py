@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from .splits import DEFAULT_SPLIT_SEED as DEFAULT_SPLIT_SEED
     from .splits import make_split as make_split
     from .tables.typed_folder import is_typed_folder as is_typed_folder
-    from .user.feature_report import Finding as Finding
-    from .user.loading import refuse_unused_options as refuse_unused_options
-    from .user.matching import match_features as match_features
-    from .user.matching import refuse_other_columns as refuse_other_columns
+    from .user.node_features import match_features as match_features
+    from .user.node_features import refuse_other_columns as refuse_other_columns
+    from .user.open_graph import refuse_unused_options as refuse_unused_options
     from .user.options import ReadOptions as ReadOptions
     from .user.options import option_flag as option_flag
+    from .user.report import Finding as Finding
     from .user.report import check_graph as check_graph
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

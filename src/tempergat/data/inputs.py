@@ -13,7 +13,7 @@ from tempergat.data.dataset import MASKS, Dataset
 from tempergat.data.fetch.download import Progress
 from tempergat.data.loading import open_graph
 from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
-from tempergat.data.user.loading import OBJECT_NAME, open_user_graph
+from tempergat.data.user.open_graph import OBJECT_NAME, open_user_graph
 from tempergat.data.user.options import ReadOptions, option_flag
 
 GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]

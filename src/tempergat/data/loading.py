@@ -19,7 +19,7 @@ from tempergat.data.fetch.locate import as_path, data_root
 from tempergat.data.layouts.array_folder import is_array_folder
 from tempergat.data.scaling import note_on_scales
 from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.loading import USER_SUFFIXES, open_user_graph
+from tempergat.data.user.open_graph import USER_SUFFIXES, open_user_graph
 from tempergat.data.user.options import ReadOptions, option_flag
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, ReadOptions
-from tempergat.data.user.loading import open_user_graph
+from tempergat.data.user.open_graph import open_user_graph
 
 
 def load(path: Path, options: ReadOptions | None = None) -> Dataset:

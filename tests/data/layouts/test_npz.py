@@ -14,7 +14,7 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, ReadOptions, reading_line
-from tempergat.data.user.loading import open_user_graph
+from tempergat.data.user.open_graph import open_user_graph
 
 # A ring of four nodes, both ways.
 RING = np.array([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])

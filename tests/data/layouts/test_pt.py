@@ -15,7 +15,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, ReadOptions
 from tempergat.data.layouts.pt_classes import SavedArray, SavedDtype
 from tempergat.data.splits import make_split
-from tempergat.data.user.loading import open_user_graph
+from tempergat.data.user.open_graph import open_user_graph
 
 
 def ring(nodes: int = 6) -> Data:

@@ -9,7 +9,7 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, ReadOptions
-from tempergat.data.user.loading import open_user_graph
+from tempergat.data.user.open_graph import open_user_graph
 
 EDGES = "id_1,id_2\n0,1\n1,2\n2,3\n3,0\n"
 PAGES = "id,facebook_id,page_name,page_type\n" + "".join(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tempergat.data import ReadOptions
-from tempergat.data.user.loading import open_user_graph
+from tempergat.data.user.open_graph import open_user_graph
 
 # Nodes, edges as stored, features, classes, splits.
 SIZES = {

@@ -21,7 +21,7 @@ from tempergat.data.layouts.arrays import (
     read_tensors,
 )
 from tempergat.data.layouts.published_npz import read_matrices, read_node_edges
-from tempergat.data.user.edge_columns import choose_edge_columns
+from tempergat.data.user.edges import choose_edge_columns
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.splits import is_split_array, split_arrays

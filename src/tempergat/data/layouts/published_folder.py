@@ -5,15 +5,13 @@ columns are found by the names they were published with, or as the options say.
 """
 
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from tempergat.base import UserError, explain_unreadable
 from tempergat.data.layouts.word_lists import read_word_lists
 from tempergat.data.tables.files import find_table, iter_tables, unread_files
 from tempergat.data.tables.folder import join_tables
-from tempergat.data.tables.ids import with_found_id
-from tempergat.data.tables.nodes import read_nodes
+from tempergat.data.tables.nodes import read_node_table
 from tempergat.data.tables.split_tables import split_tables
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.user_graph import UserGraph
@@ -60,11 +58,8 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         label=options.label or next((n for n in _LABELS if n in names), None),
         features=(),
     )
-    pieces = iter_tables(target)
-    first = next(pieces)
-    options = with_found_id(options, first, [(edges, 0), (edges, 1)], labelled)
-    pieces = chain([first], pieces)
-    nodes = read_nodes(target, pieces, options, True, labelled)
+    ends = [(edges, 0), (edges, 1)]
+    nodes = read_node_table(target, ends, options, True, labelled)
     split = split_tables(folder, options, labelled)
     graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)
     rows = {name: row for row, name in enumerate(nodes.ids)}

@@ -25,7 +25,7 @@ from tempergat.data.layouts.arrays import (
     read_edge_column,
     read_tensors,
 )
-from tempergat.data.user.edge_columns import choose_edge_columns
+from tempergat.data.user.edges import choose_edge_columns
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import is_split_array, split_arrays
 from tempergat.data.user.user_graph import UserGraph

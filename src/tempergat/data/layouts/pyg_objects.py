@@ -9,7 +9,7 @@ from tempergat.base import UserError, counted, first_line
 from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.layouts.arrays import native_numbers
 from tempergat.data.layouts.pt_classes import SavedArray
-from tempergat.data.user.edge_columns import choose_edge_columns, edge_attributes
+from tempergat.data.user.edges import choose_edge_columns, edge_attributes
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.splits import is_split_array, split_arrays
 from tempergat.data.user.user_graph import UserGraph

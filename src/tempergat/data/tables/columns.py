@@ -8,7 +8,7 @@ from tempergat.data.dataset import MASKS
 from tempergat.data.tables.table import Table, as_text, find_column
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python, option_flag
-from tempergat.data.user.split_names import (
+from tempergat.data.user.splits import (
     TRUTH,
     column_part,
     is_mask_name,

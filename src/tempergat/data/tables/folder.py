@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,10 @@ from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import HowRead
 from tempergat.data.tables.columns import edge_ends
 from tempergat.data.tables.files import find_table, iter_tables, unread_files
-from tempergat.data.tables.ids import with_found_id
-from tempergat.data.tables.node_rows import find_node, node_rows
-from tempergat.data.tables.nodes import Nodes, read_nodes
+from tempergat.data.tables.nodes import Nodes, node_rows, read_node_table
 from tempergat.data.tables.split_tables import read_split, split_tables
 from tempergat.data.tables.table import Table, as_numbers, as_text
-from tempergat.data.user.edge_columns import EdgeColumns, choose_edge_columns
+from tempergat.data.user.edges import EdgeColumns, choose_edge_columns
 from tempergat.data.user.labels import classes_of_texts, known_labels
 from tempergat.data.user.options import ReadOptions, missing_numbers
 from tempergat.data.user.user_graph import UserGraph
@@ -46,17 +43,13 @@ def read_folder(
     node_table = _require_table(folder, "nodes")
     edge_table = _require_table(folder, "edges")
     ends = [(edge_table, side) for side in (0, 1)]
-    pieces = iter_tables(node_table)
-    first = next(pieces)
-    used = with_found_id(options, first, ends, labelled)
-    pieces = chain([first], pieces)
-    nodes = read_nodes(node_table, pieces, used, require_finite, labelled)
-    pieces = iter_tables(edge_table)
+    nodes = read_node_table(node_table, ends, options, require_finite, labelled)
     split = split_tables(folder, options, labelled)
-    graph = join_tables(nodes, edge_table, pieces, split, used, labelled)
+    edges = iter_tables(edge_table)
+    graph = join_tables(nodes, edge_table, edges, split, options, labelled)
     read = (node_table, edge_table, *split.values())
-    found = used.id if options.id is None else None
-    return replace(graph, found_id=found).not_reading(unread_files(folder, read))
+    graph = replace(graph, found_id=nodes.found_id)
+    return graph.not_reading(unread_files(folder, read))
 
 
 def join_tables(
@@ -115,8 +108,8 @@ def with_targets(
     how_read = HowRead(nodes=nodes.columns.id, not_read=nodes.columns.left_out)
     if nodes.labels is not None:
         texts, unlabelled = known_labels(str(nodes.path), nodes.labels, options)
-        found = classes_of_texts(str(nodes.path), texts, nodes.at)
-        store.y, class_names, notes = torch.from_numpy(found[0]), found[1], found[2]
+        classes, class_names, notes = classes_of_texts(str(nodes.path), texts, nodes.at)
+        store.y = torch.from_numpy(classes)
         label = nodes.columns.label or how_read.label
         how_read = replace(how_read, label=label, unlabelled=unlabelled)
     if labelled:
@@ -141,11 +134,11 @@ def _require_table(folder: Path, name: str) -> Path:
     path = find_table(folder, name)
     if path is None:
         with explain_unreadable(folder):
-            found = sorted(entry.name for entry in folder.iterdir())
-        listed = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+            names = sorted(entry.name for entry in folder.iterdir())
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         raise UserError(
             f"{folder} has no {name}.csv, .tsv, .csv.gz or .parquet; it holds "
-            f"{listed or 'nothing'}, but a graph needs nodes and edges"
+            f"{shown or 'nothing'}, but a graph needs nodes and edges"
         )
     return path
 
@@ -198,9 +191,7 @@ def _refuse_counting_from_one(
 
 def _refuse_missing_header(table: Table, nodes: Nodes) -> None:
     header = list(table.columns)
-    if len(header) >= 2 and all(
-        find_node(name, nodes) is not None for name in header[:2]
-    ):
+    if len(header) >= 2 and None not in map(nodes.find, header[:2]):
         raise UserError(
             f"{table.path} begins with {header[0]}, {header[1]}, which are nodes; its "
             "first line must name the columns: source,target"

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +12,20 @@ from tempergat.data.tables.columns import edge_ends, node_columns
 from tempergat.data.tables.files import iter_tables
 from tempergat.data.tables.table import Table, as_text, different_texts
 from tempergat.data.user.options import ReadOptions, in_python
-from tempergat.data.user.split_names import plain_name
+from tempergat.data.user.splits import plain_name
 
 # How `plain_name` spells a column that is hardly a feature.
 _LIKE_ID = re.compile(".*id|name|key|code|nr|number|vertex|entity|account")
 _OR_RENAME = f"{in_python('id')}, or call the column id"
 
 
-def with_found_id(
+def id_column_of_edges(
     options: ReadOptions,
     first: Table,
     edges: Sequence[tuple[Path, int]],
     labelled: bool,
-) -> ReadOptions:
-    """The options with the column that names the nodes, where the edges show it.
+) -> str | None:
+    """The column that names the nodes where only the edges show it; otherwise None.
 
     A column can name the nodes if it differs in every row and holds every end of every
     edge. The tables are read to their end only where there is such a column.
@@ -36,88 +35,87 @@ def with_found_id(
         first: The first piece of the table of the nodes.
         edges: The tables of edges, and which end of them is one of these nodes: 0 for
             the source, 1 for the target.
-        labelled: As for `node_columns`.
+        labelled: Whether there must be labels.
 
     Raises:
         UserError: Several columns can name the nodes, or one can and the row numbers
             can as well, or one that is called like an id nearly can.
     """
-    if options.id is not None:
-        return options
     nodes = first.path
-    columns = node_columns(first, options, labelled)
-    if columns.id is not None:
-        return options
+    columns = node_columns(first, options, labelled) if options.id is None else None
+    if columns is None or columns.id is not None:
+        return None
     said = {columns.label, columns.split, *columns.masks.values(), *columns.one_hot}
     said |= {*columns.features} if options.features is not None else set()
     unsaid = [name for name in first.columns if name not in said]
-    known = _known_ids(
+    ids = _ids_by_column(
         nodes, [name for name in unsaid if _may_name_nodes(first.columns[name])]
     )
     try:
-        found, fit_rows = _naming_edges(known, edges) if known else ([], True)
-        faults = {} if found else _faults(nodes, unsaid, edges)
+        naming, fit_rows = _columns_with_all_ends(ids, edges) if ids else ([], True)
+        faults = {} if naming else _faults(nodes, unsaid, edges)
     except UserError:
         # What is wrong with the edges is said where they are read.
-        return options
-    if len(found) > 1:
-        raise UserError(
-            f"{nodes} has no column id, and edges may name nodes by {joined(found)}; "
-            f"choose with --id {_OR_RENAME}"
-        )
+        return None
     for name, fault in faults.items():
         raise UserError(
             f"{nodes} has no column id, and {name} is called like one, but {fault}; "
             f"correct it, or choose with --id {name}, or --id '' for row numbers from "
             f"0 {_OR_RENAME}"
         )
-    if not found:
-        return options
-    (name,) = found
-    rows = [str(row) for row in range(len(known[name]))]
-    if fit_rows and list(known[name]) != rows:
+    if not naming:
+        return None
+    name = naming[0]
+    if len(naming) > 1:
+        raise UserError(
+            f"{nodes} has no column id, and edges may name nodes by {joined(naming)}; "
+            f"choose with --id {_OR_RENAME}"
+        )
+    if fit_rows and list(ids[name]) != [str(row) for row in range(len(ids[name]))]:
         raise UserError(
             f"{nodes} has no column id, and edges may name nodes by {name} or by row "
             f"number from 0; choose with --id {name}, or --id '' for the row numbers "
             f"{_OR_RENAME}"
         )
-    return replace(options, id=name)
+    return name
 
 
-def _known_ids(nodes: Path, candidates: Iterable[str]) -> dict[str, dict[str, None]]:
+def _ids_by_column(
+    nodes: Path, candidates: Iterable[str]
+) -> dict[str, dict[str, None]]:
     """The values of the columns that differ in every row, in their order."""
-    known: dict[str, dict[str, None]] = {name: {} for name in candidates}
+    ids: dict[str, dict[str, None]] = {name: {} for name in candidates}
     count = 0
-    for piece in iter_tables(nodes) if known else ():
+    for piece in iter_tables(nodes) if ids else ():
         count += len(piece)
-        for name in list(known):
+        for name in list(ids):
             column = piece.columns[name]
             if _may_name_nodes(column):
-                known[name] |= dict.fromkeys(_ids(column))
-            if len(known[name]) != count:
-                del known[name]
-        if not known:
+                ids[name] |= dict.fromkeys(_ids(column))
+            if len(ids[name]) != count:
+                del ids[name]
+        if not ids:
             break
-    return known
+    return ids
 
 
-def _naming_edges(
-    known: dict[str, dict[str, None]], edges: Iterable[tuple[Path, int]]
+def _columns_with_all_ends(
+    ids: dict[str, dict[str, None]], edges: Iterable[tuple[Path, int]]
 ) -> tuple[list[str], bool]:
     """The columns that hold every end, and whether all ends can be row numbers."""
-    found, fit_rows, is_empty = list(known), True, True
-    count = len(next(iter(known.values())))
+    columns, fit_rows, is_empty = list(ids), True, True
+    count = len(next(iter(ids.values())))
     for path, side in edges:
         for piece in iter_tables(path):
             ends = _ends(piece, side)
             is_empty = is_empty and not ends
-            found = [name for name in found if ends <= known[name].keys()]
+            columns = [name for name in columns if ends <= ids[name].keys()]
             fit_rows = fit_rows and all(
                 end.isdecimal() and int(end) < count for end in ends
             )
-            if not found:
+            if not columns:
                 return [], fit_rows
-    return ([] if is_empty else found), fit_rows
+    return ([] if is_empty else columns), fit_rows
 
 
 def _faults(

@@ -1,7 +1,8 @@
-"""Reads the table of nodes."""
+"""Reads the table of nodes, and finds nodes by their ids."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,15 @@ import numpy as np
 
 from tempergat.base import UserError, require_memory
 from tempergat.data.tables.columns import NodeColumns, node_columns
+from tempergat.data.tables.files import iter_tables
+from tempergat.data.tables.ids import id_column_of_edges
 from tempergat.data.tables.table import (
     LEAVE_OUT,
     Table,
     as_known_text,
     as_numbers,
     as_text,
+    different_texts,
 )
 from tempergat.data.user.options import (
     ReadOptions,
@@ -22,7 +26,7 @@ from tempergat.data.user.options import (
     missing_numbers,
     missing_words,
 )
-from tempergat.data.user.split_names import TRUTH
+from tempergat.data.user.splits import TRUTH
 
 # A column with more different words holds names or sentences, not kinds.
 _MOST_WORDS = 1000
@@ -42,6 +46,7 @@ class Nodes:
         splits: The split of each node, "" where it is in none; None without.
         masks: The masks that the table holds, by name.
         ids: The id of each node, or its number as text, as a pandas `Index`.
+        found_id: The column of the ids, where the edges show it and not its name.
     """
 
     path: Path
@@ -53,6 +58,7 @@ class Nodes:
     splits: np.ndarray | None
     masks: dict[str, np.ndarray]
     ids: Any = None
+    found_id: str | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -61,19 +67,30 @@ class Nodes:
         """File and row, for an error."""
         return f"{self.path}, row {self.numbers[row]}"
 
+    def find(self, name: str) -> int | None:
+        """The node of an id; None where there is none.
 
-def read_nodes(
+        Other programs save whole numbers as 3.0, and read 3.
+        """
+        for spelled in (name, name.removesuffix(".0"), f"{name}.0"):
+            if spelled in self.ids:
+                return int(self.ids.get_loc(spelled))
+        return None
+
+
+def read_node_table(
     path: Path,
-    pieces: Iterable[Table],
+    edges: Sequence[tuple[Path, int]],
     options: ReadOptions,
     require_finite: bool,
     labelled: bool,
 ) -> Nodes:
-    """Reads the table of nodes.
+    """Reads the table of nodes from a file.
 
     Args:
         path: The file.
-        pieces: The table, at least one piece of it.
+        edges: The tables of edges, and which end of them is one of these nodes: 0 for
+            the source, 1 for the target.
         options: How it is read.
         require_finite: Whether missing values and infinity are refused as features.
         labelled: Whether there must be labels; otherwise labels and splits are not
@@ -83,64 +100,76 @@ def read_nodes(
         UserError: The table contradicts itself, or it is not clear which column is
             what.
     """
-    missing = missing_words(options)
-    columns: NodeColumns | None = None
+    pieces = iter_tables(path)
+    first = next(pieces)
+    found_id = id_column_of_edges(options, first, edges, labelled)
+    if found_id is not None:
+        options = replace(options, id=found_id)
+    nodes = read_nodes(path, chain([first], pieces), options, require_finite, labelled)
+    nodes.found_id = found_id
+    return nodes
+
+
+def read_nodes(
+    path: Path,
+    pieces: Iterable[Table],
+    options: ReadOptions,
+    require_finite: bool,
+    labelled: bool,
+) -> Nodes:
+    """Reads the table of nodes from at least one piece; see `read_node_table`."""
+    missing, columns = missing_words(options), None
     parts: dict[str, list[np.ndarray]] = {}
-    numbers: list[np.ndarray] = []
-    features: list[np.ndarray] = []
     for piece in pieces:
-        if columns is None:
-            columns = node_columns(piece, options, labelled)
-        numbers.append(piece.numbers)
+        columns = columns or node_columns(piece, options, labelled)
+        values = {"row": piece.numbers}
         plain = [name for name in columns.features if name not in columns.one_hot]
         if plain:
             gaps = missing_numbers(options)
-            values = [as_numbers(piece, n, gaps, require_finite) for n in plain]
-            features.append(np.stack(values, axis=1))
-        for name, column in _other_columns(piece, columns, missing, labelled).items():
-            parts.setdefault(name, []).append(column)
+            numbers = [as_numbers(piece, n, gaps, require_finite) for n in plain]
+            values["x"] = np.stack(numbers, axis=1)
+        values |= _texts_and_masks(piece, columns, missing, labelled)
+        for name, part in values.items():
+            parts.setdefault(name, []).append(part)
     # There is at least one piece.
     assert columns is not None
-    joined = {name: np.concatenate(found) for name, found in parts.items()}
-    rows = np.concatenate(numbers)
-    if not len(rows):
+    values = {name: np.concatenate(several) for name, several in parts.items()}
+    if not len(values["row"]):
         raise UserError(f"{path} has no rows; a graph needs at least one node")
     nodes = Nodes(
         path=path,
         columns=columns,
-        numbers=rows,
-        features=np.concatenate(features) if features else None,
+        numbers=values["row"],
+        features=values.get("x"),
         feature_names=tuple(n for n in columns.features if n not in columns.one_hot),
-        labels=joined.get("label"),
-        splits=joined.get("split"),
-        masks={mask: joined[mask] for mask in columns.masks if mask in joined},
+        labels=values.get("label"),
+        splits=values.get("split"),
+        masks={mask: values[mask] for mask in columns.masks if mask in values},
     )
     if columns.one_hot:
-        words = {name: joined[f"word {name}"] for name in columns.one_hot}
-        nodes.features, nodes.feature_names = _encoded(nodes, words)
-    nodes.ids = _index_of_ids(nodes, joined.get("id"), joined.get("raw id"))
+        words = {name: values[f"word {name}"] for name in columns.one_hot}
+        nodes.features, nodes.feature_names = _encode_words(nodes, words)
+    nodes.ids = _index_of_ids(nodes, values.get("id"), missing)
     return nodes
 
 
-def _other_columns(
+def _texts_and_masks(
     piece: Table, columns: NodeColumns, missing: frozenset[str], labelled: bool
 ) -> dict[str, np.ndarray]:
-    """The columns of a piece that are not features, or are words."""
-    found = {}
+    """The columns of a piece that are not numbers."""
+    values = {
+        f"word {name}": as_known_text(piece.columns[name], missing)
+        for name in columns.one_hot
+    }
     if columns.id is not None:
-        found["raw id"] = as_text(piece.columns[columns.id])
-        found["id"] = as_known_text(piece.columns[columns.id], missing)
-    for name in columns.one_hot:
-        found[f"word {name}"] = as_known_text(piece.columns[name], missing)
-    if not labelled:
-        return found
-    if columns.label is not None:
-        found["label"] = as_text(piece.columns[columns.label])
-    if columns.split is not None:
-        found["split"] = as_known_text(piece.columns[columns.split], missing)
-    for mask, name in columns.masks.items():
-        found[mask] = read_mask(piece, name, missing)
-    return found
+        values["id"] = as_text(piece.columns[columns.id])
+    if labelled and columns.label is not None:
+        values["label"] = as_text(piece.columns[columns.label])
+    if labelled and columns.split is not None:
+        values["split"] = as_known_text(piece.columns[columns.split], missing)
+    for mask, name in columns.masks.items() if labelled else ():
+        values[mask] = read_mask(piece, name, missing)
+    return values
 
 
 def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
@@ -169,7 +198,7 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
     return mask
 
 
-def _encoded(
+def _encode_words(
     nodes: Nodes, words: dict[str, np.ndarray]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The features with a 0-1 column for every word of the columns of words."""
@@ -204,17 +233,16 @@ def _encoded(
     return np.stack(columns, axis=1), tuple(names)
 
 
-def _index_of_ids(
-    nodes: Nodes, ids: np.ndarray | None, written: np.ndarray | None
-) -> Any:
+def _index_of_ids(nodes: Nodes, ids: np.ndarray | None, missing: frozenset[str]) -> Any:
     import pandas
 
-    if ids is None or written is None:
+    if ids is None:
         return pandas.Index([str(row) for row in range(len(nodes))], dtype=object)
     index = pandas.Index(ids, dtype=object)
+    is_missing = np.array([text.lower() in missing for text in ids])
     column = nodes.columns.id
-    for row in np.flatnonzero((ids == "") | index.duplicated()).tolist():
-        if ids[row]:
+    for row in np.flatnonzero(is_missing | index.duplicated()).tolist():
+        if not is_missing[row]:
             first = int(np.flatnonzero(ids == ids[row])[0])
             raise UserError(
                 f"{nodes.at(row)}: {column} {ids[row]!r} is also that of row "
@@ -222,8 +250,34 @@ def _index_of_ids(
                 f"column with --id {in_python('id')}"
             )
         word, remedy = "empty", ""
-        if written[row]:
-            word = f"{written[row]!r}, a word for a missing value"
+        if ids[row]:
+            word = f"{ids[row]!r}, a word for a missing value"
             remedy = "; or change the words with --missing"
         raise UserError(f"{nodes.at(row)}: {column} is {word}; name every node{remedy}")
     return index
+
+
+def node_rows(table: Table, column: str, nodes: Nodes) -> np.ndarray:
+    """The nodes that a column names.
+
+    Raises:
+        UserError: There is no such node; file and row are named.
+    """
+    texts, text_of_row = different_texts(table.columns[column])
+    node_of_text = nodes.ids.get_indexer(texts)
+    for at in np.flatnonzero(node_of_text < 0):
+        node = nodes.find(texts[at])
+        node_of_text[at] = -1 if node is None else node
+    rows: np.ndarray = node_of_text[text_of_row]
+    unknown = np.flatnonzero(rows < 0)
+    if len(unknown):
+        row = int(unknown[0])
+        numbering = f"numbered from 0; --id names a column of ids {in_python('id')}"
+        if nodes.columns.id is not None:
+            numbering = f"by {nodes.columns.id}"
+        raise UserError(
+            f"{table.at(row)}: {column} is {texts[text_of_row[row]]!r}, but "
+            f"{nodes.path.name} has no such node among its {len(nodes)} ({numbering}); "
+            "add the node or drop the row"
+        )
+    return rows

@@ -8,11 +8,10 @@ from tempergat.base import UserError, joined
 from tempergat.data.dataset import MASKS
 from tempergat.data.tables.columns import node_columns
 from tempergat.data.tables.files import find_table, read_table, table_stems
-from tempergat.data.tables.node_rows import find_node, node_rows
-from tempergat.data.tables.nodes import Nodes, read_mask
+from tempergat.data.tables.nodes import Nodes, node_rows, read_mask
 from tempergat.data.tables.table import Table, as_known_text
 from tempergat.data.user.options import ReadOptions, in_python, missing_words
-from tempergat.data.user.split_names import split_part
+from tempergat.data.user.splits import split_part
 
 _WHOLE = ("split", "splits")
 _NEEDS = "it needs id and split, which is train, val or test"
@@ -144,7 +143,7 @@ def _read_part(
     owners = node_rows(table, name, nodes)
     word = mask.removesuffix("_mask")
     _assign(masks, table, owners, np.full(len(owners), word, dtype=object), name)
-    first = find_node(name, nodes)
+    first = nodes.find(name)
     if first is not None and len(table.columns) == 1:
         masks[mask][first] = True
 

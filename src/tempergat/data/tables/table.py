@@ -10,7 +10,7 @@ import numpy as np
 
 from tempergat.base import UserError, listed
 from tempergat.data.user.options import in_python, option_flag
-from tempergat.data.user.split_names import split_part
+from tempergat.data.user.splits import split_part
 
 LEAVE_OUT = f"leave the column out with --features {in_python('features')}"
 _TRUTH = {"true": 1.0, "false": 0.0}

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,7 @@ from tempergat.data.tables.files import (
     unread_files,
 )
 from tempergat.data.tables.folder import with_targets
-from tempergat.data.tables.ids import with_found_id
-from tempergat.data.tables.node_rows import node_rows
-from tempergat.data.tables.nodes import Nodes, read_nodes
+from tempergat.data.tables.nodes import Nodes, node_rows, read_node_table
 from tempergat.data.tables.split_tables import split_tables
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python
@@ -80,11 +77,7 @@ def read_typed_folder(
             for side in (0, 1)
             if kind[2 * side] == name
         ]
-        pieces = iter_tables(path)
-        first = next(pieces)
-        given = with_found_id(given, first, ends, is_target)
-        pieces = chain([first], pieces)
-        nodes[name] = read_nodes(path, pieces, given, require_finite, is_target)
+        nodes[name] = read_node_table(path, ends, given, require_finite, is_target)
     data = HeteroData()
     for name, found in nodes.items():
         data[name].num_nodes = len(found)

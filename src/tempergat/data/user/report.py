@@ -1,6 +1,11 @@
-"""Reports what a user graph holds and what loading will do with it."""
+"""Reports what a user graph holds and what loading does with it.
 
+What is done is decided by the functions that loading calls as well.
+"""
+
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +16,13 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import listed
 from tempergat.data.dataset import UNLABELLED, node_counts
+from tempergat.data.features import column_blocks, column_kinds
 from tempergat.data.homophily_measures import h2_index, homophily
 from tempergat.data.layouts.array_folder import is_array_folder, read_array_folder
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
-from tempergat.data.user.direction import planned_direction, reverse_share
-from tempergat.data.user.feature_report import Finding, feature_findings
+from tempergat.data.user.edges import decide_direction, reverse_share
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.loading import read_user_graph, target_type
+from tempergat.data.user.open_graph import read_user_graph, target_type
 from tempergat.data.user.options import ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
@@ -29,6 +34,27 @@ from tempergat.data.user.validate import (
 )
 
 _SHOWN_CLASSES = 20
+_SHOWN_FEATURES = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a graph holds.
+
+    Attributes:
+        subject: What it is about.
+        value: A number, a text, or several by name.
+        action: What loading does about it; "" where nothing needs doing.
+    """
+
+    subject: str
+    value: Any
+    action: str = ""
+
+
+_UNLABELLED = Finding(
+    "labels", "none", "predict can classify its nodes; compare and train need labels"
+)
 
 
 def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]:
@@ -41,9 +67,9 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
-    if is_array_folder(path):
-        return _check_array_folder(path, options or ReadOptions())
     options = options or ReadOptions()
+    if is_array_folder(path):
+        return _check_array_folder(path, options)
     try:
         read = read_user_graph(path, options, require_finite=False)
         kind = target_type(str(path), read.data, options.target)
@@ -55,41 +81,19 @@ def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]
     store = data if kind is None else data[kind]
     is_labelled = isinstance(store.get("y"), Tensor) and (store.y != UNLABELLED).any()
     check_features(str(path), data)
-    edges = edge_stores(str(path), data)
-    findings = [_nodes(data)]
-    if is_labelled:
-        findings.append(Finding("classes", int(store.y.max()) + 1))
-    else:
-        action = "predict can classify its nodes; compare and train need labels"
-        findings.append(Finding("labels", "none", action))
+    findings = _nodes_and_edges(path, data, read, options)
+    classes = Finding("classes", int(store.y.max()) + 1) if is_labelled else _UNLABELLED
+    findings.insert(1, classes)
     if kind is not None:
         findings.insert(1, Finding("classified node type", kind))
-    touched = {name: np.zeros(n, dtype=bool) for name, n in node_counts(data).items()}
-    for types, edge_store, sizes in edges:
-        ends = edge_store.edge_index.numpy()
-        findings += _edges(types, ends, sizes, read, options)
-        source, end = ("", "") if types is None else (types[0], types[2])
-        apart = (
-            ends[0] != ends[1] if source == end else np.ones(len(ends[0]), dtype=bool)
-        )
-        touched[source][ends[0][apart]] = True
-        touched[end][ends[1][apart]] = True
-    isolated = {name: int((~mask).sum()) for name, mask in touched.items()}
-    findings.append(
-        Finding(
-            "isolated nodes",
-            isolated if kind is not None else isolated[""],
-            "kept; with a self-loop each attends to its own features",
-        )
-    )
     if is_labelled:
         findings += _labels(store.y.numpy(), read)
         findings += _split(path, store, read.class_names)
     for node_store in data.node_stores:
         names = read.feature_names if node_store is store or data is store else None
-        findings += feature_findings(node_store, names)
+        findings += _features(node_store, names)
     if is_labelled:
-        findings += _homophily_findings(data, kind, store.y.numpy())
+        findings += _homophily(data, kind, store.y.numpy())
     return findings
 
 
@@ -107,19 +111,35 @@ def _check_array_folder(path: Path, options: ReadOptions) -> list[Finding]:
         Finding("nodes", int(data.num_nodes)),
         Finding("edges", int(data.edge_index.size(1)), "followed as they are listed"),
         Finding("features", int(data.x.size(1))),
+        *(Finding("not read", note) for note in unread),
     ]
-    findings += [Finding("not read", note) for note in unread]
     if "y" not in data:
-        action = "predict can classify its nodes; compare and train need labels"
-        return [*findings, Finding("labels", "none", action)]
+        return [*findings, _UNLABELLED]
     findings.append(Finding("classes", int(data.y.max()) + 1))
     findings += _labels(data.y.numpy(), read)
     return findings + _split(path, data, read.class_names)
 
 
-def _nodes(data: Data | HeteroData) -> Finding:
+def _nodes_and_edges(
+    path: Path, data: Data | HeteroData, read: UserGraph, options: ReadOptions
+) -> list[Finding]:
+    stores = edge_stores(str(path), data)
     counts = node_counts(data)
-    return Finding("nodes", counts if isinstance(data, HeteroData) else counts[""])
+    is_typed = isinstance(data, HeteroData)
+    findings = [Finding("nodes", counts if is_typed else counts[""])]
+    is_isolated = {name: np.ones(count, bool) for name, count in counts.items()}
+    for types, store, sizes in stores:
+        ends = store.edge_index.numpy()
+        findings += _edges(types, ends, sizes, read, options)
+        source, target = ("", "") if types is None else (types[0], types[2])
+        if source == target:
+            ends = ends[:, ends[0] != ends[1]]
+        is_isolated[source][ends[0]] = False
+        is_isolated[target][ends[1]] = False
+    isolated = {name: int(mask.sum()) for name, mask in is_isolated.items()}
+    action = "kept; with a self-loop each attends to its own features"
+    value = isolated if is_typed else isolated[""]
+    return [*findings, Finding("isolated nodes", value, action)]
 
 
 def _edges(
@@ -130,8 +150,8 @@ def _edges(
     options: ReadOptions,
 ) -> list[Finding]:
     where = "" if types is None else f" {'-'.join(types)}"
-    keys = np.sort(ends[0] * sizes[1] + ends[1])
-    repeated = int((keys[1:] == keys[:-1]).sum())
+    distinct = np.stack(np.divmod(np.unique(ends[0] * sizes[1] + ends[1]), sizes[1]))
+    repeated = ends.shape[1] - distinct.shape[1]
     findings = [
         Finding(f"edges{where}", ends.shape[1]),
         Finding(f"repeated edges{where}", repeated, "merged into one"),
@@ -140,11 +160,9 @@ def _edges(
         loops = int((ends[0] == ends[1]).sum())
         action = "kept; a layer that adds self-loops puts exactly one on every node"
         findings.append(Finding(f"self-loops{where}", loops, action))
-        back = np.sort(ends[1] * sizes[1] + ends[0])
-        one_way = int((~np.isin(np.unique(keys), back)).sum())
-        distinct = np.unique(ends, axis=1)
         share = reverse_share(distinct, max(sizes))
-        action = planned_direction(share, read, options) if types is None else "kept"
+        one_way = round((1 - share) * int((distinct[0] != distinct[1]).sum()))
+        action = decide_direction(share, read, options)[1] if types is None else "kept"
         findings.append(Finding(f"one-way edges{where}", one_way, action))
     return findings
 
@@ -155,10 +173,9 @@ def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
     names = read.class_names or [str(number) for number in range(len(counts))]
     by_size = np.argsort(-counts, kind="stable")[:_SHOWN_CLASSES]
     shown = {names[at]: int(counts[at]) for at in sorted(by_size)}
-    rest = len(counts) - len(shown)
-    found = Finding("nodes of each class", shown)
-    if rest:
-        found = Finding(f"nodes of the {len(shown)} largest classes", shown)
+    which = "each class"
+    if len(counts) > len(shown):
+        which = f"the {len(shown)} largest classes"
     return [
         Finding(
             "unlabelled nodes",
@@ -170,7 +187,7 @@ def _labels(labels: np.ndarray, read: UserGraph) -> list[Finding]:
             {"fewest": int(counts.min()), "most": int(counts.max())},
             f"guessing the largest class scores {counts.max() / len(labelled):.1%}",
         ),
-        found,
+        Finding(f"nodes of {which}", shown),
     ]
 
 
@@ -181,38 +198,84 @@ def _split(path: Path, store: Any, class_names: Sequence[str] | None) -> list[Fi
         return [Finding("split", "none given", made)]
     sizes = {name.removesuffix("_mask"): mask.sum(0) for name, mask in masks.items()}
     splits = numbered_splits(masks)
-    if not splits:
+    if splits:
+        for number, split in enumerate(splits):
+            check_masks(f"{path}, split {number}", store.y, split)
+        action = "used as given: the first, or the one that a number or a seed chooses"
+        findings = [Finding("splits", len(splits), action)]
+        for part, size in sizes.items():
+            ends = {"fewest": int(size.min()), "most": int(size.max())}
+            findings.append(Finding(f"{part} nodes per split", ends))
+    else:
         check_masks(str(path), store.y, masks)
         counts = {part: int(size) for part, size in sizes.items()}
-        found = Finding("split", counts, "used as given")
-        return [found, *_classes_in_no_split(store.y.numpy(), masks, class_names)]
-    for number, split in enumerate(splits):
-        check_masks(f"{path}, split {number}", store.y, split)
-    action = "used as given: the first, or the one that a number or a seed chooses"
-    findings = [Finding("splits", len(splits), action)]
-    for part, size in sizes.items():
-        ends = {"fewest": int(size.min()), "most": int(size.max())}
-        findings.append(Finding(f"{part} nodes per split", ends))
-    return findings + _classes_in_no_split(store.y.numpy(), masks, class_names)
-
-
-def _classes_in_no_split(
-    labels: np.ndarray, masks: dict[str, Tensor], class_names: Sequence[str] | None
-) -> list[Finding]:
-    """Says which classes are left out, because they are in no split."""
+        findings = [Finding("split", counts, "used as given")]
+    labels = store.y.numpy()
     kept = classes_in_splits(labels, masks)
     lost = np.setdiff1d(labels[labels != UNLABELLED], kept)
-    if not len(kept) or not len(lost):
+    if len(kept) and len(lost):
+        names = [str(at) if class_names is None else class_names[at] for at in lost]
+        action = (
+            f"left out, so that {len(kept)} of {len(kept) + len(lost)} classes are "
+            f"used; --split {DEFAULT_SPLIT} makes a split with all classes"
+        )
+        findings.append(Finding("classes in no split", listed(names), action))
+    return findings
+
+
+def _features(store: Any, names: Sequence[str] | None) -> list[Finding]:
+    """What the features of one node type are; `names` is None where they have none."""
+    where = "" if store._key is None else f" of {store._key}"
+    x = store.get("x")
+    if not isinstance(x, Tensor):
+        action = "training needs some; --make-features degree makes them"
+        if where:
+            action = "each node gets a learned vector"
+        return [Finding(f"features{where}", "none", action)]
+    values = x.values() if x.layout == torch.sparse_csr else x
+    finite = values[torch.isfinite(values)]
+    zeros = x.numel() - int(torch.count_nonzero(values))
+    findings = [
+        Finding(f"features{where}", x.shape[1]),
+        *_kinds_of_features(x, names, where),
+        Finding(
+            f"values that are not finite{where}",
+            values.numel() - finite.numel(),
+            "compare refuses them: fill or drop them",
+        ),
+    ]
+    if finite.numel():
+        low, high = float(finite.min()), float(finite.max())
+        if x.layout == torch.sparse_csr and zeros:
+            low, high = min(low, 0.0), max(high, 0.0)
+        # Six digits: what float32 holds.
+        ends = {"least": float(f"{low:.6g}"), "most": float(f"{high:.6g}")}
+        share = round(zeros / x.numel(), 4)
+        findings.append(Finding(f"range of features{where}", ends))
+        findings.append(Finding(f"share of zeros{where}", share, "kept"))
+    return findings
+
+
+def _kinds_of_features(
+    x: Tensor, names: Sequence[str] | None, where: str
+) -> list[Finding]:
+    """How many features are numbers, 0 or 1, or constant, and their names."""
+    if not x.shape[1] or not len(x):
         return []
-    names = [str(at) if class_names is None else class_names[at] for at in lost]
-    action = (
-        f"left out, so that {len(kept)} of {len(kept) + len(lost)} classes are used; "
-        f"--split {DEFAULT_SPLIT} makes a split with all classes"
-    )
-    return [Finding("classes in no split", listed(names), action)]
+    kinds = [kind for block in column_blocks(x) for kind in column_kinds(block)]
+    findings = []
+    if names is not None:
+        kinds = [
+            "one-hot" if "=" in name and kind != "number" else kind
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+        words = [f"{name} ({kind})" for name, kind in zip(names, kinds, strict=True)]
+        shown = listed(words, _SHOWN_FEATURES)
+        findings.append(Finding(f"names of features{where}", shown))
+    return [*findings, Finding(f"kinds of features{where}", dict(Counter(kinds)))]
 
 
-def _homophily_findings(
+def _homophily(
     data: Data | HeteroData, kind: str | None, labels: np.ndarray
 ) -> list[Finding]:
     if isinstance(data, HeteroData):
@@ -221,15 +284,14 @@ def _homophily_findings(
     else:
         ends = data.edge_index.numpy()
     measured = homophily(ends[:, ends[0] != ends[1]], labels)
-    findings = [
-        Finding("edge homophily", _rounded(measured.edge)),
-        Finding("node homophily", _rounded(measured.node)),
-        Finding("adjusted homophily", _rounded(measured.adjusted)),
-    ]
+    measures = {
+        "edge homophily": measured.edge,
+        "node homophily": measured.node,
+        "adjusted homophily": measured.adjusted,
+    }
     if isinstance(data, HeteroData) and kind is not None:
-        findings.append(Finding("H2Index", _rounded(h2_index(data, kind))))
-    return findings
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 4)
+        measures["H2Index"] = h2_index(data, kind)
+    return [
+        Finding(name, None if value is None else round(value, 4))
+        for name, value in measures.items()
+    ]

@@ -13,7 +13,7 @@ from tempergat.base import UserError, first_line, listed
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
 from tempergat.data.formats.damaged import GraphError
-from tempergat.data.user.direction import merged_note, order_edges, set_direction
+from tempergat.data.user.edges import merged_note, order_edges, set_direction
 from tempergat.data.user.labels import (
     MULTI_LABEL,
     NEGATIVE,
@@ -22,7 +22,7 @@ from tempergat.data.user.labels import (
     classes_of_numbers,
     unlabelled_note,
 )
-from tempergat.data.user.made_features import make_features
+from tempergat.data.user.node_features import make_features
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.user_graph import UserGraph
 

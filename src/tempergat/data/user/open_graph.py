@@ -63,7 +63,7 @@ from tempergat.data.tables.typed_folder import (
     is_typed_folder,
     read_typed_folder,
 )
-from tempergat.data.user.leaks import telling_features
+from tempergat.data.user.node_features import telling_features
 from tempergat.data.user.options import ReadOptions, in_python, option_flag
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
@@ -98,10 +98,10 @@ def open_user_graph(
     """
     options = options or ReadOptions()
     if isinstance(graph, Path):
-        name, origin, licence = str(graph), str(graph.resolve()), "the user's"
+        name, origin = str(graph), str(graph.resolve())
         read = read_user_graph(graph, options, labelled=labelled, use_masks=use_masks)
     else:
-        name, origin, licence = OBJECT_NAME, "a PyG object", "the user's"
+        name, origin = OBJECT_NAME, "a PyG object"
         # A model passes on the options of its training graph.
         if labelled:
             refuse_unused_options(graph, options)
@@ -125,7 +125,7 @@ def open_user_graph(
         metric="accuracy",
         source=origin,
         fingerprint="",
-        license=licence,
+        license="the user's",
         read_options=options
         if read.found_id is None
         else replace(options, id=read.found_id),
@@ -142,13 +142,11 @@ def open_user_graph(
         notes=tuple(map(one_line, read.notes)),
         how_read=read.how_read,
     )
-    hashes = hash_tensors(data, read.mapped_hashes) | _hash_use_of_edges(read)
-    _drop_unused(read)
+    hashes = hash_tensors(data, read.mapped_hashes) | _drop_unused_columns(read)
     unsplit = _with_scaling(unsplit, read, options)
     if not labelled:
-        empty = np.zeros(len(unsplit.store.y), dtype=bool)
-        nobody = dict.fromkeys(MASKS, empty)
-        return GraphWithSplits(unsplit, hashes, ["none"], lambda _: nobody)
+        empty = dict.fromkeys(MASKS, np.zeros(len(unsplit.store.y), dtype=bool))
+        return GraphWithSplits(unsplit, hashes, ["none"], lambda _: empty)
     numbered = numbered_splits(masks)
     splits = numbered or ([masks] if masks else [])
 
@@ -189,12 +187,12 @@ def _with_note_on_leaks(
     known = store.y != UNLABELLED
     if masks:
         known = known & masks[MASKS[0]].reshape(len(known), -1)[:, 0]
-    found = telling_features(x, store.y, torch.nonzero(known)[:, 0])
-    if not found:
+    telling = telling_features(x, store.y, torch.nonzero(known)[:, 0])
+    if not telling:
         return read
     names = [
         f"number {at}" if read.feature_names is None else read.feature_names[at]
-        for at in found
+        for at in telling
     ]
     note = (
         f"{name}: the feature {listed(names)} alone tells the class of all training "
@@ -204,25 +202,23 @@ def _with_note_on_leaks(
     return replace(read, notes=(*read.notes, note))
 
 
-def _hash_use_of_edges(read: UserGraph) -> dict[str, str]:
-    """Lines that tell a graph whose edge attributes are used from the same graph
-    without: both hold the attributes when they are hashed.
+def _drop_unused_columns(read: UserGraph) -> dict[str, str]:
+    """Removes edge features and weights that were not asked for.
+
+    Returns:
+        Lines for the fingerprint. They tell a graph whose edge attributes are used
+        from the same graph without: both hold the attributes when they are hashed.
     """
-    used = (
+    lines = {}
+    for name, columns in (
         ("edge_attr", read.edge_feature_names),
         ("edge_weight", read.edge_weight_name),
-    )
-    return {f"use of {name}": f"{name} is {names}\n" for name, names in used if names}
-
-
-def _drop_unused(read: UserGraph) -> None:
-    """Removes edge features and weights that were not asked for."""
-    if isinstance(read.data, HeteroData):
-        return
-    if not read.edge_feature_names:
-        read.data.pop("edge_attr", None)
-    if read.edge_weight_name is None:
-        read.data.pop("edge_weight", None)
+    ):
+        if columns:
+            lines[f"use of {name}"] = f"{name} is {columns}\n"
+        elif isinstance(read.data, Data):
+            read.data.pop(name, None)
+    return lines
 
 
 def read_user_graph(
@@ -330,14 +326,14 @@ def target_type(
         return str(with_labels[0])
     if target in with_labels or (target is not None and not labelled):
         return target
-    found = ", ".join(with_labels) or "none"
+    labelled_types = ", ".join(with_labels) or "none"
     if target is not None:
         raise UserError(
             f"target is {target!r}, but {source} has no y for that node type; types "
-            f"with labels: {found}"
+            f"with labels: {labelled_types}"
         )
     raise UserError(
-        f"{source} has labels for {found} of the node types "
+        f"{source} has labels for {labelled_types} of the node types "
         f"{', '.join(data.node_types)}; give the one to classify a y, or choose it "
         f"with --target {in_python('target')}"
     )
