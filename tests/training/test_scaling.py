@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 import tempergat
 from tempergat import ReadOptions, TrainedModel, UserError
-from tempergat.comparison.explorer import recording
+from tempergat.comparison.explorer import model_record
 from tempergat.data import Dataset, as_dataset
 from tempergat.sampling import NeighborSampler
 from tempergat.training import config_hash, settings_on, train_group
@@ -157,14 +157,14 @@ def test_batches_and_the_explorer_show_what_the_model_sees(
         edges[batch.e_id].sort(dim=0).values,
     )
     seen: list[Data] = []
-    compute = recording.model_values
+    compute = model_record.model_values
 
     def spy(module: Any, data: Data) -> Any:
         seen.append(data)
         return compute(module, data)
 
-    monkeypatch.setattr(recording, "model_values", spy)
-    found = recording.record(model, graph)
+    monkeypatch.setattr(model_record, "model_values", spy)
+    found = model_record.record(model, graph)
     torch.testing.assert_close(seen[0].x, wanted)
     torch.testing.assert_close(seen[0].edge_attr, edges)
     assert found.right == int((model.predict(graph) == graph.data.y).sum())

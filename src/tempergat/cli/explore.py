@@ -60,11 +60,11 @@ def explore(
     from tempergat.comparison import explorer_page, record
     from tempergat.training import load_model
 
-    found = record(load_model(checkpoint, device="cpu"), data)
-    page = explorer_page(found)
+    recorded = record(load_model(checkpoint, device="cpu"), data)
+    page = explorer_page(recorded)
     write_output(page, out, path)
-    print_notes(found.dataset)
-    shown = int(found.choice.shown.sum())
-    part = "" if found.choice.is_whole else f" of {found.num_nodes:,}"
+    print_notes(recorded.dataset)
+    shown = int(recorded.sample.shown.sum())
+    part = "" if recorded.sample.is_whole else f" of {recorded.num_nodes:,}"
     size = len(page.encode()) / 1e6
     echo_beside(f"explorer {path}   {shown:,}{part} nodes, {size:.1f} MB", path)

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from .comparison import Comparison as Comparison
     from .descriptions import note_on_residual as note_on_residual
     from .descriptions import opening_lines as opening_lines
+    from .explorer.model_record import record as record
     from .explorer.node_picture import NodePicture as NodePicture
     from .explorer.node_picture import draw_node as draw_node
     from .explorer.page import explorer_page as explorer_page
-    from .explorer.recording import record as record
     from .machines.merge import merge as merge
     from .machines.ray_workers import RayWorkers as RayWorkers
     from .plan import Plan as Plan

@@ -10,19 +10,19 @@ from torch_geometric.data import Data
 
 import tempergat
 from tempergat import TrainedModel, UserError
-from tempergat.comparison.explorer import recording
+from tempergat.comparison.explorer import model_record
+from tempergat.comparison.explorer.model_record import ModelRecord, record
 from tempergat.comparison.explorer.page import explorer_page
-from tempergat.comparison.explorer.recording import Recorded, record
 from tempergat.data import MASKS, Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
 from tests.support.browser import browser, opened
 from tests.support.tiny_graph import write_recipe
 
 
-def write_explorer(model: TrainedModel, path: Path, graph: Any = None) -> Recorded:
-    found = record(model, graph)
-    path.write_text(explorer_page(found))
-    return found
+def write_explorer(model: TrainedModel, path: Path, graph: Any = None) -> ModelRecord:
+    recorded = record(model, graph)
+    path.write_text(explorer_page(recorded))
+    return recorded
 
 
 SMALL = 1e-3
@@ -166,7 +166,7 @@ def test_cora_is_there_as_a_whole_and_computed_as_by_the_model(
         settings={"epochs": 30},
     )
     file = tmp_path / "explore.html"
-    assert write_explorer(model, file).choice.is_whole
+    assert write_explorer(model, file).sample.is_whole
     assert file.stat().st_size < 3e6
     x = to_dense(dataset.data.x).float()
     x = normalize_rows(x) if model.config.normalize_features else x
@@ -181,16 +181,16 @@ def test_cora_is_there_as_a_whole_and_computed_as_by_the_model(
 def test_of_a_large_graph_the_nodes_in_the_page_are_exact(
     tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "MOST_CHARACTERS", 20_000)
-    monkeypatch.setattr(recording, "_LEAST_CHARACTERS", 0)
+    monkeypatch.setattr(model_record, "MOST_CHARACTERS", 20_000)
+    monkeypatch.setattr(model_record, "_LEAST_CHARACTERS", 0)
     large = csbm(n=400, a=5.0, b=2.0, d=8, mu=0.6)
     recipe = write_recipe(tmp_path / "recipe.yaml")
     model = tempergat.train(
         large, "temp_gated", recipe=recipe, device="cpu", progress=False
     )
     file = tmp_path / "explore.html"
-    choice = write_explorer(model, file, large).choice
-    shown = choice.nodes[choice.shown].tolist()
+    sample = write_explorer(model, file, large).sample
+    shown = sample.nodes[sample.shown].tolist()
     assert 2 < len(shown) < 400
     with opened(chromium, file) as page:
         for node in shown[:3]:

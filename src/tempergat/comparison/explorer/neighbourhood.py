@@ -17,7 +17,7 @@ from tempergat.training import TrainedModel
 
 
 @dataclass(frozen=True)
-class Seen:
+class ShownNode:
     """A node as a picture shows it.
 
     Attributes:
@@ -51,10 +51,14 @@ class Neighbourhood:
         layer: The layer in words.
     """
 
-    node: Seen
-    neighbours: tuple[Seen, ...]
+    node: ShownNode
+    neighbours: tuple[ShownNode, ...]
     classes: tuple[str, ...]
     layer: str
+
+    def class_name(self, number: int) -> str:
+        """The name of a class; its number where a label has no name."""
+        return self.classes[number] if number < len(self.classes) else str(number)
 
 
 def neighbourhood_of(
@@ -63,8 +67,8 @@ def neighbourhood_of(
     """The neighbourhood of a node in a graph of one type.
 
     Args:
-        model: As for `tempergat.attention`.
-        graph: As for `tempergat.attention`, of one node type.
+        model: A model that `tempergat.attention` takes.
+        graph: A graph that it takes, of one node type.
         node: The number of the node, or its id in the user's table.
         layer: The layer's place among the layers, from 0; -1 is the last.
         head: The head, from 0; None for the mean over heads.
@@ -82,25 +86,25 @@ def neighbourhood_of(
             "attention weights of a typed graph by edge type"
         )
     output, layers = run_with_attention(model, graph)
-    place = _chosen("layer", layer, len(layers))
-    found = layers[place]
-    edges, weights, loops = _of_one_head(found, head)
+    place = _index_of("layer", layer, len(layers))
+    attention = layers[place]
+    edges, weights, loops = _one_head(attention, head)
     scores = output if isinstance(output, Tensor) else output[0]
     predicted = scores.argmax(dim=-1).tolist()
     number = node_number(node, names, scores.size(0))
     classes = class_names(model, graph, scores.size(1))
     labels = known_labels(data, graph, classes)
 
-    def seen(other: int, weight: float) -> Seen:
+    def shown(other: int, weight: float) -> ShownNode:
         label = labels[other]
         # The last layers of a batch give no scores to the nodes far from its seeds.
         guess = predicted[other] if other < len(predicted) else None
         name = str(other) if names is None else names[other]
-        return Seen(name, None if label < 0 else label, guess, weight)
+        return ShownNode(name, None if label < 0 else label, guess, weight)
 
-    assert isinstance(found.used, Tensor)
-    assert isinstance(found.weights, Tensor)
-    mine = ((edges[1] == number) & found.used.cpu()).nonzero().squeeze(1).tolist()
+    assert isinstance(attention.used, Tensor)
+    assert isinstance(attention.weights, Tensor)
+    mine = ((edges[1] == number) & attention.used.cpu()).nonzero().squeeze(1).tolist()
     pairs = sorted(((float(weights[e]), int(edges[0, e])) for e in mine), reverse=True)
     own = 0.0 if loops is None else float(loops[number])
     if not all(math.isfinite(weight) for weight in (own, *(w for w, _ in pairs))):
@@ -108,14 +112,14 @@ def neighbourhood_of(
             f"the attention of node {node!r} is not a number; look for NaN or infinity "
             "in the features of its neighbours and in the weights of the model"
         )
-    heads = found.weights.size(1)
+    heads = attention.weights.size(1)
     only = 0 if heads == 1 else head
     word = (
         "mean of all heads" if only is None else f"head {only % heads + 1} of {heads}"
     )
     return Neighbourhood(
-        seen(number, own),
-        tuple(seen(other, weight) for weight, other in pairs),
+        shown(number, own),
+        tuple(shown(other, weight) for weight, other in pairs),
         classes,
         f"layer {place + 1} of {len(layers)}, {word}",
     )
@@ -162,30 +166,31 @@ def known_labels(data: Data, graph: Any, classes: Sequence[str]) -> list[int]:
     if not isinstance(y, Tensor) or y.dim() != 1 or y.is_floating_point():
         return [-1] * int(data.num_nodes or 0)
     names = graph.class_names if isinstance(graph, Dataset) else None
-    found: list[int] = y.tolist()
+    labels: list[int] = y.tolist()
     if names is None or tuple(names) == tuple(classes):
-        return found
+        return labels
     # The words of a table may come in another order than in training.
     places = {word: place for place, word in enumerate(classes)}
-    return [places.get(names[number], -1) if number >= 0 else -1 for number in found]
+    return [places.get(names[number], -1) if number >= 0 else -1 for number in labels]
 
 
-def _of_one_head(
-    found: LayerAttention, head: int | None
+def _one_head(
+    attention: LayerAttention, head: int | None
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Edges, their attention weights and those of self-loops: of a head or the mean."""
-    edges, weights, loops = found.edge_index, found.weights, found.self_loops
+    edges, weights = attention.edge_index, attention.weights
+    loops = attention.self_loops
     assert isinstance(edges, Tensor)
     assert isinstance(weights, Tensor)
     assert loops is None or isinstance(loops, Tensor)
     edges, weights = edges.cpu(), weights.cpu()
     if head is None:
         return edges, weights.mean(dim=1), None if loops is None else loops.mean(dim=1)
-    place = _chosen("head", head, weights.size(1))
+    place = _index_of("head", head, weights.size(1))
     return edges, weights[:, place], None if loops is None else loops[:, place]
 
 
-def _chosen(what: str, number: int, count: int) -> int:
+def _index_of(what: str, number: int, count: int) -> int:
     if not -count <= number < count:
         raise UserError(
             f"there is no {what} {number}: the model has {counted(count, what)}, "

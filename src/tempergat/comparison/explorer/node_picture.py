@@ -13,7 +13,7 @@ from torch import nn
 from tempergat.base import UserError, write_text
 from tempergat.comparison.explorer.neighbourhood import (
     Neighbourhood,
-    Seen,
+    ShownNode,
     neighbourhood_of,
 )
 from tempergat.comparison.html_report.svg import (
@@ -108,9 +108,10 @@ def draw_node(
     1.
 
     Args:
-        model: As for `tempergat.attention`. It returns class scores for every node.
-        graph: As for `tempergat.attention`, with one type of nodes. Its labels are
-            taken from ``y``, if it has any.
+        model: A model that `tempergat.attention` takes. It returns class scores for
+            every node.
+        graph: A graph that it takes, with one type of nodes. Its labels are taken from
+            ``y``, if it has any.
         node: The number of the node, or its id in the user's table.
         layer: The layer, from 0; -1 is the last one.
         head: The head, from 0; None for the mean over heads.
@@ -121,21 +122,21 @@ def draw_node(
     """
     if max_neighbors < 1:
         raise UserError(f"max_neighbors must be at least 1, got {max_neighbors}")
-    seen = neighbourhood_of(model, graph, node, layer, head)
-    return NodePicture(picture_svg(seen, max_neighbors))
+    view = neighbourhood_of(model, graph, node, layer, head)
+    return NodePicture(picture_svg(view, max_neighbors))
 
 
-def picture_svg(seen: Neighbourhood, most: int) -> str:
+def picture_svg(view: Neighbourhood, most: int) -> str:
     """The picture of a neighbourhood.
 
     Args:
-        seen: The neighbourhood.
+        view: The neighbourhood.
         most: How many neighbours are drawn at most.
     """
-    drawn, left = seen.neighbours[:most], seen.neighbours[most:]
+    drawn, left = view.neighbours[:most], view.neighbours[most:]
     places = [_place(number, len(drawn)) for number in range(len(drawn))]
     parts = [element("style", _STYLE)]
-    own = seen.node.weight
+    own = view.node.weight
     ring = max(0.6, _WIDEST * own) if own else 0.0
     # Edges end at the ring.
     inner = (_CENTRE_RADIUS + 3 + ring / 2) / _RING
@@ -163,23 +164,23 @@ def picture_svg(seen: Neighbourhood, most: int) -> str:
             )
         )
     for other, (x, y) in zip(drawn, places, strict=True):
-        parts += _circle(other, seen, x, y, _RADIUS)
+        parts += _circle(other, view, x, y, _RADIUS)
         parts += _label(other, x, y)
-    parts += _circle(seen.node, seen, _MIDDLE, _TOP, _CENTRE_RADIUS)
-    words = [f"node {seen.node.name}", seen.layer]
+    parts += _circle(view.node, view, _MIDDLE, _TOP, _CENTRE_RADIUS)
+    words = [f"node {view.node.name}", view.layer]
     if own:
         words.append(f"attention weight {own:.2f} to itself")
     parts.append(text(20.0, 22.0, shortened(", ".join(words), 84)))
-    parts.append(text(20.0, 42.0, shortened(_verdict(seen), 84), class_="soft"))
+    parts.append(text(20.0, 42.0, shortened(_verdict(view), 84), class_="soft"))
     bottom = _TOP + _RING + 60
     if left:
         rest = sum(other.weight for other in left)
         note = f"{len(left)} more neighbours, {rest:.2f} in all, are not drawn"
         parts.append(text(20.0, bottom, note, class_="soft"))
         bottom += 26
-    legend, height = _legend(seen, bottom)
+    legend, height = _legend(view, bottom)
     content = element("g", "".join([*parts, *legend]), class_="tempergat")
-    name = f"Node {seen.node.name} and its neighbours. {_verdict(seen)}"
+    name = f"Node {view.node.name} and its neighbours. {_verdict(view)}"
     return drawing(_WIDTH, height, name, [content])
 
 
@@ -190,9 +191,9 @@ def _place(number: int, count: int) -> tuple[float, float]:
 
 
 def _circle(
-    one: Seen, seen: Neighbourhood, x: float, y: float, radius: float
+    one: ShownNode, view: Neighbourhood, x: float, y: float, radius: float
 ) -> list[str]:
-    words = _class_words(one, seen)
+    words = _class_words(one, view)
     said = f"node {one.name}: {words}, attention weight {one.weight:.3f}"
     parts = _disc(one.label, x, y, radius, title(said))
     if one.is_right is False:
@@ -223,7 +224,7 @@ def _disc(
     ]
 
 
-def _label(one: Seen, x: float, y: float) -> list[str]:
+def _label(one: ShownNode, x: float, y: float) -> list[str]:
     """Name and attention, on the outer side of the circle."""
     dx, dy = (x - _MIDDLE) / _RING, (y - _TOP) / _RING
     anchor = "middle" if abs(dx) < 0.25 else "start" if dx > 0 else "end"
@@ -233,23 +234,23 @@ def _label(one: Seen, x: float, y: float) -> list[str]:
     return [text(*at, words, text_anchor=anchor)]
 
 
-def _class_words(one: Seen, seen: Neighbourhood) -> str:
-    def name(number: int) -> str:
-        return seen.classes[number] if number < len(seen.classes) else str(number)
-
-    known = "class not known;" if one.label is None else f"class {name(one.label)},"
+def _class_words(one: ShownNode, view: Neighbourhood) -> str:
+    known = "class not known;"
+    if one.label is not None:
+        known = f"class {view.class_name(one.label)},"
     if one.predicted is None:
         return f"{known} not predicted"
-    return f"{known} predicted {'right' if one.is_right else name(one.predicted)}"
+    guess = "right" if one.is_right else view.class_name(one.predicted)
+    return f"{known} predicted {guess}"
 
 
-def _verdict(seen: Neighbourhood) -> str:
-    words = _class_words(seen.node, seen)
+def _verdict(view: Neighbourhood) -> str:
+    words = _class_words(view.node, view)
     return words[0].upper() + words[1:]
 
 
-def _legend(seen: Neighbourhood, top: float) -> tuple[list[str], float]:
-    labels = {one.label for one in (seen.node, *seen.neighbours)}
+def _legend(view: Neighbourhood, top: float) -> tuple[list[str], float]:
+    labels = {one.label for one in (view.node, *view.neighbours)}
     shown: list[int | None] = [*sorted(label for label in labels if label is not None)]
     if None in labels:
         shown.append(None)
@@ -261,7 +262,7 @@ def _legend(seen: Neighbourhood, top: float) -> tuple[list[str], float]:
         parts += _disc(place, x, y, 9)
         named = "class not known"
         if place is not None:
-            word = seen.classes[place] if place < len(seen.classes) else str(place)
+            word = view.class_name(place)
             named = word if word != str(place) else f"class {word}"
         parts.append(text(x + 16, y + 4, shortened(named, 22)))
     rows = -(-len(shown) // per_row)

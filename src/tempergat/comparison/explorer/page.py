@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from tempergat.comparison.explorer.recording import Recorded, record
+from tempergat.comparison.explorer.model_record import ModelRecord, record
 from tempergat.comparison.html_report.page import asset, json_block, page_html
 from tempergat.data import GraphInput
 from tempergat.training import TrainedModel
@@ -12,86 +12,86 @@ from tempergat.training import TrainedModel
 _SCRIPTS = ("model.js", "nodes.js", "drawing.js", "gate.js", "explorer.js")
 
 
-def explorer_page(found: Recorded) -> str:
+def explorer_page(recorded: ModelRecord) -> str:
     """The explorer of a model as one HTML file that needs no network.
 
     Args:
-        found: What `record` returned for the model.
+        recorded: What `record` returned for the model.
     """
-    title = f"{found.method} on {found.dataset.name}, node by node"
-    return page_html(title, explorer_html(found))
+    title = f"{recorded.method} on {recorded.dataset.name}, node by node"
+    return page_html(title, explorer_html(recorded))
 
 
 def explorer_section(model: TrainedModel | None, graph: GraphInput | None) -> str:
     """The explorer as the last section of a report; empty without a model.
 
     Args:
-        model: As for `record`.
-        graph: As for `record`.
+        model: The trained model to show.
+        graph: The graph to show it on; None for that of its training.
 
     Raises:
-        UserError: As for `record`.
+        UserError: The method has no attention, or the graph cannot be used.
     """
     if model is None:
         return ""
-    found = record(model, graph)
-    heading = f"Node by node: {found.method} on {found.dataset.name}"
-    return f"<h2>{html.escape(heading)}</h2>\n{explorer_html(found)}"
+    recorded = record(model, graph)
+    heading = f"Node by node: {recorded.method} on {recorded.dataset.name}"
+    return f"<h2>{html.escape(heading)}</h2>\n{explorer_html(recorded)}"
 
 
-def explorer_html(found: Recorded) -> str:
+def explorer_html(recorded: ModelRecord) -> str:
     """The explorer as a section, with its style and its script."""
-    name = html.escape(f"Explorer of {found.method} on {found.dataset.name}")
+    name = html.escape(f"Explorer of {recorded.method} on {recorded.dataset.name}")
     script = "\n".join(asset("explorer", part) for part in _SCRIPTS)
-    values = found.values | {"whole": found.choice.is_whole}
+    values = recorded.values | {"whole": recorded.sample.is_whole}
     return (
         f"<style>\n{asset('explorer', 'explorer.css')}</style>\n"
         f'<section class="explorer" aria-label="{name}">\n'
-        f'<p class="answer">{html.escape(_answer(found))}</p>\n'
-        f'<div class="limits"><ul>{_limits(found)}</ul></div>\n'
-        f"{_SEARCH}{_temperature(found)}{_node(found)}{_HEADS}{_gate(found)}"
+        f'<p class="answer">{html.escape(_answer(recorded))}</p>\n'
+        f'<div class="limits"><ul>{_limits(recorded)}</ul></div>\n'
+        f"{_SEARCH}{_temperature(recorded)}{_node(recorded)}{_HEADS}{_gate(recorded)}"
         f"{json_block(values)}\n</section>\n"
         f'<script>\n"use strict";\n(() => {{\n{script}}})();\n</script>'
     )
 
 
-def _answer(found: Recorded) -> str:
-    name = found.dataset.name
-    if found.test is not None:
-        right, count = found.test
+def _answer(recorded: ModelRecord) -> str:
+    name = recorded.dataset.name
+    if recorded.test is not None:
+        right, count = recorded.test
         share = f"{_percent(right, count)} of the {count:,} test nodes"
-    elif found.labelled:
-        share = _percent(found.right, found.labelled)
-        share += f" of the {found.labelled:,} labelled nodes"
+    elif recorded.labelled:
+        share = _percent(recorded.right, recorded.labelled)
+        share += f" of the {recorded.labelled:,} labelled nodes"
     else:
-        return f"What {found.method} does at each node of {name}."
-    return f"{found.method} classifies {share} of {name} correctly."
+        return f"What {recorded.method} does at each node of {name}."
+    return f"{recorded.method} classifies {share} of {name} correctly."
 
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}\N{NO-BREAK SPACE}%"
 
 
-def _limits(found: Recorded) -> str:
+def _limits(recorded: ModelRecord) -> str:
     """What the page holds and what it computes, as list items."""
-    choice = found.choice
+    sample = recorded.sample
     lines = []
-    if choice.is_whole:
-        lines.append(f"The page holds the whole graph: {found.num_nodes:,} nodes.")
+    if sample.is_whole:
+        lines.append(f"The page holds the whole graph: {recorded.num_nodes:,} nodes.")
     else:
-        shown = int(choice.shown.sum())
-        near = f"{choice.nodes.size(0):,} nodes within {len(found.values['layers'])}"
+        shown = int(sample.shown.sum())
+        near = f"{sample.nodes.size(0):,} nodes within {len(recorded.values['layers'])}"
         lines.append(
-            f"The page holds {shown:,} of {found.num_nodes:,} nodes, drawn at random "
-            f"(wrongly and rightly classified ones in turn), with all {near} hops of "
-            "them, so that what it shows of them is exact."
+            f"The page holds {shown:,} of {recorded.num_nodes:,} nodes, drawn at "
+            f"random (wrongly and rightly classified ones in turn), with all {near} "
+            "hops of them, so that what it shows of them is exact."
         )
-        if choice.left_out:
+        if sample.left_out:
             lines.append(
-                f"{choice.left_out:,} nodes that were drawn have too many others near "
+                f"{sample.left_out:,} nodes that were drawn have too many others near "
                 "them and were left out."
             )
-    if found.why_not_exact is None:
+    if recorded.why_not_exact is None:
         lines.append(
             "Attention weights, gates and predictions are computed in this page, "
             "through all layers, at the temperatures that you choose."
@@ -100,9 +100,9 @@ def _limits(found: Recorded) -> str:
         lines.append(
             "The temperature changes the attention weights of the chosen layer only. "
             "Predictions and later layers stay those of the learned temperatures, "
-            f"because {found.why_not_exact}."
+            f"because {recorded.why_not_exact}."
         )
-    if not found.is_training_graph:
+    if not recorded.is_training_graph:
         lines.append(
             "This is not the graph that the model was trained on, or it has another "
             "split, so the page does not say which nodes were used for training."
@@ -130,10 +130,10 @@ _SEARCH = """<div class="tools" role="search">
 """  # noqa: E501
 
 
-def _temperature(found: Recorded) -> str:
+def _temperature(recorded: ModelRecord) -> str:
     layers = "".join(
         f'<option value="{number}">layer {number + 1}</option>'
-        for number in range(len(found.values["layers"]))
+        for number in range(len(recorded.values["layers"]))
     )
     return (
         '<div class="warmth">'
@@ -149,11 +149,11 @@ def _temperature(found: Recorded) -> str:
     )
 
 
-def _node(found: Recorded) -> str:
+def _node(recorded: ModelRecord) -> str:
     # Where predictions are computed, their bars name the classes.
-    legend = "" if found.why_not_exact is None else _legend(found)
+    legend = "" if recorded.why_not_exact is None else _legend(recorded)
     unknown = ""
-    if found.labelled < found.num_nodes:
+    if recorded.labelled < recorded.num_nodes:
         unknown = "Dashed, with a question mark: class not known. "
     return (
         '<div class="pair"><figure class="figure" data-name="node">'
@@ -179,13 +179,13 @@ def _node(found: Recorded) -> str:
     )
 
 
-def _legend(found: Recorded) -> str:
+def _legend(recorded: ModelRecord) -> str:
     items = "".join(
         f'<li><span class="key k{place % 8}">{place}</span> '
         f"{html.escape(name if name != str(place) else f'class {name}')}</li>"
-        for place, name in enumerate(found.values["classes"])
+        for place, name in enumerate(recorded.values["classes"])
     )
-    if found.labelled < found.num_nodes:
+    if recorded.labelled < recorded.num_nodes:
         items += '<li><span class="key unknown">?</span> class not known</li>'
     return f'<ul class="legend">{items}</ul>'
 
@@ -199,13 +199,12 @@ _HEADS = (
 )
 
 
-def _gate(found: Recorded) -> str:
-    gated = [
-        number for number, layer in enumerate(found.values["layers"]) if layer["gate"]
-    ]
+def _gate(recorded: ModelRecord) -> str:
+    layers = recorded.values["layers"]
+    gated = [number for number, layer in enumerate(layers) if layer["gate"]]
     heading = "<h2>What the gate lets through</h2>\n"
     if not gated:
-        words = f"{found.method} has no gate."
+        words = f"{recorded.method} has no gate."
         return f'{heading}<p class="note">{html.escape(words)}</p>\n'
     options = "".join(
         f'<option value="{number}">layer {number + 1}</option>' for number in gated

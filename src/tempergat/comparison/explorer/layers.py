@@ -1,7 +1,8 @@
-"""The layers of a model as the page's script computes them."""
+"""The layers of a model as the page's script computes them, in short text."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tempergat.comparison.explorer import packing
-from tempergat.comparison.explorer.packing import Packed
 from tempergat.nn import LayerValues, NodeClassifier
 
 # How many inputs of a gate are named at either end.
 _STRONGEST = 4
+# With fewer numbers than this, exact ones are as short as matters.
+_FEW = 4096
+_LEVELS = 2**16 - 1
+
+# An array as text, which the page's script unpacks.
+Packed = dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -86,30 +91,30 @@ def layer_records(
             it computes for each node, and later ones as their weights.
     """
     records = []
-    for number, (conv, found) in enumerate(zip(model.convs, values, strict=True)):
+    for number, (conv, computed) in enumerate(zip(model.convs, values, strict=True)):
         layer: Any = conv
         record: dict[str, Any] = {
             "heads": layer.heads,
             "channels": layer.out_channels,
             "concat": layer.concat,
-            "temperature": _temperatures(found, layer.heads),
-            "learned": found.attention.temperature is not None,
+            "temperature": _temperatures(computed, layer.heads),
+            "learned": computed.attention.temperature is not None,
             "gate": layer.gate,
         }
         if number == 0 or not exact:
-            record["logits"] = packing.logits(_logits(found, slots))
-            if found.gate is not None:
-                record["gates"] = packing.numbers(found.gate.numpy())
+            record["logits"] = pack_logits(_logits(computed, slots))
+            if computed.gate is not None:
+                record["gates"] = pack_numbers(computed.gate.numpy())
         if exact and number == 0:
-            record["features"] = packing.numbers(found.features.numpy())
-            if found.residual is not None:
-                record["residual"] = packing.numbers(found.residual.numpy())
+            record["features"] = pack_numbers(computed.features.numpy())
+            if computed.residual is not None:
+                record["residual"] = pack_numbers(computed.residual.numpy())
         elif exact:
             record["weights"] = _weights(layer)
             record["attention"] = layer.attention
             record["slope"] = layer.negative_slope
         if exact:
-            record["bias"] = _optional(layer.bias)
+            record["bias"] = _packed_tensor(layer.bias)
             record["after"] = _after(model, number)
         if layer.gate is not None:
             record["strongest"] = _strongest(layer)
@@ -117,16 +122,16 @@ def layer_records(
     return records
 
 
-def _logits(found: LayerValues, slots: Slots) -> np.ndarray:
+def _logits(values: LayerValues, slots: Slots) -> np.ndarray:
     """Logits without the temperature, less the largest of the node, [slots, heads]."""
-    seen = found.attention
-    assert isinstance(seen.weights, Tensor)
-    parts = [seen.weights]
-    if isinstance(seen.self_loops, Tensor):
-        parts.append(seen.self_loops)
+    attention = values.attention
+    assert isinstance(attention.weights, Tensor)
+    parts = [attention.weights]
+    if isinstance(attention.self_loops, Tensor):
+        parts.append(attention.self_loops)
     weights = torch.cat(parts)[torch.from_numpy(slots.order)]
     least = torch.finfo(weights.dtype).tiny
-    temperature = 1.0 if seen.temperature is None else seen.temperature
+    temperature = 1.0 if attention.temperature is None else attention.temperature
     logits: np.ndarray = (weights.clamp(min=least).log() * temperature).numpy()
     rows = np.flatnonzero(np.diff(slots.pointer))
     if not rows.size:
@@ -136,25 +141,25 @@ def _logits(found: LayerValues, slots: Slots) -> np.ndarray:
     return logits
 
 
-def _temperatures(found: LayerValues, heads: int) -> list[float]:
-    temperature = found.attention.temperature
+def _temperatures(values: LayerValues, heads: int) -> list[float]:
+    temperature = values.attention.temperature
     if temperature is None:
         return [1.0] * heads
-    values: list[float] = temperature.expand(heads).tolist()
-    return values
+    by_head: list[float] = temperature.expand(heads).tolist()
+    return by_head
 
 
 def _weights(layer: Any) -> dict[str, Packed | None]:
     """The parameters of a layer, whichever of both kinds it is."""
-    found: dict[str, Tensor | None]
+    weights: dict[str, Tensor | None]
     if layer.attention == "gat":
-        found = {
+        weights = {
             "source": layer.lin.weight,
             "att_source": layer.att_src,
             "att_target": layer.att_dst,
         }
     else:
-        found = {
+        weights = {
             "source": layer.lin_l.weight,
             "source_bias": layer.lin_l.bias,
             "target": layer.lin_r.weight,
@@ -162,24 +167,23 @@ def _weights(layer: Any) -> dict[str, Packed | None]:
             "att": layer.att,
         }
     if layer.gate is not None:
-        found |= {"gate": layer.lin_gate.weight, "gate_bias": layer.lin_gate.bias}
+        weights |= {"gate": layer.lin_gate.weight, "gate_bias": layer.lin_gate.bias}
     if layer.res is not None:
-        found["residual"] = layer.res.weight
-    return {name: _optional(value) for name, value in found.items()}
+        weights["residual"] = layer.res.weight
+    return {name: _packed_tensor(value) for name, value in weights.items()}
 
 
-def _optional(value: Tensor | None) -> Packed | None:
+def _packed_tensor(value: Tensor | None) -> Packed | None:
     if value is None:
         return None
-    return packing.numbers(value.detach().double().flatten().numpy())
+    return pack_numbers(value.detach().double().flatten().numpy())
 
 
 def _after(model: NodeClassifier, number: int) -> dict[str, Any]:
-    """Normalisation and activation behind a layer."""
+    """Normalisation and activation after a layer."""
     if number >= len(model.norms):
         return {"act": None, "scale": None, "shift": None}
-    names = {nn.ELU: "elu", nn.ReLU: "relu"}
-    act = names.get(type(model.act)) if model.act is not None else None
+    act = {nn.ELU: "elu", nn.ReLU: "relu"}.get(type(model.act))
     norm = _batch_norm(model.norms[number])
     if norm is None:
         return {"act": act, "scale": None, "shift": None}
@@ -187,7 +191,7 @@ def _after(model: NodeClassifier, number: int) -> dict[str, Any]:
     assert norm.running_mean is not None
     scale = norm.weight.double() / (norm.running_var.double() + norm.eps).sqrt()
     shift = norm.bias.double() - norm.running_mean.double() * scale
-    return {"act": act, "scale": _optional(scale), "shift": _optional(shift)}
+    return {"act": act, "scale": _packed_tensor(scale), "shift": _packed_tensor(shift)}
 
 
 def _batch_norm(norm: nn.Module) -> nn.BatchNorm1d | None:
@@ -207,3 +211,38 @@ def _strongest(layer: Any) -> list[list[tuple[int, float]]]:
         [(place, round(value, 4)) for place, value in zip(*row, strict=True)]
         for row in zip(numbers, values, strict=True)
     ]
+
+
+def pack_integers(values: np.ndarray) -> Packed:
+    """Whole numbers, in the smallest type that holds them."""
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    for kind in ("uint8", "int16", "uint16", "int32"):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return _packed(kind, values.astype(kind))
+    raise OverflowError(f"{high} needs more than 32 bits")
+
+
+def pack_numbers(values: np.ndarray) -> Packed:
+    """Numbers to 1/131,070 of their range; few of them in single precision."""
+    if values.size <= _FEW:
+        return _packed("float32", values.astype("<f4"))
+    low, high = float(values.min()), float(values.max())
+    step = (high - low) / _LEVELS or 1.0
+    levels = np.rint((values - low) / step).astype("<u2")
+    return _packed("levels", levels) | {"low": low, "step": step}
+
+
+def pack_logits(values: np.ndarray) -> Packed:
+    """Differences from the largest logit of a row, in half precision.
+
+    The error of a coefficient exp(d / T) is then below 0.0002 at any temperature T,
+    because it is at most 2^-11 times d/T exp(d/T).
+    """
+    return _packed("float16", np.maximum(values, -60000.0).astype("<f2"))
+
+
+def _packed(kind: str, array: np.ndarray) -> Packed:
+    little = array.astype(array.dtype.newbyteorder("<"))
+    text = base64.b64encode(np.ascontiguousarray(little).tobytes()).decode("ascii")
+    return {"kind": kind, "text": text}

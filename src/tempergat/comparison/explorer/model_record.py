@@ -13,10 +13,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tempergat.base import UserError
-from tempergat.comparison.explorer import packing
-from tempergat.comparison.explorer.choosing import Choice, Costs, choose_nodes
-from tempergat.comparison.explorer.layer_records import (
+from tempergat.comparison.explorer.layers import (
     layer_records,
+    pack_integers,
     slots_of,
     why_not_exact,
 )
@@ -25,6 +24,7 @@ from tempergat.comparison.explorer.neighbourhood import (
     known_labels,
     with_labels,
 )
+from tempergat.comparison.explorer.sample import NodeSample, sample_nodes
 from tempergat.data import CATALOG, Dataset, GraphInput
 from tempergat.nn import (
     BACKBONES,
@@ -47,7 +47,7 @@ _PARTS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ModelRecord:
     """What a page shows.
 
     Attributes:
@@ -55,7 +55,7 @@ class Recorded:
         dataset: The graph.
         method: The method.
         num_nodes: Nodes of the graph.
-        choice: The nodes of the page.
+        sample: The nodes of the page.
         right: How many labelled nodes are classified rightly.
         labelled: How many nodes have labels.
         test: The same two numbers for the test nodes; None if they are not known.
@@ -67,7 +67,7 @@ class Recorded:
     dataset: Dataset
     method: str
     num_nodes: int
-    choice: Choice
+    sample: NodeSample
     right: int
     labelled: int
     test: tuple[int, int] | None
@@ -75,7 +75,7 @@ class Recorded:
     is_training_graph: bool
 
 
-def record(model: TrainedModel, graph: GraphInput | None = None) -> Recorded:
+def record(model: TrainedModel, graph: GraphInput | None = None) -> ModelRecord:
     """Runs a model on a graph and keeps what the page needs.
 
     Args:
@@ -92,70 +92,68 @@ def record(model: TrainedModel, graph: GraphInput | None = None) -> Recorded:
     predicted = model.predict(replace(dataset, notes=()))
     classes = class_names(model, dataset, model.num_classes)
     labels = torch.tensor(known_labels(data, dataset, classes))
-    wrong = (labels >= 0) & (labels != predicted)
+    known = labels >= 0
+    wrong = known & (labels != predicted)
     edge_attr = None
-    if _uses_edge_features(module):
+    if any(getattr(conv, "edge_dim", None) is not None for conv in module.convs):
         edge_attr = scaled_edges(data.edge_attr, model.config, dataset.scaling)
     reason = why_not_exact(module, edge_attr is not None)
     edges = data.edge_index.long()
-    hops = len(module.convs)
-    costs = _costs(module, exact=reason is None)
-    choice = choose_nodes(edges, predicted.size(0), hops, wrong, costs)
+    sizes = _sizes(module, exact=reason is None)
+    sample = sample_nodes(edges, wrong, len(module.convs), **sizes)
+    # In the numbers of the page, whose nodes are ascending.
+    own_edges = torch.searchsorted(sample.nodes, edges[:, sample.edges].contiguous())
 
-    cpu = _on_cpu(module)
-    cpu_device = torch.device("cpu")
-    transform = row_transform(model.config, dataset.scaling.get(".x"), cpu_device)
-    features = NodeFeatures(data.x, cpu_device, transform)
+    cpu_module, cpu = copy.deepcopy(module).cpu(), torch.device("cpu")
+    transform = row_transform(model.config, dataset.scaling.get(".x"), cpu)
+    features = NodeFeatures(data.x, cpu, transform)
     if reason is None:
-        own_edges = _renumbered(edges[:, choice.edges], choice.nodes)
-        graph_of_page = Data(x=features.rows(choice.nodes), edge_index=own_edges)
-        _, values = model_values(cpu, graph_of_page)
+        of_page = Data(x=features.rows(sample.nodes), edge_index=own_edges)
+        _, values = model_values(cpu_module, of_page)
     else:
         # What is not computed in the page may depend on the whole graph.
         every = torch.arange(predicted.size(0))
         whole = Data(x=features.rows(every), edge_index=edges)
         if edge_attr is not None:
             whole.edge_attr = edge_attr
-        values = [_cut(found, choice) for found in model_values(cpu, whole)[1]]
-        own_edges = _renumbered(edges[:, choice.edges], choice.nodes)
-    seen = values[0].attention
-    assert isinstance(seen.used, Tensor)
-    slots = slots_of(
-        own_edges, seen.used, choice.has_edges, seen.self_loops is not None
-    )
-    is_known = model.run.fingerprint == dataset.fingerprint
-    parts = _parts(data, is_known)
-    layers = layer_records(cpu, values, slots, reason is None)
-    at = choice.nodes
+        _, of_graph = model_values(cpu_module, whole)
+        values = [_values_in_page(layer, sample) for layer in of_graph]
+    attention = values[0].attention
+    assert isinstance(attention.used, Tensor)
+    self_loops = attention.self_loops is not None
+    slots = slots_of(own_edges, attention.used, sample.has_edges, self_loops)
+    layers = layer_records(cpu_module, values, slots, reason is None)
+    is_training_graph = model.run.fingerprint == dataset.fingerprint
+    parts = _parts(data, is_training_graph)
+    at = sample.nodes
     names = dataset.node_ids
     page: dict[str, Any] = {
         "classes": list(classes),
         "names": None if names is None else [names[n] for n in at.tolist()],
-        "numbers": packing.whole_numbers(at.numpy()),
-        "labels": packing.whole_numbers(labels[at].numpy()),
-        "predicted": packing.whole_numbers(predicted[at].numpy()),
-        "parts": packing.whole_numbers(parts[at.numpy()]),
-        "shown": packing.whole_numbers(choice.shown.numpy().astype(np.uint8)),
-        "pointer": packing.whole_numbers(slots.pointer),
-        "source": packing.whole_numbers(slots.source),
+        "numbers": pack_integers(at.numpy()),
+        "labels": pack_integers(labels[at].numpy()),
+        "predicted": pack_integers(predicted[at].numpy()),
+        "parts": pack_integers(parts[at.numpy()]),
+        "shown": pack_integers(sample.shown.numpy().astype(np.uint8)),
+        "pointer": pack_integers(slots.pointer),
+        "source": pack_integers(slots.source),
         "exact": reason is None,
         "features": _feature_names(dataset, layers),
         "layers": layers,
     }
-    known = labels >= 0
     in_test = torch.from_numpy(parts == 1 + _PARTS.index("test")) & known
-    counts = (int((in_test & ~wrong).sum()), int(in_test.sum()))
-    return Recorded(
+    in_test_right = int((in_test & ~wrong).sum())
+    return ModelRecord(
         page,
         dataset,
         model.config.method,
         predicted.size(0),
-        choice,
-        int((known & ~wrong).sum()),
-        int(known.sum()),
-        counts if counts[1] else None,
-        reason,
-        is_known,
+        sample,
+        right=int((known & ~wrong).sum()),
+        labelled=int(known.sum()),
+        test=(in_test_right, int(in_test.sum())) if in_test.any() else None,
+        why_not_exact=reason,
+        is_training_graph=is_training_graph,
     )
 
 
@@ -204,16 +202,8 @@ def _read(model: TrainedModel, graph: GraphInput | None) -> Dataset:
     return dataset
 
 
-def _uses_edge_features(module: NodeClassifier) -> bool:
-    return any(getattr(conv, "edge_dim", None) is not None for conv in module.convs)
-
-
-def _on_cpu(module: NodeClassifier) -> NodeClassifier:
-    return copy.deepcopy(module).cpu()
-
-
-def _costs(module: NodeClassifier, exact: bool) -> Costs:
-    """Characters of the page that a node and an edge take, beside the weights."""
+def _sizes(module: NodeClassifier, exact: bool) -> dict[str, float]:
+    """Characters of the page that a node and an edge take, and that there may be."""
     first, *later = cast(list[AttentionLayer], list(module.convs))
     if exact:
         arrays = 1 + (first.res is not None) + (first.gate is not None)
@@ -224,33 +214,28 @@ def _costs(module: NodeClassifier, exact: bool) -> Costs:
         weights = 0
         heads = sum(layer.heads for layer in (first, *later))
     width = first.heads * first.out_channels
-    return Costs(
-        node=_CHARACTERS * (width * arrays + 6),
-        edge=_CHARACTERS * (heads + 1),
-        most=max(MOST_CHARACTERS - _CHARACTERS * weights, _LEAST_CHARACTERS),
-    )
+    return {
+        "node_size": _CHARACTERS * (width * arrays + 6),
+        "edge_size": _CHARACTERS * (heads + 1),
+        "most": max(MOST_CHARACTERS - _CHARACTERS * weights, _LEAST_CHARACTERS),
+    }
 
 
-def _renumbered(edges: Tensor, nodes: Tensor) -> Tensor:
-    """Edges in the numbers of the page; its nodes are ascending."""
-    return torch.searchsorted(nodes, edges.contiguous())
-
-
-def _cut(found: LayerValues, choice: Choice) -> LayerValues:
+def _values_in_page(values: LayerValues, sample: NodeSample) -> LayerValues:
     """What a layer computes on the whole graph, for the nodes of the page."""
-    seen = found.attention
-    assert isinstance(seen.weights, Tensor)
-    assert isinstance(seen.used, Tensor)
-    loops = seen.self_loops
+    attention = values.attention
+    assert isinstance(attention.weights, Tensor)
+    assert isinstance(attention.used, Tensor)
+    loops = attention.self_loops
     assert loops is None or isinstance(loops, Tensor)
     attention = replace(
-        seen,
-        weights=seen.weights[choice.edges],
-        used=seen.used[choice.edges],
-        self_loops=None if loops is None else loops[choice.nodes],
+        attention,
+        weights=attention.weights[sample.edges],
+        used=attention.used[sample.edges],
+        self_loops=None if loops is None else loops[sample.nodes],
     )
-    gate = None if found.gate is None else found.gate[choice.nodes]
-    return LayerValues(attention, found.features[choice.nodes], gate, None)
+    gate = None if values.gate is None else values.gate[sample.nodes]
+    return LayerValues(attention, values.features[sample.nodes], gate, None)
 
 
 def _parts(data: Any, are_known: bool) -> np.ndarray:

@@ -12,8 +12,13 @@ from torch_geometric.data import Data
 
 import tempergat
 from tempergat import TemperGATConv, TrainedModel, UserError
-from tempergat.comparison.explorer import packing, recording
-from tempergat.comparison.explorer.recording import record
+from tempergat.comparison.explorer import model_record
+from tempergat.comparison.explorer.layers import (
+    pack_integers,
+    pack_logits,
+    pack_numbers,
+)
+from tempergat.comparison.explorer.model_record import record
 from tempergat.data import csbm
 from tests.comparison.explorer.test_page import write_explorer
 from tests.support.tiny_graph import write_recipe
@@ -39,15 +44,15 @@ def unpacked(packed: Any) -> np.ndarray:
 
 def test_packed_numbers_come_back() -> None:
     drawn = np.random.default_rng(0).normal(size=10_000)
-    assert unpacked(packing.numbers(drawn)) == pytest.approx(drawn, abs=1e-4)
-    assert unpacked(packing.numbers(drawn[:9])) == pytest.approx(drawn[:9], abs=1e-6)
+    assert unpacked(pack_numbers(drawn)) == pytest.approx(drawn, abs=1e-4)
+    assert unpacked(pack_numbers(drawn[:9])) == pytest.approx(drawn[:9], abs=1e-6)
     for whole in ([0, 255], [-1, 300], [0, 40_000], [0, 70_000]):
-        assert unpacked(packing.whole_numbers(np.array(whole))).tolist() == whole
+        assert unpacked(pack_integers(np.array(whole))).tolist() == whole
 
 
 def test_half_precision_of_logits_suffices_at_any_temperature() -> None:
     differences = -np.geomspace(1e-3, 1e3, 2000)
-    stored = unpacked(packing.logits(differences))
+    stored = unpacked(pack_logits(differences))
     for temperature in (0.01, 1.0, 100.0):
         wanted = np.exp(differences / temperature)
         assert np.exp(stored / temperature) == pytest.approx(wanted, abs=2e-4)
@@ -58,31 +63,31 @@ def test_a_large_graph_is_sampled_and_the_page_says_so(
 ) -> None:
     data = graph(400)
     model = trained(tmp_path, data, "temp_gated")
-    monkeypatch.setattr(recording, "MOST_CHARACTERS", 20_000)
-    monkeypatch.setattr(recording, "_LEAST_CHARACTERS", 0)
+    monkeypatch.setattr(model_record, "MOST_CHARACTERS", 20_000)
+    monkeypatch.setattr(model_record, "_LEAST_CHARACTERS", 0)
     file = tmp_path / "explore.html"
-    found = write_explorer(model, file, data)
-    assert not found.choice.is_whole
-    shown = int(found.choice.shown.sum())
+    recorded = write_explorer(model, file, data)
+    assert not recorded.sample.is_whole
+    shown = int(recorded.sample.shown.sum())
     assert f"The page holds {shown} of 400 nodes, drawn at random" in file.read_text()
 
 
 def test_what_the_page_cannot_compute_is_said(tmp_path: Path) -> None:
     model = trained(tmp_path, graph(), "temp_gated", norm="layer")
     file = tmp_path / "explore.html"
-    found = write_explorer(model, file, graph())
-    assert found.why_not_exact == "the model has the normalisation LayerNorm"
+    recorded = write_explorer(model, file, graph())
+    assert recorded.why_not_exact == "the model has the normalisation LayerNorm"
     assert "changes the attention weights of the chosen layer only" in file.read_text()
-    assert all("logits" in layer for layer in found.values["layers"])
+    assert all("logits" in layer for layer in recorded.values["layers"])
 
 
 def test_another_graph_has_no_known_split(tmp_path: Path) -> None:
     model = trained(tmp_path, graph(), "temp_only")
     data = graph().data
     other = Data(x=data.x, edge_index=data.edge_index)
-    found = record(model, other)
-    assert not found.is_training_graph
-    assert found.labelled == 0
+    recorded = record(model, other)
+    assert not recorded.is_training_graph
+    assert recorded.labelled == 0
 
 
 def test_mistakes_are_said_in_one_line(tmp_path: Path) -> None:
