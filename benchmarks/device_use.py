@@ -22,9 +22,8 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.origin import add_row, origin
 from tempergat.data import load
 from tempergat.training import load_recipe
-from tempergat.training.loop import Training
-from tempergat.training.seeds import SeedGroup
-from tempergat.training.task import task_of
+from tempergat.training.groups import make_loop
+from tempergat.training.loop import Loop
 
 RESULTS = Path(__file__).parent / "results" / "device_use_cuda.csv"
 METHODS = ("gat", "temp_gated_v2")
@@ -39,16 +38,15 @@ FIELDS = (
 )  # fmt: skip
 
 
-def captured(name: str, method: str) -> Training:
+def captured(name: str, method: str) -> Loop:
     """A training whose epochs are replayed from here on."""
     config = load_recipe(name).config_for(method)
-    task = task_of(load(name), config, torch.device("cuda"))
-    training = Training(SeedGroup(task, config, range(SEEDS)), config)
-    training.run(until=CAPTURED)
-    return training
+    loop = make_loop(load(name), config, range(SEEDS), torch.device("cuda"))
+    loop.run(until=CAPTURED)
+    return loop
 
 
-def clock_ms(trainings: Sequence[Training]) -> float:
+def clock_ms(trainings: Sequence[Loop]) -> float:
     """Milliseconds for an epoch of each training, at once."""
     streams = [torch.cuda.Stream() for _ in trainings]
     torch.cuda.synchronize()
@@ -62,7 +60,7 @@ def clock_ms(trainings: Sequence[Training]) -> float:
     return (time.perf_counter() - start) / EPOCHS * 1e3
 
 
-def kernels_ms(training: Training) -> Counter[str]:
+def kernels_ms(training: Loop) -> Counter[str]:
     """Milliseconds of each kernel in an epoch."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         training.run(until=training.epochs_done + 2)

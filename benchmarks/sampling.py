@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from benchmarks.graphs import power_law_topology
 from tempergat.ops import Graph
@@ -37,11 +38,15 @@ from tempergat.sampling import (
 )
 from tempergat.sampling.loader import made_ahead
 from tempergat.sampling.reference import SampledHops
-from tempergat.training.sampled.group import SampledGroup
-from tempergat.training.sampled.layerwise import infer_layerwise
-from tempergat.training.sampled.loop import SampledTraining
-from tempergat.training.sampled.task import SampledTask
+from tempergat.training.batches import SampledBatches
+from tempergat.training.layerwise import infer_layerwise
+from tempergat.training.loop import Loop
+from tempergat.training.models import single_model
+from tempergat.training.runs import ModuleRuns
+from tempergat.training.sampled_graph import SampledGraph
+from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import load_recipe
+from tempergat.training.tasks import NodeClasses
 
 FIELDS = (
     "what", "graph", "device", "edges_per_batch", "nodes_per_batch", "ms_per_batch",
@@ -210,28 +215,41 @@ def measure_rates(graph: str, device: str, report: Report, repeats: int) -> None
         )
 
 
-def task_of(graph: str, device: str = "cuda") -> SampledTask:
+def task_of(graph: str, device: str = "cuda") -> tuple[SampledGraph, NodeClasses]:
     """A generated graph with random features and labels."""
     setting = SETTINGS[graph]
     topology = power_law_topology(graph, device)
     x = torch.randn(topology.num_dst, setting.in_channels, device=device)
     nodes = seeds_of(topology.num_dst, setting.num_train, device).cpu()
     labels = torch.randint(setting.classes, (setting.num_train,), device=device)
-    return SampledTask(
-        features=NodeFeatures(x),
+    source = SampledGraph(
+        data=Data(x=NodeFeatures(x), num_nodes=topology.num_dst),
         topology=topology,
         edge_index=torch.empty(2, 0, dtype=torch.int64),
+        in_channels=setting.in_channels,
+        device=torch.device(device),
+    )
+    task = NodeClasses(
         nodes=dict.fromkeys(("train", "val", "test"), nodes),
         labels=dict.fromkeys(("train", "val", "test"), labels),
-        in_channels=setting.in_channels,
         num_classes=setting.classes,
         metric="accuracy",
         class_weights=None,
         device=torch.device(device),
     )
+    return source, task
 
 
-def training_of(task: SampledTask, graph: str, recorded: bool) -> SampledTraining:
+def loop_on(source: SampledGraph, task: NodeClasses, config: RunConfig) -> Loop:
+    """The training of one run on samples, before its first step."""
+    model = single_model(config, source.in_channels, task.num_classes, seed=0)
+    runs = ModuleRuns(task, config, [0], [model])
+    return Loop(runs, SampledBatches(source, config, task, seed=0), config)
+
+
+def training_of(
+    source: SampledGraph, task: NodeClasses, graph: str, recorded: bool
+) -> Loop:
     """A run of `temp_gated` before its first step."""
     setting = SETTINGS[graph]
     recipe = "reddit" if graph == "reddit" else "ogbn-products"
@@ -239,13 +257,13 @@ def training_of(task: SampledTask, graph: str, recorded: bool) -> SampledTrainin
     config = settings.model_copy(
         update={"batch_size": BATCH, "fanout": tuple(setting.fanout), "epochs": 10}
     )
-    training = SampledTraining(SampledGroup(task, config, 0), config)
+    training = loop_on(source, task, config)
     if not recorded:
-        training._captured = None
+        training.captured = None
     return training
 
 
-def one_epoch(training: SampledTraining) -> tuple[float, float]:
+def one_epoch(training: Loop) -> tuple[float, float]:
     """Seconds of the steps of the next epoch, without its scores, and its loss."""
     torch.cuda.synchronize()
     start = time.perf_counter()
@@ -269,22 +287,22 @@ def measure_epochs(graph: str, report: Report, epochs: int, precision: str) -> N
     """
     torch.set_float32_matmul_precision(precision)
     setting = SETTINGS[graph]
-    task = task_of(graph)
+    source, task = task_of(graph)
     losses, seconds = {}, {}
     for recorded in (False, True):
-        training = training_of(task, graph, recorded)
+        training = training_of(source, task, graph, recorded)
         torch.cuda.reset_peak_memory_stats()
         first, losses[recorded] = one_epoch(training)
         times = [one_epoch(training)[0] for _ in range(epochs)]
         seconds[recorded] = statistics.median(times)
         note = f"{precision} precision, first epoch {first:.2f} s, "
         note += f"loss {losses[recorded]:.6f}"
-        if recorded and training._captured is not None:
-            note += f", {training._captured.misfits} batches did not fit"
+        if recorded and training.captured is not None:
+            note += f", {training.captured.misfits} batches did not fit"
         report.add(
             "epoch, CUDA graph" if recorded else "epoch, plain steps",
             graph=graph,
-            ms_per_batch=round(seconds[recorded] / len(training.sampler) * 1000, 3),
+            ms_per_batch=round(seconds[recorded] / len(training.batches) * 1000, 3),
             epoch_s=round(seconds[recorded], 3),
             target=setting.target_s,
             note=f"{note}, {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB",
@@ -296,19 +314,17 @@ def measure_epochs(graph: str, report: Report, epochs: int, precision: str) -> N
     report.add("losses", graph=graph, note=f"{verdict} up to {difference:.1e}")
 
 
-def measure_share(
-    training: SampledTraining, graph: str, report: Report, epoch_s: float
-) -> None:
+def measure_share(training: Loop, graph: str, report: Report, epoch_s: float) -> None:
     """How much of an epoch of the CUDA graph is sampling, with the layers' graphs."""
-    assert training._captured is not None
-    step = training._captured._step
+    assert training.captured is not None
+    step = training.captured._step
     assert step is not None
     step.begin_epoch()
     recorded = torch.cuda.CUDAGraph()
     with torch.cuda.graph(recorded):
         step.sample()
     ms = timed(lambda _: recorded.replay(), "cuda", 50)
-    steps = len(training.sampler)
+    steps = len(training.batches)
     report.add(
         "sampling in the CUDA graph",
         graph=graph,
@@ -321,13 +337,13 @@ def measure_share(
 
 def measure_scores(graph: str, device: str, report: Report) -> None:
     """Exact scores of all nodes: time, memory and the difference from a whole pass."""
-    task = task_of(graph, device)
-    model = training_of(task, graph, recorded=False).group.model.eval()
-    topology = task.topology
+    source, task = task_of(graph, device)
+    model = training_of(source, task, graph, recorded=False).runs.model.eval()
+    topology = source.topology
     for chunk, keep_on in ((2**14, device), (2**16, device), (2**16, "cpu")):
         found, seconds, peak = _measured(
             lambda chunk=chunk, keep_on=keep_on: infer_layerwise(
-                model, task.features, topology, chunk=chunk, keep_on=keep_on
+                model, source.features, topology, chunk=chunk, keep_on=keep_on
             ),
             device,
         )
@@ -343,7 +359,7 @@ def measure_scores(graph: str, device: str, report: Report) -> None:
     edges = torch.stack([topology.source.long(), target])
     whole = Graph(edges, topology.num_dst, self_loops=True, check=False)
     del edges, target
-    x = task.features.rows(rows)
+    x = source.features.rows(rows)
     expected, seconds, peak = _measured(
         lambda: torch.no_grad()(model)(x, whole), device
     )

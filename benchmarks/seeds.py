@@ -29,10 +29,9 @@ from tempergat.comparison.sweeps.sweep import sweep
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
 from tempergat.training import RunConfig, group_size, load_recipe
-from tempergat.training.initial_weights import single_model
-from tempergat.training.loop import COLUMNS, Training
-from tempergat.training.seeds import SeedGroup
-from tempergat.training.task import task_of
+from tempergat.training.groups import make_loop
+from tempergat.training.loop import COLUMNS
+from tempergat.training.models import single_model
 
 RESULTS = Path(__file__).parent / "results"
 # Equal sums in another order, through 5 steps of Adam.
@@ -112,13 +111,11 @@ def run_group(
     total = 0.0
     for members in even_groups(seeds, size):
         whole = time.perf_counter()
-        task = task_of(dataset, config, device)
-        group = SeedGroup(task, config, members)
-        training = Training(group, config)
-        training.run(until=2)
+        loop = make_loop(dataset, config, members, device)
+        loop.run(until=2)
         warm = time.perf_counter()
-        training.run()
-        history = training.history.cpu()
+        loop.run()
+        history = loop.history.cpu()
         done = time.perf_counter()
         if device.type == "cuda":
             total += (done - whole) / config.epochs

@@ -19,9 +19,7 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.origin import origin
 from benchmarks.seeds import settings
 from tempergat.data import load
-from tempergat.training.loop import Training
-from tempergat.training.seeds import SeedGroup
-from tempergat.training.task import task_of
+from tempergat.training.groups import make_loop
 
 RESULTS = Path(__file__).parent / "results" / "seeds_profile_cpu.csv"
 EPOCHS = 3
@@ -55,11 +53,10 @@ def measure(method: str, dropout: float, seeds: int) -> list[dict[str, Any]]:
     """The operations of a method, by falling time."""
     dataset, device = load("cora"), torch.device("cpu")
     config = settings(method, dropout, epochs=2 + EPOCHS)
-    group = SeedGroup(task_of(dataset, config, device), config, range(seeds))
-    training = Training(group, config)
-    training.run(until=2)
+    loop = make_loop(dataset, config, range(seeds), device)
+    loop.run(until=2)
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as record:
-        training.run()
+        loop.run()
     events = [
         (named(event), event.self_cpu_time_total, event.count)
         for event in record.key_averages(group_by_input_shape=True)

@@ -21,20 +21,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from benchmarks.graphs import power_law_topology
 from benchmarks.origin import machine
-from benchmarks.sampling import SETTINGS, seeds_of
+from benchmarks.sampling import SETTINGS, loop_on, seeds_of
 from tempergat.nn import gate_penalty
 from tempergat.ops import Graph, fold_in
 from tempergat.sampling import NodeFeatures, Topology
-from tempergat.training.optimizer import make_optimizer
-from tempergat.training.sampled import captured
-from tempergat.training.sampled.group import SampledGroup
-from tempergat.training.sampled.loop import SampledTraining
-from tempergat.training.sampled.task import SampledTask
+from tempergat.training import capture
+from tempergat.training.loop import Loop
+from tempergat.training.sampled_graph import SampledGraph
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import load_recipe
+from tempergat.training.tasks import NodeClasses
 
 FIELDS = (
     "way", "learning_rate", "steps", "train_s", "accuracy", "peak_gib", "graph",
@@ -50,7 +50,7 @@ WRONG_LABELS = 0.1
 SCORED = 50_000
 
 
-def planted_task(graph: str, device: torch.device) -> SampledTask:
+def planted_task(graph: str, device: torch.device) -> tuple[SampledGraph, NodeClasses]:
     """A graph whose classes show in features and in edges."""
     setting = SETTINGS[graph]
     topology = power_law_topology(graph, device)
@@ -69,18 +69,22 @@ def planted_task(graph: str, device: torch.device) -> SampledTask:
     order = seeds_of(num_nodes, setting.num_train + SCORED, device.type)
     train, scored = order[: setting.num_train], order[setting.num_train :]
     nodes = {"train": train.cpu(), "val": scored.cpu(), "test": scored.cpu()}
-    return SampledTask(
-        features=NodeFeatures(x),
+    planted = SampledGraph(
+        data=Data(x=NodeFeatures(x), num_nodes=num_nodes),
         topology=Topology(topology.pointer, source, None, num_nodes),
         edge_index=torch.empty(2, 0, dtype=torch.int64),
+        in_channels=setting.in_channels,
+        device=device,
+    )
+    task = NodeClasses(
         nodes=nodes,
         labels={split: y[found.to(device)] for split, found in nodes.items()},
-        in_channels=setting.in_channels,
         num_classes=classes,
         metric="accuracy",
         class_weights=None,
         device=device,
     )
+    return planted, task
 
 
 def targets_of(topology: Topology) -> Tensor:
@@ -201,10 +205,11 @@ class Curve:
         return time.perf_counter()
 
 
-def scorer(model: Any, task: SampledTask, graph: Graph) -> Callable[[], float]:
+def scorer(loop: Loop, graph: Graph) -> Callable[[], float]:
     """Returns a function for the accuracy of a model on the scored nodes."""
+    model, task, source = loop.runs.model, loop.task, loop.batches.graph
     nodes, labels = task.nodes["val"].to(task.device), task.labels["val"]
-    x = task.features.rows(torch.arange(task.num_nodes, device=task.device))
+    x = source.features.rows(torch.arange(source.num_nodes, device=task.device))
 
     def score() -> float:
         was_training = model.training
@@ -217,16 +222,13 @@ def scorer(model: Any, task: SampledTask, graph: Graph) -> Callable[[], float]:
     return score
 
 
-def train_full(
-    task: SampledTask, name: str, graph: Graph, config: RunConfig, seconds: float
-) -> Curve:
+def train_full(loop: Loop, name: str, graph: Graph, seconds: float) -> Curve:
     """Every step on the whole graph."""
-    group = SampledGroup(task, config, 0)
-    model, device = group.model, task.device
-    optimizer = make_optimizer(group.parameters, config)
-    x = task.features.rows(torch.arange(task.num_nodes, device=device))
+    config, task, source = loop.config, loop.task, loop.batches.graph
+    model, device, optimizer = loop.runs.model, task.device, loop.optimizer
+    x = source.features.rows(torch.arange(source.num_nodes, device=device))
     nodes, labels = task.nodes["train"].to(device), task.labels["train"]
-    curve = Curve("full batch", config, name, device, scorer(model, task, graph))
+    curve = Curve("full batch", config, name, device, scorer(loop, graph))
     step = 0
     while curve.seconds < seconds and not curve.is_finished:
         for _ in range(5):
@@ -243,29 +245,26 @@ def train_full(
     return curve
 
 
-def train_sampled(
-    task: SampledTask, name: str, graph: Graph, config: RunConfig, seconds: float
-) -> Curve:
+def train_sampled(loop: Loop, name: str, graph: Graph, seconds: float) -> Curve:
     """Steps on sampled batches; on a GPU as a CUDA graph."""
     # The host looks, and scores, more often.
-    captured._UNSEEN_STEPS = 16
-    training = SampledTraining(SampledGroup(task, config, 0), config)
-    score = scorer(training.group.model, task, graph)
-    curve = Curve("sampled", config, name, task.device, score)
+    capture._UNSEEN_STEPS = 16
+    score = scorer(loop, graph)
+    curve = Curve("sampled", loop.config, name, loop.device, score)
     steps = 0
 
     def after_step() -> None:
         nonlocal steps
         # Often at first, then after every tenth part of the steps so far.
-        if training.global_step >= steps + max(8, steps // 10):
-            steps = training.global_step
+        if loop.global_step >= steps + max(8, steps // 10):
+            steps = loop.global_step
             curve.add(steps)
 
-    training.on_step = after_step
+    loop.on_step = after_step
     while curve.seconds < seconds and not curve.is_finished:
-        training.train_epoch()
-        training.forget_steps()
-        training.epochs_done += 1
+        loop.train_epoch()
+        loop.forget_steps()
+        loop.epochs_done += 1
     return curve
 
 
@@ -279,10 +278,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     given = parser.parse_args()
     device = torch.device(given.device)
-    task = planted_task(given.graph, device)
-    topology = task.topology
+    source, task = planted_task(given.graph, device)
+    topology = source.topology
     edges = torch.stack([topology.source, targets_of(topology)])
-    graph = Graph(edges, task.num_nodes, self_loops=True, check=False)
+    graph = Graph(edges, source.num_nodes, self_loops=True, check=False)
     del edges
     config = load_recipe("paper/ogbn-products").config_for("temp_gated")
     fanout = tuple(SETTINGS[given.graph].fanout)
@@ -295,7 +294,8 @@ def main() -> None:
         (train_full, config, given.full_s),
         (train_full, faster, given.full_s),
     ):
-        curves.append(train(task, given.graph, graph, settings, seconds))
+        loop = loop_on(source, task, settings)
+        curves.append(train(loop, given.graph, graph, seconds))
         print(curves[-1].describe(curves[-1].best), flush=True)
         _write(given.out / "time_to_accuracy.csv", curves)
     best = max(curve.best for curve in curves)

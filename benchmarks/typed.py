@@ -29,9 +29,9 @@ from torch_geometric.data import HeteroData
 from benchmarks.origin import machine
 from tempergat.data import Dataset
 from tempergat.ops import Graph
-from tempergat.training import RunConfig, SampledTraining, load_recipe
-from tempergat.training.sampled.typed import TypedSampledGroup, typed_task_of
-from tempergat.training.typed.union import typed_inputs, union_edges
+from tempergat.training import RunConfig, load_recipe
+from tempergat.training.groups import make_loop
+from tempergat.training.typed_graphs import typed_inputs, union_edges
 
 FIELDS = (
     "dataset", "method", "hidden_channels", "batch_size", "nodes", "edges",
@@ -167,18 +167,17 @@ def check(device: torch.device) -> None:
     config = config.with_changes(
         num_layers=2, fanout=(-1, -1), hidden_channels=64, shared_channels=16
     )
-    group = TypedSampledGroup(typed_task_of(dataset, config, device), config, 0)
-    group.model.eval()
-    x = typed_inputs(dataset.data, "paper", lambda x: x.to(device))
+    loop = make_loop(dataset, config, [0], device)
+    model = loop.runs.model.eval()
+    x = typed_inputs(dataset.data, "paper", lambda x, _: x.to(device))
     edges = union_edges(dataset.data, "paper").to(device)
     with torch.no_grad():
-        expected = group.model(x, Graph(edges, dataset.data.num_nodes))
-        nodes = group.task.nodes["train"]
-        sampler = group.task.sampler(nodes, config.fanout, 256, 0, training=True)
-        batch = next(iter(sampler))
-        inputs = group.task.inputs(batch, group.task.labels["train"])
-        found = group.logits(inputs)
-        seeds = batch["paper"].n_id[: inputs.num_seeds].to(device)
+        expected = model(x, Graph(edges, dataset.data.num_nodes))
+        drawn = next(iter(loop.batches.sampler))
+        batch = loop.batches.batch_of(drawn)
+        count = batch.labels.size(0)
+        found = loop.runs.logits(batch)[0][:count]
+        seeds = drawn["paper"].n_id[:count].to(device)
         difference = float((found - expected[seeds]).abs().max())
     spread = float(expected.std(0).mean())
     print(
@@ -195,21 +194,20 @@ def measure(dataset: Dataset, config: RunConfig, device: torch.device) -> dict:
     if is_cuda:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    group = TypedSampledGroup(typed_task_of(dataset, config, device), config, 0)
-    training = SampledTraining(group, config)
+    loop = make_loop(dataset, config, [0], device)
     sampling, steps, nodes, edges = [], [], 0, 0
     for number in range(WARM_UP_STEPS + STEPS):
         start = _now(is_cuda)
-        batch = training.sampler.batch(0, number)
+        batch = loop.batches.sampler.batch(0, number)
         sampled = _now(is_cuda)
-        training.train_on(batch)
+        loop.train_on(loop.batches.batch_of(batch))
         if number >= WARM_UP_STEPS:
             sampling.append(sampled - start)
             steps.append(_now(is_cuda) - start)
             nodes += batch.graph.num_nodes
             edges += sum(batch.graph.edges_per_hop)
         del batch
-    count, step = len(training.sampler), sum(steps) / STEPS
+    count, step = len(loop.batches), sum(steps) / STEPS
     peak = torch.cuda.max_memory_allocated() / 2**30 if is_cuda else 0.0
     return {
         "nodes_per_batch": nodes // STEPS,

@@ -110,7 +110,7 @@ FAULTS = (
     ),
     Fault(
         "scores under noise are given for clean features",
-        "training/run.py",
+        "training/groups.py",
         '"condition": preparation.stored_condition,',
         '"condition": None,',
         "comparison/sweeps/test_sweep.py"
@@ -118,8 +118,8 @@ FAULTS = (
     ),
     Fault(
         "what is done to a model before a run is not done",
-        "training/seeds.py",
-        "preparation.model(self.model, task.graph)",
+        "training/groups.py",
+        "preparation.model(model, batches.batch.graph)",
         "pass",
         "training/test_run.py::test_a_group_trains_the_model_that_was_changed_for_it",
     ),

@@ -18,10 +18,10 @@ from tempergat.ops import Graph
 from tempergat.training import (
     CLEAN,
     Condition,
+    Loop,
     Preparation,
     Run,
     RunConfig,
-    SeedGroup,
     State,
     noise_on_features,
     recipe_for,
@@ -79,9 +79,9 @@ def preparations(plan: dict[str, Any]) -> Iterator[Preparation]:
         )
 
 
-def measure(group: SeedGroup, state: State) -> list[dict[str, tuple[float, ...]]]:
+def measure(loop: Loop, state: State) -> list[dict[str, tuple[float, ...]]]:
     """The entropy of attention in every layer of every run, in evaluation."""
-    graph = group.task.graph
+    graph = loop.batches.batch.graph
     assert isinstance(graph, Graph)
     graph = graph.with_self_loops()
     found: list[Tensor] = []
@@ -93,12 +93,12 @@ def measure(group: SeedGroup, state: State) -> list[dict[str, tuple[float, ...]]
     def look_at(_: NodeClassifier) -> Tensor:
         return torch.stack(found)
 
-    layers = [m for m in group.model.convs if isinstance(m, AttentionLayer)]
+    layers = [m for m in loop.runs.model.convs if isinstance(m, AttentionLayer)]
     if not layers:
-        return [{} for _ in group.seeds]
+        return [{} for _ in loop.runs.seeds]
     hooks = [layer.register_forward_hook(weigh) for layer in layers]
     try:
-        values = group.observe(state, look_at).tolist()
+        values = loop.observe(state, look_at).tolist()
     finally:
         for hook in hooks:
             hook.remove()

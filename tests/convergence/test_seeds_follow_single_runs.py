@@ -11,13 +11,10 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset, load
 from tempergat.nn.methods import METHODS
 from tempergat.ops.features.sparse import SparseFeatures
-from tempergat.training.loop import COLUMNS, Training
-from tempergat.training.seeds import SeedGroup
-from tempergat.training.task import task_of
+from tempergat.training.loop import COLUMNS, Loop
 from tests.support.plain_loop import train_plainly
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import config, loop_of, small_graph, trained_loop
 
-CPU = torch.device("cpu")
 DROPOUT = {"feature_dropout": 0.4, "attention_dropout": 0.5}
 LOSSES = [COLUMNS.index("loss"), COLUMNS.index("val_loss")]
 
@@ -27,19 +24,8 @@ def graph() -> Dataset:
     return small_graph()
 
 
-def train_together(
-    dataset: Dataset, settings: Any, seeds: list[int], device: torch.device = CPU
-) -> Training:
-    group = SeedGroup(task_of(dataset, settings, device), settings, seeds)
-    training = Training(group, settings)
-    training.run()
-    return training
-
-
-def assert_follows(
-    training: Training, slot: int, plain: dict[str, torch.Tensor]
-) -> None:
-    found = training.history[:, slot].cpu()
+def assert_follows(loop: Loop, slot: int, plain: dict[str, torch.Tensor]) -> None:
+    found = loop.history[:, slot].cpu()
     expected = plain["history"]
     torch.testing.assert_close(
         found[:, LOSSES], expected[:, LOSSES], rtol=2e-4, atol=2e-5
@@ -48,7 +34,7 @@ def assert_follows(
     scores = found[:, len(LOSSES) :] - expected[:, len(LOSSES) :]
     assert (scores.abs() < 0.1).all()
     assert (scores.abs() > 1e-9).float().mean() < 0.05
-    for name, value in training.current.items():
+    for name, value in loop.current.items():
         torch.testing.assert_close(
             value[slot].detach().cpu(), plain[name], rtol=5e-3, atol=5e-4, msg=name
         )
@@ -58,16 +44,16 @@ def assert_follows(
 @pytest.mark.parametrize("method", METHODS)
 def test_a_seed_follows_its_single_run(method: str, dropout: dict[str, float]) -> None:
     settings = config(method, **dropout)
-    training = train_together(graph(), settings, [7, 3, 11])
-    assert_follows(training, 1, train_plainly(graph(), settings, 3))
+    loop = trained_loop(settings, [7, 3, 11], graph())
+    assert_follows(loop, 1, train_plainly(graph(), settings, 3))
 
 
 @pytest.mark.parametrize("seeds", [[5], [5, 0], [0, 1, 2, 3, 4, 5, 6]])
 def test_slot_and_group_size_do_not_matter(seeds: list[int]) -> None:
     settings = config("temp_gated_v2", **DROPOUT)
-    training = train_together(graph(), settings, seeds)
+    loop = trained_loop(settings, seeds, graph())
     plain = train_plainly(graph(), settings, 5)
-    assert_follows(training, seeds.index(5), plain)
+    assert_follows(loop, seeds.index(5), plain)
 
 
 @pytest.mark.parametrize(
@@ -84,24 +70,22 @@ def test_seeds_with_other_settings_follow_their_single_runs(
     changes: dict[str, Any],
 ) -> None:
     settings = config("temp_gated", **DROPOUT, **changes)
-    training = train_together(graph(), settings, [1, 2])
-    assert_follows(training, 1, train_plainly(graph(), settings, 2))
+    loop = trained_loop(settings, [1, 2], graph())
+    assert_follows(loop, 1, train_plainly(graph(), settings, 2))
 
 
 def test_each_seed_has_batch_statistics_of_its_own() -> None:
     settings = config("temp_gated", norm="batch", **DROPOUT)
-    training = train_together(graph(), settings, [1, 2])
+    loop = trained_loop(settings, [1, 2], graph())
     plain = train_plainly(graph(), settings, 2)
     # A bias before batch normalisation has no gradient but rounding, which Adam
     # blows up; the training loss does not depend on it.
     column = COLUMNS.index("loss")
-    found, expected = training.history[:, 1, column], plain["history"][:, column]
+    found, expected = loop.history[:, 1, column], plain["history"][:, column]
     torch.testing.assert_close(found, expected, rtol=2e-4, atol=2e-5)
     name = "norms.0.module.running_var"
-    torch.testing.assert_close(
-        training.current[name][1], plain[name], rtol=1e-3, atol=1e-4
-    )
-    assert int(training.current["norms.0.module.num_batches_tracked"][1]) == 50
+    torch.testing.assert_close(loop.current[name][1], plain[name], rtol=1e-3, atol=1e-4)
+    assert int(loop.current["norms.0.module.num_batches_tracked"][1]) == 50
 
 
 def cora() -> Dataset:
@@ -113,16 +97,17 @@ def cora() -> Dataset:
 
 def test_seeds_on_sparse_features_follow_their_single_runs() -> None:
     settings = config("gated_v2", epochs=5, hidden_channels=16, **DROPOUT)
-    training = train_together(cora(), settings, [0, 1])
-    assert isinstance(training.group.task.x, SparseFeatures)
-    assert_follows(training, 1, train_plainly(cora(), settings, 1))
+    loop = trained_loop(settings, [0, 1], cora())
+    assert isinstance(loop.batches.batch.x, SparseFeatures)
+    assert_follows(loop, 1, train_plainly(cora(), settings, 1))
 
 
 def test_sparse_features_give_what_dense_ones_do() -> None:
     settings = config("gat", epochs=5, hidden_channels=16, normalize_features=True)
-    sparse = train_together(cora(), settings, [0, 1])
-    task = replace(sparse.group.task, x=sparse.group.task.x.to_dense())
-    dense = Training(SeedGroup(task, settings, [0, 1]), settings)
+    sparse = trained_loop(settings, [0, 1], cora())
+    dense = loop_of(settings, [0, 1], cora())
+    batch = dense.batches.batch
+    dense.batches.batch = replace(batch, x=batch.x.to_dense())
     dense.run()
     torch.testing.assert_close(
         sparse.history[..., LOSSES], dense.history[..., LOSSES], rtol=1e-4, atol=1e-5
@@ -133,6 +118,5 @@ def test_sparse_features_give_what_dense_ones_do() -> None:
 @pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
 def test_seeds_on_a_gpu_follow_their_single_runs(method: str) -> None:
     settings = config(method, **DROPOUT)
-    device = torch.device("cuda")
-    training = train_together(graph(), settings, [7, 3, 11], device)
-    assert_follows(training, 1, train_plainly(graph(), settings, 3))
+    loop = trained_loop(settings, [7, 3, 11], graph(), torch.device("cuda"))
+    assert_follows(loop, 1, train_plainly(graph(), settings, 3))

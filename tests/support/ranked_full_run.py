@@ -7,18 +7,15 @@ which Adam makes as large as any other. Here it is zero.
 import torch
 
 from tempergat.training import load_recipe
-from tempergat.training.loop import EpochLoop, Training
-from tempergat.training.ranks.processes import joined_ranks
-from tempergat.training.ranks.starting import start_ranked_training
-from tempergat.training.seeds import SeedGroup
-from tempergat.training.task import task_of
-from tests.support.run_settings import small_graph
+from tempergat.training.loop import Loop
+from tempergat.training.ranks import joined_ranks
+from tests.support.run_settings import loop_of, small_graph
 
 
-def trained(training: EpochLoop) -> EpochLoop:
-    training.group.parameters["convs.0.bias"].register_hook(torch.zeros_like)
-    training.run()
-    return training
+def trained(loop: Loop) -> Loop:
+    loop.runs.parameters["convs.0.bias"].register_hook(torch.zeros_like)
+    loop.run()
+    return loop
 
 
 if __name__ == "__main__":
@@ -31,9 +28,8 @@ if __name__ == "__main__":
     )
     with joined_ranks(settings, device) as ranks:
         assert ranks is not None
-        together = trained(start_ranked_training(graph, settings, 0, ranks))
-        group = SeedGroup(task_of(graph, settings, device), settings, [0])
-        alone = trained(Training(group, settings))
+        together = trained(loop_of(settings, graph=graph, ranks=ranks))
+        alone = trained(loop_of(settings, graph=graph))
     torch.testing.assert_close(together.history, alone.history, rtol=1e-4, atol=1e-6)
     for name, value in alone.current.items():
         found = together.current[name]

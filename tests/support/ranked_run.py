@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from tempergat.training import train_single
-from tempergat.training.ranks.ranked import RankedTraining
+from tempergat.training.loop import Loop
 from tempergat.training.single import training
 from tests.support.run_settings import config, small_graph
 
@@ -34,9 +34,7 @@ def train(folder: Path) -> None:
     train_single(small_graph(), settings, 4, torch.device("cpu"), folder)
 
 
-def die_once(
-    self: RankedTraining, batch: Any, step: Any = RankedTraining.train_on
-) -> None:
+def die_once(self: Loop, batch: Any, step: Any = Loop.train_on) -> None:
     is_first_start = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if os.environ["RANK"] == "1" and is_first_start and self.global_step == KILLED_AT:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -48,6 +46,6 @@ if __name__ == "__main__":
     # A checkpoint after every step.
     training._MOST_SECONDS_BETWEEN_CHECKPOINTS = 0.0
     train(Path(sys.argv[1]))
-    RankedTraining.train_on = die_once  # type: ignore[method-assign]
+    Loop.train_on = die_once  # type: ignore[method-assign]
     train(Path(sys.argv[2]))
     print("finished after restart", os.environ["TORCHELASTIC_RESTART_COUNT"])

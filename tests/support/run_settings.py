@@ -1,9 +1,16 @@
 """Small settings and graphs that the tests of training share."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from tempergat.data import Dataset, csbm
+from tempergat.training.groups import make_loop
+from tempergat.training.loop import Loop
 from tempergat.training.settings.config import RunConfig
+
+CPU = torch.device("cpu")
 
 DEFAULTS: dict[str, Any] = {
     "epochs": 50,
@@ -31,3 +38,22 @@ def config(method: str = "gat", **changes: Any) -> RunConfig:
 
 def small_graph(n: int = 60, **options: Any) -> Dataset:
     return csbm(**{"n": n, "a": 6, "b": 2, "d": 12, "classes": 3, **options})
+
+
+def loop_of(
+    settings: RunConfig,
+    seeds: Sequence[int] = (0,),
+    graph: Dataset | None = None,
+    device: torch.device = CPU,
+    **options: Any,
+) -> Loop:
+    """A training before its first epoch, on `small_graph` unless given another."""
+    graph = small_graph() if graph is None else graph
+    return make_loop(graph, settings, seeds, device, **options)
+
+
+def trained_loop(*arguments: Any, **options: Any) -> Loop:
+    """A training after its last epoch; arguments as of `loop_of`."""
+    loop = loop_of(*arguments, **options)
+    loop.run()
+    return loop

@@ -12,12 +12,7 @@ import tempergat
 from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.training import train_group, train_single
-from tempergat.training.loop import Training
-from tempergat.training.task import task_of
-from tempergat.training.user_methods.user_modules import make_group
-from tests.support.run_settings import config, small_graph
-
-CPU = torch.device("cpu")
+from tests.support.run_settings import CPU, config, small_graph, trained_loop
 
 
 def graph_with_edges(n: int = 40) -> Dataset:
@@ -41,13 +36,12 @@ def graph_with_edges(n: int = 40) -> Dataset:
 def test_attention_methods_train_with_edge_features_as_pygs_layers(method: str) -> None:
     graph = graph_with_edges()
     settings = config(method, epochs=3)
-    task = task_of(graph, settings, CPU)
-    group = make_group(task, settings, [0, 1, 2])
-    Training(group, settings).run()
+    loop = trained_loop(settings, [0, 1, 2], graph)
+    logits = loop.batches.logits(loop.runs).detach()
     layer = {"gat": GATConv, "gatv2": GATv2Conv}[method]
     data = graph.data
     for run in range(3):
-        state = {name: value[run].detach() for name, value in group.state.items()}
+        state = {name: value[run].detach() for name, value in loop.current.items()}
         first = layer(12, 4, 2, edge_dim=2)
         last = layer(8, 3, 1, concat=False, edge_dim=2)
         for number, conv in enumerate((first, last)):
@@ -61,9 +55,7 @@ def test_attention_methods_train_with_edge_features_as_pygs_layers(method: str) 
             )
         h = nn.functional.elu(first(data.x, data.edge_index, data.edge_attr))
         expected = last(h, data.edge_index, data.edge_attr).detach()
-        group.model.eval()
-        found = group._logits(state, task.x).detach()
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(logits[run], expected, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +76,8 @@ def test_what_a_method_uses_changes_its_training_and_nothing_else_does(
         data = graph.data.clone()
         if name != "nothing":
             data[name] = data[name] * 2 + 1
-        task = task_of(replace(graph, data=data), settings, CPU)
-        training = Training(make_group(task, settings, [0, 1]), settings)
-        training.run()
-        losses[name] = training.history[:, :, 0]
+        loop = trained_loop(settings, [0, 1], replace(graph, data=data))
+        losses[name] = loop.history[:, :, 0]
     for name in ("edge_attr", "edge_weight"):
         same = bool((losses[name] == losses["nothing"]).all())
         assert same == (name != changed)
@@ -175,8 +165,6 @@ def test_steps_with_edges_are_recorded_on_a_gpu_as_on_the_cpu(method: str) -> No
     graph, settings = graph_with_edges(), config(method, epochs=30)
     histories = []
     for device in (CPU, torch.device("cuda")):
-        task = task_of(graph, settings, device)
-        training = Training(make_group(task, settings, [0, 1]), settings)
-        training.run()
-        histories.append(training.history[:, :, 0].cpu())
+        loop = trained_loop(settings, [0, 1], graph, device)
+        histories.append(loop.history[:, :, 0].cpu())
     torch.testing.assert_close(histories[1], histories[0], rtol=1e-2, atol=1e-3)

@@ -8,18 +8,16 @@ from torch import Tensor
 
 from tempergat.base import UserError
 from tempergat.training import Condition, Preparation, noise_on_features
-from tempergat.training.loop import Training
-from tempergat.training.run import finished_runs, train_group
-from tempergat.training.seeds import SeedGroup
-from tempergat.training.task import task_of
-from tests.support.run_settings import config, small_graph
-
-CPU = torch.device("cpu")
+from tempergat.training.groups import finished_runs, train_group
+from tests.support.run_settings import CPU, config, small_graph, trained_loop
 
 
 def drawn(x: Tensor, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     return x.copy_(torch.randn(x.shape, generator=generator))
+
+
+PREPARED = Preparation(features=drawn)
 
 
 @pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2"])
@@ -28,20 +26,13 @@ def test_every_run_is_the_one_on_a_graph_with_its_features(method: str) -> None:
     settings = config(
         method, epochs=8, feature_dropout=0.3, attention_dropout=0.3, weight_decay=0.0
     )
-    task = task_of(graph, settings, CPU)
-    group = SeedGroup(task, settings, [4, 7], Preparation(features=drawn))
-    training = Training(group, settings)
-    training.run()
-    for run, result in enumerate(finished_runs(training, graph, start=0.0)):
+    loop = trained_loop(settings, [4, 7], preparation=PREPARED)
+    for run, result in enumerate(finished_runs(loop, graph, start=0.0)):
         data = graph.data.clone()
         data.x = drawn(data.x.clone(), result.seed)
-        alone = SeedGroup(
-            task_of(replace(graph, data=data), settings, CPU), settings, [result.seed]
-        )
-        single = Training(alone, settings)
-        single.run()
+        single = trained_loop(settings, [result.seed], replace(graph, data=data))
         torch.testing.assert_close(
-            training.history[:, run, :2], single.history[:, 0, :2], rtol=1e-4, atol=1e-5
+            loop.history[:, run, :2], single.history[:, 0, :2], rtol=1e-4, atol=1e-5
         )
         (expected,) = finished_runs(single, graph, start=0.0)
         for name in ("temperatures", "gate_means"):
@@ -77,13 +68,9 @@ def test_features_of_another_shape_are_refused() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
 def test_runs_train_alike_on_a_gpu_where_steps_are_recorded(method: str) -> None:
-    graph = small_graph()
     settings = config(method, epochs=30, feature_dropout=0.3, attention_dropout=0.3)
     histories = []
     for device in (CPU, torch.device("cuda")):
-        task = task_of(graph, settings, device)
-        group = SeedGroup(task, settings, [4, 7], Preparation(features=drawn))
-        training = Training(group, settings)
-        training.run()
-        histories.append(training.history[:, :, 0].cpu())
+        loop = trained_loop(settings, [4, 7], device=device, preparation=PREPARED)
+        histories.append(loop.history[:, :, 0].cpu())
     torch.testing.assert_close(histories[1], histories[0], rtol=1e-2, atol=1e-3)

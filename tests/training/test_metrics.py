@@ -16,16 +16,18 @@ from tempergat.training.evaluate import (
     roc_auc,
     scores_of_parts,
 )
-from tempergat.training.loop import Training
 from tempergat.training.record import config_hash
-from tempergat.training.task import task_of
-from tempergat.training.user_methods.user_modules import make_group
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import (
+    CPU,
+    config,
+    loop_of,
+    small_graph,
+    trained_loop,
+)
 
 sklearn_metrics = pytest.importorskip(
     "sklearn.metrics", reason="scikit-learn, the oracle, is not installed"
 )
-CPU = torch.device("cpu")
 RUNS, NODES = 3, 150
 
 
@@ -118,22 +120,14 @@ def test_confusion_counts_and_balanced_weights_are_those_of_scikit_learn() -> No
 @pytest.mark.parametrize("metric", ["macro_f1", "roc_auc", "average_precision"])
 def test_a_run_reports_and_selects_by_the_metric(metric: str) -> None:
     graph = small_graph()
-    training = Training(
-        make_group(
-            task_of(graph, config(metric=metric), CPU), config(metric=metric), [0, 1]
-        ),
-        config(metric=metric, epochs=12),
-    )
-    task = training.group.task
-    by_hand = []
+    loop = loop_of(config(metric=metric, epochs=12), [0, 1])
+    task, by_hand = loop.task, []
     for epoch in range(1, 13):
-        training.run(until=epoch)
-        logits = training.group._logits(
-            {k: v[1] for k, v in training.current.items()}, task.x
-        )
-        scores = scores_of_parts(metric, logits.detach(), task.nodes, task.labels)
+        loop.run(until=epoch)
+        logits = loop.batches.logits(loop.runs)[1].detach()
+        scores = scores_of_parts(metric, logits, task.nodes, task.labels)
         by_hand.append(scores.tolist())
-    history = training.history[:, 1, 2:]
+    history = loop.history[:, 1, 2:]
     assert history.flatten().tolist() == pytest.approx(np.ravel(by_hand), abs=1e-6)
     run = train_group(graph, config(metric=metric, epochs=12), [0, 1], CPU)[1]
     assert run.selected_epoch == int(np.argmax([val for _, val, _ in by_hand])) + 1
@@ -181,16 +175,14 @@ def test_balanced_weights_change_the_loss_of_all_seeds_as_of_one() -> None:
     graph = small_graph()
     graph.data.y[graph.data.y == 2] = 0
     weighted = config(class_weights="balanced", epochs=3)
-    task = task_of(graph, weighted, CPU)
-    group = make_group(task, weighted, [0, 1])
-    losses = group.losses(torch.tensor(0))
-    assert task.class_weights is not None
-    nodes, labels = task.nodes["train"], task.labels["train"]
-    group.model.eval()
+    loop = loop_of(weighted, [0, 1], graph)
+    losses = loop.runs.losses(loop.batches.batch, torch.tensor(0))
+    assert loop.task.class_weights is not None
+    nodes, labels = loop.task.nodes["train"], loop.task.labels["train"]
+    logits = loop.batches.logits(loop.runs).detach()
     for run in range(2):
-        logits = group._logits({k: v[run] for k, v in group.state.items()}, task.x)
         each = torch.nn.functional.cross_entropy(
-            logits[nodes].detach(), labels, reduction="none"
+            logits[run, nodes], labels, reduction="none"
         )
         by_class = [float(each[labels == c].mean()) for c in (0, 1)]
         assert float(losses[run].detach()) == pytest.approx(np.mean(by_class), abs=1e-5)
@@ -199,13 +191,10 @@ def test_balanced_weights_change_the_loss_of_all_seeds_as_of_one() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("metric", ["macro_f1", "roc_auc", "average_precision"])
 def test_steps_with_a_metric_are_recorded_on_a_gpu_as_on_the_cpu(metric: str) -> None:
-    graph = small_graph()
     settings = config(metric=metric, class_weights="balanced", epochs=30)
     histories = []
     for device in (CPU, torch.device("cuda")):
-        group = make_group(task_of(graph, settings, device), settings, [0, 1])
-        assert group.can_be_captured
-        training = Training(group, settings)
-        training.run()
-        histories.append(training.history.cpu())
+        loop = trained_loop(settings, [0, 1], device=device)
+        assert loop.runs.can_be_captured
+        histories.append(loop.history.cpu())
     torch.testing.assert_close(histories[1], histories[0], rtol=2e-2, atol=2e-2)

@@ -8,14 +8,16 @@ import torch.nn.functional as F
 
 from tempergat.nn import build_model
 from tempergat.training import config_hash, make_overrides, train_group
-from tempergat.training.loop import Training
-from tempergat.training.task import task_of
-from tempergat.training.user_methods.user_modules import make_group
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import (
+    CPU,
+    config,
+    loop_of,
+    small_graph,
+    trained_loop,
+)
 
 EPOCHS = 12
 SETTINGS = {"optimizer": "adamw", "schedule": "cosine", "clip_norm": 0.55}
-CPU = torch.device("cpu")
 
 
 def trained_plainly(settings, seed):
@@ -53,27 +55,19 @@ def test_runs_of_many_seeds_follow_torchs_adamw_schedule_and_clipping(own: bool)
     used = settings
     if own:
         used = settings.with_changes(method="mine", source_hash="0" * 16)
-    task = task_of(small_graph(), used, CPU)
-    group = make_group(task, used, [3, 4], build=own_module if own else None)
-    training = Training(group, used)
-    training.run()
+    loop = trained_loop(used, [3, 4], build=own_module if own else None)
     for slot, seed in enumerate((3, 4)):
         expected, norms = trained_plainly(settings, seed)
         # The limit acts in some steps and not in others.
         assert min(norms) < settings.clip_norm < max(norms)
         for name, value in expected.items():
-            found = training.current[name][slot]
+            found = loop.current[name][slot]
             torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-5, msg=name)
 
 
 def test_a_run_with_a_schedule_continues_where_it_stopped():
     settings = config("temp_gated", epochs=EPOCHS, feature_dropout=0.3, **SETTINGS)
-    task = task_of(small_graph(), settings, CPU)
-
-    def training() -> Training:
-        return Training(make_group(task, settings, [0]), settings)
-
-    whole, first, second = training(), training(), training()
+    whole, first, second = (loop_of(settings) for _ in range(3))
     whole.run()
     first.run(until=5)
     second.load_state(first.state())
@@ -84,11 +78,9 @@ def test_a_run_with_a_schedule_continues_where_it_stopped():
 
 def test_a_diverging_run_does_not_change_the_gradients_of_another():
     settings = config(epochs=5, **SETTINGS)
-    task = task_of(small_graph(), settings, CPU)
-    alone = Training(make_group(task, settings, [1]), settings)
-    both = Training(make_group(task, settings, [0, 1]), settings)
+    alone, both = loop_of(settings, [1]), loop_of(settings, [0, 1])
     with torch.no_grad():
-        for value in both.group.parameters.values():
+        for value in both.runs.parameters.values():
             value[0] *= math.inf
     alone.run()
     both.run()

@@ -24,16 +24,18 @@ from tempergat.training import (
     train_group,
 )
 from tempergat.training.evaluate import accuracy, micro_f1
-from tempergat.training.hardware.grouping import bytes_per_seed
-from tempergat.training.initial_weights import single_model
-from tempergat.training.loop import COLUMNS, Training, chosen_epochs
+from tempergat.training.groups import finished_runs
+from tempergat.training.loop import COLUMNS, Loop, chosen_epochs
+from tempergat.training.memory import bytes_per_seed
+from tempergat.training.models import single_model
 from tempergat.training.optimizer import is_decayed, make_optimizer
-from tempergat.training.run import finished_runs
-from tempergat.training.seeds import SeedGroup
-from tempergat.training.task import task_of
-from tests.support.run_settings import config, small_graph
-
-CPU = torch.device("cpu")
+from tests.support.run_settings import (
+    CPU,
+    config,
+    loop_of,
+    small_graph,
+    trained_loop,
+)
 
 
 def changed(dataset: Dataset, **attributes: torch.Tensor) -> Dataset:
@@ -57,17 +59,16 @@ def test_the_score_is_that_of_the_first_best_epoch() -> None:
 @pytest.mark.parametrize("rule", ["best_val_accuracy", "last_epoch", "best_val_loss"])
 def test_weights_kept_are_those_of_the_selected_epoch(rule: str) -> None:
     settings = config("gated", epochs=20, selection=rule, learning_rate=0.05)
-    group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [0, 1, 2])
-    training = Training(group, settings)
+    loop = loop_of(settings, [0, 1, 2])
     seen = []
     for epoch in range(1, 21):
-        training.run(until=epoch)
-        seen.append({k: v.detach().clone() for k, v in training.current.items()})
-    results = finished_runs(training, small_graph(), start=0.0)
+        loop.run(until=epoch)
+        seen.append({k: v.detach().clone() for k, v in loop.current.items()})
+    results = finished_runs(loop, small_graph(), start=0.0)
     for slot, result in enumerate(results):
         assert result.selected_epoch == result.scores[rule].epoch
         expected = seen[result.selected_epoch - 1]
-        for name, value in training.best.items():
+        for name, value in loop.best.items():
             assert torch.equal(value[slot], expected[name][slot]), name
 
 
@@ -94,14 +95,12 @@ def test_the_parameters_of_one_model_are_counted() -> None:
 @pytest.mark.parametrize("method", ["temp_gated_head", "temp_gated_head_v2"])
 def test_a_temperature_per_head_trains_and_is_recorded_as_its_mean(method: str) -> None:
     settings = config(method, epochs=5, heads=2, learning_rate=0.05)
-    group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [0, 1])
-    training = Training(group, settings)
-    training.run()
-    theta = training.current["convs.0.theta"]
+    loop = trained_loop(settings, [0, 1])
+    theta = loop.current["convs.0.theta"]
     assert theta.shape == (2, 2)
     assert theta.unique().numel() == 4
     recorded = torch.tensor(
-        [r.last.temperatures for r in finished_runs(training, small_graph(), start=0.0)]
+        [r.last.temperatures for r in finished_runs(loop, small_graph(), start=0.0)]
     )
     assert recorded.shape == (2, 2)
     expected = (torch.nn.functional.softplus(theta) + 1e-6).mean(1)
@@ -147,15 +146,14 @@ def test_an_mlp_trains_and_does_not_depend_on_the_edges() -> None:
 def test_a_seed_that_diverges_fails_alone() -> None:
     settings = config("gated_v2", epochs=8, attention_dropout=0.3)
 
-    def train(poisoned: bool) -> Training:
-        group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [3, 4, 5])
-        training = Training(group, settings)
-        training.run(until=2)
+    def train(poisoned: bool) -> Loop:
+        loop = loop_of(settings, [3, 4, 5])
+        loop.run(until=2)
         if poisoned:
             with torch.no_grad():
-                group.parameters["convs.0.lin_l.weight"][1] = torch.inf
-        training.run()
-        return training
+                loop.runs.parameters["convs.0.lin_l.weight"][1] = torch.inf
+        loop.run()
+        return loop
 
     healthy, poisoned = train(False), train(True)
     results = finished_runs(poisoned, small_graph(), start=0.0)
@@ -185,7 +183,7 @@ def test_a_last_step_that_makes_weights_non_finite_fails_the_run() -> None:
 
 def test_initial_weights_are_those_of_the_single_model() -> None:
     settings = config("temp_gated_v2", norm="batch", jk="cat", residual=True)
-    group = SeedGroup(task_of(small_graph(), settings, CPU), settings, [9, 2])
+    initial = loop_of(settings, [9, 2]).current
     for slot, seed in enumerate((9, 2)):
         torch.manual_seed(seed)
         model = build_model(
@@ -201,8 +199,8 @@ def test_initial_weights_are_those_of_the_single_model() -> None:
             gate_bias_init=settings.gate_bias_init,
         )
         expected = model.state_dict()
-        assert set(expected) == {*group.parameters, *group.buffers}
-        for name, value in {**group.parameters, **group.buffers}.items():
+        assert set(expected) == set(initial)
+        for name, value in initial.items():
             assert torch.equal(value[slot], expected[name]), name
 
 
@@ -343,9 +341,7 @@ def test_trackers_take_every_epoch(tmp_path: Path) -> None:
 @pytest.mark.gpu
 def test_the_time_of_a_run_includes_work_that_the_device_has_not_done_yet() -> None:
     settings = config("gat", epochs=2)
-    task = task_of(small_graph(), settings, torch.device("cuda"))
-    training = Training(SeedGroup(task, settings, [0]), settings)
-    training.run()
+    loop = trained_loop(settings, device=torch.device("cuda"))
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     matrix = torch.randn(4096, 4096, device="cuda")
     start = time.perf_counter()
@@ -353,6 +349,6 @@ def test_the_time_of_a_run_includes_work_that_the_device_has_not_done_yet() -> N
     for _ in range(300):
         matrix = matrix @ matrix
     last.record()
-    (run,) = finished_runs(training, small_graph(), start)
+    (run,) = finished_runs(loop, small_graph(), start)
     last.synchronize()
     assert run.time_s >= first.elapsed_time(last) / 1000

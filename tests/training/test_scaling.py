@@ -17,10 +17,9 @@ from tempergat.comparison.explorer import model_record
 from tempergat.data import Dataset, as_dataset
 from tempergat.sampling import NeighborSampler
 from tempergat.training import config_hash, settings_on, train_group
-from tempergat.training.sampled.task import parts_of
-from tempergat.training.sampled.typed import typed_task_of
+from tempergat.training.inputs import edge_inputs_of, features_of
+from tempergat.training.sampled_graph import parts_of, sampled_graph
 from tempergat.training.single import checkpoint
-from tempergat.training.task import edge_inputs_of, features_of, task_of
 from tests.support.company_graph import COLUMNS, write_companies
 from tests.support.run_settings import config, small_graph
 
@@ -91,16 +90,17 @@ def test_full_and_sampled_training_see_the_same_scaled_columns(companies: Path) 
     graph = read(companies, WITH_EDGES)
     settings = settings_on(config("gat"), graph)
     wanted = scaled(graph.data.x, (0, 1, 2))
-    full = task_of(graph, settings, CPU)
-    torch.testing.assert_close(full.x, wanted)
+    full = features_of(graph, settings, CPU)
+    torch.testing.assert_close(full, wanted)
     since = scaled(graph.data.edge_attr, (0,))
-    torch.testing.assert_close(full.edge_inputs["edge_attr"], since)
+    edge_inputs = edge_inputs_of(graph, settings, CPU)
+    torch.testing.assert_close(edge_inputs["edge_attr"], since)
     every = torch.arange(graph.data.num_nodes)
     features, _ = parts_of(graph, settings, CPU)
     torch.testing.assert_close(features.rows(every), wanted)
     sparse = replace(graph, data=graph.data.clone())
     sparse.data.x = graph.data.x.to_sparse_csr()
-    assert torch.equal(features_of(sparse, settings, CPU), full.x)
+    assert torch.equal(features_of(sparse, settings, CPU), full)
 
 
 def test_training_and_predictions_agree_for_any_order_of_rows_and_columns(
@@ -183,9 +183,9 @@ def test_node_types_are_scaled_in_training_and_predictions(tmp_path: Path) -> No
     found = trained(folder, settings={**SETTINGS, "epochs": 3})
     graph = read(folder)
     x = {kind: scaled(graph.data[kind].x, (0,)) for kind in ("paper", "author")}
-    full = task_of(graph, found.config, CPU).x
+    full = features_of(graph, found.config, CPU)
     torch.testing.assert_close(full.inputs, (x["paper"], x["author"]))
-    sampled = typed_task_of(graph, found.config, CPU)
+    sampled = sampled_graph(graph, found.config, CPU)
     rows_of_paper = sampled.data["paper"].x.rows(torch.arange(40))
     torch.testing.assert_close(rows_of_paper, x["paper"])
     loaded = tempergat.load_model(found.save(tmp_path))

@@ -7,7 +7,7 @@ import torch
 
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset, csbm
-from tempergat.training.task import task_of
+from tempergat.training import train_group
 from tests.support.run_settings import config
 
 CPU = torch.device("cpu")
@@ -29,11 +29,11 @@ def test_split_that_would_do_is_proposed_by_its_option() -> None:
         "nodes with --split 60/20/20 (split= in Python)"
     )
     with pytest.raises(UserError) as caught:
-        task_of(with_labels(20), config(), CPU)
+        train_group(with_labels(20), config(), [0], CPU)
     assert str(caught.value) == expected
 
 
 def test_split_that_would_leave_a_part_empty_is_not_proposed() -> None:
     expected = "its 3 labelled nodes are too few for --split 60/20/20, so label more"
     with pytest.raises(UserError, match=expected):
-        task_of(with_labels(3), config(), CPU)
+        train_group(with_labels(3), config(), [0], CPU)

@@ -18,9 +18,9 @@ from tempergat.data import (
     warn_of_notes,
     with_labels,
 )
+from tempergat.training.models import BuildModule
 from tempergat.training.settings.recipes import Recipe, recipe_for
 from tempergat.training.single.training import train
-from tempergat.training.user_methods.user_code import BuildModule
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

@@ -7,7 +7,7 @@ captured as a CUDA graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -183,22 +183,12 @@ def scores_of_parts(
     return torch.stack(found)
 
 
-class Evaluation(NamedTuple):
-    """Further scores of a run, or stacked those of several.
-
-    Attributes:
-        confusion: Test nodes by true class (rows) and predicted class (columns).
-        scores: By metric, the scores on the parts.
-    """
-
-    confusion: Tensor
-    scores: dict[str, Tensor]
-
-
 def evaluate_parts(
     logits: Tensor, nodes: Mapping[str, Tensor], labels: Mapping[str, Tensor]
-) -> Evaluation:
-    """The confusion matrix of a run, and its scores by all metrics.
+) -> dict[str, Tensor]:
+    """The confusion matrix of a run, as `confusion`, and its scores by metric.
+
+    The matrix counts test nodes by true class (rows) and predicted class (columns).
 
     The ranking metrics are left out where a part has nodes of one class only, and in
     large graphs.
@@ -213,10 +203,11 @@ def evaluate_parts(
     if is_small and all(map(has_several_classes, labels.values())):
         metrics += RANKING_METRICS
     predicted = logits.argmax(dim=-1).index_select(0, nodes["test"])
-    return Evaluation(
-        confusion_counts(predicted, labels["test"], logits.size(-1)),
-        {name: scores_of_parts(name, logits, nodes, labels) for name in metrics},
-    )
+    scores = {name: scores_of_parts(name, logits, nodes, labels) for name in metrics}
+    return {
+        "confusion": confusion_counts(predicted, labels["test"], logits.size(-1)),
+        **scores,
+    }
 
 
 def has_several_classes(labels: Tensor) -> bool:

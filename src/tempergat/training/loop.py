@@ -1,52 +1,31 @@
-"""The training loop: epochs, each evaluated; full-batch, an epoch is one step.
+"""The training loop: steps on batches, epochs that are evaluated, the best weights.
 
-Everything that a full-batch epoch reads or writes is a tensor on the device. No value
-is read back before the end, so that a GPU never waits for the host.
+On a whole graph an epoch is one step, and everything that it reads or writes is a
+tensor on the device. No value is read back before the end, so that a GPU never waits
+for the host.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.training.evaluate import Evaluation
-from tempergat.training.hardware.capture import replayed
+from tempergat.nn import NodeClassifier, temperature_of
+from tempergat.training.batches import Batch, SampledBatches, WholeGraph
+from tempergat.training.capture import CapturedSteps, refusal, replayed
+from tempergat.training.exchange import Exchange, GraphPart
+from tempergat.training.models import State
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
-from tempergat.training.seeds import LayerValues, SeedGroup, State
+from tempergat.training.runs import ModuleRuns, Result, StackedRuns
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.task import SPLITS
-from tempergat.training.user_methods.user_modules import ModuleGroup
+from tempergat.training.tasks import SPLITS
 
-# The columns of `Training.history`.
+# The columns of `Loop.history`.
 COLUMNS = ("loss", "val_loss", *SPLITS)
-
-
-class Runs(Protocol):
-    """The models of some runs; see `SeedGroup`."""
-
-    can_be_captured: bool
-    task: Any
-    seeds: tuple[int, ...]
-    model: Any
-    parameters: State
-
-    @property
-    def state(self) -> State: ...
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None: ...
-
-    def clip_gradients(self, most: float) -> None: ...
-
-    def scores(self) -> tuple[Tensor, Tensor]: ...
-
-    def evaluation(self, state: State) -> Evaluation: ...
-
-    def layer_values(self, state: State) -> LayerValues: ...
 
 
 class BestEpoch:
@@ -84,47 +63,74 @@ class BestEpoch:
             torch.where(mask, value, self.state[name], out=self.state[name])
 
 
-class EpochLoop(ABC):
+class Loop:
     """The training of some runs, epoch by epoch.
 
-    A subclass says what an epoch is, in ``_one_epoch``.
+    Dropout masks depend on a run's seed and on the number of the step since it began,
+    and so do batches. So runs that continue from a `state`, even one in the middle of
+    an epoch, do what they would have done.
 
     Args:
-        group: The models.
+        runs: The models.
+        batches: What they are trained on.
         config: Settings of the runs.
+        exchange: Adds up the gradients of several processes; None for one process.
 
     Attributes:
         epoch: How many epochs are done, 0-d.
-        history: Training loss, validation loss and scores after each epoch,
-            float64, [epochs, runs, columns].
+        history: Training loss, validation loss and scores after each epoch, float64,
+            [epochs, runs, columns]. The training loss of an epoch on samples is the
+            mean over its nodes, each with the weights before its own step.
         failed_epoch: For each run, the first epoch whose loss was not a finite number,
             or 0.
+        epochs_done: How many epochs are done.
+        steps_done: How many steps of the current epoch are done.
+        on_step: Called after every step on a sample, if not None; after several of them
+            where steps are a CUDA graph.
     """
 
-    group: Runs
-
-    def __init__(self, group: Runs, config: RunConfig) -> None:
-        device, seeds = group.task.device, len(group.seeds)
-        self.group = group
+    def __init__(
+        self,
+        runs: StackedRuns | ModuleRuns,
+        batches: WholeGraph | SampledBatches | GraphPart,
+        config: RunConfig,
+        exchange: Exchange | None = None,
+    ) -> None:
+        self.runs: Any = runs
+        self.batches: Any = batches
         self.config = config
-        self.optimizer: torch.optim.Optimizer = make_optimizer(group.parameters, config)
+        self.task = runs.task
+        self.device = device = runs.task.device
+        self._exchange = exchange
+        self.optimizer: torch.optim.Optimizer = make_optimizer(
+            runs.parameters, config, runs.tables
+        )
+        count = len(runs.seeds)
         self.epoch = torch.zeros((), dtype=torch.int64, device=device)
         self.history = torch.full(
-            (config.epochs, seeds, len(COLUMNS)),
+            (config.epochs, count, len(COLUMNS)),
             torch.nan,
             dtype=torch.float64,
             device=device,
         )
-        self.failed_epoch = torch.zeros(seeds, dtype=torch.int64, device=device)
+        self.failed_epoch = torch.zeros(count, dtype=torch.int64, device=device)
         self._selected = BestEpoch(config.selection, self.current, self.failed_epoch)
         self._further: dict[str, BestEpoch] = {}
         self.epochs_done = 0
+        self.steps_done = 0
+        self.on_step: Callable[[], None] | None = None
+        self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
+        self._seeds_seen = torch.zeros((), dtype=torch.int64, device=device)
         self._advance: Callable[[], None] | None = None
+        self.captured: CapturedSteps | None = None
+        if refusal(self) is None:
+            self.captured = CapturedSteps(self)
 
     @property
     def current(self) -> State:
         """Parameters and buffers as they are now."""
-        return self.group.state
+        state: State = self.runs.state
+        return state
 
     @property
     def best(self) -> State:
@@ -157,6 +163,11 @@ class EpochLoop(ABC):
         """Whether every run has failed. Waits for the device."""
         return bool(self.failed_epoch.all())
 
+    @property
+    def global_step(self) -> int:
+        """How many steps are done since the runs began."""
+        return self.epochs_done * len(self.batches) + self.steps_done
+
     def run(
         self,
         until: int | None = None,
@@ -171,15 +182,14 @@ class EpochLoop(ABC):
         """
         last = self.config.epochs if until is None else min(until, self.config.epochs)
         left = last - self.epochs_done
-        device = self.group.task.device
         if self._advance is None:
             self._advance = self._one_epoch
-            if self.group.can_be_captured:
+            if self.runs.can_be_captured:
                 times = self.config.epochs - self.epochs_done
-                self._advance = replayed(self._one_epoch, device, times)
+                self._advance = replayed(self._one_epoch, self.device, times)
         for _ in range(left):
             # On a GPU this check would make the host wait.
-            if device.type == "cpu" and self.all_failed:
+            if self.device.type == "cpu" and self.all_failed:
                 break
             self._advance()
             self.epochs_done += 1
@@ -189,9 +199,147 @@ class EpochLoop(ABC):
             # A CUDA graph keeps the memory of an epoch for as long as it exists.
             self._advance = None
 
-    @abstractmethod
     def _one_epoch(self) -> None:
-        """Trains for an epoch and records its losses and scores."""
+        if self.batches.is_whole:
+            self.optimizer.zero_grad()
+            losses, _ = self.backward(self.batches.batch, self.epoch)
+            self.update(self.epoch)
+            self._record(losses.float(), **self.scores())
+        else:
+            self.train_epoch()
+            self._record(self.epoch_loss(), **self.scores())
+            self.forget_steps()
+
+    def backward(self, batch: Batch, step: Tensor) -> tuple[Tensor, int]:
+        """Adds the gradients of a batch's loss, that of all processes.
+
+        Args:
+            batch: What is trained on.
+            step: The number of the step since the runs began, 0-d.
+
+        Returns:
+            The loss of each run, [runs], and the number of nodes that it is about.
+        """
+        if self._exchange is not None:
+            return self._exchange.backward(self.runs, batch, step)
+        return self.runs.backward(batch, step), batch.labels.size(0)
+
+    def update(self, step: Tensor) -> None:
+        """Changes the weights by their gradients; the step is that of `backward`."""
+        if self.config.clip_norm is not None:
+            self.runs.clip_gradients(self.config.clip_norm)
+        steps = self.config.epochs * len(self.batches)
+        set_learning_rate(self.optimizer, self.config, step, steps)
+        self.optimizer.step()
+
+    def train_epoch(self) -> None:
+        """Does the steps on samples that are left of the current epoch."""
+        if self.captured is not None:
+            self.captured.finish_epoch()
+            return
+        for batch in self.batches.epoch(self.epochs_done, self.steps_done):
+            self.train_on(batch)
+            if self.on_step is not None:
+                self.on_step()
+
+    def train_on(self, batch: Batch) -> None:
+        """One step on a sample."""
+        step = torch.tensor(self.global_step, device=self.device)
+        self.optimizer.zero_grad()
+        losses, count = self.backward(batch, step)
+        self.update(step)
+        self.add_loss(losses, count)
+        self.steps_done += 1
+
+    def add_loss(self, losses: Tensor, count: int | Tensor) -> None:
+        """Counts a sample of so many nodes in the loss of the epoch."""
+        # On samples there is one run.
+        self._loss_sum += losses[0].double() * count
+        self._seeds_seen += count
+
+    def epoch_loss(self) -> Tensor:
+        """The mean training loss of the samples of the epoch so far, [1]."""
+        return (self._loss_sum / self._seeds_seen).unsqueeze(0)
+
+    def forget_steps(self) -> None:
+        """Begins the counts of an epoch again."""
+        self.steps_done = 0
+        self._loss_sum.zero_()
+        self._seeds_seen.zero_()
+
+    @torch.no_grad()
+    def scores(self) -> State:
+        """Each run's `val_loss`, [runs], and its `scores`, [runs, splits]."""
+
+        def score(logits: Tensor) -> State:
+            return self.task.scores(logits, self.batches.rows)
+
+        return self._computed(
+            lambda: self.runs.each(score, self.batches.logits(self.runs))
+        )
+
+    @torch.no_grad()
+    def evaluation(self, state: State) -> State:
+        """Further scores of all runs at given parameters and buffers.
+
+        Returns:
+            What `evaluation` of the task returns, [runs, ...].
+        """
+
+        def evaluate(logits: Tensor) -> State:
+            return self.task.evaluation(logits, self.batches.rows)
+
+        def compute() -> State:
+            with self.runs.at(state):
+                logits = self.batches.logits(self.runs)
+            found: State = self.runs.each(evaluate, logits)
+            return found
+
+        return self._computed(compute)
+
+    @torch.no_grad()
+    def layer_values(self, state: State) -> State:
+        """What all runs have learned, at given parameters and buffers.
+
+        Returns:
+            `temperatures`, averaged over heads, and `gate_means` in evaluation,
+            [runs, layers] each; no columns for methods without.
+        """
+        runs = self.runs
+
+        def compute() -> State:
+            nothing = torch.empty(len(runs.seeds), 0, device=self.device)
+            values = {"temperatures": nothing, "gate_means": nothing}
+            if not runs.is_own:
+                layers = len(runs.model.convs)
+                values["temperatures"] = _temperatures(state, layers, nothing)
+            if runs.has_gates:
+                with runs.at(state):
+                    values["gate_means"] = self.batches.gate_means(runs)
+            return values
+
+        return self._computed(compute)
+
+    def observe(self, state: State, look: Callable[[NodeClassifier], Result]) -> Result:
+        """Values that the layers of stacked runs record in a pass in evaluation.
+
+        Args:
+            state: Parameters and buffers, like `best`.
+            look: Takes the model after the pass and returns what forward hooks on its
+                layers have recorded.
+
+        Returns:
+            What `look` returned, for all runs: [runs, ...].
+        """
+        with self.runs.at(state):
+            result: Result = self.runs.observe(self.batches.batch, look)
+        return result
+
+    def _computed(self, compute: Callable[[], State]) -> State:
+        """Tensors that the first of several processes computes for all."""
+        if self._exchange is None:
+            return compute()
+        return self._exchange.from_first(compute)
 
     @torch.no_grad()
     def _record(self, losses: Tensor, val_loss: Tensor, scores: Tensor) -> None:
@@ -212,32 +360,38 @@ class EpochLoop(ABC):
             best.update(merits[best.rule], self.current, self.failed_epoch == 0)
 
     def state(self) -> State:
-        """Every tensor that is needed to continue the training later."""
+        """Every tensor that is needed to continue, in the middle of an epoch too."""
         adam = {
             f"adam.{name}.{key}": value
-            for name, parameter in self.group.parameters.items()
+            for name, parameter in self.runs.parameters.items()
             for key, value in self.optimizer.state[parameter].items()
         }
-        return {
+        state = {
             **{f"current.{name}": t.detach() for name, t in self.current.items()},
             **{f"best.{name}": value for name, value in self.best.items()},
             **adam,
             **self._progress,
         }
+        if not self.batches.is_whole:
+            state["steps_done"] = torch.tensor(self.steps_done)
+        return state
 
     @property
     def _progress(self) -> State:
-        return {
+        progress = {
             "epoch": self.epoch,
             "history": self.history,
             "failed_epoch": self.failed_epoch,
             "best_merit": self._selected.merit,
         }
+        if not self.batches.is_whole:
+            progress |= {"loss_sum": self._loss_sum, "seeds_seen": self._seeds_seen}
+        return progress
 
     @torch.no_grad()
     def load_state(self, state: State) -> None:
         """Continues from a `state`."""
-        for name, parameter in self.group.parameters.items():
+        for name, parameter in self.runs.parameters.items():
             moments = {
                 key: state[f"adam.{name}.{key}"].to(parameter.device, copy=True)
                 for key in ("step", "exp_avg", "exp_avg_sq")
@@ -245,33 +399,36 @@ class EpochLoop(ABC):
             }
             if moments:
                 self.optimizer.state[parameter] = moments
-        self.group.load_state(_with_prefix("current.", state))
+        self.runs.load_state(_with_prefix("current.", state))
         for name, value in _with_prefix("best.", state).items():
             self.best[name].copy_(value)
         for name, value in self._progress.items():
             value.copy_(state[name])
         self.epochs_done = int(self.epoch)
-        # A captured graph works on the optimizer's former state.
+        # Captured work is on the optimizer's former state.
         self._advance = None
+        if not self.batches.is_whole:
+            self.steps_done = int(state["steps_done"])
+        if self.captured is not None:
+            self.captured = CapturedSteps(self)
 
 
-class Training(EpochLoop):
-    """Full-batch training: one step per epoch, for all runs of a group at once."""
+def _temperatures(state: State, num_layers: int, nothing: Tensor) -> Tensor:
+    """The temperatures of all runs, averaged over heads, [runs, layers].
 
-    group: SeedGroup | ModuleGroup
-
-    def __init__(self, group: SeedGroup | ModuleGroup, config: RunConfig) -> None:
-        super().__init__(group, config)
-
-    def _one_epoch(self) -> None:
-        self.optimizer.zero_grad()
-        losses = self.group.backward(self.epoch)
-        if self.config.clip_norm is not None:
-            self.group.clip_gradients(self.config.clip_norm)
-        set_learning_rate(self.optimizer, self.config, self.epoch, self.config.epochs)
-        self.optimizer.step()
-        val_loss, scores = self.group.scores()
-        self._record(losses, val_loss, scores)
+    Args:
+        state: Parameters and buffers, [runs, ...] each.
+        num_layers: Number of layers.
+        nothing: [runs, 0]; what is returned for methods without temperature.
+    """
+    names = [f"convs.{layer}.theta" for layer in range(num_layers)]
+    temperatures = [
+        # [runs] or, with one temperature per head, [runs, heads].
+        temperature_of(state[name].detach()).reshape(nothing.size(0), -1).mean(1)
+        for name in names
+        if name in state
+    ]
+    return torch.stack(temperatures, dim=1) if temperatures else nothing
 
 
 def _with_prefix(prefix: str, state: State) -> State:
@@ -286,7 +443,7 @@ def chosen_epochs(history: np.ndarray) -> dict[str, int]:
     """The epoch, from 1, that each selection rule chooses for one seed.
 
     Args:
-        history: One seed's rows of `Training.history`, [epochs, columns].
+        history: One seed's rows of `Loop.history`, [epochs, columns].
     """
     columns = dict(zip(COLUMNS, history.T, strict=True))
     # numpy's argmax and argmin return the first of equal values.

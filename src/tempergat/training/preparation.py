@@ -16,11 +16,11 @@ from tempergat.nn import Features, NodeClassifier
 from tempergat.ops import Graph
 from tempergat.training.record import CLEAN, Condition, MatmulPrecision
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.task import refuse_typed
-from tempergat.training.user_methods.source import callable_name, source_hash
+from tempergat.training.tasks import refuse_typed
+from tempergat.training.user_source import callable_name, source_hash
 
 if TYPE_CHECKING:
-    from tempergat.training.recording.moments import Measure
+    from tempergat.training.learned_values import Measure
 
 
 @dataclass(frozen=True)

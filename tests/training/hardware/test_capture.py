@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tempergat.training.hardware.capture import replayed
+from tempergat.training.capture import replayed
 
 
 class FakeCuda:

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from tempergat.data import Dataset, load
-from tempergat.training import compile_kernels, load_recipe
-from tempergat.training.hardware import compiling
+from tempergat.training import compile_kernels, devices, load_recipe
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def note(op: str, heads: int, channels: int, **others: Any) -> None:
         found.append({"op": op, "heads": heads, "channels": channels, **others})
 
-    monkeypatch.setattr(compiling, "compile_ahead", note)
+    monkeypatch.setattr(devices, "compile_ahead", note)
     return found
 
 

@@ -14,10 +14,10 @@ import yaml
 
 from tempergat.base import UserError
 from tempergat.training import CHECKPOINT_NAME
-from tempergat.training.ranks.full import RankedFullTraining
-from tempergat.training.ranks.processes import Ranks, joined_ranks
-from tempergat.training.ranks.ranked import RankedGroup
-from tempergat.training.sampled.task import sampled_task_of
+from tempergat.training.exchange import GraphPart
+from tempergat.training.ranks import Ranks, joined_ranks
+from tempergat.training.sampled_graph import sampled_graph
+from tempergat.training.tasks import node_classes
 from tests.support.interpreted import environment_of_programs
 from tests.support.run_settings import config, small_graph
 from tests.support.tiny_graph import write_graph, write_recipe
@@ -146,9 +146,10 @@ def test_full_batches_that_cannot_be_divided_are_refused(
 ) -> None:
     cpu, settings = torch.device("cpu"), config(**changes)
     ranks = Ranks(0, processes, 0, processes, cpu)
-    task = sampled_task_of(small_graph(), settings, cpu)
+    graph = sampled_graph(small_graph(), settings, cpu)
+    task = node_classes(small_graph(), settings, cpu)
     with pytest.raises(UserError, match=message):
-        RankedFullTraining(RankedGroup(task, settings, 0, ranks), settings)
+        GraphPart(graph, settings, task, 0, ranks)
 
 
 def test_outside_of_torchrun_there_is_one_process() -> None:

@@ -8,9 +8,9 @@ import torch
 from tempergat.data import Dataset, csbm
 from tempergat.training import (
     Condition,
+    Loop,
     Run,
     RunConfig,
-    SeedGroup,
     State,
     load_recipe,
     noise_on_features,
@@ -33,7 +33,7 @@ def config(epochs: int, selection: str = "best_val_accuracy") -> RunConfig:
     )
 
 
-def measure(group: SeedGroup, state: State) -> list[dict[str, tuple[float, ...]]]:
+def measure(loop: Loop, state: State) -> list[dict[str, tuple[float, ...]]]:
     weights = [
         float(of_run.detach().abs().sum()) for of_run in state["convs.0.lin.weight"]
     ]

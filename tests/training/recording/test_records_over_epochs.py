@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tempergat.training import Run, train_group
-from tempergat.training.recording.curves import thinned_curves
-from tempergat.training.recording.gate_counts import BINS
+from tempergat.training.groups import thinned_curves
+from tempergat.training.learned_values import BINS
 from tests.support.run_settings import config, small_graph
 
 

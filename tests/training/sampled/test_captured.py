@@ -3,23 +3,17 @@
 import pytest
 import torch
 
-from tempergat.training.sampled import captured
-from tempergat.training.sampled.group import SampledGroup
-from tempergat.training.sampled.loop import SampledTraining
-from tempergat.training.sampled.task import sampled_task_of
+from tempergat.training import capture
 from tests.support.interpreted import run_interpreted
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import config, loop_of
 
 # The kernels that sample run in Triton's interpreter, the layers on the CPU.
 PROGRAM = """
 import sys
 import torch
 from tempergat.ops.gpu import sampling as kernels
-from tempergat.training.sampled.group import SampledGroup
-from tempergat.training.sampled.loop import SampledTraining
-from tempergat.training.sampled.task import sampled_task_of
-from tempergat.training.sampled.padded import PaddedStep, Room
-from tests.support.run_settings import config, small_graph
+from tempergat.training.padded_step import PaddedStep, Room
+from tests.support.run_settings import config, loop_of
 
 method, norm, (layers, epochs) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])
 settings = config(
@@ -28,28 +22,23 @@ settings = config(
     clip_norm=1.0, schedule="cosine", norm=norm or None,
 )
 
-def training():
-    graph = small_graph()
-    task = sampled_task_of(graph, settings, torch.device("cpu"))
-    return SampledTraining(SampledGroup(task, settings, 0), settings)
-
-plain, other = training(), training()
-for group in (plain.group, other.group):
+plain, other = loop_of(settings), loop_of(settings)
+for runs in (plain.runs, other.runs):
     # Batch norm takes this bias out again: its gradient is rounding, as large as Adam
     # makes it.
-    for conv in list(group.model.convs)[:-1]:
+    for conv in list(runs.model.convs)[:-1]:
         conv.bias.register_hook(torch.zeros_like)
 room = Room((16, 90, 150), (70, 300))
 step = PaddedStep(other, kernels, room)
 step._has_loops = True
 for epoch in range(epochs):
     step.begin_epoch()
-    for batch in plain.batches():
+    for batch in plain.batches.epoch(plain.epochs_done, plain.steps_done):
         plain.train_on(batch)
         step.run()
         assert step.misfit == 0
-        for (name, a), b in zip(plain.group.parameters.items(),
-                                other.group.parameters.values()):
+        for (name, a), b in zip(plain.runs.parameters.items(),
+                                other.runs.parameters.values()):
             torch.testing.assert_close(b.grad, a.grad, msg=lambda m: name + m)
             torch.testing.assert_close(b, a, msg=lambda m: name + m)
         for (name, a), b in zip(plain.current.items(), other.current.values()):
@@ -57,10 +46,10 @@ for epoch in range(epochs):
     torch.testing.assert_close(other.epoch_loss(), plain.epoch_loss())
     plain.epochs_done, plain.steps_done = epoch + 1, 0
     other.epochs_done = epoch + 1
-assert int(step.step) == len(plain.sampler)
+assert int(step.step) == len(plain.batches)
 
 # A batch that does not fit changes nothing, and neither do those after it.
-plain = training()
+plain = loop_of(settings)
 before = {k: v.clone() for k, v in plain.state().items()}
 step = PaddedStep(plain, kernels, Room((16, 17, 30), (70, 300)))
 step.begin_epoch()
@@ -93,11 +82,10 @@ def _training(**settings):
         "temp_gated", training="sampled", fanout=(3, 2), batch_size=4, epochs=20,
         feature_dropout=0.3, attention_dropout=0.2, **settings,
     )  # fmt: skip
-    task = sampled_task_of(small_graph(), settings, torch.device("cuda"))
-    group = SampledGroup(task, settings, 0)
+    loop = loop_of(settings, device=torch.device("cuda"))
     if settings.norm is not None:
-        group.model.convs[0].bias.register_hook(torch.zeros_like)
-    return SampledTraining(group, settings)
+        loop.runs.model.convs[0].bias.register_hook(torch.zeros_like)
+    return loop
 
 
 @pytest.mark.gpu
@@ -108,14 +96,14 @@ def test_a_cuda_graph_trains_as_plain_steps_do(
 ) -> None:
     """Where the room is tight, some batches do not fit; none may be lost."""
     if tight:
-        monkeypatch.setattr(captured, "_with_margin", lambda count: count)
+        monkeypatch.setattr(capture, "_with_margin", lambda count: count)
     recorded, plain = _training(norm=norm), _training(norm=norm)
-    assert recorded._captured is not None
-    plain._captured = None
+    assert recorded.captured is not None
+    plain.captured = None
     recorded.run(until=4)
     plain.run(until=4)
-    assert recorded._captured._graph is not None
-    assert (recorded._captured.misfits > 0) == tight
+    assert recorded.captured._graph is not None
+    assert (recorded.captured.misfits > 0) == tight
     torch.testing.assert_close(recorded.history, plain.history, equal_nan=True)
     for name, value in plain.current.items():
         torch.testing.assert_close(recorded.current[name], value, rtol=1e-3, atol=1e-4)

@@ -6,22 +6,12 @@ import torch
 from tempergat.nn import build_model
 from tempergat.sampling import NodeFeatures, Topology
 from tempergat.training import infer_layerwise, train_group
-from tempergat.training.sampled.group import SampledGroup
-from tempergat.training.sampled.loop import SampledTraining
-from tempergat.training.sampled.task import sampled_task_of
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import CPU, config, small_graph, trained_loop
 
 pytestmark = pytest.mark.gpu
-CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+CUDA = torch.device("cuda")
 SAMPLED = {"training": "sampled", "fanout": (3, 2), "batch_size": 16, "epochs": 3}
 OPTIMIZER = {"optimizer": "adamw", "schedule": "cosine", "clip_norm": 0.5}
-
-
-def history_on(device, settings):
-    task = sampled_task_of(small_graph(), settings, device)
-    training = SampledTraining(SampledGroup(task, settings, 0), settings)
-    training.run()
-    return training.history.cpu()
 
 
 @pytest.mark.parametrize("eval_batch_size", [None, 10])
@@ -35,7 +25,9 @@ def test_losses_are_those_of_the_cpu(method, eval_batch_size):
         **SAMPLED,
         **OPTIMIZER,
     )
-    found, expected = history_on(CUDA, settings), history_on(CPU, settings)
+    found, expected = (
+        trained_loop(settings, device=device).history.cpu() for device in (CUDA, CPU)
+    )
     torch.testing.assert_close(found[..., :2], expected[..., :2], rtol=1e-3, atol=1e-4)
 
 

@@ -7,7 +7,7 @@ import torch
 from tempergat import Graph
 from tempergat.nn import METHODS, build_model
 from tempergat.sampling import NodeFeatures, Topology
-from tempergat.training.sampled.layerwise import infer_layerwise
+from tempergat.training.layerwise import infer_layerwise
 
 NODES = 60
 GENERATOR = torch.Generator().manual_seed(1)
@@ -77,7 +77,7 @@ def test_features_may_be_sparse_or_mapped_from_a_file(tmp_path):
 
 @torch.no_grad()
 def test_a_hub_ends_its_chunk_early_and_the_mode_is_kept(monkeypatch):
-    from tempergat.training.sampled import layerwise
+    from tempergat.training import layerwise
 
     monkeypatch.setattr(layerwise, "_EDGES_PER_TARGET", 1)
     model = trained_model("gat").train()

@@ -13,18 +13,15 @@ from tempergat.nn import build_model, gate_penalty
 from tempergat.ops import fold_in
 from tempergat.sampling import NeighborSampler
 from tempergat.training import OutOfMemory, train_group
-from tempergat.training.sampled.group import SampledGroup
-from tempergat.training.sampled.loop import SampledTraining
-from tempergat.training.sampled.task import sampled_task_of
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import (
+    CPU,
+    config,
+    loop_of,
+    small_graph,
+    trained_loop,
+)
 
-CPU = torch.device("cpu")
 SAMPLED = {"training": "sampled", "fanout": (3, 2), "batch_size": 16, "epochs": 3}
-
-
-def training_of(settings, seed=0, graph=None):
-    task = sampled_task_of(graph or small_graph(), settings, CPU)
-    return SampledTraining(SampledGroup(task, settings, seed), settings)
 
 
 def equal_states(one, other):
@@ -36,8 +33,7 @@ def test_a_run_follows_a_plain_loop_over_the_public_sampler():
     settings = config(
         "temp_gated", feature_dropout=0.3, attention_dropout=0.2, **SAMPLED
     )
-    training = training_of(settings, seed=5)
-    training.run()
+    loop = trained_loop(settings, [5])
     data = small_graph().data
     torch.manual_seed(5)
     model = build_model(
@@ -60,46 +56,43 @@ def test_a_run_follows_a_plain_loop_over_the_public_sampler():
             total += loss.item() * batch.batch_size
             step += 1
         losses.append(total / train.numel())
-    torch.testing.assert_close(training.history[:, 0, 0].tolist(), losses)
+    torch.testing.assert_close(loop.history[:, 0, 0].tolist(), losses)
     for name, value in model.state_dict().items():
-        torch.testing.assert_close(training.current[name][0], value)
+        torch.testing.assert_close(loop.current[name][0], value)
 
 
 @pytest.mark.parametrize("with_fields", [True, False])
 def test_batches_made_elsewhere_are_trained_on_like_ours(with_fields):
     # Without a gate: its penalty is a mean over the nodes that a layer computes.
     settings = config("temp_only", **SAMPLED)
-    ours, other = training_of(settings), training_of(settings)
-    for batch in ours.batches():
-        ours.train_on(batch)
+    ours, other = loop_of(settings), loop_of(settings)
+    for batch in ours.batches.sampler:
+        ours.train_on(ours.batches.batch_of(batch))
         made = Data(x=batch.x, input_id=batch.input_id, e_id=batch.e_id)
         made.edge_index = batch.edge_index[:, torch.randperm(batch.num_edges)]
         if with_fields:
             made.num_sampled_nodes = batch.num_sampled_nodes
-        other.train_on(made)
-    for name, value in ours.group.state.items():
-        torch.testing.assert_close(other.group.state[name], value)
+        other.train_on(other.batches.batch_of(made))
+    for name, value in ours.current.items():
+        torch.testing.assert_close(other.current[name], value)
 
 
 def test_scores_without_an_eval_batch_size_are_those_of_the_whole_graph():
     settings = config("gcn", norm="batch", **SAMPLED)
-    training = training_of(settings)
-    training.run()
+    loop = trained_loop(settings)
     data = small_graph().data
-    model = training.group.model.eval()
+    model = loop.runs.model.eval()
     with torch.no_grad():
         predicted = model(data.x, data.edge_index).argmax(1)
     masks = (data.train_mask, data.val_mask, data.test_mask)
     expected = [float((predicted == data.y)[m].double().mean()) for m in masks]
-    assert training.history[-1, 0, 2:].tolist() == pytest.approx(expected)
+    assert loop.history[-1, 0, 2:].tolist() == pytest.approx(expected)
 
 
 def test_batch_norm_takes_a_batch_of_one_node_without_neighbours():
     settings = config("gat", norm="batch", **{**SAMPLED, "batch_size": 1})
-    graph = small_graph(a=0.0, b=0.0)
-    training = training_of(settings, graph=graph)
-    training.run()
-    assert torch.isfinite(training.history).all()
+    loop = trained_loop(settings, graph=small_graph(a=0.0, b=0.0))
+    assert torch.isfinite(loop.history).all()
 
 
 @pytest.mark.parametrize(("steps", "eval_batch_size"), [(4, None), (1, 7)])
@@ -113,9 +106,9 @@ def test_a_run_stopped_within_an_epoch_ends_with_the_same_bits(steps, eval_batch
         schedule="cosine",
         **{**SAMPLED, "batch_size": 5},
     )
-    whole, first, second = (training_of(settings, seed=2) for _ in range(3))
+    whole, first, second = (loop_of(settings, [2]) for _ in range(3))
     whole.run()
-    assert len(whole.sampler) > 2
+    assert len(whole.batches) > 2
 
     class Killed(BaseException):
         pass
@@ -182,11 +175,11 @@ def test_isolated_seeds_and_one_way_edges_are_trained_on():
     data.edge_index = data.edge_index[:, (source < 30) & (target >= 30)]
     isolated = data.train_mask.nonzero()[0, 0]
     assert isolated not in data.edge_index[1]
-    training = training_of(config("temp_gated", **SAMPLED), graph=graph)
-    for batch in training.sampler:
+    loop = loop_of(config("temp_gated", **SAMPLED), graph=graph)
+    for batch in loop.batches.sampler:
         assert (batch.n_id[batch.edge_index[0]] < 30).all()
-    training.run()
-    assert training.history.isfinite().all()
+    loop.run()
+    assert loop.history.isfinite().all()
 
 
 def test_seeds_are_trained_one_after_the_other():
@@ -240,16 +233,16 @@ def test_edge_features_and_normalised_features_reach_the_batches():
     graph.data.x = graph.data.x.abs() + 0.1
     graph = type(graph)(**{**vars(graph), "edge_feature_names": ("a", "b")})
     settings = config("gatv2", normalize_features=True, **SAMPLED)
-    training = training_of(settings, graph=graph)
-    batch = training.sampler.batch(0, 0)
-    inputs = training.group.task.inputs(batch, training.group.task.labels["train"])
+    loop = loop_of(settings, graph=graph)
+    batch = loop.batches.sampler.batch(0, 0)
+    inputs = loop.batches.batch_of(batch)
     sums = inputs.x.sum(1)
     torch.testing.assert_close(sums, torch.ones_like(sums))
     assert torch.equal(
         inputs.edge_inputs["edge_attr"], graph.data.edge_attr[batch.e_id]
     )
-    training.run()
-    assert training.history.isfinite().all()
+    loop.run()
+    assert loop.history.isfinite().all()
 
 
 @pytest.mark.parametrize(

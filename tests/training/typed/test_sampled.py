@@ -8,13 +8,11 @@ import torch
 import tempergat
 from tempergat.data import Dataset, as_dataset
 from tempergat.ops import Graph
-from tempergat.training import RunConfig, load_recipe, train_group
+from tempergat.training import Loop, RunConfig, load_recipe, train_group
 from tempergat.training.optimizer import TableAdam, clip_gradients
-from tempergat.training.sampled.typed import TypedSampledGroup, typed_task_of
-from tempergat.training.typed.union import typed_inputs, union_edges
+from tempergat.training.typed_graphs import typed_inputs, union_edges
+from tests.support.run_settings import CPU, loop_of
 from tests.support.typed_graph import typed_graph
-
-CPU = torch.device("cpu")
 
 
 def config(method: str = "temp_gated", **changes: object) -> RunConfig:
@@ -31,14 +29,10 @@ def config(method: str = "temp_gated", **changes: object) -> RunConfig:
     return found.with_changes(**{**settings, **changes})
 
 
-def group_of(dataset: Dataset, settings: RunConfig) -> TypedSampledGroup:
-    return TypedSampledGroup(typed_task_of(dataset, settings, CPU), settings, 0)
-
-
-def full_logits(group: TypedSampledGroup, dataset: Dataset) -> torch.Tensor:
+def full_logits(loop: Loop, dataset: Dataset) -> torch.Tensor:
     data = dataset.data
     graph = Graph(union_edges(data, "paper"), data.num_nodes)
-    return group.model.eval()(typed_inputs(data, "paper", lambda x, _: x), graph)
+    return loop.runs.model.eval()(typed_inputs(data, "paper", lambda x, _: x), graph)
 
 
 @pytest.mark.parametrize("method", ["gat", "temp_gated_v2", "gated"])
@@ -48,27 +42,25 @@ def test_a_batch_with_all_neighbours_gives_the_scores_of_the_whole_graph(
 ) -> None:
     dataset = as_dataset(typed_graph())
     settings = config(method, fanout=(100,) * layers, num_layers=layers)
-    group = group_of(dataset, settings)
-    nodes = group.task.nodes["train"]
-    sampler = group.task.sampler(nodes, settings.fanout, 8, 0, training=True)
-    group.model.eval()
-    for batch in sampler:
-        inputs = group.task.inputs(batch, group.task.labels["train"])
-        seeds = batch["paper"].n_id[: inputs.num_seeds]
-        assert torch.equal(inputs.labels, dataset.data["paper"].y[seeds])
-        expected = full_logits(group, dataset)[seeds]
-        torch.testing.assert_close(group.logits(inputs), expected)
+    loop = loop_of(settings, graph=dataset)
+    for drawn in loop.batches.sampler:
+        batch = loop.batches.batch_of(drawn)
+        seeds = drawn["paper"].n_id[: batch.labels.size(0)]
+        assert torch.equal(batch.labels, dataset.data["paper"].y[seeds])
+        expected = full_logits(loop, dataset)[seeds]
+        (logits,) = loop.runs.logits(batch)
+        torch.testing.assert_close(logits[: seeds.size(0)], expected)
 
 
 @pytest.mark.parametrize("method", ["gcn", "gat", "gated_temp_v2"])
 def test_exact_evaluation_gives_the_scores_of_the_whole_graph(method: str) -> None:
     dataset = as_dataset(typed_graph())
-    group = group_of(dataset, config(method))
-    expected = full_logits(group, dataset)
-    nodes = torch.cat(list(group.task.nodes.values())).unique()
+    loop = loop_of(config(method), graph=dataset)
+    expected = full_logits(loop, dataset)
+    nodes = torch.cat(list(loop.task.nodes.values())).unique()
     with torch.no_grad():
-        found = group._exact_logits()
-    torch.testing.assert_close(found, expected[nodes])
+        (logits,) = loop.batches.logits(loop.runs)
+    torch.testing.assert_close(logits, expected[nodes])
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -82,9 +74,9 @@ def test_exact_evaluation_of_sparse_features_is_that_of_dense_ones(
         data["paper"].x = data["paper"].x.relu()
         if is_sparse:
             data["paper"].x = data["paper"].x.to_sparse_csr()
-        group = group_of(as_dataset(data), settings)
+        loop = loop_of(settings, graph=as_dataset(data))
         with torch.no_grad():
-            found.append(group._exact_logits())
+            found += loop.batches.logits(loop.runs)
     torch.testing.assert_close(found[1], found[0])
 
 
@@ -109,12 +101,12 @@ def test_what_can_be_learned_is_learned() -> None:
 def test_a_step_changes_the_vectors_of_its_batch_alone() -> None:
     dataset = as_dataset(typed_graph(authors=300))
     settings = config("gat", feature_dropout=0.0, clip_norm=1.0)
-    group = group_of(dataset, settings)
-    training = tempergat.training.SampledTraining(group, settings)
-    before = group.model.tables[0].weight.detach().clone()
-    batch = training.sampler.batch(0, 0)
-    training.train_on(batch)
-    changed = (group.model.tables[0].weight != before).any(1).nonzero().squeeze(1)
+    loop = loop_of(settings, graph=dataset)
+    table = loop.runs.model.tables[0].weight
+    before = table.detach().clone()
+    batch = loop.batches.sampler.batch(0, 0)
+    loop.train_on(loop.batches.batch_of(batch))
+    changed = (table != before).any(1).nonzero().squeeze(1)
     reached = batch["author"].n_id.sort().values
     assert 0 < changed.numel() <= reached.numel() < 300
     assert set(changed.tolist()) <= set(reached.tolist())

@@ -5,7 +5,7 @@ import torch
 
 from tempergat.nn import build_typed_model
 from tempergat.ops import Graph
-from tempergat.training.typed.union import (
+from tempergat.training.typed_graphs import (
     node_types_of,
     typed_inputs,
     union_edges,

@@ -9,13 +9,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv
 
 from tempergat.base import UserError
-from tempergat.training.loop import Training
-from tempergat.training.task import task_of
-from tempergat.training.user_methods.user_code import BuildModule
-from tempergat.training.user_methods.user_modules import ModuleGroup, make_group
-from tests.support.run_settings import config, small_graph
-
-CPU = torch.device("cpu")
+from tempergat.training.loop import Loop
+from tempergat.training.models import BuildModule
+from tests.support.run_settings import config, loop_of, small_graph, trained_loop
 
 
 class TwoLayerGAT(nn.Module):
@@ -30,12 +26,9 @@ class TwoLayerGAT(nn.Module):
         return self.second(self.norm(self.first(h, edge_index)).relu(), edge_index)
 
 
-def train(build: BuildModule, seeds: list[int], epochs: int = 12) -> Training:
+def train(build: BuildModule, seeds: list[int], epochs: int = 12) -> Loop:
     settings = config("own", source_hash="abc", epochs=epochs, learning_rate=0.02)
-    task = task_of(small_graph(), settings, CPU)
-    training = Training(make_group(task, settings, seeds, build=build), settings)
-    training.run()
-    return training
+    return trained_loop(settings, seeds, build=build)
 
 
 def test_a_plain_pyg_module_trains_and_repeats_bit_for_bit() -> None:
@@ -64,12 +57,9 @@ def test_the_callers_random_numbers_are_left_alone() -> None:
 
 def test_a_run_that_continues_ends_with_the_same_weights() -> None:
     settings = config("own", source_hash="abc", epochs=9)
-    task = task_of(small_graph(), settings, CPU)
-
-    def training() -> Training:
-        return Training(ModuleGroup(task, settings, [5], TwoLayerGAT), settings)
-
-    whole, stopped, continued = training(), training(), training()
+    whole, stopped, continued = (
+        loop_of(settings, [5], build=TwoLayerGAT) for _ in range(3)
+    )
     whole.run()
     stopped.run(until=4)
     state = {name: value.clone() for name, value in stopped.state().items()}
@@ -81,14 +71,13 @@ def test_a_run_that_continues_ends_with_the_same_weights() -> None:
 
 def test_the_best_weights_are_those_of_the_selected_epoch() -> None:
     settings = config("own", source_hash="abc", epochs=10)
-    task = task_of(small_graph(), settings, CPU)
-    training = Training(make_group(task, settings, [0], build=TwoLayerGAT), settings)
+    loop = loop_of(settings, build=TwoLayerGAT)
     seen = []
     for epoch in range(1, 11):
-        training.run(until=epoch)
-        seen.append({k: v.clone() for k, v in training.current.items()})
-    best = int(training.history[:, 0, 3].argmax())
-    for name, value in training.best.items():
+        loop.run(until=epoch)
+        seen.append({k: v.clone() for k, v in loop.current.items()})
+    best = int(loop.history[:, 0, 3].argmax())
+    for name, value in loop.best.items():
         assert torch.equal(value, seen[best][name]), name
 
 
@@ -108,7 +97,7 @@ def test_modules_are_given_dense_features_and_a_plain_edge_index() -> None:
     graph = small_graph()
     graph.data.x = (graph.data.x * (graph.data.x > 1.5)).to_sparse_csr()
     settings = config("own", source_hash="abc", epochs=1)
-    make_group(task_of(graph, settings, CPU), settings, [0], build=Spy)
+    loop_of(settings, graph=graph, build=Spy)
     kind, layout, dtype, edges_kind, edge_index = given[0]
     assert (kind, layout, dtype) == (Tensor, torch.strided, torch.float32)
     assert edges_kind is Tensor
@@ -118,16 +107,14 @@ def test_modules_are_given_dense_features_and_a_plain_edge_index() -> None:
 def test_biases_are_decayed_only_if_the_settings_say_so() -> None:
     for decay_bias in (True, False):
         settings = config("own", source_hash="abc", decay_bias=decay_bias)
-        task = task_of(small_graph(), settings, CPU)
-        group = make_group(task, settings, [0], build=TwoLayerGAT)
-        optimizer = Training(group, settings).optimizer
+        loop = loop_of(settings, build=TwoLayerGAT)
         decays = {
             id(parameter): part["weight_decay"]
-            for part in optimizer.param_groups
+            for part in loop.optimizer.param_groups
             for parameter in part["params"]
         }
         expected = settings.weight_decay if decay_bias else 0.0
-        assert decays[id(group.model.first.bias)] == expected
+        assert decays[id(loop.runs.model.first.bias)] == expected
 
 
 class WrongShape(TwoLayerGAT):
@@ -196,4 +183,4 @@ def test_the_traceback_of_a_users_error_is_chained() -> None:
 
 def test_a_module_can_be_given_as_a_partial() -> None:
     build = functools.partial(GCNConv, improved=True)
-    assert train(build, [0], epochs=1).group.seeds == (0,)
+    assert train(build, [0], epochs=1).runs.seeds == (0,)

@@ -23,7 +23,7 @@ from torch import Tensor
 from tempergat.base import UserError, write_into
 from tempergat.training.loop import COLUMNS
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.task import SPLITS
+from tempergat.training.tasks import SPLITS
 
 CHECKPOINT_NAME = "checkpoint.safetensors"
 PUBLISHED_NAME = "model.safetensors"

@@ -24,8 +24,9 @@ from tempergat.data import (
     refuse_unused_options,
     tensors,
 )
+from tempergat.training.inputs import types_of
 from tempergat.training.single.metadata import Metadata
-from tempergat.training.task import refuse_other_training, refuse_typed, types_of
+from tempergat.training.tasks import refuse_other_training, refuse_typed
 
 _WAYS = {True: "both ways", False: "one way"}
 _FLAGS = {True: "--undirected", False: "--directed"}

@@ -20,12 +20,7 @@ from tempergat.nn import (
     edge_order,
 )
 from tempergat.ops import Graph
-from tempergat.training.sampled.layerwise import infer_layerwise
-from tempergat.training.sampled.task import parts_of
-from tempergat.training.sampled.typed import batch_inputs
-from tempergat.training.settings.config import RunConfig
-from tempergat.training.single.metadata import Metadata
-from tempergat.training.task import (
+from tempergat.training.inputs import (
     edge_inputs_of,
     features_of,
     graph_of,
@@ -34,12 +29,16 @@ from tempergat.training.task import (
     scaled_edges,
     types_of,
 )
-from tempergat.training.typed.union import union_edges
-from tempergat.training.user_methods.user_code import (
+from tempergat.training.layerwise import infer_layerwise
+from tempergat.training.models import (
     explain_errors,
     require_logits,
     taken_edge_inputs,
 )
+from tempergat.training.sampled_graph import batch_inputs, parts_of
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.single.metadata import Metadata
+from tempergat.training.typed_graphs import union_edges
 
 # Above, predictions are computed layer by layer, some nodes at a time.
 _MOST_NODES_AT_ONCE = 2**20

@@ -23,9 +23,9 @@ import tempergat
 from tempergat.base import UserError, first_validation_error
 from tempergat.data import ColumnScale, Dataset, ReadOptions
 from tempergat.nn import NodeType
+from tempergat.training.inputs import edge_arguments, types_of
 from tempergat.training.settings.config import Count, RunConfig
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
-from tempergat.training.task import edge_arguments, types_of
 
 _OPTIONS = TypeAdapter(ReadOptions)
 

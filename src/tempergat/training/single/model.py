@@ -21,6 +21,13 @@ from tempergat.data import (
     warn_of_notes,
 )
 from tempergat.nn import GraphCall
+from tempergat.training.inputs import (
+    features_of,
+    graph_of,
+    row_transform,
+    scaled_edges,
+)
+from tempergat.training.models import tensors_of
 from tempergat.training.record import Run
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.single import checkpoint, hub
@@ -32,13 +39,6 @@ from tempergat.training.single.inference import (
     logits_of,
 )
 from tempergat.training.single.metadata import Metadata
-from tempergat.training.task import (
-    features_of,
-    graph_of,
-    row_transform,
-    scaled_edges,
-)
-from tempergat.training.user_methods.user_code import tensors_of
 
 # The tensors of a checkpoint that record a run's progress.
 _PROGRESS = ("epoch", "failed_epoch", "history")

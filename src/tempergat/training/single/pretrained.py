@@ -14,21 +14,22 @@ from torch.nn.parameter import is_lazy
 from tempergat.base import UserError, one_line
 from tempergat.data import GraphInput, ReadOptions
 from tempergat.nn import temperature_of
-from tempergat.training.hardware.devices import choose_device
-from tempergat.training.initial_weights import built_model, single_model
-from tempergat.training.record import LayerRecord, Run
-from tempergat.training.run import failure_reason, scores_by_rule
-from tempergat.training.seeds import State
-from tempergat.training.single import checkpoint, hub
-from tempergat.training.single.metadata import Metadata, read_metadata
-from tempergat.training.single.model import TrainedModel, failed_run_message
-from tempergat.training.user_methods.user_code import (
+from tempergat.training.devices import choose_device
+from tempergat.training.groups import failure_reason, scores_by_rule
+from tempergat.training.models import (
     BuildModule,
+    State,
     build_user_module,
+    built_model,
     explain_errors,
+    single_model,
     taken_edge_inputs,
     tensors_of,
 )
+from tempergat.training.record import LayerRecord, Run
+from tempergat.training.single import checkpoint, hub
+from tempergat.training.single.metadata import Metadata, read_metadata
+from tempergat.training.single.model import TrainedModel, failed_run_message
 
 
 def load_model(

@@ -19,17 +19,14 @@ from tempergat.data import (
     as_dataset,
     warn_of_notes,
 )
-from tempergat.training.hardware.devices import choose_device, device_name
-from tempergat.training.hardware.memory import explain_out_of_memory
-from tempergat.training.loop import COLUMNS, EpochLoop
-from tempergat.training.ranks.processes import joined_ranks
-from tempergat.training.ranks.starting import (
-    require_same_progress,
-    start_ranked_training,
-)
+from tempergat.training.devices import choose_device, device_name
+from tempergat.training.exchange import require_same_progress
+from tempergat.training.groups import finished_runs, make_loop, versions
+from tempergat.training.loop import COLUMNS, Loop
+from tempergat.training.memory import explain_out_of_memory
+from tempergat.training.models import BuildModule, tensors_of
+from tempergat.training.ranks import joined_ranks
 from tempergat.training.record import Run
-from tempergat.training.run import finished_runs, versions
-from tempergat.training.sampled.loop import SampledTraining
 from tempergat.training.settings.config import RunConfig, settings_on
 from tempergat.training.settings.overrides import make_overrides
 from tempergat.training.settings.recipes import Recipe, recipe_for
@@ -38,9 +35,7 @@ from tempergat.training.single.metadata import Metadata, metadata_of, read_metad
 from tempergat.training.single.model import TrainedModel
 from tempergat.training.single.progress import EpochLines
 from tempergat.training.single.trackers import Tracker
-from tempergat.training.starting import start_training
-from tempergat.training.user_methods.source import callable_name, source_hash
-from tempergat.training.user_methods.user_code import BuildModule, tensors_of
+from tempergat.training.user_source import callable_name, source_hash
 
 OnEpoch = Callable[[int], None]
 
@@ -199,17 +194,13 @@ def train_model(
         joined_ranks(config, device) as ranks,
         explain_out_of_memory(config, 1, device),
     ):
-        training = (
-            start_training(dataset, config, [seed], device, build=build)
-            if ranks is None
-            else start_ranked_training(dataset, config, seed, ranks, build)
-        )
+        loop = make_loop(dataset, config, [seed], device, build=build, ranks=ranks)
         # Of several processes, one writes and reports.
         is_first = ranks is None or ranks.is_first
         facts = Metadata(
             config=config,
             seed=seed,
-            in_channels=training.group.task.in_channels,
+            in_channels=loop.batches.in_channels,
             device=device_name(device),
             versions=versions(),
             **metadata_of(dataset, config),
@@ -218,12 +209,9 @@ def train_model(
         if checkpoint_dir is not None:
             file = Path(checkpoint_dir) / checkpoint.CHECKPOINT_NAME
         if file is not None and resume and file.exists():
-            start -= _continue_from(file, facts, training)
+            start -= _continue_from(file, facts, loop)
         if ranks is not None:
-            done = training.epochs_done
-            if isinstance(training, SampledTraining):
-                done = training.global_step
-            require_same_progress(ranks, done)
+            require_same_progress(ranks, loop.global_step)
 
         last_write = start
 
@@ -231,7 +219,7 @@ def train_model(
             nonlocal last_write
             if file is not None and is_first:
                 written = facts.model_dump(mode="json") | values
-                checkpoint.write(file, training.state(), written)
+                checkpoint.write(file, loop.state(), written)
             last_write = time.perf_counter()
 
         def after_step() -> None:
@@ -240,28 +228,27 @@ def train_model(
 
         def after_epoch(epoch: int) -> None:
             if tracker is not None and is_first:
-                row = training.history[epoch - 1, 0].tolist()
+                row = loop.history[epoch - 1, 0].tolist()
                 tracker.log(epoch, dict(zip(COLUMNS, row, strict=True)))
             if on_epoch is not None and is_first:
                 on_epoch(epoch)
 
-        if isinstance(training, SampledTraining):
-            # An epoch may take hours.
-            training.on_step = after_step
-        if training.epochs_done == 0:
+        # An epoch on samples may take hours.
+        loop.on_step = after_step
+        if loop.epochs_done == 0:
             # A folder that cannot be written to is noticed before any work is done.
             write()
-        finished = _is_finished(training)
+        finished = _is_finished(loop)
         try:
-            while not _is_finished(training):
-                following = training.epochs_done // checkpoint_every + 1
-                training.run(until=following * checkpoint_every, on_epoch=after_epoch)
-                if not _is_finished(training):
+            while not _is_finished(loop):
+                following = loop.epochs_done // checkpoint_every + 1
+                loop.run(until=following * checkpoint_every, on_epoch=after_epoch)
+                if not _is_finished(loop):
                     write(time_s=time.perf_counter() - start)
         finally:
             if tracker is not None:
                 tracker.finish()
-        run = finished_runs(training, dataset, start)[0]
+        run = finished_runs(loop, dataset, start)[0]
         outcome: dict[str, Any] = {
             "gate_means": replace_non_finite(list(run.selected.gate_means)),
             "confusion": run.confusion and [list(row) for row in run.confusion],
@@ -270,31 +257,29 @@ def train_model(
             write(**outcome)
         facts = facts.model_copy(update=outcome)
         with torch.no_grad():
-            for name, value in tensors_of(training.group.model).items():
-                value.copy_(training.best[name][0])
-        return TrainedModel(training.group.model, facts, training.state(), run)
+            for name, value in tensors_of(loop.runs.model).items():
+                value.copy_(loop.best[name][0])
+        return TrainedModel(loop.runs.model, facts, loop.state(), run)
 
 
-def _is_finished(training: EpochLoop) -> bool:
-    return training.epochs_done == training.config.epochs or training.all_failed
+def _is_finished(loop: Loop) -> bool:
+    return loop.epochs_done == loop.config.epochs or loop.all_failed
 
 
-def _continue_from(file: Path, facts: Metadata, training: EpochLoop) -> float:
+def _continue_from(file: Path, facts: Metadata, loop: Loop) -> float:
     """Loads a checkpoint into a training; returns the seconds spent on it so far."""
     saved = checkpoint.read(file, _START_AGAIN)
     found = read_metadata(file, saved.metadata)
     _refuse_another_run(file, found, facts)
-    _refuse_other_state(file, saved.tensors, training)
-    checkpoint.require_progress(file, saved.tensors, training.config)
-    training.load_state(saved.tensors)
+    _refuse_other_state(file, saved.tensors, loop)
+    checkpoint.require_progress(file, saved.tensors, loop.config)
+    loop.load_state(saved.tensors)
     return found.time_s
 
 
-def _refuse_other_state(
-    path: Path, found: Mapping[str, Tensor], training: EpochLoop
-) -> None:
-    wanted = training.state()
-    for name, parameter in training.group.parameters.items():
+def _refuse_other_state(path: Path, found: Mapping[str, Tensor], loop: Loop) -> None:
+    wanted = loop.state()
+    for name, parameter in loop.runs.parameters.items():
         # Adam has no moments of parameters that never had a gradient.
         if any(key.startswith(f"adam.{name}.") for key in found):
             wanted[f"adam.{name}.step"] = torch.zeros(())

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import Graph, fold_in, fold_numbers
-from tempergat.training.sampled.task import BatchInputs
+from tempergat.training.batches import Batch
 
 if TYPE_CHECKING:
-    from tempergat.training.sampled.loop import SampledTraining
+    from tempergat.training.loop import Loop
 
 # The label of seeds that a short batch does not have; the loss ignores it.
 _NO_LABEL = -100
@@ -41,7 +41,7 @@ class PaddedStep:
     """The next step of an epoch, whatever its batch; reads no value back.
 
     Args:
-        training: What is trained.
+        loop: What is trained.
         kernels: The module of the GPU kernels that sample.
         room: What there is room for.
 
@@ -50,11 +50,10 @@ class PaddedStep:
         misfit: Whether a batch did not fit, 0-d float32; 1 until it is set to 0.
     """
 
-    def __init__(self, training: SampledTraining, kernels: Any, room: Room) -> None:
-        task, sampler = training.group.task, training.sampler
-        device = task.device
-        self._training, self._kernels, self._room = training, kernels, room
-        self._topology = task.topology
+    def __init__(self, loop: Loop, kernels: Any, room: Room) -> None:
+        device, sampler = loop.device, loop.batches.sampler
+        self._loop, self._kernels, self._room = loop, kernels, room
+        self._topology = loop.batches.graph.topology
         self._fanout = list(sampler.fanout)
         self._batch = room.nodes[0]
         self._has_loops = _has_self_loops(self._topology.pointer, self._topology.source)
@@ -74,35 +73,34 @@ class PaddedStep:
         assert len(nodes) == hops + 2
 
     def begin_epoch(self) -> None:
-        """Takes over the order of the training's epoch, and its next step."""
-        training = self._training
-        epoch, sampler = training.epochs_done, training.sampler
+        """Takes over the order of the loop's epoch, and its next step."""
+        loop, task = self._loop, self._loop.task
+        epoch, sampler = loop.epochs_done, loop.batches.sampler
         order = sampler.order(epoch)
-        seeds = training.group.task.nodes["train"].to(order.device)[order]
-        labels = training.group.task.labels["train"].to(order.device)[order]
+        seeds = task.nodes["train"].to(order.device)[order]
+        labels = task.labels["train"].to(order.device)[order]
         self._seeds[: order.size(0)] = seeds
         self._labels[: order.size(0)] = labels
-        self._epoch_key.fill_(fold_numbers(training.group.seeds[0], epoch))
+        self._epoch_key.fill_(fold_numbers(loop.runs.seeds[0], epoch))
         self._first_step.fill_(epoch * len(sampler))
-        self.step.fill_(training.steps_done)
+        self.step.fill_(loop.steps_done)
 
     def run(self) -> None:
         """Does the step, unless a batch did not fit."""
-        training, optimizer = self._training, self._training.optimizer
+        loop, optimizer = self._loop, self._loop.optimizer
         graphs, nodes, labels, num_seeds = self.sample()
-        x = training.group.task.features.rows(nodes)
-        inputs = BatchInputs(x, graphs, labels.new_empty(2, 0), {}, labels)
+        x = loop.batches.graph.features.rows(nodes)
         number = self._first_step + self.step
         optimizer.zero_grad()
-        loss = training.backward(inputs, number)
+        losses, _ = loop.backward(Batch(x, graphs, labels), number)
         fits = self.misfit == 0
         # The optimizer then changes nothing, as after an overflow of float16.
         optimizer.found_inf = self.misfit  # type: ignore[attr-defined]
         try:
-            training.update(number)
+            loop.update(number)
         finally:
             del optimizer.found_inf  # type: ignore[attr-defined]
-        training.add_loss(torch.where(fits, loss, 0.0), num_seeds * fits)
+        loop.add_loss(torch.where(fits, losses, 0.0), num_seeds * fits)
         self.step += fits
 
     def sample(self) -> tuple[tuple[Graph, ...], Tensor, Tensor, Tensor]:
@@ -130,7 +128,7 @@ class PaddedStep:
         batch = kernels.Batch(
             sampled.pointer[0], source, target, nodes, edges, hops, loops
         )
-        model = self._training.group.model
+        model = self._loop.runs.model
         self_loops = any(conv.add_self_loops for conv in model.convs)
         graphs = {}
         for depth in range(min(len(model.convs), hops + 1)):

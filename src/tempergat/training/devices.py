@@ -1,4 +1,4 @@
-"""GPU kernels of a group of runs are compiled before the group is trained."""
+"""The device to train on: its choice, its name, and its kernels compiled ahead."""
 
 from __future__ import annotations
 
@@ -6,13 +6,49 @@ from typing import Any
 
 import torch
 
+from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.nn import AttentionLayer
 from tempergat.ops import compile_ahead
-from tempergat.training.hardware.grouping import stored_elements
-from tempergat.training.initial_weights import single_model
+from tempergat.training.inputs import are_sparse
+from tempergat.training.memory import stored_elements
+from tempergat.training.models import single_model
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.task import are_sparse
+
+
+def choose_device(name: str | torch.device, argument: str = "device") -> torch.device:
+    """Turn a device's name into a device that exists.
+
+    Args:
+        name: `auto`, `cpu`, `cuda` or `cuda:1`; `auto` is the first CUDA device, or
+            the CPU where there is none.
+        argument: Name of the argument in error messages.
+
+    Raises:
+        UserError: The name is not one of these, or torch does not see the device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise UserError(f"{argument} is {str(name)!r}; choose auto, cpu or cuda")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UserError(
+            f"{argument} is {str(name)!r}, but torch {torch.__version__} sees "
+            f"{torch.cuda.device_count()} CUDA devices; choose cpu, or see "
+            "`tempergat doctor`"
+        )
+    return device
+
+
+def device_name(device: torch.device) -> str:
+    """`cpu`, or a GPU's kind and name: `cuda (NVIDIA H200)`."""
+    if device.type == "cuda":
+        return f"cuda ({torch.cuda.get_device_name(device)})"
+    return str(device)
 
 
 def compile_kernels(

@@ -1,1 +1,0 @@
-"""Devices, their memory, and how many runs they train at once."""

@@ -1,0 +1,216 @@
+"""What a model is called with: the features and edges of a dataset on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from tempergat.base import UserError
+from tempergat.data import ColumnScale, Dataset, density, normalize_rows, to_dense
+from tempergat.nn import BACKBONES, METHODS, Features, NodeType, TypedFeatures
+from tempergat.ops import Graph, SparseFeatures
+from tempergat.training.models import (
+    BuildModule,
+    build_user_module,
+    taken_edge_inputs,
+)
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.typed_graphs import (
+    node_types_of,
+    typed_inputs,
+    union_graphs,
+)
+
+# What a model is called with besides the edges.
+Inputs = Features | TypedFeatures
+Edges = Graph | tuple[Graph, ...]
+# Features with a smaller share of non-zeros are trained on as sparse, whatever their
+# layout in the dataset. It saves time, in dropout above all.
+_SPARSE_DENSITY = 0.2
+
+
+def types_of(dataset: Dataset) -> tuple[NodeType, ...] | None:
+    """The node types of a typed graph, the one to classify first; None without."""
+    if dataset.target is None:
+        return None
+    return node_types_of(dataset.data, dataset.target)
+
+
+def in_channels_of(dataset: Dataset, config: RunConfig) -> int:
+    """Features per node that the layers get; those of the shared space if typed."""
+    if dataset.is_heterogeneous:
+        return config.shared_channels or config.hidden_channels
+    return int(dataset.data.x.size(1))
+
+
+def features_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Inputs:
+    """The features of all nodes, scaled or normalised if the settings say so.
+
+    They are sparse where that is faster, and always dense for a user's own module.
+    """
+
+    def prepare(x: Tensor, node_type: str = "") -> Features:
+        scale = dataset.scaling.get(f"{node_type}.x")
+        return prepared_features(x, config, device, scale)
+
+    if dataset.target is None:
+        return prepare(dataset.data.x)
+    return typed_inputs(dataset.data, dataset.target, prepare)
+
+
+def row_transform(
+    config: RunConfig, scale: ColumnScale | None, device: torch.device
+) -> Callable[[Tensor], Tensor] | None:
+    """What the settings do to the features of each node; None for nothing.
+
+    Args:
+        config: The settings.
+        scale: How the columns are scaled; None where they are used as given.
+        device: Where the features are.
+    """
+    if config.normalize_features:
+        return normalize_rows
+    if config.scale_features and scale is not None:
+        return scale.on(device)
+    return None
+
+
+def prepared_features(
+    x: Tensor, config: RunConfig, device: torch.device, scale: ColumnScale | None
+) -> Features:
+    """Features as `row_transform` makes them, in the faster layout, on the device."""
+    transform = row_transform(config, scale, x.device)
+    if transform is not None:
+        x = transform(x)
+    if config.source_hash is not None:
+        return to_dense(x).float().to(device)
+    if x.layout == torch.strided:
+        x = x.float()
+        if not are_sparse(x):
+            return x.to(device)
+        features = SparseFeatures.from_torch(x)
+    else:
+        elements = (x.crow_indices(), x.col_indices(), x.values().float())
+        features = SparseFeatures(*elements, x.size(1))
+    return features.to(device)
+
+
+def are_sparse(x: Tensor) -> bool:
+    """Whether built-in methods are trained on these features as sparse ones."""
+    return x.layout != torch.strided or density(x) < _SPARSE_DENSITY
+
+
+def graph_of(dataset: Dataset, config: RunConfig, device: torch.device) -> Edges:
+    """The edges, sorted once for all layers and epochs; by layer for a typed graph."""
+    if dataset.target is None:
+        try:
+            return Graph(dataset.data.edge_index.to(device), dataset.data.num_nodes)
+        except ValueError as error:
+            # Mapped edges are checked when their file changes, not each time.
+            raise UserError(f"{dataset.name}: {error}") from error
+    return union_graphs(
+        dataset.data,
+        dataset.target,
+        config.num_layers,
+        device,
+        whole=BACKBONES[METHODS[config.method].backbone].takes_edge_weight,
+    )
+
+
+def edge_inputs_of(
+    dataset: Dataset, config: RunConfig, device: torch.device
+) -> dict[str, Tensor]:
+    """The edge features and weights of a graph that a method takes, by argument.
+
+    Features are scaled if the settings say so.
+
+    Attention methods take features as ``edge_attr``, gcn weights as ``edge_weight``; a
+    user's own module gets both.
+
+    Raises:
+        UserError: A weight is negative.
+    """
+    found = {}
+    if dataset.edge_feature_names:
+        found["edge_attr"] = scaled_edges(
+            dataset.data.edge_attr, config, dataset.scaling
+        ).to(device)
+    if dataset.edge_weight_name is not None:
+        weight = dataset.data.edge_weight.float()
+        least = float(weight.min()) if weight.numel() else 0.0
+        if least < 0.0:
+            raise UserError(
+                f"the edge weight {dataset.edge_weight_name} of {dataset.name} goes "
+                f"down to {least:g}; give weights of 0 or more, or give the column as "
+                "an edge feature"
+            )
+        found["edge_weight"] = weight.to(device)
+    if config.source_hash is not None:
+        return found
+    taken = edge_arguments(config.method)
+    return {name: value for name, value in found.items() if name in taken}
+
+
+def scaled_edges(
+    edge_attr: Tensor, config: RunConfig, scaling: Mapping[str, ColumnScale]
+) -> Tensor:
+    """Edge features in float32, scaled if the settings say so."""
+    scale = scaling.get(".edge_attr") if config.scale_features else None
+    edge_attr = edge_attr.float()
+    return edge_attr if scale is None else scale.on(edge_attr.device)(edge_attr)
+
+
+def edge_arguments(method: str) -> tuple[str, ...]:
+    """Which of ``edge_attr`` and ``edge_weight`` a built-in method takes."""
+    backbone = BACKBONES[METHODS[method].backbone]
+    if backbone.has_attention:
+        return ("edge_attr",)
+    return ("edge_weight",) if backbone.takes_edge_weight else ()
+
+
+def notes_on_unused_edges(
+    dataset: Dataset,
+    configs: Sequence[RunConfig],
+    builds: Mapping[str, BuildModule] | None = None,
+) -> tuple[str, ...]:
+    """A sentence for edge features and for weights that some methods cannot use.
+
+    Args:
+        dataset: The graph.
+        configs: The settings of the methods.
+        builds: For each of the user's own methods, the callable that builds it.
+
+    Raises:
+        UserError: A user's module cannot be built.
+    """
+    subjects = {}
+    if dataset.edge_feature_names:
+        names = ", ".join(dataset.edge_feature_names)
+        subjects["edge_attr"] = f"The edge features ({names}) are"
+    if dataset.edge_weight_name is not None:
+        subjects["edge_weight"] = f"The edge weight ({dataset.edge_weight_name}) is"
+    if not subjects:
+        return ()
+    taken = {
+        config.method: _taken(dataset, config.method, (builds or {}).get(config.method))
+        for config in configs
+    }
+    notes = []
+    for argument, subject in subjects.items():
+        without = [method for method, found in taken.items() if argument not in found]
+        if without:
+            notes.append(f"{subject} not used by {', '.join(without)}.")
+    return tuple(notes)
+
+
+def _taken(dataset: Dataset, method: str, build: BuildModule | None) -> tuple[str, ...]:
+    if build is None:
+        return edge_arguments(method)
+    features = int(dataset.data.x.size(1))
+    module = build_user_module(build, method, features, dataset.num_classes, seed=0)
+    nothing = torch.empty(0)
+    return tuple(
+        taken_edge_inputs(module, {"edge_attr": nothing, "edge_weight": nothing})
+    )

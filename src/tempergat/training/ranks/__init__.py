@@ -1,1 +1,0 @@
-"""Training of one run by several processes, which `torchrun` starts."""

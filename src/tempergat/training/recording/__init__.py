@@ -1,1 +1,0 @@
-"""What a run records of its training: curves, learned values and gates."""

@@ -1,1 +1,0 @@
-"""Training on sampled neighbourhoods, and exact inference layer by layer."""

@@ -1,0 +1,217 @@
+"""What is predicted: the classes of nodes, how predictions are trained and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tempergat.base import UserError
+from tempergat.data import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, Dataset, make_split
+from tempergat.training.evaluate import (
+    RANKING_METRICS,
+    balanced_weights,
+    cross_entropy,
+    evaluate_parts,
+    has_several_classes,
+    scores_of_parts,
+)
+from tempergat.training.models import State
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.settings.recipes import metric_of_run
+
+SPLITS = ("train", "val", "test")
+_SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeClasses:
+    """The task of telling the classes of nodes.
+
+    A task has a loss of some predictions and scores of all of them. Another task needs
+    the same attributes and methods.
+
+    Attributes:
+        nodes: The nodes of each split, on the CPU.
+        labels: Their classes, on the device.
+        num_classes: Number of classes.
+        metric: The metric of the scores.
+        class_weights: The weight of each class in the loss; None for equal weights.
+        device: Where models are trained.
+    """
+
+    nodes: Mapping[str, Tensor]
+    labels: Mapping[str, Tensor]
+    num_classes: int
+    metric: str
+    class_weights: Tensor | None
+    device: torch.device
+
+    def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The loss of some nodes of one run, 0-d.
+
+        Args:
+            logits: Their class scores, [nodes, classes].
+            labels: Their classes, [nodes].
+        """
+        return cross_entropy(logits, labels, self.class_weights)
+
+    def total_weight(self, labels: Tensor) -> Tensor | float:
+        """By what the loss of some nodes is divided."""
+        if self.class_weights is None:
+            return float(labels.numel())
+        return self.class_weights[labels].sum()
+
+    def scores(self, logits: Tensor, rows: Mapping[str, Tensor]) -> State:
+        """The validation loss of one run, 0-d, and its scores, [splits].
+
+        Args:
+            logits: Class scores, [nodes, classes].
+            rows: For each split, the rows of its nodes.
+        """
+        chosen = logits.index_select(0, rows["val"])
+        val_loss = self.loss(chosen, self.labels["val"]).double()
+        scores = scores_of_parts(self.metric, logits, rows, self.labels)
+        return {"val_loss": val_loss, "scores": scores}
+
+    def evaluation(self, logits: Tensor, rows: Mapping[str, Tensor]) -> State:
+        """The confusion matrix of one run, and by metric its scores, [splits].
+
+        Args:
+            logits: Class scores, [nodes, classes].
+            rows: For each split, the rows of its nodes.
+        """
+        return evaluate_parts(logits, rows, self.labels)
+
+
+def node_classes(
+    dataset: Dataset, config: RunConfig, device: torch.device
+) -> NodeClasses:
+    """The task of a dataset.
+
+    Raises:
+        UserError: A part of the split has no labelled nodes, or only one class where
+            the metric needs two.
+    """
+    nodes, labels = _splits(dataset)
+    metric = metric_of_run(config, dataset)
+    if metric in RANKING_METRICS:
+        _require_two_classes(dataset, metric, labels)
+    class_weights = None
+    if config.class_weights == "balanced":
+        weights = balanced_weights(labels["train"], dataset.num_classes)
+        class_weights = weights.to(device)
+    return NodeClasses(
+        nodes=nodes,
+        labels={split: values.to(device) for split, values in labels.items()},
+        num_classes=dataset.num_classes,
+        metric=metric,
+        class_weights=class_weights,
+        device=device,
+    )
+
+
+def refuse_other_training(dataset: Dataset, config: RunConfig) -> None:
+    """Refuses a graph that these settings cannot train on.
+
+    Raises:
+        UserError: The graph has no features, or node types with a user's own module
+            or sampled training.
+    """
+    _refuse_graph(dataset)
+    if config.source_hash is not None:
+        refuse_typed(dataset, f"{config.method} is your own module, which")
+
+
+def refuse_untrainable(dataset: Dataset) -> None:
+    """Refuses a graph that no settings can train on, with the words of training.
+
+    Raises:
+        UserError: The graph has no features, no nodes in a part of its split, or
+            training nodes of one class only.
+    """
+    _refuse_graph(dataset)
+    _splits(dataset)
+
+
+def refuse_typed(dataset: Dataset, what: str) -> None:
+    """Refuses a typed graph where only graphs of one type can be used.
+
+    Args:
+        dataset: The graph.
+        what: What takes graphs of one type only, in words.
+
+    Raises:
+        UserError: The graph has node types.
+    """
+    if dataset.is_heterogeneous:
+        raise UserError(
+            f"{dataset.name} is a typed graph (HeteroData), and {what} takes graphs "
+            "with one type of nodes and edges; if all node types have the same number "
+            "of features, give data.to_homogeneous()"
+        )
+
+
+def _refuse_graph(dataset: Dataset) -> None:
+    if dataset.is_heterogeneous:
+        # Types without features get learned vectors.
+        return
+    if getattr(dataset.data, "x", None) is None:
+        raise UserError(
+            f"{dataset.name} has no node features; add some, or make them from the "
+            "edges with --make-features degree (in Python: "
+            'ReadOptions(make_features="degree"))'
+        )
+    if dataset.data.x.size(1) == 0:
+        raise UserError(f"{dataset.name} has 0 features per node; give it some")
+
+
+def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    store = dataset.store
+    y = store.y
+    nodes = {}
+    for split in SPLITS:
+        mask = store[f"{split}_mask"] & (y >= 0)
+        nodes[split] = mask.nonzero().squeeze(1)
+        if nodes[split].numel() == 0:
+            raise UserError(
+                f"{dataset.name} has no labelled {_SPLIT_WORDS[split]} nodes; "
+                + _remedy_for_empty_part(y)
+            )
+    labels = {split: y[found] for split, found in nodes.items()}
+    seen = labels["train"].unique()
+    if dataset.num_classes < 2 or seen.numel() < 2:
+        raise UserError(
+            f"all {labels['train'].numel()} training nodes of {dataset.name} are of "
+            f"class {int(seen[0])}; a classifier needs at least two classes"
+        )
+    return nodes, labels
+
+
+def _require_two_classes(
+    dataset: Dataset, metric: str, labels: Mapping[str, Tensor]
+) -> None:
+    for split, found in labels.items():
+        if not has_several_classes(found):
+            raise UserError(
+                f"{metric} compares classes, but all {found.numel()} "
+                f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
+                f"{int(found[0])}; choose another metric, like macro_f1, or another "
+                "split"
+            )
+
+
+def _remedy_for_empty_part(y: Tensor) -> str:
+    labelled = int((y >= 0).sum())
+    made = make_split(y.cpu().numpy(), DEFAULT_SPLIT, DEFAULT_SPLIT_SEED)
+    if all(mask.any() for mask in made.values()):
+        return (
+            f"make a split of its {labelled} labelled nodes with --split "
+            f"{DEFAULT_SPLIT} (split= in Python)"
+        )
+    return (
+        f"its {labelled} labelled nodes are too few for --split {DEFAULT_SPLIT}, so "
+        "label more"
+    )

@@ -1,1 +1,0 @@
-"""Methods that a user wrote: modules that are built, called, trained and recognised."""
