@@ -12,7 +12,7 @@ from tempergat.data.catalog.entries import Entry
 from tempergat.data.dataset import MASKS, UNLABELLED, node_counts
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import lock_data, obtain
-from tempergat.data.formats.damaged import DamagedFile, GraphError
+from tempergat.data.formats.errors import DamagedFile, GraphError
 from tempergat.data.processed import (
     is_verified,
     note_verified,
@@ -159,6 +159,10 @@ def _read_raw(
     where = first if len(paths) == 1 else first.parent
     try:
         data = entry.read(paths, **options)
+    except DamagedFile:
+        raise
+    except GraphError as error:
+        raise DamagedFile(error.where, error.problem) from error
     except (ValueError, TypeError, LookupError, ArithmeticError) as error:
         # Readers check what is likely to be wrong; files can be wrong in other ways.
         raise DamagedFile(

@@ -214,7 +214,7 @@ def test_class_of_no_split_is_left_out(server: Server, tmp_path: Path) -> None:
         (
             "cornell",
             {"cornell.npz": raw_layouts.npz(edges=np.array([None]))},
-            "does not hold the arrays",
+            "has no array node_labels, only edges; replace it by a good copy",
         ),
         (
             "facebook",

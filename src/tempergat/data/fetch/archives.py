@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 
 from tempergat.base import UserError, explain_full_disk, is_system_error
-from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.errors import DamagedFile
 
 _BLOCK = 1 << 20
 

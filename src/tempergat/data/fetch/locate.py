@@ -14,7 +14,7 @@ from tempergat.base import FileLock, UserError, explain_unreadable
 from tempergat.data.catalog.entries import Entry, RemoteFile
 from tempergat.data.fetch.archives import unpack
 from tempergat.data.fetch.download import DownloadError, Progress, download
-from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.errors import DamagedFile
 
 _BLOCK = 1 << 20
 

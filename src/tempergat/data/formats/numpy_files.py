@@ -1,13 +1,144 @@
-"""Reads .npz and .npy files without running code."""
+"""Reads .npz and .npy files without running code.
 
+No array of an .npz file is unpacked that is not asked for.
+"""
+
+import math
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse
+import torch
+from torch import Tensor
 
-from tempergat.base import UserError, first_line
-from tempergat.data.formats.damaged import DamagedFile
-from tempergat.data.formats.npz_archive import NpzArchive, why_unreadable
+from tempergat.base import UserError, first_line, require_memory
+from tempergat.data.formats.errors import DamagedFile, GraphError
+
+EDGE_ARRAYS = ("edge_attr", "edge_weight")
+_SUFFIX = ".npy"
+_HEADER_READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+@dataclass(frozen=True)
+class ArrayHeader:
+    """What an array in an archive is, as its header says.
+
+    Attributes:
+        shape: Its shape.
+        dtype: Its type.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory the array takes."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class NpzArchive:
+    """The arrays of an .npz file, each read when it is asked for.
+
+    Every method raises what `zipfile` and `numpy` raise for a damaged file, which can
+    be almost any exception.
+
+    Args:
+        path: The file.
+        stream: The file, opened.
+    """
+
+    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+        self._path = path
+        self._zip = zipfile.ZipFile(stream)
+        listed = self._zip.namelist()
+        self._members = {name.removesuffix(_SUFFIX): name for name in listed}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arrays."""
+        return tuple(self._members)
+
+    def header(self, name: str) -> ArrayHeader:
+        """Reads the shape and the type of an array."""
+        if name not in self._members:
+            raise ValueError(f"it has no array {name}")
+        with self._zip.open(self._members[name]) as member:
+            version = np.lib.format.read_magic(member)
+            reader = _HEADER_READERS.get(version)
+            if reader is None:
+                raise ValueError(f"{name} is of the unknown .npy version {version}")
+            shape, _, dtype = reader(member)
+        return ArrayHeader(tuple(shape), dtype)
+
+    def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Reads arrays.
+
+        Raises:
+            PickledObjects: One holds Python objects.
+            UserError: Together they do not fit in memory.
+        """
+        headers = {name: self.header(name) for name in names}
+        for name, header in headers.items():
+            if header.dtype.hasobject:
+                raise PickledObjects(name, header)
+        require_memory(
+            sum(header.num_bytes for header in headers.values()),
+            f"reading {self._path}",
+            "use a machine with more memory",
+        )
+        arrays = {}
+        for name in headers:
+            with self._zip.open(self._members[name]) as member:
+                arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+        return arrays
+
+
+def why_unreadable(error: BaseException) -> str:
+    """Why numpy cannot read a file, without its advice to run the code in the file."""
+    text = first_line(error)
+    if "allow_pickle" in text or "max_header_size" in text:
+        return "it holds pickled Python objects, or a header that could run code"
+    return text
+
+
+class PickledObjects(Exception):
+    """An array holds Python objects, which cannot be read without running code.
+
+    Args:
+        name: The array.
+        header: Its header.
+    """
+
+    def __init__(self, name: str, header: ArrayHeader) -> None:
+        super().__init__(f"{name} holds pickled Python objects")
+        self.name = name
+        self.header = header
+
+
+def refuse_pickled(path: Path, objects: PickledObjects) -> GraphError:
+    """The error for an .npz of objects, with the two lines that convert it."""
+    # A sparse matrix becomes its parts, under the names that readers of graphs know.
+    parts = (
+        "{n.replace('matrix', p): getattr(a, p) for p in "
+        "('data', 'indices', 'indptr', 'shape')}"
+    )
+    return GraphError(
+        f"{path}:",
+        f"{objects.name} holds pickled Python objects, which can run code",
+        "if you trust the file, convert it in its folder with `import numpy; g = {n: "
+        "a.item() if a.ndim == 0 else numpy.array(a.tolist()) for n, a in "
+        f"numpy.load({path.name!r}, allow_pickle=True).items()}}` and `numpy.savez("
+        f"{path.stem + '_plain.npz'!r}, **{{k: v for n, a in g.items() for k, v in "
+        f"({parts} if hasattr(a, 'indptr') else {{n: a}}).items()}})`",
+    )
 
 
 def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
@@ -114,3 +245,63 @@ def checked_csr(
             path, f"holds a broken sparse matrix ({first_line(error)})"
         ) from error
     return matrix
+
+
+def read_tensors(
+    path: Path, archive: NpzArchive, names: Sequence[str]
+) -> dict[str, Tensor]:
+    """Reads arrays of numbers.
+
+    Raises:
+        UserError: One does not hold numbers, or numbers that 64 bits cannot hold.
+    """
+    arrays = archive.read(names)
+    return {
+        name: torch.from_numpy(native_numbers(f"{path}: {name}", array))
+        for name, array in arrays.items()
+    }
+
+
+def read_edge_column(
+    path: Path, archive: NpzArchive, edge_index: Tensor, name: str
+) -> np.ndarray:
+    """Reads an array that has one value, or one row of values, for each edge.
+
+    Raises:
+        UserError: It has another number of rows, or more dimensions.
+    """
+    count = edge_index.shape[1] if edge_index.dim() == 2 else 0
+    shape = archive.header(name).shape
+    if shape[:1] != (count,) or len(shape) > 2:
+        raise GraphError(
+            f"{path}:",
+            f"{name} has shape {shape}, but there are {count} edges",
+            "give every edge one value, or one row of values",
+        )
+    return native_numbers(f"{path}: {name}", archive.read([name])[name])
+
+
+def native_numbers(where: str, array: np.ndarray) -> np.ndarray:
+    """The array in native byte order, without types that torch lacks.
+
+    Raises:
+        UserError: It does not hold numbers, or numbers that 64 bits cannot hold.
+    """
+    if array.dtype.kind not in "iufb":
+        raise GraphError(where, f"has type {array.dtype}", "save it as numbers")
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = _signed(where, array)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+
+
+def _signed(where: str, array: np.ndarray) -> np.ndarray:
+    largest = array.max(initial=0)
+    if largest > np.iinfo(np.int64).max:
+        raise GraphError(
+            where,
+            f"holds {largest}, which is too large for a 64-bit integer",
+            "number nodes and classes from 0",
+        )
+    return array.astype(np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from tempergat.base import UserError
-from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.errors import DamagedFile
 
 _reconstruct_array = np.empty(0).__reduce__()[0]
 

@@ -35,9 +35,9 @@ from tempergat.base import (
     write_into,
 )
 from tempergat.data.dataset import MASKS, hash_array
-from tempergat.data.formats.damaged import GraphError
+from tempergat.data.formats.errors import GraphError
 from tempergat.data.formats.graphs import are_widened
-from tempergat.data.layouts.arrays import native_numbers
+from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.tables.files import not_a_file
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, option_flag

@@ -1,26 +1,34 @@
-"""Reads .npz files of NumPy arrays, in the layout of PyG or in a published one."""
+"""Reads .npz files of NumPy arrays, in the layout of PyG or in a published one.
 
-from collections.abc import Callable, Iterator
+One published layout lists edges: `node_features`, `node_labels`, `edges` (one row for
+each) and `train_masks`, `val_masks`, `test_masks` (one row for each split), as in the
+heterophilous-graphs repository. The other holds sparse matrices in the parts of
+scipy's CSR: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, the same with `attr`
+or a dense `attr_matrix`, and `labels`, as in the gnn-benchmark repository.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
+import numpy as np
+import scipy.sparse
 from torch_geometric.data import Data
 
-from tempergat.base import UserError, did_you_mean, explain_unreadable
+from tempergat.base import UserError, did_you_mean, explain_unreadable, first_line
 from tempergat.data.dataset import MASKS, HowRead
-from tempergat.data.formats.npz_archive import (
+from tempergat.data.features import as_tensor
+from tempergat.data.formats.errors import GraphError
+from tempergat.data.formats.numpy_files import (
+    EDGE_ARRAYS,
     NpzArchive,
     PickledObjects,
+    native_numbers,
+    read_edge_column,
+    read_tensors,
     refuse_pickled,
     why_unreadable,
 )
-from tempergat.data.layouts.arrays import (
-    EDGE_ARRAYS,
-    read_edge_column,
-    read_tensors,
-)
-from tempergat.data.layouts.published_npz import read_matrices, read_node_edges
 from tempergat.data.user.edges import choose_edge_columns
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python
@@ -29,6 +37,8 @@ from tempergat.data.user.user_graph import UserGraph
 
 _Reader = Callable[[Path, NpzArchive, ReadOptions, bool], UserGraph]
 _KNOWN = ("edge_index", "x", "y", *MASKS, *EDGE_ARRAYS)
+_CSR_PARTS = ("data", "indices", "indptr", "shape")
+_WEIGHTS = "adj_data"
 
 
 def read_npz(path: Path, options: ReadOptions, labelled: bool) -> UserGraph:
@@ -57,10 +67,8 @@ def _readable(path: Path) -> Iterator[None]:
         raise refuse_pickled(path, objects) from None
     except Exception as error:
         # A damaged archive can raise almost any exception in zipfile and numpy.
-        raise UserError(
-            f"{path} is not a readable .npz of plain arrays ({why_unreadable(error)}); "
-            "save it again with numpy.savez"
-        ) from error
+        problem = f"is not a readable .npz of plain arrays ({why_unreadable(error)})"
+        raise GraphError(path, problem, "save it again with numpy.savez") from error
 
 
 def _reader_of(path: Path, archive: NpzArchive) -> _Reader:
@@ -76,10 +84,11 @@ def _reader_of(path: Path, archive: NpzArchive) -> _Reader:
         if header.dtype.hasobject:
             # Often a pickled matrix, so that no other name is known.
             raise PickledObjects(name, header)
-    raise UserError(
-        f"{path} has no array edge_index, only {', '.join(names[:9]) or 'none'}; an "
-        f".npz graph takes {', '.join(_KNOWN)}, or the arrays of a published layout "
-        "(adj_data, adj_indices, ... or node_features, node_labels, edges)"
+    raise GraphError(
+        path,
+        f"has no array edge_index, only {', '.join(names[:9]) or 'none'}",
+        f"an .npz graph takes {', '.join(_KNOWN)}, or the arrays of a published layout "
+        "(adj_data, adj_indices, ... or node_features, node_labels, edges)",
     )
 
 
@@ -108,9 +117,156 @@ def _read_pyg_names(
     chosen = choose_edge_columns(
         str(path),
         [name for name in names if name in asked or name in EDGE_ARRAYS],
-        partial(read_edge_column, path, archive, tensors["edge_index"]),
+        lambda name: read_edge_column(path, archive, tensors["edge_index"], name),
         options,
     )
     data = Data.from_dict(tensors)
     how_read = HowRead(split=tuple(split_arrays(data)))
     return chosen.added_to(UserGraph(data, how_read=how_read))
+
+
+def read_node_edges(
+    path: Path, archive: NpzArchive, options: ReadOptions, labelled: bool
+) -> UserGraph:
+    """Reads the layout of `node_features`, `node_labels`, `edges` and masks.
+
+    Raises:
+        UserError: An array is missing, or of a wrong shape or type.
+    """
+    meaning = {"edges": "edge_index", "node_features": "x"}
+    if labelled:
+        meaning["node_labels"] = "y"
+        if f"{MASKS[0]}s" in archive.names:
+            meaning |= {f"{mask}s": mask for mask in MASKS}
+        else:
+            meaning |= {name: name for name in archive.names if is_split_array(name)}
+    asked = {*options.edge_features, options.edge_weight}
+    needed = "node_labels" if labelled else "node_features"
+    _require_arrays(path, archive, ("edges", needed))
+    found = [name for name in meaning if name in archive.names]
+    tensors = read_tensors(path, archive, found)
+    edges = tensors["edges"]
+    if edges.dim() != 2 or edges.shape[1] != 2:
+        problem = f"edges has shape {tuple(edges.shape)}"
+        remedy = "give every edge a row of source and target"
+        raise GraphError(f"{path}:", problem, remedy)
+    for mask in MASKS:
+        rows = tensors.get(f"{mask}s")
+        if rows is not None and rows.dim() == 2:
+            tensors[f"{mask}s"] = rows.T.contiguous()
+    tensors["edges"] = edges.T.contiguous()
+    chosen = choose_edge_columns(
+        str(path),
+        [name for name in archive.names if name in asked or name in EDGE_ARRAYS],
+        lambda name: read_edge_column(path, archive, tensors["edges"], name),
+        options,
+    )
+    data = Data.from_dict({meaning[name]: tensors[name] for name in found})
+    masks = [name for name in found if meaning[name] in split_arrays(data)]
+    every = ("edges", "node_features", "node_labels", *masks, *asked, *EDGE_ARRAYS)
+    return chosen.added_to(
+        UserGraph(data, how_read=_how_read("node_labels", masks, archive, every))
+    )
+
+
+def read_matrices(
+    path: Path, archive: NpzArchive, options: ReadOptions, labelled: bool
+) -> UserGraph:
+    """Reads the layout of `adj_*`, `attr_*` and `labels`.
+
+    Raises:
+        UserError: An array is missing, or the arrays contradict each other.
+    """
+    adjacency = _matrix(path, archive, "adj")
+    if adjacency.shape[0] != adjacency.shape[1]:
+        problem = f"adj_shape is {adjacency.shape}"
+        remedy = "give the adjacency matrix as many columns as rows"
+        raise GraphError(f"{path}:", problem, remedy)
+    data = Data(num_nodes=adjacency.shape[0])
+    if "attr_matrix" in archive.names:
+        data.x = read_tensors(path, archive, ["attr_matrix"])["attr_matrix"]
+    elif "attr_indptr" in archive.names:
+        data.x = as_tensor(_matrix(path, archive, "attr"))
+    if labelled:
+        _require_arrays(path, archive, ["labels"])
+        data.y = read_tensors(path, archive, ["labels"])["labels"]
+        split = [name for name in archive.names if is_split_array(name)]
+        for name, value in read_tensors(path, archive, split).items():
+            data[name] = value
+    for name in ("x", "y"):
+        rows = data[name].shape[:1] if name in data else (data.num_nodes,)
+        if rows != (data.num_nodes,):
+            what = "labels" if name == "y" else "attr"
+            raise GraphError(
+                f"{path}:",
+                f"{what} has {rows[0] if rows else 'no'} rows, but adj_shape names "
+                f"{data.num_nodes} nodes",
+                "give both one row per node",
+            )
+    rows = np.repeat(np.arange(adjacency.shape[0]), np.diff(adjacency.indptr))
+    ends = np.stack([rows, adjacency.indices.astype(np.int64)])
+    data.edge_index = as_tensor(ends)
+    is_weighted = bool((adjacency.data != 1).any())
+    asked = {*options.edge_features, options.edge_weight}
+    chosen = choose_edge_columns(
+        str(path),
+        [_WEIGHTS] if is_weighted or _WEIGHTS in asked else [],
+        lambda _: adjacency.data,
+        options,
+    )
+    every = (f"{matrix}_{part}" for matrix in ("adj", "attr") for part in _CSR_PARTS)
+    masks = list(split_arrays(data))
+    known = ("labels", "attr_matrix", *every, *masks)
+    return chosen.added_to(
+        UserGraph(data, how_read=_how_read("labels", masks, archive, known))
+    )
+
+
+def _matrix(path: Path, archive: NpzArchive, name: str) -> scipy.sparse.csr_array:
+    names = [f"{name}_{part}" for part in _CSR_PARTS]
+    _require_arrays(path, archive, names)
+    values, indices, indptr, shape = (
+        native_numbers(f"{path}: {part}", array)
+        for part, array in archive.read(names).items()
+    )
+    for part, array in zip(names[1:], (indices, indptr, shape), strict=True):
+        if array.dtype.kind not in "iu":
+            problem = f"{part} has type {array.dtype}"
+            raise GraphError(f"{path}:", problem, "save integers")
+    if shape.shape != (2,) or (shape < 0).any():
+        problem = f"{name}_shape is {shape.tolist()}"
+        raise GraphError(f"{path}:", problem, "give the number of rows and of columns")
+    try:
+        matrix = scipy.sparse.csr_array(
+            (values, indices, indptr), shape=(int(shape[0]), int(shape[1]))
+        )
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise GraphError(
+            f"{path}:",
+            f"{', '.join(names)} are not a sparse matrix ({first_line(error)})",
+            "save the parts of one scipy.sparse.csr_array",
+        ) from error
+    return matrix
+
+
+def _require_arrays(path: Path, archive: NpzArchive, names: Sequence[str]) -> None:
+    for name in names:
+        if name not in archive.names:
+            problem = f"has no array {name}, only {', '.join(archive.names)}"
+            raise GraphError(path, problem, "add it")
+
+
+def _how_read(
+    label: str,
+    split: Sequence[str],
+    archive: NpzArchive,
+    known: Collection[str | None],
+) -> HowRead:
+    # Without labels, no array of the split is used.
+    others = [
+        name
+        for name in archive.names
+        if name not in known and (split or not is_split_array(name))
+    ]
+    return HowRead(label=label, split=tuple(split), not_read=tuple(others))

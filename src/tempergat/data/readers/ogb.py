@@ -1,6 +1,7 @@
-"""OGB's node-property graphs, from the raw archives: arxiv, products and mag."""
+"""OGB's node-property graphs, from the gzipped tables of the raw archives."""
 
 import gzip
+import warnings
 import zlib
 from pathlib import Path
 
@@ -9,17 +10,18 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.features import as_tensor
-from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import (
     add_relation,
     make_graph,
     narrow,
     symmetrize,
 )
-from tempergat.data.formats.number_tables import read_header_table, read_numbers
 
 _SPLIT_FILES = dict(zip(MASKS, ("train", "valid", "test"), strict=True))
 _YEAR_CLASSES = 5
+_BLOCK = 1 << 24
+_TO_SPACES = bytes.maketrans(b",\t\n\r", b"    ")
 
 
 def read_arxiv(paths: dict[str, Path], directed: bool = False) -> Data:
@@ -150,3 +152,90 @@ def _mask(path: Path, num_nodes: int) -> np.ndarray:
     mask = np.zeros(num_nodes, dtype=bool)
     mask[nodes[:, 0]] = True
     return mask
+
+
+def read_numbers(
+    path: Path, columns: int, dtype: type[np.generic], rows: int | None = None
+) -> np.ndarray:
+    """Reads a gzipped table of numbers without a header.
+
+    Args:
+        path: A file of comma- or tab-separated values.
+        columns: Number of values in a row.
+        dtype: Type of the result.
+        rows: Number of rows, where it is known; any other number is an error.
+
+    Returns:
+        An array of shape (rows, columns).
+
+    Raises:
+        UserError: The file is damaged or holds anything but such rows.
+    """
+    blocks = []
+    num_rows = 0
+    rest = b""
+    try:
+        with gzip.open(path) as stream:
+            while data := stream.read(_BLOCK):
+                head, newline, tail = (rest + data).rpartition(b"\n")
+                rest = tail
+                if newline:
+                    blocks.append(_parse(path, head, columns, dtype, num_rows))
+                    num_rows += len(blocks[-1])
+        if rest.strip():
+            blocks.append(_parse(path, rest, columns, dtype, num_rows))
+            num_rows += len(blocks[-1])
+    except (OSError, EOFError, zlib.error) as error:
+        raise DamagedFile(path, f"is a damaged gzip file ({error})") from error
+    if rows is not None and num_rows != rows:
+        raise DamagedFile(path, f"has {num_rows} rows, but the graph has {rows}")
+    result = np.empty((num_rows, columns), dtype=dtype)
+    start = 0
+    # Each block is freed once it is copied, so that memory never holds all twice.
+    blocks.reverse()
+    while blocks:
+        block = blocks.pop()
+        result[start : start + len(block)] = block
+        start += len(block)
+    return result
+
+
+def _parse(
+    path: Path, text: bytes, columns: int, dtype: type[np.generic], first: int
+) -> np.ndarray:
+    with warnings.catch_warnings():
+        # numpy only warns about text that it cannot read.
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            values = np.fromstring(text.translate(_TO_SPACES), dtype=dtype, sep=" ")
+        except (DeprecationWarning, ValueError):
+            values = np.empty(0, dtype=dtype)
+    lines = text.count(b"\n") + 1
+    if len(values) != lines * columns:
+        row = first + _first_bad_line(text, columns, dtype)
+        raise DamagedFile(f"{path}, row {row + 1}", f"does not hold {columns} numbers")
+    return values.reshape(lines, columns)
+
+
+def _first_bad_line(text: bytes, columns: int, dtype: type[np.generic]) -> int:
+    for number, line in enumerate(text.split(b"\n")):
+        parts = line.translate(_TO_SPACES).split()
+        try:
+            np.array(parts, dtype=np.bytes_).astype(dtype)
+        except ValueError:
+            return number
+        if len(parts) != columns:
+            return number
+    return 0
+
+
+def read_header_table(path: Path) -> dict[str, int]:
+    """Reads a gzipped table of one header line and one row of whole numbers."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            header, values = (stream.readline().strip().split(",") for _ in range(2))
+        return {name: int(v) for name, v in zip(header, values, strict=True)}
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise DamagedFile(
+            path, f"is not a header and a row of whole numbers ({error})"
+        ) from error

@@ -17,9 +17,9 @@ from torch_geometric.data import HeteroData
 
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import as_tensor
-from tempergat.data.formats.damaged import DamagedFile
+from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import narrow, symmetrize, transpose
-from tempergat.data.formats.number_tables import read_numbers
+from tempergat.data.readers.ogb import read_numbers
 
 # Columns of a profile: the user, public, completion, gender, region, last login,
 # registration, age, then the free-text fields.

@@ -18,10 +18,10 @@ types has labels.
 An .npz holds `edge_index` (2 x edges), `x`, `y` (-1 where unknown), and may hold
 `train_mask`, `val_mask`, `test_mask` (or nodes in `train_idx` and the like),
 `edge_attr` and `edge_weight`, or it has one of the two layouts of
-`layouts.published_npz`. A .pt holds a PyG `Data`, `HeteroData` or `Batch` with the same
+`layouts.npz`. A .pt holds a PyG `Data`, `HeteroData` or `Batch` with the same
 attributes, or a saved dataset of one graph, and is read without running code. In a
 .graphml, attributes of nodes and edges are columns. A folder of `edges.csv`,
-`features.json` and `target.csv` is the published layout of `layouts.published_folder`.
+`features.json` and `target.csv` is the published layout of `layouts.word_folder`.
 A folder with `edge_index.npy` is that of a large graph, see `array_folder`.
 """
 
@@ -49,12 +49,11 @@ from tempergat.data.layouts.array_folder import (
 )
 from tempergat.data.layouts.graphml import read_graphml
 from tempergat.data.layouts.npz import read_npz
-from tempergat.data.layouts.pt import read_pt
-from tempergat.data.layouts.published_folder import (
+from tempergat.data.layouts.pyg_objects import from_pyg, read_pt
+from tempergat.data.layouts.word_folder import (
     is_word_folder,
     read_word_folder,
 )
-from tempergat.data.layouts.pyg_objects import from_pyg
 from tempergat.data.scaling import note_on_scales, scaling_of
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.tables.files import not_a_file

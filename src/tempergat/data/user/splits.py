@@ -11,7 +11,7 @@ from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, first_line, joined
 from tempergat.data.dataset import MASKS, UNLABELLED
-from tempergat.data.layouts.arrays import native_numbers
+from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.layouts.pt_classes import SavedArray
 
 # Written out, and as they are abbreviated beside a word like mask.

@@ -12,7 +12,7 @@ from torch_geometric.data.storage import BaseStorage
 from tempergat.base import UserError, first_line, listed
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import csr_tensor
-from tempergat.data.formats.damaged import GraphError
+from tempergat.data.formats.errors import GraphError
 from tempergat.data.user.edges import merged_note, order_edges, set_direction
 from tempergat.data.user.labels import (
     MULTI_LABEL,

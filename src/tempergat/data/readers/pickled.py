@@ -1,10 +1,11 @@
-"""The Open Academic Graph's subsets, from the files H2GB publishes.
+"""Graphs in pickles, read without running code: Planetoid's, and the subsets of OAG.
 
-Each file is a pickle inside torch's zip container: `node_forward` numbers the nodes of
-every type, `node_feature` is one pandas table per type with the columns `id`, `emb`
-and, for papers, `time`, and `edge_list[target][source][relation]` maps a target to its
-sources. It is read without pandas and torch: the few classes that a table consists of
-are read as plain records, and any other class is an error.
+H2GB publishes the subsets of the Open Academic Graph. Each file is a pickle inside
+torch's zip container: `node_forward` numbers the nodes of every type, `node_feature` is
+one pandas table per type with the columns `id`, `emb` and, for papers, `time`, and
+`edge_list[target][source][relation]` maps a target to its sources. It is read without
+pandas and torch: the few classes that a table consists of are read as plain records,
+and any other class is an error.
 """
 
 import pickle
@@ -15,16 +16,99 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from torch_geometric.data import HeteroData
+import scipy.sparse
+from torch_geometric.data import Data, HeteroData
 
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import as_tensor
-from tempergat.data.formats.damaged import DamagedFile
-from tempergat.data.formats.graphs import add_relation
-from tempergat.data.formats.pickles import PLAIN_DATA, load_pickle_stream
+from tempergat.data.formats.errors import DamagedFile
+from tempergat.data.formats.graphs import add_relation, deduplicate, make_graph
+from tempergat.data.formats.pickles import PLAIN_DATA, load_pickle, load_pickle_stream
 
+_VALIDATION_NODES = 500
 _TARGET, _VENUE, _LABEL_RELATION = "paper", "venue", "PV_Journal"
 _LAST_TRAINING_YEAR, _VALIDATION_YEAR = 2016, 2017
+
+
+def read_planetoid(paths: dict[str, Path]) -> Data:
+    """Reads a Planetoid graph from its eight files.
+
+    `allx` holds the training and validation nodes and the rest of the graph, `tx` the
+    test nodes in the shuffled order of `test.index`. Citeseer's index skips some
+    nodes: those stay in the graph without features and without a label.
+    """
+    part = {name.split(".", 2)[2]: path for name, path in paths.items()}
+    matrices = {name: _load_matrix(part[name]) for name in ("allx", "tx")}
+    one_hot = {name: _one_hot_labels(part[name]) for name in ("y", "ally", "ty")}
+    test_index = _test_index(part["test.index"])
+    known = matrices["allx"].shape[0]
+    num_nodes = max(known, int(test_index.max()) + 1)
+    if len(test_index) != matrices["tx"].shape[0] or test_index.min() < known:
+        raise DamagedFile(
+            part["test.index"],
+            f"lists {len(test_index)} test nodes from {test_index.min()}, but tx has "
+            f"{matrices['tx'].shape[0]} rows and the other nodes end at {known - 1}",
+            both=True,
+        )
+
+    # Row r of the stacked matrix describes node owner[r]; a node no row describes keeps
+    # an empty row.
+    stacked = scipy.sparse.vstack([matrices["allx"], matrices["tx"]], format="coo")
+    owner = np.concatenate([np.arange(known), test_index])
+    x = scipy.sparse.csr_array(
+        (stacked.data, (owner[stacked.row], stacked.col)),
+        shape=(num_nodes, stacked.shape[1]),
+    )
+    labels = np.full(num_nodes, UNLABELLED, dtype=np.int64)
+    labels[owner] = np.concatenate([one_hot["ally"], one_hot["ty"]])
+
+    masks = {
+        "train_mask": np.arange(len(one_hot["y"])),
+        "val_mask": np.arange(len(one_hot["y"]), len(one_hot["y"]) + _VALIDATION_NODES),
+        "test_mask": test_index,
+    }
+    return make_graph(
+        num_nodes,
+        x=x,
+        edge_index=_edges(part["graph"], num_nodes),
+        y=labels,
+        **{name: np.isin(np.arange(num_nodes), nodes) for name, nodes in masks.items()},
+    )
+
+
+def _load_matrix(path: Path) -> scipy.sparse.csr_array:
+    value = load_pickle(path)
+    if not isinstance(value, scipy.sparse.csr_array):
+        raise DamagedFile(path, "holds no sparse matrix")
+    return value
+
+
+def _one_hot_labels(path: Path) -> np.ndarray:
+    value = load_pickle(path)
+    if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind != "i":
+        raise DamagedFile(path, "holds no one-hot labels")
+    return np.where(value.any(axis=1), value.argmax(axis=1), UNLABELLED)
+
+
+def _test_index(path: Path) -> np.ndarray:
+    try:
+        index = np.array(path.read_text().split(), dtype=np.int64)
+    except ValueError as error:
+        raise DamagedFile(path, f"holds more than node numbers: {error}") from error
+    if len(index) == 0:
+        raise DamagedFile(path, "is empty")
+    return index
+
+
+def _edges(path: Path, num_nodes: int) -> np.ndarray:
+    neighbours = load_pickle(path)
+    if not isinstance(neighbours, dict):
+        raise DamagedFile(path, "holds no adjacency lists")
+    counts = [len(targets) for targets in neighbours.values()]
+    source = np.repeat(np.fromiter(neighbours, np.int64, len(counts)), counts)
+    flat = (node for targets in neighbours.values() for node in targets)
+    target = np.fromiter(flat, np.int64, sum(counts))
+    return deduplicate(np.stack([source, target]), num_nodes, drop_loops=True)
 
 
 class _Record:
@@ -135,7 +219,7 @@ def _build(content: dict[str, Any]) -> HeteroData:
                     _add_relation(data, (source, relation, target), links)
     papers = data[_TARGET]
     venues = content["edge_list"][_VENUE][_TARGET][_LABEL_RELATION]
-    labels = _labels(venues, papers.num_nodes)
+    labels = _journals(venues, papers.num_nodes)
     years = np.asarray(content["node_feature"][_TARGET].column("time"), dtype=np.int64)
     labelled = labels != UNLABELLED
     papers.y, papers.year = as_tensor(labels), as_tensor(years)
@@ -168,7 +252,7 @@ def _add_relation(
     add_relation(data, kind, ends)
 
 
-def _labels(venues: dict[int, dict[int, Any]], num_papers: int) -> np.ndarray:
+def _journals(venues: dict[int, dict[int, Any]], num_papers: int) -> np.ndarray:
     """Classes are the journals, numbered as they come; the last of several counts."""
     labels = np.full(num_papers, UNLABELLED, dtype=np.int64)
     used = [papers for papers in venues.values() if papers]

@@ -1,0 +1,152 @@
+"""A published layout of folders: `edges.csv`, `features.json` and `target.csv`.
+
+Graphs of the MUSAE collection come like this. `target.csv` is the table of nodes; its
+columns are found by the names they were published with, or as the options say.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from tempergat.base import UserError, explain_unreadable, first_line, shown
+from tempergat.data.features import csr_tensor
+from tempergat.data.formats.errors import GraphError
+from tempergat.data.tables.files import find_table, iter_tables, unread_files
+from tempergat.data.tables.folder import join_tables
+from tempergat.data.tables.nodes import read_node_table
+from tempergat.data.tables.split_tables import split_tables
+from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.user_graph import UserGraph
+
+_FEATURES = "features.json"
+# Names under which the id and the label of nodes were published. In the table with
+# `new_id`, `id` is a number that edges do not use.
+_IDS = ("new_id", "id")
+_LABELS = ("page_type", "mature")
+# Numbers of words above this are not places in a matrix.
+_MOST_WORDS = 1 << 31
+
+
+def is_word_folder(folder: Path) -> bool:
+    """Whether a folder has this layout."""
+    with explain_unreadable(folder):
+        has_words = (folder / _FEATURES).is_file()
+    return has_words and find_table(folder, "target") is not None
+
+
+def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> UserGraph:
+    """Reads a folder of this layout.
+
+    Args:
+        folder: The folder.
+        options: Which columns of `target.csv` are the id and the label.
+        labelled: Whether there must be labels.
+
+    Raises:
+        UserError: A file is missing, or contradicts another.
+    """
+    if options.features is not None or options.one_hot:
+        raise UserError(
+            f"the features of {folder} come from {_FEATURES}; leave out --features and "
+            "--one-hot"
+        )
+    target, edges = find_table(folder, "target"), find_table(folder, "edges")
+    if target is None or edges is None:
+        raise UserError(
+            f"{folder} has {_FEATURES}, but no edges.csv or target.csv; add it"
+        )
+    names = list(next(iter(iter_tables(target))).columns)
+    options = replace(
+        options,
+        id=options.id or next((name for name in _IDS if name in names), None),
+        label=options.label or next((n for n in _LABELS if n in names), None),
+        features=(),
+    )
+    ends = [(edges, 0), (edges, 1)]
+    nodes = read_node_table(target, ends, options, True, labelled)
+    split = split_tables(folder, options, labelled)
+    graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)
+    rows = {name: row for row, name in enumerate(nodes.ids)}
+    graph.data.x = read_word_lists(folder / _FEATURES, rows)
+    read = (target, edges, folder / _FEATURES, *split.values())
+    return graph.not_reading(unread_files(folder, read))
+
+
+def read_word_lists(
+    path: Path, positions: Mapping[str, int], num_words: int = 0
+) -> Tensor:
+    """Reads features that are 1 for every word in a node's list and 0 otherwise.
+
+    Args:
+        path: The file: an object with a list of whole numbers for every node.
+        positions: The row of every node, by its id.
+        num_words: How many words there are at least.
+
+    Returns:
+        A sparse matrix with a row for every node. A word that is listed twice counts
+        once.
+
+    Raises:
+        UserError: The file is not such an object, or its nodes are others.
+    """
+    lists = _parse(path)
+    unknown = next((node for node in lists if node not in positions), None)
+    if unknown is not None:
+        raise GraphError(
+            path,
+            f"lists words of the node {unknown!r}, which is not among the "
+            f"{len(positions)} nodes of the other tables",
+            "add it there or drop it here",
+        )
+    missing = next((node for node in positions if node not in lists), None)
+    if missing is not None:
+        problem = f"has no list for the node {missing!r}"
+        raise GraphError(path, problem, "give it a list of words, which may be empty")
+    words = [_words(path, node, lists[node]) for node in positions]
+    indptr = np.cumsum([0, *(len(row) for row in words)])
+    indices = np.concatenate([np.empty(0, dtype=np.int64), *words])
+    columns = max(num_words, int(indices.max()) + 1 if len(indices) else 0)
+    return csr_tensor(indptr, indices, np.ones(len(indices), np.float32), columns)
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        with explain_unreadable(path):
+            content = path.read_bytes()
+        lists = json.loads(content, object_pairs_hook=_without_repetition)
+    except (ValueError, RecursionError) as error:
+        problem = f"is not JSON with one list for each node ({first_line(error)})"
+        raise GraphError(path, problem, "save it again") from error
+    if not isinstance(lists, dict):
+        raise GraphError(
+            path,
+            f"holds a {type(lists).__name__}",
+            "make it an object with one list of words for each node",
+        )
+    return lists
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    lists = dict(pairs)
+    if len(lists) != len(pairs):
+        (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"it lists the node {repeated!r} twice")
+    return lists
+
+
+def _words(path: Path, node: str, words: Any) -> np.ndarray:
+    is_list = isinstance(words, list) and all(
+        type(word) is int and 0 <= word < _MOST_WORDS for word in words
+    )
+    if not is_list:
+        problem = f"the words of node {node!r} are {shown(words)}"
+        raise GraphError(
+            f"{path}:", problem, "make them a list of whole numbers from 0"
+        )
+    return np.unique(np.array(words, dtype=np.int64))
