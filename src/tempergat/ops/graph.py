@@ -69,7 +69,7 @@ class Graph:
     dst: Tensor
     edge_id: Tensor
     # In a CUDA graph of sampled training: how many sources and targets the batch has,
-    # 0-d tensors. Rows behind them have no edges.
+    # 0-d tensors. Rows after them have no edges.
     in_use: tuple[Tensor, Tensor] | None = None
 
     def __init__(
@@ -130,7 +130,7 @@ class Graph:
     def _group_on_gpu(self, edge_index: Tensor, check: bool) -> None:
         """Sorts the edges and adds self-loops; waits for the device once."""
         sizes, both = (self.num_src, self.num_dst), torch.is_grad_enabled()
-        kernels = gpu.kernels("grouping")
+        kernels = gpu.kernels("edges")
         grouped = kernels.group_edges(edge_index, sizes, self.num_loops, both)
         if check and edge_index.size(1):
             _check_limits(grouped.lowest, grouped.highest, sizes)
@@ -143,19 +143,16 @@ class Graph:
     def of_rows(cls, by_target: Rows, num_src: int) -> Graph:
         """The graph of edges that are grouped by target, in their order before."""
         pointer, other, position, edge_id = by_target
-        graph = cls.__new__(cls)
-        graph.num_src, graph.num_dst = num_src, pointer.size(0) - 1
-        graph.num_edges = other.size(0)
-        slots = torch.arange(graph.num_edges, device=other.device, dtype=pointer.dtype)
+        slots = torch.arange(other.size(0), device=other.device, dtype=pointer.dtype)
         # An edge that belongs to no node has the row num_dst.
         row = torch.searchsorted(pointer, slots, right=True).to(other.dtype) - 1
         slot_of = torch.empty_like(slots).index_copy(0, position.long(), slots)
-        graph.src, graph.dst, graph.edge_id = (
-            x.index_select(0, slot_of) for x in (other, row, edge_id)
+        src, dst, edge_id = (x.index_select(0, slot_of) for x in (other, row, edge_id))
+        sizes, dtype = (num_src, pointer.size(0) - 1), other.dtype
+        graph = cls.ready(
+            src, dst, edge_id, sizes, by_target=by_target, index_dtype=dtype
         )
-        graph.self_loops, graph.padded = False, True
-        graph.index_dtype = other.dtype
-        graph._by_target, graph._by_source, graph._looped = by_target, None, None
+        graph.padded = True
         return graph
 
     @classmethod

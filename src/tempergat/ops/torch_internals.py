@@ -70,7 +70,7 @@ def in_torch_export() -> bool:
     """Whether `torch.export` records the calls.
 
     The public `torch.compiler.is_exporting` also returns True inside every
-    `torch.compile` of torch 2.11, so this reads the flag behind it.
+    `torch.compile` of torch 2.11, so this reads its flag.
     """
     flag = getattr(torch.compiler, "_is_exporting_flag", None)
     return torch.compiler.is_exporting() if flag is None else bool(flag)
@@ -82,8 +82,8 @@ def original_module(module: nn.Module) -> nn.Module:
     The wrapper of `torch.compile` has no public name for it, and a `forward` without
     named parameters.
     """
-    found = getattr(module, "_orig_mod", None)
-    return found if isinstance(found, nn.Module) else module
+    original = getattr(module, "_orig_mod", None)
+    return original if isinstance(original, nn.Module) else module
 
 
 def in_forward_mode() -> bool:

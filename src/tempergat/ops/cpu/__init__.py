@@ -46,12 +46,12 @@ def kernels(op: str) -> Any:
 
 def warn_without_kernels() -> None:
     """Warns, once, that attention runs without the kernels because they are missing."""
-    found = library.library
-    if found.problem is None or found.warned or torch.compiler.is_compiling():
+    loaded = library.library
+    if loaded.problem is None or loaded.warned or torch.compiler.is_compiling():
         return
-    found.warned = True
+    loaded.warned = True
     warnings.warn(
-        f"tempergat has no CPU kernels ({found.problem}): attention runs in plain "
+        f"tempergat has no CPU kernels ({loaded.problem}): attention runs in plain "
         f"PyTorch, slower and with more memory; {_REMEDY}",
         RuntimeWarning,
         stacklevel=4,

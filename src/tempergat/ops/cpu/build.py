@@ -45,9 +45,7 @@ extern "C" int count() {
 def find_compiler() -> str | None:
     """The C++ compiler to use: $CXX, or the first of the usual names."""
     names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
-    return next(
-        (found for name in names if name and (found := shutil.which(name))), None
-    )
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 def build(target: Path) -> None:

@@ -68,7 +68,7 @@ class KernelCall:
         for name, tensor in tensors.items():
             if tensor is None:
                 continue
-            # Rows may be apart, as in a slice of a wider product.
+            # There may be space between rows, as in a slice of a wider product.
             if tensor.stride()[1:] != (tensor.size(2), 1):
                 tensor = tensor.contiguous()
             self.tensors.append(tensor)

@@ -159,7 +159,7 @@ def is_faster_outer(dout: Sequence[int], x: Sequence[int]) -> bool:
 
 
 def can_group(edge_index: Tensor, largest: int) -> bool:
-    """Whether the module "grouping" takes these edges.
+    """Whether the module "edges" takes these edges.
 
     Args:
         edge_index: The edges.
@@ -253,9 +253,9 @@ def launch_path() -> str:
     if TRITON is None:
         return "not at all: triton is not installed"
     form = importlib.import_module(f"{__name__}.launch").launcher_form()
-    if form == "run":
+    if form == "tried":
         return f"directly: the launcher of triton {TRITON} takes plain addresses"
-    if form == "unrun":
+    if form == "untried":
         return (
             f"directly: the launcher of triton {TRITON} takes plain addresses by its "
             "signature; this form of it was never tried on a GPU"

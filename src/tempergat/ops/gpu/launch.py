@@ -32,9 +32,9 @@ from tempergat.ops.torch_internals import current_device, current_stream
 _PLACE = ("self", "gridX", "gridY", "gridZ", "stream", "function")
 _METADATA = ("kernel_metadata", "launch_metadata")
 _HOOKS = ("launch_enter_hook", "launch_exit_hook")
-_RUN_FORM = (*_PLACE, "args")
+_TRIED_FORM = (*_PLACE, "args")
 _SCRATCH = ("global", "profile")
-_UNRUN_FORM = (*_PLACE, *_METADATA, *_HOOKS, "args")
+_UNTRIED_FORM = (*_PLACE, *_METADATA, *_HOOKS, "args")
 
 
 class _Start(NamedTuple):
@@ -52,7 +52,7 @@ class _Start(NamedTuple):
 
 _compiled: dict[Any, _Start] = {}
 # Kernels that background threads compile, by the same keys.
-_coming: dict[Any, Future[Any]] = {}
+_compiling: dict[Any, Future[Any]] = {}
 _MOST_THREADS = 8
 _loading = threading.Lock()
 _recorded = threading.local()
@@ -114,7 +114,7 @@ def launch(
     usual = aligned and max(numbers, default=0) < _WIDEST
     key = (kernel.fn, warps, constants, *types, device) if usual else None
     start = _compiled.get(key)
-    if start is None and key in _coming:
+    if start is None and key in _compiling:
         start = _finished(key)
     if start is not None:
         stream = current_stream(device)
@@ -132,7 +132,7 @@ def _start_of(compiled: CompiledKernel) -> _Start:
     launcher = compiled.run
     function, rest = compiled.function, (compiled.packed_metadata, None, None, None)
     sizes = [getattr(launcher, f"{kind}_scratch_size", -1) for kind in _SCRATCH]
-    if launcher_form() == "run" and sizes == [0, 0]:
+    if launcher_form() == "tried" and sizes == [0, 0]:
         # What the launcher itself calls for a kernel that needs no memory of its own.
         flags = (launcher.launch_cooperative_grid, launcher.launch_pdl, None, None)
         return _Start(launcher.launch, (function, *flags, *rest))
@@ -176,7 +176,7 @@ def _compile_in_background(
 ) -> None:
     device = _recorded.device
     key = (kernel.fn, warps, constants, *types, device)
-    if key in _compiled or key in _coming or launcher_form() is None:
+    if key in _compiled or key in _compiling or launcher_form() is None:
         return
 
     def build() -> CompiledKernel:
@@ -190,12 +190,12 @@ def _compile_in_background(
             return compiled
 
     with _loading:
-        _coming[key] = _threads().submit(build)
+        _compiling[key] = _threads().submit(build)
 
 
 def _finished(key: Any) -> _Start | None:
     """A kernel that was compiled in the background; None if that failed."""
-    future = _coming.get(key)
+    future = _compiling.get(key)
     try:
         compiled = None if future is None else future.result()
     except Exception:
@@ -204,7 +204,7 @@ def _finished(key: Any) -> _Start | None:
     with _loading:
         if compiled is not None and key not in _compiled:
             _compiled[key] = _start_of(compiled)
-        _coming.pop(key, None)
+        _compiling.pop(key, None)
         return _compiled.get(key)
 
 
@@ -213,12 +213,12 @@ def launcher_form() -> str | None:
     """Which known form the installed Triton's launcher has.
 
     Returns:
-        "run" or "unrun", whether a launcher of this form was ever run here; None for
-        one that is not known, which only Triton itself can call.
+        "tried" or "untried", whether a launcher of this form was ever run here; None
+        for one that is not known, which only Triton itself can call.
     """
     try:
         from triton.backends.nvidia.driver import CudaLauncher
     except ImportError:
         return None
     names = tuple(inspect.signature(CudaLauncher.__call__).parameters)
-    return {_RUN_FORM: "run", _UNRUN_FORM: "unrun"}.get(names)
+    return {_TRIED_FORM: "tried", _UNTRIED_FORM: "untried"}.get(names)

@@ -114,9 +114,9 @@ def schedule(pointer: Tensor) -> Schedule:
     Making it reads three numbers from the device. While a CUDA graph is captured that
     is impossible; then every row is one item, which is right but not balanced.
     """
-    found: Schedule | None = _made.find(pointer, "schedule")
-    if found is not None:
-        return found
+    known: Schedule | None = _made.find(pointer, "schedule")
+    if known is not None:
+        return known
     if _capturing(pointer):
         return _whole_rows(pointer)
     made = _balanced(pointer)
@@ -152,9 +152,9 @@ def slots_by_source(by_target: Rows, by_source: Rows) -> tuple[Tensor, Tensor | 
     """
     target, source = by_target.position, by_source.position
     version = edit_count(source)
-    found = _made.find(target, "slots_by_source")
-    if found is not None and found[0]() is source and found[1] == version:
-        return found[2], None
+    known = _made.find(target, "slots_by_source")
+    if known is not None and known[0]() is source and known[1] == version:
+        return known[2], None
     slot_of_edge = _made.find(source, "slots")
     if slot_of_edge is not None and source.numel() <= _SMALL:
         return target, slot_of_edge

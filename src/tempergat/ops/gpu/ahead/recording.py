@@ -74,7 +74,7 @@ def _attend(coming: Coming) -> None:
     """A layer's step: new graph, scores, attention, gate; then backward."""
     heads, channels = coming.heads * coming.models, coming.channels
     edge_index = _empty(2, 1, dtype=torch.int64)
-    gpu.kernels("grouping").group_edges(edge_index, (1, 1), 1, coming.training)
+    gpu.kernels("edges").group_edges(edge_index, (1, 1), 1, coming.training)
     by_target, by_source = _rows(), _rows() if coming.training else None
     if by_source is not None:
         keep_slots_of_edges(by_source.position, by_source.position)

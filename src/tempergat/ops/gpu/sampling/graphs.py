@@ -100,7 +100,7 @@ def padded_graph(
 ) -> Graph:
     """The graph of a layer for CUDA graphs: the same shapes for every batch.
 
-    Rows behind those in use have no edges, and edges behind those in use belong to no
+    Rows after those in use have no edges, and edges after those in use belong to no
     row. The last source row must not be in use.
 
     Args:

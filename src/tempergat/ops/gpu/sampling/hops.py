@@ -54,10 +54,8 @@ class Sampled(NamedTuple):
     def read(self, hops: int) -> tuple[list[list[int]], list[list[int]]]:
         """`nodes` and `edges` on the host; waits for the device once."""
         rows, types = self.counts.tolist(), len(self.n_id)
-        nodes_of, edges_of = rows[:types], rows[types:]
-        return [row[: hops + 2] for row in nodes_of], [
-            row[: hops + 1] for row in edges_of
-        ]
+        nodes = [row[: hops + 2] for row in rows[:types]]
+        return nodes, [row[: hops + 1] for row in rows[types:]]
 
 
 def sample(
@@ -114,12 +112,12 @@ class Bounds:
     """The most nodes and edges that a batch can have, hop by hop.
 
     Args:
-        relations: As in `sample`, like the rest.
-        num_nodes: See there.
-        seed_type: See there.
+        relations: The edges of each type.
+        num_nodes: The number of nodes of each type.
+        seed_type: The number of the seeds' node type.
         num_seeds: Number of seeds.
-        fanout: See there.
-        replace: See there.
+        fanout: How many neighbours are drawn by relation and hop; -1 takes all.
+        replace: Whether a neighbour may be drawn more than once.
 
     Attributes:
         nodes: The most nodes of each type so far.
@@ -154,12 +152,12 @@ class Bounds:
 
     def add(self, drawn: Sequence[int]) -> None:
         """Adds a hop, given the most edges of each relation that it can have."""
-        found = [0] * len(self._num_nodes)
+        reached = [0] * len(self._num_nodes)
         for number, relation in enumerate(self._relations):
-            found[relation.source_type] += drawn[number]
+            reached[relation.source_type] += drawn[number]
             self.edges[number] += drawn[number]
         for kind, count in enumerate(self._num_nodes):
-            self.new[kind] = min(found[kind], count - self.nodes[kind])
+            self.new[kind] = min(reached[kind], count - self.nodes[kind])
             self.nodes[kind] += self.new[kind]
 
     def add_all(self) -> None:

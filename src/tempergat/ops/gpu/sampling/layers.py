@@ -6,7 +6,7 @@ A batch's edges are sorted by target, so only the edges by source need a sort.
 Everything else has a closed form: with self-loops, the slots of row ``i`` move by
 ``i``, and its self-loop comes last.
 
-All shapes are given. The device knows how many rows and edges are in use; rows behind
+All shapes are given. The device knows how many rows and edges are in use; rows after
 them have no edges. So the same kernels serve batches of known size and CUDA graphs.
 """
 
@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu import schedule as schedules
-from tempergat.ops.gpu.grouping import count_below
+from tempergat.ops.gpu.edges import count_below
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.sampling.plans import Plan, schedule_rows
 
@@ -91,8 +91,8 @@ class Layer(NamedTuple):
 def _loops_before(loops_ptr, place, valid, LOOPS: tl.constexpr):
     """How many of the edges before a place are self-loops."""
     if LOOPS:
-        found = valid & (place > 0)
-        return tl.load(loops_ptr + place - 1, mask=found, other=0)
+        has_one = valid & (place > 0)
+        return tl.load(loops_ptr + place - 1, mask=has_one, other=0)
     else:
         return place * 0
 

@@ -131,10 +131,10 @@ def add_new_nodes(
 
     Args:
         fresh: A bit for each node that was found, int32.
-        visited: As in `begin`, like the next three.
-        nodes: As in `begin`.
-        n_id: As in `begin`.
-        row_of: As in `begin`.
+        visited: A bit for each node that has a row, int32.
+        nodes: How many nodes there are before each hop, int32.
+        n_id: The nodes by row, int64.
+        row_of: The row of each node of the whole graph, int32.
         hop: The hop.
     """
     words = fresh.size(0)
@@ -158,7 +158,7 @@ def relabel(source: Tensor, row_of: Tensor, edges: Tensor, last: int) -> None:
 
     Args:
         source: The source of every edge, int32; changed in place.
-        row_of: As in `begin`.
+        row_of: The row of each node of the whole graph, int32.
         edges: How many edges there are before each hop, int32.
         last: The number of hops.
     """

@@ -26,8 +26,8 @@ class Recorded:
         relation: The edges.
         num_nodes: Number of nodes.
         batch_size: The most seeds of a batch.
-        fanout: As in `sample`, for one relation.
-        replace: As in `sample`.
+        fanout: How many neighbours are drawn in each hop; -1 takes all.
+        replace: Whether a neighbour may be drawn more than once.
     """
 
     def __init__(

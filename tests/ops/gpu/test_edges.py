@@ -34,9 +34,10 @@ PROGRAM = (
     CASES
     + """
 from tempergat.ops import Graph, Rows
-from tempergat.ops.gpu import grouping, schedule
+from tempergat.ops.gpu import edges as gpu_edges
+from tempergat.ops.gpu import schedule
 
-grouping._BLOCK = 16
+gpu_edges._BLOCK = 16
 schedule.LONGEST_OF_SMALL = 8
 for items_of_small in (4096, 4):
     # The second time the graphs count as large: long items come first.
@@ -47,30 +48,30 @@ for items_of_small in (4096, 4):
             if edges.size(1) + loops == 0:
                 continue
             plain = Graph(edges, sizes, self_loops=loops > 0)
-            found = grouping.group_edges(edges, sizes, loops, both=True)
-            pairs = list(zip(found.edges, (plain.src, plain.dst, plain.edge_id)))
-            pairs += zip(found.by_target, plain.by_target)
-            pairs += zip(found.by_source, plain.by_source)
+            grouped = gpu_edges.group_edges(edges, sizes, loops, both=True)
+            pairs = list(zip(grouped.edges, (plain.src, plain.dst, plain.edge_id)))
+            pairs += zip(grouped.by_target, plain.by_target)
+            pairs += zip(grouped.by_source, plain.by_source)
             for got, want in pairs:
                 assert torch.equal(got, want), (sizes, loops, got, want)
                 assert got.data_ptr() % 16 == 0
-            for rows in (found.by_target, found.by_source):
+            for rows in (grouped.by_target, grouped.by_source):
                 plan = schedule.schedule(rows[0])
                 want = schedule._balanced(rows[0].clone())
                 assert torch.equal(plan.items, want.items)
                 assert torch.equal(plan.merges, want.merges)
                 assert plan.num_partials == want.num_partials
-            rows = Rows(*found.by_target), Rows(*found.by_source)
+            rows = Rows(*grouped.by_target), Rows(*grouped.by_source)
             # Small graphs look their slots up in two steps.
             index, via = schedule.slots_by_source(*rows)
             want, none = schedule.slots_by_source(plain.by_target, plain.by_source)
             assert none is None
             assert torch.equal(via[index], want)
-            alone = grouping.group_edges(edges, sizes, loops, both=False)
+            alone = gpu_edges.group_edges(edges, sizes, loops, both=False)
             assert alone.by_source is None
-            for got, want in zip(alone.by_target, found.by_target):
+            for got, want in zip(alone.by_target, grouped.by_target):
                 assert torch.equal(got, want)
-far = grouping.group_edges(torch.tensor([[0, 7, 2], [1, 1, -3]]), (4, 4), 4, both=True)
+far = gpu_edges.group_edges(torch.tensor([[0, 7, 2], [1, 1, -3]]), (4, 4), 4, both=True)
 assert (far.lowest, far.highest) == ((0, -3), (7, 1))
 """
 )
@@ -141,17 +142,17 @@ def test_changing_graphs_train_as_on_the_cpu_and_take_no_memory(conv: type) -> N
     used = []
     for step in range(60):
         edges = torch.randint(50, (2, 40 + step % 5 * 30))
-        found = there(x.cuda(), edges.cuda())
-        got = torch.autograd.grad(found.square().sum(), tuple(there.parameters()))
+        grouped = there(x.cuda(), edges.cuda())
+        got = torch.autograd.grad(grouped.square().sum(), tuple(there.parameters()))
         if step < 10:
             want = here(x, edges)
-            torch.testing.assert_close(found.cpu(), want, atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(grouped.cpu(), want, atol=1e-5, rtol=1e-4)
             gradients = torch.autograd.grad(
                 want.square().sum(), tuple(here.parameters())
             )
             for a, b in zip(got, gradients, strict=True):
                 torch.testing.assert_close(a.cpu(), b, atol=1e-4, rtol=1e-4)
-        del found, got
+        del grouped, got
         gc.collect()
         used.append(torch.cuda.memory_allocated())
     # Graphs of all five sizes have been seen twice in ten steps. Autograd's thread may

@@ -7,7 +7,7 @@ host waits for the device once, for a handful of numbers: they say whether every
 number is in range, how many edges were dropped, and the largest degrees.
 
 Edge e of `edge_index` has number e, and the added self-loop of node i has number
-num_edges + i. All of them have two keys: the target, and the source behind all targets.
+num_edges + i. All of them have two keys: the target, and the source after all targets.
 A dropped edge has the key of a row that belongs to no node. One stable sort of all keys
 gives the edges by target, then those by source, each with the dropped ones at the end.
 """
@@ -286,21 +286,20 @@ def group_edges(
     )  # fmt: skip
     target_pointer, _, source_pointer = pointers.split(spaces)
     # The only time that the host waits for the device.
-    found = _RECORDED_FACTS if is_recording() else facts.tolist()
-    kept = total - found[4]
-    cuts = [(cut >> 32, cut & 0xFFFFFFFF) for cut in found[7:9]]
+    numbers = _RECORDED_FACTS if is_recording() else facts.tolist()
+    kept = total - numbers[4]
+    cuts = [(cut >> 32, cut & 0xFFFFFFFF) for cut in numbers[7:9]]
     longest = schedules.longest_item(kept)
     plans = _schedules(items, pointers, sums, sizes, cuts, longest)
-    _keep(target_pointer, plans[0], longest, found[5])
+    _keep(target_pointer, plans[0], longest, numbers[5])
     parts = edges[:, :kept].unbind()
     by_target, by_source = (target_pointer, *parts[3:6]), None
     if both:
-        _keep(source_pointer, plans[1], longest, found[6])
+        _keep(source_pointer, plans[1], longest, numbers[6])
         by_source = (source_pointer, *parts[6:9])
         schedules.keep_slots_of_edges(parts[7], parts[9])
-    return Grouped(
-        parts[:3], by_target, by_source, (-found[2], -found[3]), (found[0], found[1])
-    )
+    lowest, highest = (-numbers[2], -numbers[3]), (numbers[0], numbers[1])
+    return Grouped(parts[:3], by_target, by_source, lowest, highest)
 
 
 def _aligned(number: int) -> int:
