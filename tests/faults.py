@@ -142,7 +142,7 @@ FAULTS = (
         "comparison/storage/export.py",
         "every = sorted([*kept, *runs], key=_identity)",
         "every = sorted(runs, key=_identity)",
-        "comparison/storage/test_published_csv.py"
+        "comparison/storage/test_export.py"
         "::test_one_dataset_replaces_its_own_rows_only",
     ),
     Fault(

@@ -33,7 +33,7 @@ def write_text(path: Path, content: str) -> None:
     """Writes text as UTF-8 to a path that the user gave, as `write_bytes` does.
 
     Raises:
-        UserError: As for `write_bytes`.
+        UserError: The path cannot be written, as `write_bytes` says.
     """
     write_bytes(path, content.encode(errors="replace"))
 

@@ -185,8 +185,8 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         """
         check_is_fitted(self, "model_")
         nodes = _positions(self._graph, X)
-        found: np.ndarray = self.classes_[self.model_.predict(self._graph)[nodes]]
-        return found
+        classes: np.ndarray = self.classes_[self.model_.predict(self._graph)[nodes]]
+        return classes
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class for each node, [nodes, classes].
@@ -199,8 +199,10 @@ class GraphClassifier(*_BASES):  # type: ignore[misc]
         """
         check_is_fitted(self, "model_")
         nodes = _positions(self._graph, X)
-        found: np.ndarray = self.model_.predict_proba(self._graph)[nodes].numpy()
-        return found
+        probabilities: np.ndarray = self.model_.predict_proba(self._graph)[
+            nodes
+        ].numpy()
+        return probabilities
 
 
 def _plain(value: Any) -> Any:

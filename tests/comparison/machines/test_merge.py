@@ -56,7 +56,7 @@ def runs_of(path: Path) -> list[Run]:
 
 
 def test_three_shards_merged_are_the_sweep_of_one_machine(tmp_path: Path) -> None:
-    settings = configs(tmp_path)
+    settings = configs()
     with Store(tmp_path / "whole.sqlite") as store:
         whole = sweep(graph(), settings, range(3), store, CPU)
         groups = store.all_groups()
@@ -90,7 +90,7 @@ def test_a_shard_that_stops_keeps_its_groups_after_some_did_not_fit_memory(
             raise OutOfMemory("too much")
         return train(dataset, config, seeds, *rest)  # type: ignore[arg-type]
 
-    settings = configs(tmp_path)
+    settings = configs()
     monkeypatch.setattr(workers, "train_group", train_two)
     found = {}
     for number in (1, 2, 1):
@@ -112,9 +112,7 @@ def test_a_shard_that_stops_keeps_its_groups_after_some_did_not_fit_memory(
 
 def test_more_shards_than_groups_leave_some_without_runs(tmp_path: Path) -> None:
     with Store(tmp_path / "5.sqlite") as store:
-        runs = sweep(
-            graph(), configs(tmp_path), range(2), store, CPU, shard=Shard(5, 5)
-        )
+        runs = sweep(graph(), configs(), range(2), store, CPU, shard=Shard(5, 5))
     assert runs == []
     merged = merge(tmp_path / "5.sqlite", tmp_path / "all")
     assert merged.missing == dict.fromkeys(METHODS, 2)
@@ -128,7 +126,7 @@ def test_every_group_is_in_exactly_one_shard(tmp_path: Path) -> None:
     found = []
     for number in range(1, 5):
         with Store(tmp_path / f"{number}") as store:
-            settings = configs(tmp_path, epochs=2)
+            settings = configs(epochs=2)
             runs = sweep(splits, settings, range(4), store, CPU, shard=Shard(number, 4))
             found += [(run.method, run.seed) for run in runs]
     assert sorted(found) == sorted((m, seed) for m in METHODS for seed in range(4))

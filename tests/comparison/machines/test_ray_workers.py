@@ -53,7 +53,7 @@ def cluster() -> Iterator[RayCluster]:
 @needs_ray
 @pytest.mark.slow
 def test_a_stop_ends_all_tasks(cluster: RayCluster, tmp_path: Path) -> None:
-    settings = configs(tmp_path, epochs=100_000)
+    settings = configs(epochs=100_000)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         with (
@@ -120,9 +120,7 @@ def test_a_search_on_a_cluster_finds_the_settings_of_one_process(
 
 @needs_ray
 @pytest.mark.slow
-def test_a_mistake_inside_a_task_is_one_line(
-    cluster: RayCluster, tmp_path: Path
-) -> None:
+def test_a_mistake_inside_a_task_is_one_line(cluster: RayCluster) -> None:
     here = os.getpid()
 
     def build(in_channels: int, out_channels: int) -> nn.Module:
@@ -143,7 +141,7 @@ def test_a_node_killed_in_the_middle_changes_nothing(
     cluster: RayCluster, tmp_path: Path
 ) -> None:
     # A task takes longer than a node to die.
-    settings = configs(tmp_path, epochs=300)
+    settings = configs(epochs=300)
     with Store(tmp_path / "whole") as store:
         whole = sweep(graph(), settings, range(3), store, CPU)
     with Store(tmp_path / "spread") as store:

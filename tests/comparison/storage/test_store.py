@@ -4,7 +4,7 @@ import math
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -28,22 +28,28 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "out" / "store.sqlite"
 
 
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    with Store(path) as opened:
+        yield opened
+
+
 def test_a_run_comes_back_as_it_was_put(path: Path) -> None:
-    kept = [run(), failed_run(seed=1)]
+    changed = run(seed=2, condition=Condition(change="other gates"))
+    kept = [run(), failed_run(seed=1), changed]
     with Store(path) as store:
-        assert store.put_group(kept) == 2
+        assert store.put_group(kept) == 3
     with Store(path) as store:
-        assert store.runs() == kept
+        assert sorted(store.runs(), key=lambda r: r.seed) == kept
 
 
-def test_the_same_run_is_stored_once_and_not_overwritten(path: Path) -> None:
-    with Store(path) as store:
-        store.put_group([run(test=0.8)])
-        assert store.put_group([run(test=0.9), run(seed=1)]) == 1
-        assert [r.scores["best_val_accuracy"].test for r in store.runs()] == [0.8, 0.8]
+def test_the_same_run_is_stored_once_and_not_overwritten(store: Store) -> None:
+    store.put_group([run(test=0.8)])
+    assert store.put_group([run(test=0.9), run(seed=1)]) == 1
+    assert [r.scores["best_val_accuracy"].test for r in store.runs()] == [0.8, 0.8]
 
 
-def test_another_method_seed_configuration_or_data_is_another_run(path: Path) -> None:
+def test_another_method_seed_configuration_or_data_is_another_run(store: Store) -> None:
     others = [
         run(),
         run(method="gatv2"),
@@ -51,8 +57,7 @@ def test_another_method_seed_configuration_or_data_is_another_run(path: Path) ->
         run(config={"learning_rate": 0.01}),
         run(fingerprint="changed"),
     ]
-    with Store(path) as store:
-        assert store.put_group(others) == 5
+    assert store.put_group(others) == 5
 
 
 def test_the_configuration_hash_ignores_the_order_of_keys() -> None:
@@ -60,13 +65,12 @@ def test_the_configuration_hash_ignores_the_order_of_keys() -> None:
     assert config_hash({"a": 1}) != config_hash({"a": 2})
 
 
-def test_a_group_is_stored_whole_or_not_at_all(path: Path) -> None:
+def test_a_group_is_stored_whole_or_not_at_all(store: Store) -> None:
     bad = run(seed=1, group_id=99)
-    with Store(path) as store:
-        with pytest.raises(UserError, match="FOREIGN KEY"):
-            store.put_group([run(), bad])
-        assert store.runs() == []
-        assert store.put_group([run()]) == 1
+    with pytest.raises(UserError, match="FOREIGN KEY"):
+        store.put_group([run(), bad])
+    assert store.runs() == []
+    assert store.put_group([run()]) == 1
 
 
 def test_a_group_written_in_part_is_cut_to_that_size(path: Path) -> None:
@@ -89,19 +93,18 @@ def test_a_group_written_in_part_is_cut_to_that_size(path: Path) -> None:
         assert [r.seed for r in store.runs()] == [0, 1, 2]
 
 
-def test_runs_are_filtered_by_everything_given(path: Path) -> None:
-    with Store(path) as store:
-        store.put_group(
-            [run(m, s, dataset=d) for d in ("a", "b") for m in "xy" for s in range(3)]
-        )
-        assert len(store.runs()) == 12
-        found = store.runs(dataset="a", methods=["y"], seeds=[0, 2])
-        assert [(r.dataset, r.method, r.seed) for r in found] == [
-            ("a", "y", 0),
-            ("a", "y", 2),
-        ]
-        assert store.runs(fingerprint="print-of-b", methods=[]) == []
-        assert len(store.runs(config_hashes=[run().config_hash])) == 12
+def test_runs_are_filtered_by_everything_given(store: Store) -> None:
+    store.put_group(
+        [run(m, s, dataset=d) for d in ("a", "b") for m in "xy" for s in range(3)]
+    )
+    assert len(store.runs()) == 12
+    found = store.runs(dataset="a", methods=["y"], seeds=[0, 2])
+    assert [(r.dataset, r.method, r.seed) for r in found] == [
+        ("a", "y", 0),
+        ("a", "y", 2),
+    ]
+    assert store.runs(fingerprint="print-of-b", methods=[]) == []
+    assert len(store.runs(config_hashes=[run().config_hash])) == 12
 
 
 def test_runs_come_in_an_order_independent_of_writing(tmp_path: Path) -> None:
@@ -133,12 +136,11 @@ def test_seeds_fall_into_groups_of_about_one_size() -> None:
     assert even_groups([], most=24) == []
 
 
-def test_methods_are_cut_apart(path: Path) -> None:
-    with Store(path) as store:
-        store.groups("print", "gat", "hash", range(4), size=4)
-        assert [
-            g.seeds for g in store.groups("print", "gatv2", "hash", range(4), size=2)
-        ] == [(0, 1), (2, 3)]
+def test_methods_are_cut_apart(store: Store) -> None:
+    store.groups("print", "gat", "hash", range(4), size=4)
+    assert [
+        g.seeds for g in store.groups("print", "gatv2", "hash", range(4), size=2)
+    ] == [(0, 1), (2, 3)]
 
 
 @settings(max_examples=15, deadline=None)
@@ -162,22 +164,20 @@ def test_every_seed_is_in_exactly_one_group(asked: list[tuple[set[int], int]]) -
         assert sorted(every) == list(range(31))
 
 
-def test_a_group_is_pending_until_all_its_runs_are_stored(path: Path) -> None:
-    with Store(path) as store:
-        groups = store.groups("print-of-cora", "gat", run().config_hash, range(4), 2)
-        store.put_group(
-            [run(seed=0, group_id=groups[0].id), failed_run(seed=1), run(seed=2)]
-        )
-        assert store.pending(groups) == [groups[1]]
-        store.put_group([run(seed=3)])
-        assert store.pending(groups) == []
+def test_a_group_is_pending_until_all_its_runs_are_stored(store: Store) -> None:
+    groups = store.groups("print-of-cora", "gat", run().config_hash, range(4), 2)
+    store.put_group(
+        [run(seed=0, group_id=groups[0].id), failed_run(seed=1), run(seed=2)]
+    )
+    assert store.pending(groups) == [groups[1]]
+    store.put_group([run(seed=3)])
+    assert store.pending(groups) == []
 
 
-def test_values_that_are_not_numbers_survive_in_a_failed_run(path: Path) -> None:
+def test_values_that_are_not_numbers_survive_in_a_failed_run(store: Store) -> None:
     diverged = failed_run(last=LayerRecord((math.nan, 1.0), (math.inf,)))
-    with Store(path) as store:
-        store.put_group([diverged])
-        (kept,) = store.runs()
+    store.put_group([diverged])
+    (kept,) = store.runs()
     assert math.isnan(kept.last.temperatures[0])
     assert kept.last.temperatures[1] == 1.0
     assert math.isnan(kept.last.gate_means[0])
@@ -193,13 +193,6 @@ def test_condition_and_precision_enter_the_hash_only_where_they_differ() -> None
     assert len({run().config_hash, noisy, rounded, changed}) == 4
 
 
-def test_a_named_change_comes_back_from_the_store(tmp_path: Path) -> None:
-    changed = run(condition=Condition(change="other gates"))
-    with Store(tmp_path / "store") as store:
-        store.put_group([changed])
-        assert store.runs() == [changed]
-
-
 @pytest.mark.parametrize("test", [math.nan, 81.4, -0.1])
 def test_a_score_that_is_not_a_fraction_is_refused(test: float) -> None:
     with pytest.raises(ValueError, match="not fractions"):
@@ -213,11 +206,10 @@ def test_a_failed_run_needs_a_reason_and_a_done_one_scores() -> None:
         run(scores={})
 
 
-def test_commits_reach_the_disk(path: Path) -> None:
-    with Store(path) as store:
-        connection = store._connection
-        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
-        assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
+def test_commits_reach_the_disk(store: Store) -> None:
+    connection = store._connection
+    assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert connection.execute("PRAGMA synchronous").fetchone()[0] == 2
 
 
 def test_a_full_disk_costs_the_group_but_not_the_store(path: Path) -> None:
@@ -254,24 +246,30 @@ def test_a_store_from_another_version_is_refused_and_not_changed(
     assert path.read_bytes() == before
 
 
-def test_a_file_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
-    path = tmp_path / "other.sqlite"
+def _other_tables(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     connection.close()
-    before = path.read_bytes()
-    with pytest.raises(UserError, match="another program"):
-        Store(path)
-    assert path.read_bytes() == before
 
 
-def test_a_file_that_is_not_a_database_is_refused_and_not_changed(
-    tmp_path: Path,
+def _text(path: Path) -> None:
+    path.write_text("these are not the bytes of a database at all\n" * 40)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_other_tables, "another program"),
+        (_text, r"damaged.*move it away and run again"),
+    ],
+)
+def test_a_file_that_is_no_store_is_refused_and_not_changed(
+    tmp_path: Path, make: Callable[[Path], None], words: str
 ) -> None:
     path = tmp_path / "store.sqlite"
-    path.write_text("these are not the bytes of a database at all\n" * 40)
+    make(path)
     before = path.read_bytes()
-    with pytest.raises(UserError, match=r"damaged.*move it away and run again"):
+    with pytest.raises(UserError, match=words):
         Store(path)
     assert path.read_bytes() == before
 

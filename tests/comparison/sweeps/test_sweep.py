@@ -1,6 +1,7 @@
 """A sweep trains missing runs once, after any stop and from any process."""
 
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
@@ -37,8 +38,15 @@ def graph() -> Dataset:
     return csbm(n=60, a=10.0, b=4.0, d=8, mu=2.0)
 
 
-def configs(folder: Path, **changes: object) -> list[RunConfig]:
-    recipe = load_recipe(write_recipe(folder / "recipe.yaml", **changes))
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "store") as opened:
+        yield opened
+
+
+def configs(**changes: object) -> list[RunConfig]:
+    with tempfile.TemporaryDirectory() as folder:
+        recipe = load_recipe(write_recipe(Path(folder) / "recipe.yaml", **changes))
     return [recipe.config_for(method) for method in METHODS]
 
 
@@ -58,13 +66,12 @@ def collect(
     return on_progress
 
 
-def test_every_method_and_seed_is_trained_and_stored(tmp_path: Path) -> None:
-    with Store(tmp_path / "store") as store:
-        runs = sweep(graph(), configs(tmp_path), range(3), store, CPU)
-        assert [(run.method, run.seed) for run in runs] == [
-            (method, seed) for method in METHODS for seed in range(3)
-        ]
-        assert sorted(store.runs(), key=str) == sorted(runs, key=str)
+def test_every_method_and_seed_is_trained_and_stored(store: Store) -> None:
+    runs = sweep(graph(), configs(), range(3), store, CPU)
+    assert [(run.method, run.seed) for run in runs] == [
+        (method, seed) for method in METHODS for seed in range(3)
+    ]
+    assert sorted(store.runs(), key=str) == sorted(runs, key=str)
     gat, gated = runs[3], runs[6]
     assert gat.config["method"] == "gat"
     assert gat.config["epochs"] == 8
@@ -75,11 +82,10 @@ def test_every_method_and_seed_is_trained_and_stored(tmp_path: Path) -> None:
     assert gated.versions["torch"] == torch.__version__
 
 
-def test_sweeping_again_trains_nothing(tmp_path: Path) -> None:
+def test_sweeping_again_trains_nothing(store: Store) -> None:
     events: list[Progress] = []
-    with Store(tmp_path / "store") as store:
-        first = sweep(graph(), configs(tmp_path), range(2), store, CPU)
-        again = sweep(graph(), configs(tmp_path), range(2), store, CPU, collect(events))
+    first = sweep(graph(), configs(), range(2), store, CPU)
+    again = sweep(graph(), configs(), range(2), store, CPU, collect(events))
     assert again == first
     assert not any(progress.epoch for progress in events)
     assert [run for progress in events for run in progress.new] == sorted(
@@ -87,11 +93,10 @@ def test_sweeping_again_trains_nothing(tmp_path: Path) -> None:
     )
 
 
-def test_more_seeds_leave_the_earlier_ones_as_they_were(tmp_path: Path) -> None:
+def test_more_seeds_leave_the_earlier_ones_as_they_were(store: Store) -> None:
     events: list[Progress] = []
-    with Store(tmp_path / "store") as store:
-        few = sweep(graph(), configs(tmp_path), range(2), store, CPU)
-        more = sweep(graph(), configs(tmp_path), range(5), store, CPU, collect(events))
+    few = sweep(graph(), configs(), range(2), store, CPU)
+    more = sweep(graph(), configs(), range(5), store, CPU, collect(events))
     assert [run for run in more if run.seed < 2] == few
     assert {progress.group_runs for progress in events if progress.epoch} == {3}
 
@@ -102,12 +107,12 @@ def test_a_stopped_sweep_continues_to_the_same_result(
 ) -> None:
     events: list[Progress] = []
     with Store(tmp_path / "whole") as store:
-        whole = sweep(graph(), configs(tmp_path), range(3), store, CPU)
+        whole = sweep(graph(), configs(), range(3), store, CPU)
     with Store(tmp_path / "stopped") as store:
         with pytest.raises(KeyboardInterrupt):
             sweep(
                 graph(),
-                configs(tmp_path),
+                configs(),
                 range(3),
                 store,
                 CPU,
@@ -117,18 +122,15 @@ def test_a_stopped_sweep_continues_to_the_same_result(
         assert kept % 3 == 0
         assert kept < 9
     with Store(tmp_path / "stopped") as store:
-        assert timeless(
-            sweep(graph(), configs(tmp_path), range(3), store, CPU)
-        ) == timeless(whole)
+        assert timeless(sweep(graph(), configs(), range(3), store, CPU)) == timeless(
+            whole
+        )
         assert len(store.runs()) == 9
 
 
-def test_progress_counts_runs_and_estimates_after_the_first_group(
-    tmp_path: Path,
-) -> None:
+def test_progress_counts_runs_and_estimates_after_the_first_group(store: Store) -> None:
     events: list[Progress] = []
-    with Store(tmp_path / "store") as store:
-        sweep(graph(), configs(tmp_path), range(2), store, CPU, collect(events))
+    sweep(graph(), configs(), range(2), store, CPU, collect(events))
     done = [progress.runs_done for progress in events]
     assert done == sorted(done)
     assert done[0] == 0
@@ -141,40 +143,35 @@ def test_progress_counts_runs_and_estimates_after_the_first_group(
     assert [p.epoch for p in events if p.method == "gcn" and p.epoch] == [*range(1, 9)]
 
 
-def test_a_run_that_diverges_is_stored_as_failed(tmp_path: Path) -> None:
-    with Store(tmp_path / "store") as store:
-        runs = sweep(
-            graph(), configs(tmp_path, learning_rate=1e30), range(2), store, CPU
-        )
-        assert sorted(store.runs(), key=str) == sorted(runs, key=str)
+def test_a_run_that_diverges_is_stored_as_failed(store: Store) -> None:
+    runs = sweep(graph(), configs(learning_rate=1e30), range(2), store, CPU)
+    assert sorted(store.runs(), key=str) == sorted(runs, key=str)
     assert {run.status for run in runs if run.method == "gat"} == {"failed"}
     assert all(run.failed_epoch and run.reason for run in runs if run.scores == {})
 
 
-def test_other_settings_are_other_runs(tmp_path: Path) -> None:
-    with Store(tmp_path / "store") as store:
-        sweep(graph(), configs(tmp_path), [0], store, CPU)
-        others = sweep(graph(), configs(tmp_path, epochs=3), [0], store, CPU)
-        assert {run.scores["last_epoch"].epoch for run in others} == {3}
-        assert len(store.runs()) == 6
+def test_other_settings_are_other_runs(store: Store) -> None:
+    sweep(graph(), configs(), [0], store, CPU)
+    others = sweep(graph(), configs(epochs=3), [0], store, CPU)
+    assert {run.scores["last_epoch"].epoch for run in others} == {3}
+    assert len(store.runs()) == 6
 
 
-def test_runs_under_noise_are_those_of_a_graph_with_that_noise(tmp_path: Path) -> None:
-    clean, (_, gat, _) = graph(), configs(tmp_path)
+def test_runs_under_noise_are_those_of_a_graph_with_that_noise(store: Store) -> None:
+    clean, (_, gat, _) = graph(), configs()
     x = clean.data.x
     unit = float(x.square().mean().sqrt())
     levels = [Condition("gaussian", 2.0), Condition("gaussian", 4.0)]
-    with Store(tmp_path / "store") as store:
-        without = sweep(clean, [gat], [0, 1], store, CPU)
-        runs = [
-            run
-            for level in levels
-            for run in sweep(
-                clean, [gat], [0, 1], store, CPU, preparation=noise_on_features(level)
-            )
-        ]
-        assert sweep(clean, [gat], [0, 1], store, CPU) == without
-        assert len(store.runs()) == len(runs) + len(without) == 6
+    without = sweep(clean, [gat], [0, 1], store, CPU)
+    runs = [
+        run
+        for level in levels
+        for run in sweep(
+            clean, [gat], [0, 1], store, CPU, preparation=noise_on_features(level)
+        )
+    ]
+    assert sweep(clean, [gat], [0, 1], store, CPU) == without
+    assert len(store.runs()) == len(runs) + len(without) == 6
     assert [run.condition for run in runs] == [levels[0]] * 2 + [levels[1]] * 2
     for run in runs:
         data = clean.data.clone()
@@ -183,34 +180,27 @@ def test_runs_under_noise_are_those_of_a_graph_with_that_noise(tmp_path: Path) -
         assert run.curves["loss"] == pytest.approx(alone.curves["loss"], rel=1e-4)
 
 
-def test_one_graph_under_two_names_is_trained_once(tmp_path: Path) -> None:
-    with Store(tmp_path / "store") as store:
-        sweep(graph(), configs(tmp_path), [0], store, CPU)
-        renamed = replace(graph(), name="the same")
-        runs = sweep(renamed, configs(tmp_path), [0], store, CPU)
-        assert {run.dataset for run in runs} == {"the same"}
-        assert len(store.runs()) == 3
+def test_one_graph_under_two_names_is_trained_once(store: Store) -> None:
+    sweep(graph(), configs(), [0], store, CPU)
+    renamed = replace(graph(), name="the same")
+    runs = sweep(renamed, configs(), [0], store, CPU)
+    assert {run.dataset for run in runs} == {"the same"}
+    assert len(store.runs()) == 3
 
 
-def test_a_graph_without_features_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_graph_without_features_is_refused_in_words(store: Store) -> None:
     bare = graph()
     del bare.data.x
-    with (
-        Store(tmp_path / "store") as store,
-        pytest.raises(UserError, match="no node features"),
-    ):
-        sweep(bare, configs(tmp_path), [0], store, CPU)
+    with pytest.raises(UserError, match="no node features"):
+        sweep(bare, configs(), [0], store, CPU)
 
 
 def test_locks_that_cannot_be_acquired_are_an_error_with_a_remedy(
-    tmp_path: Path,
+    tmp_path: Path, store: Store
 ) -> None:
     (tmp_path / "store.lock").mkdir()
-    with (
-        Store(tmp_path / "store") as store,
-        pytest.raises(UserError, match=r"store\.lock .*another folder with --out"),
-    ):
-        sweep(graph(), configs(tmp_path), [0], store, CPU)
+    with pytest.raises(UserError, match=r"store\.lock .*another folder with --out"):
+        sweep(graph(), configs(), [0], store, CPU)
 
 
 def three_splits() -> dict[int, Dataset]:
@@ -221,13 +211,12 @@ def three_splits() -> dict[int, Dataset]:
     }
 
 
-def test_splits_take_turns_over_the_seeds(tmp_path: Path) -> None:
+def test_splits_take_turns_over_the_seeds(store: Store) -> None:
     graphs = three_splits()
-    with Store(tmp_path / "store") as store:
-        runs = sweep(graphs, configs(tmp_path), range(7), store, CPU)
-        again = sweep(graphs, configs(tmp_path), range(7), store, CPU)
-        alone = sweep(graphs[2], configs(tmp_path), [2, 5], store, CPU)
-        assert len(store.runs()) == len(runs) == 3 * 7
+    runs = sweep(graphs, configs(), range(7), store, CPU)
+    again = sweep(graphs, configs(), range(7), store, CPU)
+    alone = sweep(graphs[2], configs(), [2, 5], store, CPU)
+    assert len(store.runs()) == len(runs) == 3 * 7
     assert again == runs
     assert [(run.method, run.seed) for run in runs] == [
         (method, seed) for method in METHODS for seed in range(7)
@@ -240,21 +229,19 @@ def test_splits_take_turns_over_the_seeds(tmp_path: Path) -> None:
     ]
 
 
-def test_a_seed_on_another_split_is_another_run(tmp_path: Path) -> None:
+def test_a_seed_on_another_split_is_another_run(store: Store) -> None:
     graphs = three_splits()
-    with Store(tmp_path / "store") as store:
-        first = sweep(graphs[0], configs(tmp_path), range(3), store, CPU)
-        runs = sweep(graphs, configs(tmp_path), range(3), store, CPU)
-        assert len(store.runs()) == 9 + 6
+    first = sweep(graphs[0], configs(), range(3), store, CPU)
+    runs = sweep(graphs, configs(), range(3), store, CPU)
+    assert len(store.runs()) == 9 + 6
     kept = [run for run in runs if run.split == 0]
     assert kept == [run for run in first if run.seed == 0]
     assert {run.split for run in runs} == {0, 1, 2}
 
 
-def test_a_split_given_twice_is_used_once(tmp_path: Path) -> None:
+def test_a_split_given_twice_is_used_once(store: Store) -> None:
     graphs = {0: graph(), 1: graph()}
-    with Store(tmp_path / "store") as store:
-        runs = sweep(graphs, configs(tmp_path), range(4), store, CPU)
+    runs = sweep(graphs, configs(), range(4), store, CPU)
     assert {run.split for run in runs} == {0}
     assert len(runs) == 3 * 4
 
@@ -276,17 +263,18 @@ def seeds_of_groups(store: Store, dataset: Dataset, config: RunConfig) -> list[o
     return [group.seeds for group in groups]
 
 
-def test_a_group_that_does_not_fit_memory_is_split_permanently(tmp_path: Path) -> None:
+def test_a_group_that_does_not_fit_memory_is_split_permanently(
+    tmp_path: Path, store: Store
+) -> None:
     events: list[Progress] = []
-    settings = configs(tmp_path, epochs=3)
-    with Store(tmp_path / "plain") as store:
-        plain = sweep(graph(), settings, range(5), store, CPU)
-    with Store(tmp_path / "store") as store:
-        runs = sweep(graph(), settings, range(5), store, CPU, memory_for(2, events))
-        for config in settings:
-            cut = seeds_of_groups(store, graph(), config)
-            assert cut == [(0, 1), (2, 3), (4,)]
-        assert sweep(graph(), settings, range(5), store, CPU) == runs
+    settings = configs(epochs=3)
+    with Store(tmp_path / "plain") as other:
+        plain = sweep(graph(), settings, range(5), other, CPU)
+    runs = sweep(graph(), settings, range(5), store, CPU, memory_for(2, events))
+    for config in settings:
+        cut = seeds_of_groups(store, graph(), config)
+        assert cut == [(0, 1), (2, 3), (4,)]
+    assert sweep(graph(), settings, range(5), store, CPU) == runs
     assert events[-1].runs_done == events[-1].runs == 15
     for run, other in zip(runs, plain, strict=True):
         assert (run.method, run.seed) == (other.method, other.seed)
@@ -299,7 +287,7 @@ def test_a_sweep_stopped_after_a_split_continues_to_the_same_result(
     tmp_path: Path,
 ) -> None:
     little = memory_for(2, [])
-    _, gat, _ = configs(tmp_path, epochs=3)
+    _, gat, _ = configs(epochs=3)
     with Store(tmp_path / "whole") as store:
         whole = sweep(graph(), [gat], range(5), store, CPU, little)
 
@@ -317,24 +305,23 @@ def test_a_sweep_stopped_after_a_split_continues_to_the_same_result(
 
 
 def test_a_run_that_does_not_fit_memory_is_not_stored_and_the_others_are_trained(
-    tmp_path: Path,
+    store: Store,
 ) -> None:
     def on_progress(progress: Progress) -> None:
         if progress.epoch and progress.method == "gat":
             torch.empty(2**60)
 
-    settings = configs(tmp_path, epochs=3)
-    with Store(tmp_path / "store") as store:
-        with pytest.raises(OutOfMemory, match="one run of gat with hidden_channels 8"):
-            sweep(graph(), settings, range(5), store, CPU, on_progress)
-        assert {run.method for run in store.runs()} == {"gcn", "temp_gated"}
-        assert seeds_of_groups(store, graph(), settings[1]) == [tuple(range(5))]
-        runs = sweep(graph(), settings, range(5), store, CPU)
+    settings = configs(epochs=3)
+    with pytest.raises(OutOfMemory, match="one run of gat with hidden_channels 8"):
+        sweep(graph(), settings, range(5), store, CPU, on_progress)
+    assert {run.method for run in store.runs()} == {"gcn", "temp_gated"}
+    assert seeds_of_groups(store, graph(), settings[1]) == [tuple(range(5))]
+    runs = sweep(graph(), settings, range(5), store, CPU)
     assert len(runs) == 15
 
 
 def test_a_group_another_process_has_cut_is_taken_as_it_is_now(tmp_path: Path) -> None:
-    gcn, gat, _ = configs(tmp_path, epochs=3)
+    gcn, gat, _ = configs(epochs=3)
     little = memory_for(3, [])
 
     def cut_gat_and_die(progress: Progress) -> None:
@@ -361,7 +348,7 @@ def _sweep_and_tell(folder: Path, trained: Connection) -> None:
     torch.set_num_threads(1)
     events: list[Progress] = []
     with Store(folder / "store") as store:
-        runs = sweep(graph(), configs(folder), range(3), store, CPU, collect(events))
+        runs = sweep(graph(), configs(), range(3), store, CPU, collect(events))
     groups = [progress.method for progress in events if progress.epoch == 1]
     trained.send((groups, timeless(runs)))
 
@@ -395,7 +382,7 @@ def test_only_groups_that_are_still_held_are_waited_for(
     monkeypatch.setattr("tempergat.comparison.sweeps.sweep.GroupLocks", _HeldLocks)
     events: list[Progress] = []
     with Store(tmp_path / "store.sqlite") as store:
-        runs = sweep(graph(), configs(tmp_path), range(2), store, CPU, events.append)
+        runs = sweep(graph(), configs(), range(2), store, CPU, events.append)
     assert len(runs) == 2 * len(METHODS)
     waited = [progress.method for progress in events if progress.waiting]
     assert waited == (list(METHODS) if held == 2 else [])
@@ -429,15 +416,14 @@ def test_runs_of_version_0_1_0_are_compared_with_those_of_cpus_alone() -> None:
     assert numerics_of("cuda (NVIDIA H200)") == 2
 
 
-def test_runs_made_elsewhere_are_counted_and_not_returned(tmp_path: Path) -> None:
+def test_runs_made_elsewhere_are_counted_and_not_returned(store: Store) -> None:
     events: list[Progress] = []
-    with Store(tmp_path / "store") as store:
-        here = sweep(graph(), configs(tmp_path), range(2), store, CPU)
-        foreign = [replace(run, device="cuda (NVIDIA H200)") for run in here[:4]]
-        later = [replace(run, numerics=7) for run in here[:1]]
-        store.put_group([*foreign, *later])
-        again = sweep(graph(), configs(tmp_path), range(2), store, CPU, collect(events))
-        assert len(store.runs()) == 6 + 5
+    here = sweep(graph(), configs(), range(2), store, CPU)
+    foreign = [replace(run, device="cuda (NVIDIA H200)") for run in here[:4]]
+    later = [replace(run, numerics=7) for run in here[:1]]
+    store.put_group([*foreign, *later])
+    again = sweep(graph(), configs(), range(2), store, CPU, collect(events))
+    assert len(store.runs()) == 6 + 5
     assert again == here
     assert not any(progress.epoch for progress in events)
     for progress in events:
@@ -449,31 +435,31 @@ def test_runs_made_elsewhere_are_counted_and_not_returned(tmp_path: Path) -> Non
     assert elsewhere_note({}) is None
 
 
-def test_runs_of_another_device_alone_are_trained_here(tmp_path: Path) -> None:
+def test_runs_of_another_device_alone_are_trained_here(
+    tmp_path: Path, store: Store
+) -> None:
     events: list[Progress] = []
-    with Store(tmp_path / "there") as store:
-        runs = sweep(graph(), configs(tmp_path), range(2), store, CPU)
-    with Store(tmp_path / "store") as store:
-        store.put_group([replace(r, device="cuda (A)", group_id=None) for r in runs])
-        found = sweep(graph(), configs(tmp_path), range(2), store, CPU, collect(events))
+    with Store(tmp_path / "there") as there:
+        runs = sweep(graph(), configs(), range(2), there, CPU)
+    store.put_group([replace(r, device="cuda (A)", group_id=None) for r in runs])
+    found = sweep(graph(), configs(), range(2), store, CPU, collect(events))
     assert timeless(found) == timeless(runs)
     assert {progress.method for progress in events if progress.epoch} == {*METHODS}
 
 
-def test_finished_runs_are_those_done_before_a_stop(tmp_path: Path) -> None:
-    settings = configs(tmp_path)
-    with Store(tmp_path / "store") as store:
-        assert finished_runs(graph(), settings, range(2), store, CPU) == []
-        stop = collect([], lambda progress: progress.method == "gat")
-        with pytest.raises(KeyboardInterrupt):
-            sweep(graph(), settings, range(2), store, CPU, stop)
-        done = finished_runs(graph(), settings, range(2), store, CPU)
+def test_finished_runs_are_those_done_before_a_stop(store: Store) -> None:
+    settings = configs()
+    assert finished_runs(graph(), settings, range(2), store, CPU) == []
+    stop = collect([], lambda progress: progress.method == "gat")
+    with pytest.raises(KeyboardInterrupt):
+        sweep(graph(), settings, range(2), store, CPU, stop)
+    done = finished_runs(graph(), settings, range(2), store, CPU)
     assert [(run.method, run.seed) for run in done] == [("gcn", 0), ("gcn", 1)]
 
 
 def test_two_threads_share_the_work(tmp_path: Path) -> None:
     events: list[Progress] = []
-    chosen = configs(tmp_path)
+    chosen = configs()
 
     def work(_: int) -> list[Run]:
         with Store(tmp_path / "store") as store:
@@ -495,9 +481,9 @@ def test_where_locks_belong_to_processes_a_second_sweep_is_refused(
     def once_more(progress: Progress) -> None:
         if progress.epoch == 1:
             with Store(tmp_path / "store") as other:
-                sweep(graph(), configs(tmp_path), [0], other, CPU)
+                sweep(graph(), configs(), [0], other, CPU)
 
     with Store(tmp_path / "store") as store:
         with pytest.raises(UserError, match="another sweep of this process uses"):
-            sweep(graph(), configs(tmp_path), [0], store, CPU, once_more)
-        assert len(sweep(graph(), configs(tmp_path), [0], store, CPU)) == 3
+            sweep(graph(), configs(), [0], store, CPU, once_more)
+        assert len(sweep(graph(), configs(), [0], store, CPU)) == 3

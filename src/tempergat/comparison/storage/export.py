@@ -5,8 +5,7 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,27 @@ from tempergat.comparison.storage.store import Store
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 
 _PARTS = ("epoch", "train", "val", "test")
+
+
+def _optional_int(text: str) -> int | None:
+    return int(text) if text else None
+
+
+# Columns that are attributes of a run, and how each is read.
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "dataset": str,
+    "fingerprint": str,
+    "method": str,
+    "seed": int,
+    "split": int,
+    "status": str,
+    "failed_epoch": _optional_int,
+    "reason": lambda text: text or None,
+    "time_s": float,
+    "memory_bytes": _optional_int,
+    "device": str,
+    "versions": json.loads,
+}
 COLUMNS = (
     "dataset",
     "fingerprint",
@@ -82,24 +102,27 @@ def configs_path(path: Path) -> Path:
     return path.with_suffix(".configs.json")
 
 
-def export_runs(stores: Store | Sequence[Store], path: Path) -> Merged:
-    """Write the runs of one or more stores as `write_runs` does, without their layers.
+def export_stores(stores: Sequence[Path], path: Path) -> Merged:
+    """Write the runs of stores as `write_runs` does, without their layers.
 
     Args:
-        stores: The stores.
+        stores: The files of the stores.
         path: The CSV.
 
     Returns:
         What was written, replaced and kept.
 
     Raises:
-        UserError: Two stores hold different results for one run, there are none, or
-            the existing file is not a CSV of runs.
+        UserError: A store is missing, two stores hold different results for one run,
+            there are none, or the existing file is not a CSV of runs.
     """
-    stores = [stores] if isinstance(stores, Store) else stores
     runs: dict[tuple[object, ...], Run] = {}
-    for store in stores:
-        for run in store.runs():
+    for file in stores:
+        if not file.is_file():
+            raise UserError(f"there is no store {file}; check its path")
+        with Store(file) as store:
+            stored = store.runs()
+        for run in stored:
             short = replace(run, layers_at_epochs=None)
             known = runs.setdefault(_identity(run), short)
             if known.scores != run.scores:
@@ -108,8 +131,8 @@ def export_runs(stores: Store | Sequence[Store], path: Path) -> Merged:
                     "export one of them"
                 )
     if not runs:
-        seen = ", ".join(str(store.path) for store in stores)
-        raise UserError(f"there are no finished runs in {seen}; nothing to export")
+        listed = ", ".join(map(str, stores))
+        raise UserError(f"there are no finished runs in {listed}; nothing to export")
     return write_runs(list(runs.values()), path)
 
 
@@ -168,26 +191,11 @@ def _identity(run: Run) -> tuple[str, str, str, str, int, int, str]:
     )
 
 
-def export_stores(paths: Sequence[Path], path: Path) -> Merged:
-    """Write the runs of the stores at `paths` as `export_runs` does.
-
-    Raises:
-        UserError: As in `export_runs`, or a store is missing.
-    """
-    with ExitStack() as stack:
-        stores = []
-        for store in paths:
-            if not store.is_file():
-                raise UserError(f"there is no store {store}; check its path")
-            stores.append(stack.enter_context(Store(store)))
-        return export_runs(stores, path)
-
-
 def read_runs(path: Path) -> list[Run]:
-    """The runs of a CSV that `export_runs` wrote.
+    """The runs of a CSV that `write_runs` wrote.
 
     Raises:
-        UserError: A file is missing, or has other content than `export_runs` wrote.
+        UserError: A file is missing, or has other content than `write_runs` wrote.
     """
     try:
         text, configs_text = (
@@ -227,22 +235,11 @@ def read_runs(path: Path) -> list[Run]:
 
 def _to_row(run: Run) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "dataset": run.dataset,
-        "fingerprint": run.fingerprint,
-        "method": run.method,
-        "seed": run.seed,
-        "split": run.split,
-        "config_hash": run.config_hash,
-        "status": run.status,
-        "failed_epoch": run.failed_epoch,
-        "reason": run.reason,
+        **{name: getattr(run, name) for name in (*_READERS, "config_hash")},
         "temperatures_selected": _join(run.selected.temperatures),
         "gate_means_selected": _join(run.selected.gate_means),
         "temperatures_last": _join(run.last.temperatures),
         "gate_means_last": _join(run.last.gate_means),
-        "time_s": run.time_s,
-        "memory_bytes": run.memory_bytes,
-        "device": run.device,
         "versions": json.dumps(dict(run.versions), sort_keys=True),
     }
     for rule in SELECTION_RULES:
@@ -259,14 +256,9 @@ def _to_row(run: Run) -> dict[str, Any]:
 
 
 def _from_row(row: dict[str, str], config: dict[str, Any]) -> Run:
-    status = row["status"]
-    if status not in ("done", "failed"):
-        raise ValueError(f"unknown status {status!r}")
+    if row["status"] not in ("done", "failed"):
+        raise ValueError(f"unknown status {row['status']!r}")
     return Run(
-        dataset=row["dataset"],
-        fingerprint=row["fingerprint"],
-        method=row["method"],
-        seed=int(row["seed"]),
         config=config,
         scores={
             rule: Scores(
@@ -278,16 +270,9 @@ def _from_row(row: dict[str, str], config: dict[str, Any]) -> Run:
             for rule in SELECTION_RULES
             if row[f"{rule}_epoch"]
         },
-        status="done" if status == "done" else "failed",
-        failed_epoch=int(row["failed_epoch"]) if row["failed_epoch"] else None,
-        reason=row["reason"] or None,
-        split=int(row["split"]),
         selected=_layers_of(row, "selected"),
         last=_layers_of(row, "last"),
-        time_s=float(row["time_s"]),
-        memory_bytes=int(row["memory_bytes"]) if row["memory_bytes"] else None,
-        versions=json.loads(row["versions"]),
-        device=row["device"],
+        **{name: read(row[name]) for name, read in _READERS.items()},
         **decode_extras(
             {name: json.loads(row[name]) for name in _EXTRA_COLUMNS if row.get(name)}
         ),

@@ -63,9 +63,9 @@ def decode(row: Sequence[Any]) -> Run:
             dataset=text(columns["dataset"]),
             fingerprint=text(columns["fingerprint"]),
             method=text(columns["method"]),
-            seed=whole(columns["seed"]),
+            seed=integer(columns["seed"]),
             status=_status(columns["status"]),
-            group_id=or_none(columns["group_id"], whole),
+            group_id=or_none(columns["group_id"], integer),
             **{name: field.decode(record[name]) for name, field in _RECORD.items()},
             **decode_extras(record),
         )
@@ -120,7 +120,7 @@ def decode_confusion(record: Any) -> Confusion:
     sparse = by_name(record, _unchanged)
     if sparse.keys() != {"classes", "cells"}:
         raise ValueError("a confusion matrix holds other values than its cells")
-    classes = whole(sparse["classes"])
+    classes = integer(sparse["classes"])
     if classes > _MOST_CLASSES:
         raise ValueError(f"a confusion matrix has {classes} classes")
     filled = [[0] * classes for _ in range(classes)]
@@ -139,7 +139,7 @@ def text(value: Any) -> str:
     return value
 
 
-def whole(value: Any) -> int:
+def integer(value: Any) -> int:
     """A whole number of at least 0."""
     if type(value) is not int or value < 0:
         raise ValueError("something else is in the place of a whole number")
@@ -200,7 +200,7 @@ def _precision(value: Any) -> MatmulPrecision:
 
 
 def _counts(value: Any) -> tuple[tuple[int, ...], ...]:
-    return listed(value, lambda row: listed(row, whole))
+    return listed(value, lambda row: listed(row, integer))
 
 
 def _encode_scores(scores: Mapping[str, Scores]) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def _decode_score(record: Any) -> Scores:
         raise ValueError("scores hold other values than those of the three parts")
     train = or_none(score["train"], number)
     return Scores(
-        whole(score["epoch"]), train, number(score["val"]), number(score["test"])
+        integer(score["epoch"]), train, number(score["val"]), number(score["test"])
     )
 
 
@@ -271,13 +271,13 @@ def _optional(item: Callable[[Any], Any]) -> _Field:
 _RECORD = {
     "config": _Field(dict, lambda record: by_name(record, _unchanged)),
     "scores": _Field(_encode_scores, _decode_scores),
-    "failed_epoch": _optional(whole),
+    "failed_epoch": _optional(integer),
     "reason": _optional(text),
-    "split": _Field(_unchanged, whole),
+    "split": _Field(_unchanged, integer),
     "selected": _Field(_encode_layers, _decode_layers),
     "last": _Field(_encode_layers, _decode_layers),
     "time_s": _Field(_unchanged, number),
-    "memory_bytes": _optional(whole),
+    "memory_bytes": _optional(integer),
     "versions": _Field(dict, lambda record: by_name(record, text)),
     "device": _Field(_unchanged, text),
 }
@@ -285,8 +285,8 @@ _RECORD = {
 EXTRAS = {
     "condition": _Field(lambda condition: condition.facts, _decode_condition),
     "matmul_precision": _Field(_unchanged, _precision, "highest"),
-    "numerics": _Field(_unchanged, whole, 1),
-    "parameter_count": _Field(_unchanged, whole),
+    "numerics": _Field(_unchanged, integer, 1),
+    "parameter_count": _Field(_unchanged, integer),
     "curves": _Field(
         lambda curves: {name: _encode_numbers(curve) for name, curve in curves.items()},
         lambda record: by_name(record, _decode_numbers),
@@ -303,5 +303,5 @@ EXTRAS = {
     ),
     "confusion": _Field(encode_confusion, decode_confusion),
     "gate_counts": _Field(lambda counts: [list(layer) for layer in counts], _counts),
-    "training_nodes": _Field(_unchanged, whole),
+    "training_nodes": _Field(_unchanged, integer),
 }

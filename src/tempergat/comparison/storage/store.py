@@ -17,7 +17,7 @@ from tempergat.comparison.storage.groups import (
     Study,
     even_groups,
 )
-from tempergat.comparison.storage.rows import decode, distinct, encode, text, whole
+from tempergat.comparison.storage.rows import decode, distinct, encode, text, integer
 from tempergat.comparison.storage.schema import (
     GROUP_COLUMNS,
     NAME_COLUMNS,
@@ -328,7 +328,7 @@ def _group(row: Sequence[Any]) -> Group:
     """
     id_, fingerprint, method, numerics, device, hashes, seeds, _ = row
     check_row(row[1:], f"of group {id_}")
-    keys, numbers = distinct(hashes, text), distinct(seeds, whole)
+    keys, numbers = distinct(hashes, text), distinct(seeds, integer)
     return Group(id_, fingerprint, method, keys, numbers, device, numerics)
 
 
