@@ -17,7 +17,7 @@ from tempergat.comparison.storage.groups import (
     Study,
     even_groups,
 )
-from tempergat.comparison.storage.rows import decode, distinct, encode, text, integer
+from tempergat.comparison.storage.rows import decode, distinct, encode, integer, text
 from tempergat.comparison.storage.schema import (
     GROUP_COLUMNS,
     NAME_COLUMNS,

@@ -74,7 +74,7 @@ class Metadata(BaseModel):
         device: The name of the device.
         versions: Versions of the packages that took part.
         gate_means: The mean gate of each layer at the selected epoch.
-        confusion: Rows of the confusion matrix of a run; None until the run is finished.
+        confusion: The confusion matrix, by rows; None until the run is finished.
         feature_names: The name of each feature; None where they had none.
         class_names: The word of each class; None where the labels were numbers from 0.
         label_name: The column that held the labels.
