@@ -2,20 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from tempergat.base import UserError
-from tempergat.comparison.largest_class import (
-    LARGEST_CLASS,
-    LargestClass,
-    find_largest_class,
-)
 from tempergat.comparison.storage.groups import Origin
 from tempergat.stats import (
     PairedComparison,
-    PairScores,
     Summary,
     any_beats,
     best_set,
@@ -24,7 +18,7 @@ from tempergat.stats import (
     ranked,
     summarise,
 )
-from tempergat.training import LayerRecord, Run
+from tempergat.training import LayerRecord, Run, constant_score
 
 METRIC_NAMES = {
     "accuracy": "accuracy",
@@ -33,6 +27,8 @@ METRIC_NAMES = {
     "roc_auc": "ROC AUC",
     "average_precision": "average precision",
 }
+# The name of the row of a constant answer, which every table shows beside the methods.
+LARGEST_CLASS = "largest class"
 
 
 @dataclass(frozen=True)
@@ -66,6 +62,24 @@ class MethodResult:
     confusion: tuple[tuple[int, ...], ...] | None = None
     only_class: dict[int, int] = field(default_factory=dict)
     parameter_count: float | None = None
+
+
+@dataclass(frozen=True)
+class LargestClass:
+    """One class as the answer for every test node; no method, and never ranked.
+
+    It is the class of most test nodes, those of all splits together: no other class,
+    given as the answer on all splits, is right more often.
+
+    Attributes:
+        label: The class.
+        scores: Its scores in percent by seed; by split where there are several.
+        mean: Their mean, where every seed counts once, as in the mean of a method.
+    """
+
+    label: int
+    scores: dict[int, float]
+    mean: float
 
 
 @dataclass(frozen=True)
@@ -169,23 +183,21 @@ def dataset_result(
         UserError: The runs come from several datasets, or a method's runs have several
             configurations or two runs of one seed.
     """
-    by_method = {
-        method: sorted(
-            (run for run in runs if run.method == method), key=lambda run: run.seed
-        )
-        for method in methods
-    }
-    by_method = {method: found for method, found in by_method.items() if found}
+    by_method: dict[str, list[Run]] = {}
+    for method in methods:
+        of_method = [run for run in runs if run.method == method]
+        if of_method:
+            by_method[method] = sorted(of_method, key=lambda run: run.seed)
     _check_comparable(runs, by_method, tuned)
     split_count = len({run.split for run in runs})
     pair_scores = {
-        method: _pair_scores(found, selection, by_split=split_count > 1)
-        for method, found in by_method.items()
+        method: _pair_scores(of_method, selection, by_split=split_count > 1)
+        for method, of_method in by_method.items()
     }
     baselines = (
         {method: against for method in by_method if method != against}
         if isinstance(against, str)
-        else dict(against)
+        else against
     )
     compared = {
         method: baseline
@@ -195,13 +207,17 @@ def dataset_result(
     ratio = test_to_train or 0.0
     comparisons = {c.method: c for c in compare_pairs(pair_scores, compared, ratio)}
     results = tuple(
-        _method_result(method, found, selection, comparisons.get(method), ratio)
-        for method, found in by_method.items()
+        _method_result(method, of_method, selection, comparisons.get(method), ratio)
+        for method, of_method in by_method.items()
     )
     means = {r.method: r.summary.mean for r in results}
     scored = {method: mean for method, mean in means.items() if mean is not None}
     in_order = ranked(pair_scores, scored)
-    largest = find_largest_class(runs, metric)
+    largest = _largest_class(runs, metric)
+    beats_guessing = None
+    if largest is not None:
+        with_guess = {**in_order, LARGEST_CLASS: largest.scores}
+        beats_guessing = any_beats(with_guess, LARGEST_CLASS, ratio)
     return DatasetResult(
         dataset=runs[0].dataset if runs else "",
         metric=metric,
@@ -211,18 +227,35 @@ def dataset_result(
         results=results,
         largest_class=largest,
         pairs=tuple(compare_all(in_order, ratio)) if all_pairs else (),
-        beats_guessing=_any_beats_guessing(in_order, largest, ratio),
+        beats_guessing=beats_guessing,
         beats_mlp=any_beats(in_order, "mlp", ratio) if "mlp" in in_order else None,
         test_to_train=test_to_train,
     )
 
 
-def _any_beats_guessing(
-    scores: Mapping[str, PairScores], largest: LargestClass | None, ratio: float
-) -> bool | None:
-    if largest is None:
+def _largest_class(runs: Sequence[Run], metric: str) -> LargestClass | None:
+    """The largest class and its scores; None where no run has a confusion matrix."""
+    counts = {
+        run.split: [sum(row) for row in run.confusion]
+        for run in runs
+        if run.confusion and any(map(any, run.confusion))
+    }
+    if not counts or len({len(of_split) for of_split in counts.values()}) > 1:
         return None
-    return any_beats({**scores, LARGEST_CLASS: largest.scores}, LARGEST_CLASS, ratio)
+    label = int(np.sum(list(counts.values()), axis=0).argmax())
+    by_split = {
+        split: 100.0 * constant_score(metric, of_split, label)
+        for split, of_split in sorted(counts.items())
+    }
+    by_seed = {
+        seed: by_split[split]
+        for seed, split in sorted({(run.seed, run.split) for run in runs})
+        if split in by_split
+    }
+    several = len({run.split for run in runs}) > 1
+    return LargestClass(
+        label, by_split if several else by_seed, float(np.mean(list(by_seed.values())))
+    )
 
 
 def _check_comparable(
@@ -233,16 +266,16 @@ def _check_comparable(
         names = sorted({(dataset, print_) for dataset, _, print_ in data})
         seen = ", ".join(f"{dataset} ({print_[:8]})" for dataset, print_ in names)
         raise UserError(f"the runs come from {len(names)} datasets: {seen}; choose one")
-    for method, found in by_method.items():
-        hashes = sorted({run.config_hash for run in found})
-        allowed = len({run.split for run in found}) if tuned else 1
-        if len({(run.config_hash, tuned and run.split) for run in found}) > allowed:
+    for method, of_method in by_method.items():
+        hashes = sorted({run.config_hash for run in of_method})
+        allowed = len({run.split for run in of_method}) if tuned else 1
+        if len({(run.config_hash, tuned and run.split) for run in of_method}) > allowed:
             raise UserError(
-                f"{method} on {found[0].dataset} has runs of {len(hashes)} "
+                f"{method} on {of_method[0].dataset} has runs of {len(hashes)} "
                 f"configurations ({', '.join(hashes)}); choose one"
             )
-        if len({run.seed for run in found}) < len(found):
-            raise UserError(_two_runs_of_one_seed(method, found))
+        if len({run.seed for run in of_method}) < len(of_method):
+            raise UserError(_two_runs_of_one_seed(method, of_method))
 
 
 def _two_runs_of_one_seed(method: str, runs: Sequence[Run]) -> str:
@@ -269,8 +302,8 @@ def _pair_scores(
     for split in sorted({run.split for run in runs}):
         scores = [_score(run, selection) for run in runs if run.split == split]
         finished = [score for score in scores if score is not None]
-        whole = len(finished) == len(scores)
-        pairs[split] = float(np.mean(finished)) if whole else None
+        is_complete = len(finished) == len(scores)
+        pairs[split] = float(np.mean(finished)) if is_complete else None
     return pairs
 
 
@@ -287,25 +320,27 @@ def _method_result(
 ) -> MethodResult:
     finished = [run for run in runs if run.status == "done"]
     _require_one_shape(method, finished)
-    scores = {run.seed: 100.0 * run.scores[selection].test for run in finished}
+    parameters = [run.parameter_count for run in runs]
+    known = [count for count in parameters if count is not None]
+    confusions = [run.confusion for run in finished if run.confusion]
+    confusion, only_class = None, {}
+    if confusions and len(confusions) == len(finished):
+        confusion = tuple(map(tuple, np.sum(confusions, axis=0).tolist()))
+        labels = {run.seed: _only_class(run) for run in finished}
+        only_class = {s: label for s, label in labels.items() if label is not None}
     return MethodResult(
         method=method,
         summary=_summary(finished, selection, len(runs) - len(finished), test_to_train),
-        scores=scores,
+        scores={run.seed: 100.0 * run.scores[selection].test for run in finished},
         comparison=comparison,
         selected=_mean_layers([run.selected for run in finished]),
         last=_mean_layers([run.last for run in finished]),
         failures=tuple(_failure(run) for run in runs if run.status == "failed"),
         time_s=sum(run.time_s for run in runs),
-        parameter_count=_mean_parameters(runs),
-        **_confusion_facts(finished),
+        confusion=confusion,
+        only_class=only_class,
+        parameter_count=float(np.mean(known)) if len(known) == len(runs) else None,
     )
-
-
-def _mean_parameters(runs: Sequence[Run]) -> float | None:
-    counts = [run.parameter_count for run in runs]
-    known = [count for count in counts if count is not None]
-    return float(np.mean(known)) if len(known) == len(counts) else None
 
 
 def _require_one_shape(method: str, runs: Sequence[Run]) -> None:
@@ -314,7 +349,11 @@ def _require_one_shape(method: str, runs: Sequence[Run]) -> None:
     Training cannot have made them, so somebody has altered them.
     """
     layers = {
-        tuple(len(values) for at in (run.selected, run.last) for values in _learned(at))
+        tuple(
+            len(values)
+            for record in (run.selected, run.last)
+            for values in (record.temperatures, record.gate_means)
+        )
         for run in runs
     }
     classes = {
@@ -328,36 +367,13 @@ def _require_one_shape(method: str, runs: Sequence[Run]) -> None:
         )
 
 
-def _learned(layers: LayerRecord) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The values of a record that are averaged over runs."""
-    return layers.temperatures, layers.gate_means
-
-
-def predicted_class(run: Run) -> int | None:
+def _only_class(run: Run) -> int | None:
     """The class that a run predicts for every test node; None where it is not one."""
-    if not run.confusion:
-        return None
     counts = np.array(run.confusion)
     # With test nodes of one class there is nothing else to predict.
     if np.count_nonzero(counts.sum(1)) > 1 and np.count_nonzero(counts.sum(0)) == 1:
         return int(counts.sum(0).argmax())
     return None
-
-
-def _confusion_facts(finished: Sequence[Run]) -> dict[str, Any]:
-    matrices = [np.array(run.confusion) for run in finished if run.confusion]
-    if not matrices or len(matrices) < len(finished):
-        return {}
-    total = np.sum(matrices, axis=0)
-    only_class = {}
-    for run in finished:
-        found = predicted_class(run)
-        if found is not None:
-            only_class[run.seed] = found
-    return {
-        "confusion": tuple(map(tuple, total.tolist())),
-        "only_class": only_class,
-    }
 
 
 def _failure(run: Run) -> str:

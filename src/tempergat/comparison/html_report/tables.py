@@ -11,7 +11,6 @@ from tempergat.comparison.html_report.page import (
     scrolled,
     sort_heading,
 )
-from tempergat.comparison.largest_class import LARGEST_CLASS
 from tempergat.comparison.paper import PaperCell
 from tempergat.comparison.report.formats import (
     Table,
@@ -32,7 +31,12 @@ from tempergat.comparison.report.tables import (
     result_cells,
     shown_comparisons,
 )
-from tempergat.comparison.results import METRIC_NAMES, DatasetResult, MethodResult
+from tempergat.comparison.results import (
+    LARGEST_CLASS,
+    METRIC_NAMES,
+    DatasetResult,
+    MethodResult,
+)
 from tempergat.nn import description_of
 
 if TYPE_CHECKING:

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tempergat.base import csv_text, file_stem, write_into
-from tempergat.comparison.largest_class import LARGEST_CLASS, LargestClass
 from tempergat.comparison.report.formats import as_latex, as_markdown
 from tempergat.comparison.report.tables import result_table
-from tempergat.comparison.results import DatasetResult, MethodResult
+from tempergat.comparison.results import (
+    LARGEST_CLASS,
+    DatasetResult,
+    LargestClass,
+    MethodResult,
+)
 from tempergat.nn import description_of
 from tempergat.stats import PairedComparison
 from tempergat.training import LayerRecord

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tempergat.comparison.largest_class import LARGEST_CLASS
 from tempergat.comparison.report.formats import (
     Table,
     mean_and_std,
@@ -12,7 +11,7 @@ from tempergat.comparison.report.formats import (
     signed,
 )
 from tempergat.comparison.report.sentences import ONE_CLASS_MARK, notes_on_one_class
-from tempergat.comparison.results import METRIC_NAMES, DatasetResult
+from tempergat.comparison.results import LARGEST_CLASS, METRIC_NAMES, DatasetResult
 from tempergat.nn import description_of
 from tempergat.stats import PairedComparison, RankTable, Summary
 

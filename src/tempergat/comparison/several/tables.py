@@ -3,10 +3,9 @@
 from collections.abc import Collection
 
 from tempergat.base import counted, joined
-from tempergat.comparison.largest_class import LARGEST_CLASS
 from tempergat.comparison.report.formats import Table, mean_and_std, p_value, percent
 from tempergat.comparison.report.tables import notes_on_largest_class
-from tempergat.comparison.results import METRIC_NAMES, DatasetResult
+from tempergat.comparison.results import LARGEST_CLASS, METRIC_NAMES, DatasetResult
 from tempergat.comparison.several.across import AcrossGraphs
 
 _SIGNS = {"better": " +", "worse": " -"}
