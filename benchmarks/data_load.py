@@ -138,7 +138,7 @@ def first_load(root: Path, nodes: int) -> dict[str, float]:
     """Loads from the raw archive."""
     from tempergat.data import load
     from tempergat.data.catalog.entries import CATALOG
-    from tempergat.data.loading import load_entry
+    from tempergat.data.named_graphs import load_entry
 
     load("csbm")
     entry = dataclasses.replace(CATALOG["ogbn-products"], num_nodes=nodes)

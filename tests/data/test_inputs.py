@@ -12,7 +12,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import as_dataset, csbm, load, load_splits
 from tempergat.data import dataset as dataset_module
 from tempergat.data.dataset import MASKS
-from tempergat.data.user import loading as user_loading
+from tempergat.data.user import open_graph as user_graphs
 from tests.data.conftest import require_raw_files
 from tests.support.tiny_graph import write_graph, write_graph_of_splits
 
@@ -145,13 +145,13 @@ def test_features_and_edges_are_hashed_once_for_all_splits(
 
     monkeypatch.setattr(dataset_module, "hash_array", count)
     opened = []
-    read_npz = user_loading.read_npz
+    read_npz = user_graphs.read_npz
 
     def count_reads(file: Path, *arguments: Any) -> Any:
         opened.append(file)
         return read_npz(file, *arguments)
 
-    monkeypatch.setattr(user_loading, "read_npz", count_reads)
+    monkeypatch.setattr(user_graphs, "read_npz", count_reads)
     assert len(load_splits(path)) == 4
     assert len(opened) == 1
     assert hashed.count((60, 8)) == 1

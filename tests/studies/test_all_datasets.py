@@ -14,7 +14,7 @@ from tempergat.comparison.paper import HETEROGENEOUS, HOMOGENEOUS
 from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, load
-from tempergat.data.loading import load_entry
+from tempergat.data.named_graphs import load_entry
 from tempergat.data.readers.pokec import CLUB_TYPES
 from tempergat.training import Recipe, load_recipe
 from tests.data.conftest import Server, server  # noqa: F401

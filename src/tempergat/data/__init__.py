@@ -12,11 +12,12 @@ if TYPE_CHECKING:
     from .dataset import MASKS as MASKS
     from .dataset import UNLABELLED as UNLABELLED
     from .dataset import Dataset as Dataset
+    from .dataset import describe as describe
+    from .dataset import describe_reading as describe_reading
     from .dataset import node_counts as node_counts
+    from .dataset import reading_line as reading_line
     from .dataset import tensors as tensors
-    from .description import describe as describe
-    from .description import describe_reading as describe_reading
-    from .description import reading_line as reading_line
+    from .features import ColumnScale as ColumnScale
     from .features import density as density
     from .features import normalize_rows as normalize_rows
     from .features import to_dense as to_dense
@@ -27,19 +28,18 @@ if TYPE_CHECKING:
     from .homophily_measures import Homophily as Homophily
     from .homophily_measures import h2_index as h2_index
     from .homophily_measures import homophily as homophily
-    from .inputs import GraphInput as GraphInput
-    from .inputs import as_dataset as as_dataset
-    from .inputs import load_splits as load_splits
+    from .loading import GraphInput as GraphInput
+    from .loading import as_dataset as as_dataset
     from .loading import load as load
+    from .loading import load_splits as load_splits
     from .loading import named_entry as named_entry
     from .loading import warn_of_notes as warn_of_notes
     from .noise import gaussian as gaussian
     from .noise import missing as missing
-    from .relabel import with_labels as with_labels
-    from .scaling import ColumnScale as ColumnScale
     from .splits import DEFAULT_SPLIT as DEFAULT_SPLIT
     from .splits import DEFAULT_SPLIT_SEED as DEFAULT_SPLIT_SEED
     from .splits import make_split as make_split
+    from .splits import with_labels as with_labels
     from .tables.typed_folder import is_typed_folder as is_typed_folder
     from .user.node_features import match_features as match_features
     from .user.node_features import refuse_other_columns as refuse_other_columns

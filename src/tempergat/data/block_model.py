@@ -20,11 +20,11 @@ from tempergat.base import UserError, require_memory
 from tempergat.data.dataset import Dataset, hash_tensors
 from tempergat.data.formats.graphs import symmetrize
 from tempergat.data.noise import gaussian, missing
-from tempergat.data.seeds import seed_sequence
 from tempergat.data.splits import (
     DEFAULT_SPLIT,
     DEFAULT_SPLIT_SEED,
     GraphWithSplits,
+    seed_sequence,
 )
 
 

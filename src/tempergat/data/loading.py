@@ -1,26 +1,33 @@
-"""Loads graphs: datasets by name, user graphs by path."""
+"""Loads graphs in every form a caller may have them in.
+
+A graph is a dataset by name, a user graph by path, a PyG object or a `Dataset`.
+"""
 
 import os
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
-import torch
+from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError
-from tempergat.data.catalog.entries import Entry, find_entry
-from tempergat.data.dataset import MASKS, Dataset, hash_tensors
-from tempergat.data.entry_files import read_entry
-from tempergat.data.features import as_layout
+from tempergat.base import UserError, printable
+from tempergat.data.catalog.entries import CATALOG, Entry, find_entry
+from tempergat.data.dataset import MASKS, Dataset
+from tempergat.data.features import set_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import as_path, data_root
 from tempergat.data.layouts.array_folder import is_array_folder
-from tempergat.data.scaling import note_on_scales
-from tempergat.data.splits import GraphWithSplits
-from tempergat.data.user.open_graph import USER_SUFFIXES, open_user_graph
+from tempergat.data.named_graphs import open_entry
+from tempergat.data.splits import DEFAULT_SPLIT, GraphWithSplits
+from tempergat.data.user.open_graph import (
+    OBJECT_NAME,
+    USER_SUFFIXES,
+    open_user_graph,
+)
 from tempergat.data.user.options import ReadOptions, option_flag
+
+GraphInput: TypeAlias = Dataset | Data | HeteroData | str | os.PathLike[str]
 
 
 def load(
@@ -94,21 +101,10 @@ def open_graph(
     options: ReadOptions | None = None,
     parameters: dict[str, Any] | None = None,
 ) -> GraphWithSplits:
-    """Reads and hashes a graph, before a split is chosen.
+    """Reads and hashes a graph, before a split is chosen; `load` has the arguments.
 
-    Args:
-        name: As for `load`.
-        root: As for `load`.
-        sparse: As for `load`.
-        labelled: As for `load`.
-        use_masks: Whether the masks of a user graph are its splits; otherwise a split
-            is made.
-        progress: As for `load`.
-        options: As for `load`.
-        parameters: Parameters of one dataset, as for `load`.
-
-    Raises:
-        UserError: As for `load`.
+    With `use_masks`, the masks of a user graph are its splits; otherwise a split is
+    made.
     """
     options, parameters = options or ReadOptions(), parameters or {}
     entry = named_entry(name)
@@ -122,7 +118,7 @@ def open_graph(
         )
         # Measuring the density of mapped features would read all of them.
         if not is_array_folder(as_path(name)) or sparse != "auto":
-            _set_layout(graph.unsplit, sparse)
+            set_layout(graph.unsplit.data, sparse)
         return graph
     for option in options.given():
         if option != "directed" or option not in entry.options:
@@ -165,79 +161,198 @@ def _refuse_unknown(name: str, options: dict[str, Any], known: tuple[str, ...]) 
         )
 
 
-def load_entry(
-    entry: Entry,
-    root: Path,
+def as_dataset(
+    graph: GraphInput,
+    *,
     split: int | str | None = None,
     split_seed: int | None = None,
-    sparse: str | bool = "auto",
+    labelled: bool = True,
     progress: Progress | None = None,
-    options: dict[str, Any] | None = None,
+    options: ReadOptions | None = None,
+    scale: bool = True,
 ) -> Dataset:
-    """Loads a dataset of the catalogue; see `load`."""
-    opened = open_entry(entry, root, sparse, progress, options)
-    return opened.choose(split, split_seed)
+    """Turns a graph in any form a caller may have it in into a dataset.
 
+    Args:
+        graph: A dataset, a PyG `Data` or `HeteroData`, the path of a user graph, or a
+            name from `tempergat data list`. A dataset is returned as it is; a PyG
+            object is not changed.
+        split: The number of a split the graph comes with, or percentages like
+            `"60/20/20"` for a split made here.
+        split_seed: Seed of a split made here, or what chooses among several splits.
+        labelled: Whether a user graph must have labels; False loads it for prediction.
+        progress: Called with file name, bytes done and bytes in all while downloading.
+        options: How a user graph is read; the defaults when left out.
+        scale: Whether columns of tables are scaled for training; False drops the
+            `scaling` of the dataset.
 
-def open_entry(
-    entry: Entry,
-    root: Path,
-    sparse: str | bool = "auto",
-    progress: Progress | None = None,
-    options: dict[str, Any] | None = None,
-) -> GraphWithSplits:
-    """Reads and hashes a dataset of the catalogue, before a split is chosen."""
-    if not entry.files:
-        generated = _generate(entry, options or {})
-        _set_layout(generated.unsplit, sparse)
-        return generated
-    graph, source = read_entry(entry, root, progress, options or {})
-    data = graph.data
-    unsplit = Dataset(
-        name=entry.name,
-        data=data,
-        target=entry.target,
-        num_classes=entry.num_classes,
-        metric=entry.metric,
-        source=source,
-        fingerprint="",
-        license=entry.license,
-        notes=note_on_scales(entry.name, data),
-    )
-    hashes = hash_tensors(data, graph.mapped_hashes)
-    # Features of processed graphs are dense; measuring that would read all of them.
-    if not (entry.keep_processed and sparse == "auto"):
-        _set_layout(unsplit, sparse)
-    splits = [entry.split] * entry.num_splits
-    if entry.num_splits > 1:
-        splits = [f"{entry.split}, number {at}" for at in range(entry.num_splits)]
+    Returns:
+        The dataset. One from a path is called by the file's or folder's name.
 
-    def masks_of(number: int) -> dict[str, np.ndarray]:
-        masks = {name: unsplit.store[name].numpy() for name in MASKS}
-        return {n: m if m.ndim == 1 else m[:, number] for n, m in masks.items()}
-
-    return GraphWithSplits(
-        unsplit,
-        hashes,
-        splits,
-        masks_of,
-        entry.made_split,
-        stratified=entry.stratified,
-    )
-
-
-def _generate(entry: Entry, options: dict[str, Any]) -> GraphWithSplits:
-    try:
-        graph: GraphWithSplits = entry.read(**options)
-    except TypeError as error:
-        raise UserError(f"{entry.name}: {error}; give its options numbers") from error
-    return replace(graph, unsplit=replace(graph.unsplit, name=entry.name))
-
-
-def _set_layout(dataset: Dataset, sparse: str | bool) -> None:
-    """Sets the layout of the features. Hashes are computed before, so that the layout
-    does not change the fingerprint.
+    Raises:
+        UserError: There is no such graph, it cannot be used, or it has a split that
+            `split` or `split_seed` cannot change.
     """
-    for store in dataset.data.node_stores:
-        if isinstance(store.get("x"), torch.Tensor):
-            store.x = as_layout(store.x, sparse)
+    if isinstance(graph, Dataset):
+        _refuse_split(split, split_seed)
+        _refuse_options(options)
+        return graph if scale else replace(graph, scaling={})
+    opened = _open(graph, split, options, labelled, progress, scale)
+    dataset = opened.choose(split, split_seed)
+    _refuse_idle_seed(dataset, split_seed)
+    return dataset
+
+
+def load_splits(
+    graph: GraphInput,
+    *,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    max_splits: int | None = None,
+    made_splits: int | None = None,
+    keep_given_splits: bool = False,
+    progress: Progress | None = None,
+    options: ReadOptions | None = None,
+    scale: bool = True,
+) -> dict[int, Dataset]:
+    """Loads a graph with each of its splits.
+
+    The graph is read and hashed once; the datasets share all tensors but the masks.
+
+    Args:
+        graph: A graph that `as_dataset` takes.
+        split: The number of a split, or percentages; only this split is returned.
+        split_seed: Seed of a split made here, or what chooses the one split returned.
+        max_splits: How many splits are wanted at most; all when left out.
+        made_splits: How many splits to make, with seeds from 0, for a graph that comes
+            with none; `split` may give their percentages.
+        keep_given_splits: Whether a graph that comes with splits keeps them where
+            `made_splits` is given; otherwise it is refused.
+        progress: Called with file name, bytes done and bytes in all while downloading.
+        options: How a user graph is read; the defaults when left out.
+        scale: Whether columns of tables are scaled for training.
+
+    Returns:
+        Datasets by the number of their split; a split made here is number 0.
+
+    Raises:
+        UserError: There is no such graph, it cannot be used, or one of several splits
+            has no nodes for training, validation or testing.
+    """
+    if isinstance(graph, Dataset):
+        _refuse_split(split, split_seed)
+        _refuse_options(options)
+        if made_splits is not None and not keep_given_splits:
+            raise _not_both(made_splits, "a Dataset has its split already")
+        return {graph.split_number: as_dataset(graph, scale=scale)}
+    opened = _open(graph, split, options, True, progress, scale)
+    if keep_given_splits and opened.splits and split is None:
+        made_splits = None
+    if made_splits is not None:
+        if split_seed is not None:
+            raise _not_both(made_splits, f"split_seed is {split_seed}, a single seed")
+        if isinstance(split, int):
+            raise _not_both(made_splits, f"split is {split}, which is one split")
+        return _with_all_parts(opened.make_splits(split, made_splits, max_splits))
+    first = opened.choose(split, split_seed)
+    _refuse_idle_seed(first, split_seed)
+    count = first.num_splits if max_splits is None else max_splits
+    if split is not None or split_seed is not None:
+        count = 1
+    datasets = {first.split_number: first}
+    for number in range(1, min(first.num_splits, count)):
+        datasets[number] = opened.choose(number)
+    return _with_all_parts(datasets) if len(datasets) > 1 else datasets
+
+
+def _open(
+    graph: Data | HeteroData | str | os.PathLike[str],
+    split: int | str | None,
+    options: ReadOptions | None,
+    labelled: bool,
+    progress: Progress | None,
+    scale: bool,
+) -> GraphWithSplits:
+    """Opens a graph that is not a `Dataset`, under the name it has in tables."""
+    use_masks = not isinstance(split, str)
+    if isinstance(graph, Data | HeteroData):
+        opened = open_user_graph(
+            graph, options=options, labelled=labelled, use_masks=use_masks
+        )
+        unsplit = opened.unsplit
+    elif not isinstance(graph, str | os.PathLike):
+        raise UserError(
+            f"the graph is a {type(graph).__name__}; give a dataset, a PyG Data or "
+            "HeteroData, a path or a name (`tempergat data list`)"
+        )
+    elif not os.fspath(graph).strip():
+        raise UserError(
+            f"the graph is {graph!r}; give a name (`tempergat data list`) or the path "
+            "of your own graph"
+        )
+    else:
+        opened = open_graph(
+            graph,
+            labelled=labelled,
+            use_masks=use_masks,
+            progress=progress,
+            options=options,
+        )
+        unsplit = opened.unsplit
+        if unsplit.name not in CATALOG:
+            # The name of the file or folder is short enough for tables. Bytes in it
+            # that are not text, and control characters, are replaced: tables, pictures
+            # and terminals cannot show them.
+            short = os.fsencode(_short_name(Path(graph).resolve()))
+            unsplit = replace(unsplit, name=printable(short.decode(errors="replace")))
+    return replace(opened, unsplit=unsplit if scale else replace(unsplit, scaling={}))
+
+
+def _short_name(path: Path) -> str:
+    """The name of a file without its suffix, or of a folder as it is."""
+    if path.is_dir():
+        return path.name or OBJECT_NAME
+    unzipped = path.with_suffix("") if path.suffix == ".gz" else path
+    return unzipped.stem
+
+
+def _refuse_split(split: int | str | None, split_seed: int | None) -> None:
+    if split is not None or split_seed is not None:
+        raise UserError(
+            f"split is {split!r} and split_seed is {split_seed!r}, but a Dataset has "
+            "its split already; leave both out, or load the graph with them"
+        )
+
+
+def _refuse_options(options: ReadOptions | None) -> None:
+    given = [] if options is None else options.given()
+    if given:
+        raise UserError(
+            f"{option_flag(given[0])} says how a graph is read, but a Dataset has been "
+            "read already; leave it out, or load the graph with it"
+        )
+
+
+def _refuse_idle_seed(dataset: Dataset, split_seed: int | None) -> None:
+    is_used = dataset.is_split_made or dataset.num_splits > 1
+    if split_seed is not None and not is_used:
+        raise UserError(
+            f"split_seed is {split_seed}, but {dataset.name} comes with one split; "
+            f"leave it out, or have a split made with split {DEFAULT_SPLIT}"
+        )
+
+
+def _not_both(made_splits: int, reason: str) -> UserError:
+    return UserError(f"splits is {made_splits}, but {reason}; leave one of them out")
+
+
+def _with_all_parts(datasets: dict[int, Dataset]) -> dict[int, Dataset]:
+    """Refuses empty masks before the first is used, so that no work is lost."""
+    for number, dataset in datasets.items():
+        empty = [mask for mask in MASKS if not dataset.store[mask].any()]
+        if empty:
+            raise UserError(
+                f"split {number} of {dataset.name} has no nodes in {empty[0]}; fill "
+                "it, or choose another split"
+            )
+    return datasets

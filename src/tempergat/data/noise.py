@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tempergat.base import UserError, require_memory
 from tempergat.data.features import to_dense
-from tempergat.data.seeds import seed_sequence
+from tempergat.data.splits import seed_sequence
 
 # Rows are worked through in blocks of about this many entries, which bounds the
 # temporary memory at a few tens of megabytes.

@@ -18,11 +18,25 @@ from tempergat.data.dataset import (
     fingerprint,
     hash_tensor,
 )
-from tempergat.data.seeds import seed_sequence
 
 DEFAULT_SPLIT = "60/20/20"
 DEFAULT_SPLIT_SEED = 0
 MOST_MADE_SPLITS = 1000
+
+
+def seed_sequence(name: str, seed: int) -> np.random.SeedSequence:
+    """The seed sequence of a checked seed.
+
+    Args:
+        name: What the user calls this seed.
+        seed: A whole number of at least 0.
+
+    Raises:
+        UserError: The seed is negative or not a whole number.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise UserError(f"{name} is {seed!r}; give a whole number of at least 0")
+    return np.random.SeedSequence(int(seed))
 
 
 def parse_split(text: str) -> tuple[float, float, float]:
@@ -101,8 +115,8 @@ def _pieces_by_class(
     for number in np.unique(labels):
         members = order[labels == number]
         bounds = np.cumsum(_part_sizes(len(members), fractions))
-        for piece, found in zip(pieces, np.split(members, bounds), strict=False):
-            piece.append(found)
+        for piece, part in zip(pieces, np.split(members, bounds), strict=False):
+            piece.append(part)
     return [np.concatenate(piece) if piece else order[:0] for piece in pieces]
 
 
@@ -259,3 +273,39 @@ class GraphWithSplits:
             fingerprint=fingerprint(dataset.data, {**self.hashes, **hashes}),
             graph_fingerprint=fingerprint(dataset.data, without_masks),
         )
+
+
+def with_labels(
+    dataset: Dataset,
+    classes: np.ndarray,
+    parts: Mapping[str, np.ndarray],
+    class_names: tuple[str, ...],
+    split: str,
+) -> Dataset:
+    """Replaces all labels and the split of a graph.
+
+    Args:
+        dataset: The graph. It is not changed, and its own labels are not used.
+        classes: The class of each node, -1 where it has none.
+        parts: The nodes of each mask, by the name of the mask.
+        class_names: The name of each class.
+        split: Description of the split.
+    """
+    data = copy.copy(dataset.data)
+    changed = replace(
+        dataset,
+        data=data,
+        num_classes=len(class_names),
+        class_names=class_names,
+        label_name=None,
+        split_name=None,
+        split=split,
+        num_splits=1,
+        split_number=0,
+    )
+    changed.store.y = torch.from_numpy(classes.astype(np.int64))
+    masks = {mask: np.zeros(len(classes), dtype=bool) for mask in MASKS}
+    for mask, nodes in parts.items():
+        masks[mask][nodes] = classes[nodes] != UNLABELLED
+    set_masks(changed.store, masks)
+    return replace(changed, fingerprint=fingerprint(data))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempergat.base.errors import UserError
-from tempergat.data.fetch.archives import unpack
+from tempergat.data.fetch.download import unpack
 from tempergat.data.formats.pickles import load_pickle
 
 

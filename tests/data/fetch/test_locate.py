@@ -16,7 +16,7 @@ from tempergat.data import load
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import hash_array
 from tempergat.data.fetch.locate import availability, data_root, is_local, obtain
-from tempergat.data.loading import load_entry
+from tempergat.data.named_graphs import load_entry
 from tests.data.conftest import Server, require_raw_files
 from tests.support import raw_layouts
 
@@ -149,7 +149,7 @@ import dataclasses, sys
 from pathlib import Path
 from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import hash_array
-from tempergat.data.loading import load_entry
+from tempergat.data.named_graphs import load_entry
 entry = CATALOG["ogbn-arxiv"]
 file = dataclasses.replace(entry.files[0], url=sys.argv[1], sha256=sys.argv[2])
 entry = dataclasses.replace(entry, files=(file,), num_nodes=4)

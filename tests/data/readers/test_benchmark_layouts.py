@@ -19,7 +19,7 @@ from torch_geometric.utils import sort_edge_index
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.data.catalog.entries import CATALOG, Entry
-from tempergat.data.loading import load_entry
+from tempergat.data.named_graphs import load_entry
 from tests.data.conftest import Server
 from tests.support import raw_layouts
 

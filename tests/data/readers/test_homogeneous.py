@@ -163,7 +163,7 @@ def test_damaged_row_of_actor_is_named(
         load("actor", tmp_path)
     import dataclasses
 
-    from tempergat.data.loading import load_entry
+    from tempergat.data.named_graphs import load_entry
 
     files = tuple(
         dataclasses.replace(file, size=None, sha256=None)

@@ -12,7 +12,7 @@ from torch_geometric.transforms import ToUndirected
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.data.catalog.entries import CATALOG, Entry
-from tempergat.data.loading import load_entry
+from tempergat.data.named_graphs import load_entry
 from tempergat.data.readers.ogb import even_quantiles
 from tempergat.data.readers.pokec import CLUB_TYPES
 from tests.data.conftest import Server

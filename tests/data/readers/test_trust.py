@@ -14,7 +14,7 @@ import pytest
 from tempergat.base.errors import UserError
 from tempergat.data.catalog.entries import RemoteFile, find_entry
 from tempergat.data.dataset import hash_array
-from tempergat.data.loading import load_entry
+from tempergat.data.named_graphs import load_entry
 from tests.support.full_disk import full_above
 
 NODES = 6

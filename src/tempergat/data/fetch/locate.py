@@ -12,8 +12,7 @@ from pathlib import Path
 
 from tempergat.base import FileLock, UserError, explain_unreadable
 from tempergat.data.catalog.entries import Entry, RemoteFile
-from tempergat.data.fetch.archives import unpack
-from tempergat.data.fetch.download import DownloadError, Progress, download
+from tempergat.data.fetch.download import DownloadError, Progress, download, unpack
 from tempergat.data.formats.errors import DamagedFile
 
 _BLOCK = 1 << 20

@@ -42,6 +42,7 @@ from tempergat.base import (
     suggest_one_of,
 )
 from tempergat.data.dataset import MASKS, UNLABELLED, Dataset, hash_tensors
+from tempergat.data.features import note_on_scales, scaling_of
 from tempergat.data.layouts.array_folder import (
     is_array_folder,
     read_array_folder,
@@ -54,7 +55,6 @@ from tempergat.data.layouts.word_folder import (
     is_word_folder,
     read_word_folder,
 )
-from tempergat.data.scaling import note_on_scales, scaling_of
 from tempergat.data.splits import GraphWithSplits
 from tempergat.data.tables.files import not_a_file
 from tempergat.data.tables.folder import read_folder

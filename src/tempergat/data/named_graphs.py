@@ -1,4 +1,4 @@
-"""Reads the graph of a dataset from its raw files, or from its processed form."""
+"""Datasets of the catalogue, read from raw files or from their processed form."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,14 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.base import UserError, explain_full_disk, first_line
 from tempergat.data.catalog.entries import Entry
-from tempergat.data.dataset import MASKS, UNLABELLED, node_counts
+from tempergat.data.dataset import (
+    MASKS,
+    UNLABELLED,
+    Dataset,
+    hash_tensors,
+    node_counts,
+)
+from tempergat.data.features import note_on_scales, set_layout
 from tempergat.data.fetch.download import Progress
 from tempergat.data.fetch.locate import lock_data, obtain
 from tempergat.data.formats.errors import DamagedFile, GraphError
@@ -19,8 +26,78 @@ from tempergat.data.processed import (
     open_processed,
     write_processed,
 )
+from tempergat.data.splits import GraphWithSplits
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import check_edges, check_features, require_finite
+
+
+def load_entry(
+    entry: Entry,
+    root: Path,
+    split: int | str | None = None,
+    split_seed: int | None = None,
+    sparse: str | bool = "auto",
+    progress: Progress | None = None,
+    options: dict[str, Any] | None = None,
+) -> Dataset:
+    """Loads a dataset of the catalogue; see `load`."""
+    opened = open_entry(entry, root, sparse, progress, options)
+    return opened.choose(split, split_seed)
+
+
+def open_entry(
+    entry: Entry,
+    root: Path,
+    sparse: str | bool = "auto",
+    progress: Progress | None = None,
+    options: dict[str, Any] | None = None,
+) -> GraphWithSplits:
+    """Reads and hashes a dataset of the catalogue, before a split is chosen."""
+    if not entry.files:
+        generated = _generate(entry, options or {})
+        set_layout(generated.unsplit.data, sparse)
+        return generated
+    graph, source = read_entry(entry, root, progress, options or {})
+    data = graph.data
+    unsplit = Dataset(
+        name=entry.name,
+        data=data,
+        target=entry.target,
+        num_classes=entry.num_classes,
+        metric=entry.metric,
+        source=source,
+        fingerprint="",
+        license=entry.license,
+        notes=note_on_scales(entry.name, data),
+    )
+    hashes = hash_tensors(data, graph.mapped_hashes)
+    # Features of processed graphs are dense; measuring that would read all of them.
+    if not (entry.keep_processed and sparse == "auto"):
+        set_layout(unsplit.data, sparse)
+    splits = [entry.split] * entry.num_splits
+    if entry.num_splits > 1:
+        splits = [f"{entry.split}, number {at}" for at in range(entry.num_splits)]
+
+    def masks_of(number: int) -> dict[str, np.ndarray]:
+        masks = {name: unsplit.store[name].numpy() for name in MASKS}
+        return {n: m if m.ndim == 1 else m[:, number] for n, m in masks.items()}
+
+    return GraphWithSplits(
+        unsplit,
+        hashes,
+        splits,
+        masks_of,
+        entry.made_split,
+        stratified=entry.stratified,
+    )
+
+
+def _generate(entry: Entry, options: dict[str, Any]) -> GraphWithSplits:
+    try:
+        graph: GraphWithSplits = entry.read(**options)
+    except TypeError as error:
+        raise UserError(f"{entry.name}: {error}; give its options numbers") from error
+    return replace(graph, unsplit=replace(graph.unsplit, name=entry.name))
 
 
 def read_entry(
