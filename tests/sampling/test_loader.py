@@ -9,7 +9,6 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import HeteroConv, SAGEConv
 from torch_geometric.utils import trim_to_layer
 
-import tempergat
 from tempergat import NeighborSampler, UserError
 from tempergat.sampling import Topology
 from tests.sampling.graphs import (
@@ -229,10 +228,6 @@ def test_a_typed_graph_needs_edges_and_their_node_types() -> None:
     data["author", "writes", "paper"].edge_index = torch.tensor([[0], [0]])
     with pytest.raises(UserError, match="the node type 'author', which the data does"):
         NeighborSampler(data, [2], 1, "paper")
-
-
-def test_the_sampler_is_a_public_name() -> None:
-    assert tempergat.NeighborSampler is NeighborSampler
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ class TwoLayers(nn.Module):
         self.second = layer(12, 2, heads=2, concat=False, **options)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        found: Tensor = self.second(self.first(x, edge_index).relu(), edge_index)
-        return found
+        out: Tensor = self.second(self.first(x, edge_index).relu(), edge_index)
+        return out
 
 
 def pyg_weights(model: TwoLayers, data: Data) -> list[tuple[Tensor, Tensor]]:
@@ -82,9 +82,9 @@ def test_coefficients_are_those_of_pyg_in_the_callers_order(
     model = TwoLayers(ours, add_self_loops=loops, **PLAIN)
     model.load_state_dict(oracle.state_dict())
     data = messy_graph(seed)
-    found = tempergat.attention(model, data)
-    assert [layer.layer for layer in found] == ["first", "second"]
-    for layer, expected in zip(found, pyg_weights(oracle, data), strict=True):
+    layers = tempergat.attention(model, data)
+    assert [layer.layer for layer in layers] == ["first", "second"]
+    for layer, expected in zip(layers, pyg_weights(oracle, data), strict=True):
         weights, own = expected_in_callers_order(data.edge_index, expected, loops)
         torch.testing.assert_close(layer.weights, weights)
         assert torch.equal(layer.edge_index, data.edge_index)
@@ -97,26 +97,18 @@ def test_coefficients_are_those_of_pyg_in_the_callers_order(
             assert layer.self_loops is None
 
 
-def test_shuffled_edges_give_the_same_coefficients_shuffled() -> None:
+def test_shuffled_edges_give_the_same_coefficients_which_sum_to_one() -> None:
     torch.manual_seed(0)
     model = TwoLayers(TemperGATConv)
     data = messy_graph()
     order = torch.randperm(data.num_edges)
     shuffled = Data(x=data.x, edge_index=data.edge_index[:, order])
-    for a, b in zip(
-        tempergat.attention(model, data),
-        tempergat.attention(model, shuffled),
-        strict=True,
-    ):
+    one, other = (tempergat.attention(model, graph) for graph in (data, shuffled))
+    for a, b in zip(one, other, strict=True):
         torch.testing.assert_close(a.weights[order], b.weights)
         torch.testing.assert_close(a.self_loops, b.self_loops)
-
-
-def test_coefficients_into_a_node_and_its_loop_sum_to_one() -> None:
-    data = messy_graph()
-    for layer in tempergat.attention(TwoLayers(TemperGATv2Conv), data):
-        total = layer.self_loops.clone()
-        total.index_add_(0, data.edge_index[1], layer.weights)
+        total = a.self_loops.clone()
+        total.index_add_(0, data.edge_index[1], a.weights)
         torch.testing.assert_close(total, torch.ones_like(total))
 
 
@@ -128,56 +120,45 @@ def test_a_sparse_matrix_has_its_entries_as_edges(to_matrix: Any, loops: bool) -
     adj_t = to_matrix(edges.flip(0), size=(12, 12))
     torch.manual_seed(0)
     model = TwoLayers(TemperGATConv, add_self_loops=loops)
-    found = tempergat.attention(model, Data(x=data.x), edge_index=adj_t)
+    layers = tempergat.attention(model, Data(x=data.x), edge_index=adj_t)
     order = edges.flip(0)
     order = order[:, (order[0] * 12 + order[1]).argsort()].flip(0)
     expected = tempergat.attention(model, Data(x=data.x, edge_index=order))
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(layers, expected, strict=True):
         assert torch.equal(a.edge_index, order)
         torch.testing.assert_close(a.weights, b.weights)
         if loops:
             torch.testing.assert_close(a.self_loops, b.self_loops)
 
 
-def test_messages_against_the_edges_keep_the_columns() -> None:
+@pytest.mark.parametrize(
+    ("channels", "options"),
+    [
+        (5, {"heads": 2, "flow": "target_to_source"}),
+        ((5, 3), {"heads": 2, "add_self_loops": False}),
+        (5, {"edge_dim": 3}),
+    ],
+    ids=["against the edges", "bipartite", "edge features"],
+)
+def test_every_form_of_a_layer_keeps_the_columns(
+    channels: Any, options: dict[str, Any]
+) -> None:
     torch.manual_seed(0)
-    oracle = GATConv(5, 4, heads=2, flow="target_to_source")
-    layer = TemperGATConv(5, 4, heads=2, flow="target_to_source", **PLAIN)
+    oracle = GATConv(channels, 4, **options)
+    layer = TemperGATConv(channels, 4, **options, **PLAIN)
     layer.load_state_dict(oracle.state_dict())
-    data = messy_graph()
-    (found,) = tempergat.attention(layer, data)
-    _, theirs = oracle(data.x, data.edge_index, return_attention_weights=True)
-    weights, own = expected_in_callers_order(data.edge_index, theirs, True)
-    torch.testing.assert_close(found.weights, weights)
-    torch.testing.assert_close(found.self_loops, own)
-
-
-def test_a_bipartite_layer_keeps_the_columns() -> None:
-    torch.manual_seed(0)
-    oracle = GATConv((5, 3), 4, heads=2, add_self_loops=False)
-    layer = TemperGATConv((5, 3), 4, heads=2, add_self_loops=False, **PLAIN)
-    layer.load_state_dict(oracle.state_dict())
-    data = messy_graph()
-    x = (data.x, torch.randn(12, 3))
-    (found,) = tempergat.attention(layer, data, x=x)
-    _, (_, theirs) = oracle(x, data.edge_index, return_attention_weights=True)
-    torch.testing.assert_close(found.weights, theirs)
-
-
-def test_edge_features_of_the_graph_are_used() -> None:
-    torch.manual_seed(0)
-    oracle = GATConv(5, 4, edge_dim=3)
-    layer = TemperGATConv(5, 4, edge_dim=3, **PLAIN)
-    layer.load_state_dict(oracle.state_dict())
-    data = messy_graph()
-    data.edge_attr = torch.randn(data.num_edges, 3)
-    _, theirs = oracle(
-        data.x, data.edge_index, data.edge_attr, return_attention_weights=True
-    )
-    weights, own = expected_in_callers_order(data.edge_index, theirs, True)
-    (found,) = tempergat.attention(layer, data)
-    torch.testing.assert_close(found.weights, weights)
-    torch.testing.assert_close(found.self_loops, own)
+    data, given = messy_graph(), {}
+    if "edge_dim" in options:
+        data.edge_attr = torch.randn(data.num_edges, 3)
+    if channels == (5, 3):
+        given["x"] = (data.x, torch.randn(12, 3))
+    inputs = given.get("x", data.x), data.edge_index, data.edge_attr
+    _, theirs = oracle(*inputs, return_attention_weights=True)
+    looped = options.get("add_self_loops", True)
+    weights, own = expected_in_callers_order(data.edge_index, theirs, looped)
+    (ours,) = tempergat.attention(layer, data, **given)
+    torch.testing.assert_close(ours.weights, weights)
+    torch.testing.assert_close(ours.self_loops, own if looped else None)
 
 
 def typed_graph() -> HeteroData:
@@ -194,13 +175,23 @@ def typed_graph() -> HeteroData:
     return data
 
 
-class Typed(nn.Module):
-    def __init__(self, conv: nn.Module) -> None:
+class OneLayer(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
         super().__init__()
-        self.conv = conv
+        self.layer = layer
 
-    def forward(self, x_dict: Any, edge_index_dict: Any) -> Any:
-        return self.conv(x_dict, edge_index_dict)
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return self.layer(x, edge_index)
+
+
+class ByType(OneLayer):
+    def forward(self, x_dict: Any, edge_index_dict: Any) -> Any:  # type: ignore[override]
+        return self.layer(x_dict, edge_index_dict)
+
+
+class EveryOtherEdge(OneLayer):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+        return self.layer(x, edge_index[:, 1::2])
 
 
 def test_layers_of_a_hetero_conv_are_told_apart_by_edge_type() -> None:
@@ -208,12 +199,12 @@ def test_layers_of_a_hetero_conv_are_told_apart_by_edge_type() -> None:
     kinds = {kind: {"add_self_loops": kind[0] == kind[2]} for kind in data.edge_types}
     theirs = {kind: GATConv((-1, -1), 3, **options) for kind, options in kinds.items()}
     theirs["paper", "cites", "paper"] = GATConv(5, 3)
-    model = Typed(HeteroConv(theirs))
+    model = ByType(HeteroConv(theirs))
     model(data.x_dict, data.edge_index_dict)
     tempergat.upgrade(model, temperature=None, gate=None)
-    found = {next(iter(one.weights)): one for one in tempergat.attention(model, data)}
-    assert set(found) == set(data.edge_types)
-    for kind, layer in found.items():
+    layers = {next(iter(one.weights)): one for one in tempergat.attention(model, data)}
+    assert set(layers) == set(data.edge_types)
+    for kind, layer in layers.items():
         x = (data[kind[0]].x, data[kind[2]].x)
         _, expected = theirs[kind](
             x[0] if kind[0] == kind[2] else x,
@@ -231,30 +222,17 @@ def test_layers_of_a_hetero_conv_are_told_apart_by_edge_type() -> None:
 def test_a_model_of_to_hetero_is_called_by_type() -> None:
     data = typed_graph()
     options = {"add_self_loops": False, "heads": 2}
-    layer = to_hetero(
-        OneLayer(TemperGATConv((-1, -1), 3, **options)),
-        data.metadata(),
-    )
+    layer = to_hetero(OneLayer(TemperGATConv((-1, -1), 3, **options)), data.metadata())
     layer(data.x_dict, data.edge_index_dict)
-    found = tempergat.attention(layer, data)
-    assert sorted(next(iter(one.weights)) for one in found) == sorted(data.edge_types)
-    for one in found:
+    layers = tempergat.attention(layer, data)
+    assert sorted(next(iter(one.weights)) for one in layers) == sorted(data.edge_types)
+    for one in layers:
         ((kind, weights),) = one.weights.items()
         target = data[kind].edge_index[1]
         total = torch.zeros(data[kind[2]].num_nodes, 2).index_add_(0, target, weights)
         torch.testing.assert_close(
             total[target.unique()], torch.ones(target.unique().numel(), 2)
         )
-
-
-class OneLayer(nn.Module):
-    def __init__(self, layer: nn.Module) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        found: Tensor = self.layer(x, edge_index)
-        return found
 
 
 def test_a_sampled_batch_has_the_coefficients_of_its_edges() -> None:
@@ -264,8 +242,8 @@ def test_a_sampled_batch_has_the_coefficients_of_its_edges() -> None:
     whole = tempergat.attention(model, data)
     # All neighbours are taken, so the coefficients are those of the whole graph.
     batch = NeighborSampler(data, [-1, -1], 2, seeds=torch.tensor([4, 9])).batch(0, 0)
-    found = tempergat.attention(model, batch)
-    for layer, (a, b) in enumerate(zip(found, whole, strict=True)):
+    layers = tempergat.attention(model, batch)
+    for layer, (a, b) in enumerate(zip(layers, whole, strict=True)):
         assert torch.equal(a.edge_id, batch.e_id)
         assert torch.equal(batch.n_id[batch.edge_index], data.edge_index[:, batch.e_id])
         # Edges into the first nodes are all there.
@@ -300,27 +278,19 @@ def test_a_ready_graph_keeps_the_columns(loops: bool) -> None:
     graph = Graph(data.edge_index, 12, self_loops=loops)
     # By which edges the graph was made is only known where the data has them.
     for given in (data, Data(x=data.x)):
-        found = tempergat.attention(model, given, edge_index=graph)
-        for a, b in zip(found, expected, strict=True):
+        layers = tempergat.attention(model, given, edge_index=graph)
+        for a, b in zip(layers, expected, strict=True):
             torch.testing.assert_close(a.weights, b.weights)
             torch.testing.assert_close(a.self_loops, b.self_loops)
             assert torch.equal(a.used, b.used)
 
 
 def test_a_module_that_changes_its_edges_is_marked() -> None:
-    class Dropping(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv = TemperGATConv(5, 2)
-
-        def forward(self, x: Tensor, edge_index: Tensor) -> Any:
-            return self.conv(x, edge_index[:, 1::2])
-
     data = messy_graph()
-    (found,) = tempergat.attention(Dropping(), data)
-    assert found.from_model
-    assert torch.equal(found.edge_index, data.edge_index[:, 1::2])
-    assert found.weights.size(0) == found.edge_index.size(1)
+    (layer,) = tempergat.attention(EveryOtherEdge(TemperGATConv(5, 2)), data)
+    assert layer.from_model
+    assert torch.equal(layer.edge_index, data.edge_index[:, 1::2])
+    assert layer.weights.size(0) == layer.edge_index.size(1)
 
 
 def test_the_model_stays_in_training_mode_and_keeps_no_hooks() -> None:
@@ -349,8 +319,8 @@ def test_a_missing_argument_is_named() -> None:
 
 
 def test_the_result_says_what_it_holds() -> None:
-    found = tempergat.attention(TwoLayers(TemperGATConv), messy_graph())
-    assert repr(found[0]) == "LayerAttention(first, 78 edges, 3 heads, temperature 1)"
+    layers = tempergat.attention(TwoLayers(TemperGATConv), messy_graph())
+    assert repr(layers[0]) == "LayerAttention(first, 78 edges, 3 heads, temperature 1)"
 
 
 @pytest.mark.parametrize("in_place", [False, True])
@@ -364,9 +334,9 @@ def test_a_compiled_model_gives_what_the_model_gives(in_place: bool) -> None:
         compiled = torch.compile(model, backend="eager")
     with torch.no_grad():
         compiled(data.x, data.edge_index)
-    found = tempergat.attention(compiled, data)
-    assert [layer.layer for layer in found] == ["first", "second"]
-    for one, other in zip(found, expected, strict=True):
+    layers = tempergat.attention(compiled, data)
+    assert [layer.layer for layer in layers] == ["first", "second"]
+    for one, other in zip(layers, expected, strict=True):
         assert torch.equal(one.weights, other.weights)
 
 
