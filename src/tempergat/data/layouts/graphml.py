@@ -2,12 +2,14 @@
 
 The file is read as a stream of elements. A document type declaration is refused, so
 there are no entities to expand and nothing outside the file is read.
+
+networkx would merge nodes of one id, add nodes that only edges name, leave out a second
+graph, turn values into numbers and forget the lines, so it does not read the file here.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 from xml.parsers import expat
 
 import numpy as np
@@ -35,89 +37,45 @@ def read_graphml(
         labelled: Whether there must be labels.
 
     Raises:
-        UserError: The file is not one plain graph, or contradicts itself.
+        UserError: The file is not well-formed, declares a document type, is not one
+            plain graph, or contradicts itself.
     """
     if options.id is not None:
         raise UserError(
             f"--id is {options.id!r}, but edges in {path} name nodes by the id of "
             "their element; leave the option out"
         )
-    found = parse_graphml(path)
+    parser = _Parser(path)
+    with explain_unreadable(path):
+        parser.parse()
     options = replace(options, id="id")
-    nodes = read_nodes(path, [found.nodes], options, require_finite, labelled)
-    graph = join_tables(nodes, path, [found.edges], {}, options, labelled)
+    pieces = [parser.table("node")]
+    nodes = read_nodes(path, pieces, options, require_finite, labelled)
+    graph = join_tables(nodes, path, [parser.table("edge")], {}, options, labelled)
+    notes = (
+        f"{path}: the attribute {name} is not read, because {name} is part of GraphML "
+        "itself; rename it to use it"
+        for name in parser.unread
+    )
     return replace(
         graph,
-        undirected=not found.directed,
-        notes=(*graph.notes, *found.notes),
+        undirected=not parser.directed,
+        notes=(*graph.notes, *notes),
         how_read=replace(graph.how_read, nodes="the ids of the file"),
     )
 
 
-@dataclass(frozen=True)
-class GraphMLTables:
-    """A GraphML file as tables.
+class _Parser:
+    """Collects nodes and edges while a file is parsed.
 
     Attributes:
-        nodes: A column `id`, and one for each attribute of nodes.
-        edges: Columns `source` and `target`, and one for each attribute of edges.
         directed: Whether the file says that its edges have a direction.
-        notes: A sentence on each attribute that is not read.
+        unread: The attributes with the name of an own column.
     """
-
-    nodes: Table
-    edges: Table
-    directed: bool
-    notes: tuple[str, ...]
-
-
-def parse_graphml(path: Path) -> GraphMLTables:
-    """Parses a file with one graph.
-
-    Raises:
-        UserError: It is not well-formed, declares a document type, or holds anything
-            but one plain graph.
-    """
-    parser = _Parser(path)
-    with explain_unreadable(path), open(path, "rb") as stream:
-        parser.parse(stream)
-    return parser.tables()
-
-
-@dataclass
-class _Key:
-    """An attribute that the file declares."""
-
-    # Empty for one that is not read.
-    name: str
-    owner: str
-    default: str = ""
-
-
-@dataclass
-class _Rows:
-    """Nodes or edges with the attributes that each has."""
-
-    values: list[dict[str, str]] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-
-    def table(
-        self, path: Path, own: tuple[str, ...], defaults: Mapping[str, str]
-    ) -> Table:
-        present = dict.fromkeys(name for row in self.values for name in row)
-        columns = {}
-        for name in (*own, *(name for name in present if name not in own)):
-            column = np.empty(len(self.values), dtype=object)
-            default = defaults.get(name, "")
-            column[:] = [row.get(name, default) for row in self.values]
-            columns[name] = column
-        return Table(path, columns, np.array(self.lines, dtype=np.int64))
-
-
-class _Parser:
-    """Collects nodes and edges while the file is parsed."""
 
     def __init__(self, path: Path) -> None:
+        self.directed: bool | None = None
+        self.unread: dict[str, None] = {}
         self._path = path
         self._parser = expat.ParserCreate(namespace_separator=" ")
         self._parser.buffer_text = True
@@ -125,43 +83,48 @@ class _Parser:
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
-        self._keys: dict[str, _Key] = {}
+        # By the key of an attribute: its name, "" for one that is not read, whether it
+        # is one of nodes, edges or all, and its default.
+        self._names: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
+        self._defaults: dict[str, str] = {}
         self._last_key = ""
-        self._rows = {"node": _Rows(), "edge": _Rows()}
-        self._directed: bool | None = None
+        self._rows: dict[str, list[dict[str, str]]] = {"node": [], "edge": []}
+        self._lines: dict[str, list[int]] = {"node": [], "edge": []}
         self._open: list[str] = []
-        # The attribute or the default whose text is being read.
+        # The key of the value or the default whose text is being read.
         self._reading: str | None = None
         self._pieces: list[str] = []
         # How many elements are open around it.
         self._depth = 0
-        self._unread: dict[str, None] = {}
 
-    def parse(self, stream: IO[bytes]) -> None:
+    def parse(self) -> None:
+        """Reads the file."""
         try:
-            self._parser.ParseFile(stream)
+            with open(self._path, "rb") as stream:
+                self._parser.ParseFile(stream)
         except expat.ExpatError as error:
             raise UserError(
                 f"{self._path} is not well-formed GraphML ({error}); save it again"
             ) from error
-
-    def tables(self) -> GraphMLTables:
-        if self._directed is None:
+        if self.directed is None:
             self._refuse("has no element graph", "save a graph as GraphML")
-        tables = {}
-        for kind, rows in self._rows.items():
-            defaults = {
-                key.name: key.default
-                for key in self._keys.values()
-                if key.owner in (kind, "all") and key.default
-            }
-            tables[kind] = rows.table(self._path, _OWN_COLUMNS[kind], defaults)
-        notes = tuple(
-            f"{self._path}: the attribute {name} is not read, because {name} is "
-            "part of GraphML itself; rename it to use it"
-            for name in self._unread
-        )
-        return GraphMLTables(tables["node"], tables["edge"], self._directed, notes)
+
+    def table(self, kind: str) -> Table:
+        """The nodes or the edges, with a column for each attribute."""
+        rows, own = self._rows[kind], _OWN_COLUMNS[kind]
+        present = dict.fromkeys(name for row in rows for name in row)
+        defaults = {
+            self._names[key]: default
+            for key, default in self._defaults.items()
+            if default and self._owners[key] in (kind, "all")
+        }
+        columns = {}
+        for name in (*own, *(name for name in present if name not in own)):
+            default = defaults.get(name, "")
+            values = [row.get(name, default) for row in rows]
+            columns[name] = np.array(values, dtype=object)
+        return Table(self._path, columns, np.array(self._lines[kind], dtype=np.int64))
 
     def _refuse(self, problem: str, remedy: str) -> NoReturn:
         line = self._parser.CurrentLineNumber
@@ -178,23 +141,23 @@ class _Parser:
         inside = self._open[-1] if self._open else None
         self._open.append(element)
         if element == "key":
-            self._last_key = attributes.get("id", "")
-            name = attributes.get("attr.name", self._last_key)
-            if "yfiles.type" in attributes:
-                # How the program yEd draws a node, which is no attribute of it.
-                name = ""
-            self._keys[self._last_key] = _Key(name, attributes.get("for", "all"))
+            key = self._last_key = attributes.get("id", "")
+            # The program yEd saves how it draws a node, which is no attribute of it.
+            is_drawing = "yfiles.type" in attributes
+            self._names[key] = "" if is_drawing else attributes.get("attr.name", key)
+            self._owners[key] = attributes.get("for", "all")
+            self._defaults[key] = ""
         elif element == "graph":
-            if self._directed is not None:
+            if self.directed is not None:
                 self._refuse("begins a second graph", "save one graph in a file")
-            self._directed = attributes.get("edgedefault", "directed") == "directed"
+            self.directed = attributes.get("edgedefault", "directed") == "directed"
         elif element in ("hyperedge", "locator"):
             self._refuse(f"has an element {element}", "save a plain graph")
         elif element in self._rows:
             self._add(element, attributes)
         elif element == "data" and inside in self._rows:
             self._reading, self._depth = attributes.get("key", ""), len(self._open) - 1
-            if self._reading not in self._keys:
+            if self._reading not in self._names:
                 self._refuse(
                     f"has data of the key {self._reading!r}, which is not declared",
                     "save the graph again",
@@ -205,19 +168,17 @@ class _Parser:
             self._pieces = []
 
     def _add(self, kind: str, attributes: dict[str, str]) -> None:
-        own = {name: attributes.get(name) for name in _OWN_COLUMNS[kind]}
-        for name, value in own.items():
-            if value is None:
+        for name in _OWN_COLUMNS[kind]:
+            if name not in attributes:
                 self._refuse(f"has no {name} for this {kind}", f"give it a {name}")
-        is_directed = "true" if self._directed else "false"
+        is_directed = "true" if self.directed else "false"
         if attributes.get("directed", is_directed) != is_directed:
             self._refuse(
                 "has an edge whose direction differs from the graph's edgedefault",
                 "make all edges directed, or none",
             )
-        rows = self._rows[kind]
-        rows.values.append({name: value or "" for name, value in own.items()})
-        rows.lines.append(self._parser.CurrentLineNumber)
+        self._rows[kind].append({name: attributes[name] for name in _OWN_COLUMNS[kind]})
+        self._lines[kind].append(self._parser.CurrentLineNumber)
 
     def _text(self, text: str) -> None:
         if self._reading is not None:
@@ -227,15 +188,11 @@ class _Parser:
         element = self._open.pop()
         if self._reading is None or len(self._open) != self._depth:
             return
-        key, text = self._keys[self._reading], "".join(self._pieces)
+        key, text = self._reading, "".join(self._pieces)
         self._reading, self._pieces = None, []
         if element == "default":
-            key.default = text
-            return
-        if key.name == "":
-            return
-        kind = self._open[-1]
-        if key.name in _OWN_COLUMNS[kind]:
-            self._unread[key.name] = None
-        else:
-            self._rows[kind].values[-1][key.name] = text
+            self._defaults[key] = text
+        elif self._names[key] in _OWN_COLUMNS[self._open[-1]]:
+            self.unread[self._names[key]] = None
+        elif self._names[key]:
+            self._rows[self._open[-1]][-1][self._names[key]] = text

@@ -180,35 +180,35 @@ def _find_role(
             return None
         return find_column(table, given, role)
     names = _NAMES[role]
-    found = [name for name in table.columns if plain_name(name) in names]
-    exact = [name for name in found if name == names[0]]
-    first = [name for name in found if plain_name(name) == names[0]]
-    for choice in (exact, first, found):
+    alike = [name for name in table.columns if plain_name(name) in names]
+    exact = [name for name in alike if name == names[0]]
+    first = [name for name in alike if plain_name(name) == names[0]]
+    for choice in (exact, first, alike):
         if len(choice) == 1:
             return choice[0]
-    if not found or (not labelled and role != "id"):
+    if not alike or (not labelled and role != "id"):
         return None
     word = role.removesuffix("_column")
     raise UserError(
-        f"{table.path} has {' and '.join(found)}, and each may be the {word}; choose "
+        f"{table.path} has {' and '.join(alike)}, and each may be the {word}; choose "
         f"with {option_flag(role)} {in_python(role)}, and drop what is not a feature"
     )
 
 
 def _split_parts(table: Table, names: list[str]) -> dict[str, str]:
     """The columns that are called like parts of a split, with the masks they are."""
-    found = {
+    called = {
         name: part
         for name in names
         if (part := column_part(name)) is not None
         and (is_mask_name(name) or _is_binary(table, name))
     }
-    if len({*found.values()}) < len(MASKS):
-        found = {n: p for n, p in found.items() if split_part(unnumbered(n))}
-    parts = {*found.values()}
+    if len({*called.values()}) < len(MASKS):
+        called = {n: p for n, p in called.items() if split_part(unnumbered(n))}
+    parts = {*called.values()}
     if MASKS[0] in parts and len(parts) > 1:
-        return found
-    return {name: part for name, part in found.items() if is_split_name(name)}
+        return called
+    return {name: part for name, part in called.items() if is_split_name(name)}
 
 
 def _mask_columns(parts: dict[str, str]) -> dict[str, str]:
@@ -225,15 +225,15 @@ def _mask_columns(parts: dict[str, str]) -> dict[str, str]:
 def _refuse_incomplete_split(
     table: Table, features: list[str], parts: dict[str, str]
 ) -> None:
-    found = {name: parts[name] for name in features if name in parts}
-    missing = [mask for mask in MASKS if mask not in found.values()]
-    if found and missing:
+    called = {name: parts[name] for name in features if name in parts}
+    missing = [mask for mask in MASKS if mask not in called.values()]
+    if called and missing:
         words = joined([mask.removesuffix("_mask") for mask in missing])
         raise UserError(
-            f"{table.path}: {joined(list(found))} {'is' if len(found) == 1 else 'are'} "
-            f"called like a split, which lacks {words}; add {joined(missing)} of 0 and "
-            "1, or list the features with --features to have a split made "
-            f"{in_python('features')}"
+            f"{table.path}: {joined(list(called))} "
+            f"{'is' if len(called) == 1 else 'are'} called like a split, which lacks "
+            f"{words}; add {joined(missing)} of 0 and 1, or list the features with "
+            f"--features to have a split made {in_python('features')}"
         )
 
 

@@ -32,33 +32,30 @@ def find_table(folder: Path, name: str) -> Path | None:
         UserError: It exists in several formats, or is not a file.
     """
     with explain_unreadable(folder):
-        found = [
-            path
-            for suffix in TABLE_SUFFIXES
-            if os.path.lexists(path := folder / f"{name}{suffix}")
-        ]
-    if len(found) > 1:
-        raise UserError(
-            f"{folder} has both {found[0].name} and {found[1].name}; remove one"
-        )
-    if not found:
+        paths = [folder / f"{name}{suffix}" for suffix in TABLE_SUFFIXES]
+        paths = [path for path in paths if os.path.lexists(path)]
+    if not paths:
         return None
-    kind = not_a_file(found[0])
+    if len(paths) > 1:
+        names = f"{paths[0].name} and {paths[1].name}"
+        raise UserError(f"{folder} has both {names}; remove one")
+    kind = not_a_file(paths[0])
     if kind is not None:
-        raise UserError(f"{found[0]} is {kind}, but a table is a file; replace it")
-    return found[0]
+        raise UserError(f"{paths[0]} is {kind}, but a table is a file; replace it")
+    return paths[0]
 
 
 def table_stems(folder: Path) -> list[str]:
     """The names of the tables in a folder, sorted, without their suffixes."""
     with explain_unreadable(folder):
         names = sorted(entry.name for entry in folder.iterdir())
-    stems: dict[str, None] = {}
-    for name in names:
-        suffix = max((s for s in TABLE_SUFFIXES if name.endswith(s)), default="")
-        if suffix:
-            stems[name.removesuffix(suffix)] = None
-    return list(stems)
+    stems = [
+        name.removesuffix(suffix)
+        for name in names
+        for suffix in TABLE_SUFFIXES
+        if name.endswith(suffix)
+    ]
+    return list(dict.fromkeys(stems))
 
 
 def unread_files(folder: Path, read: Iterable[Path]) -> list[str]:
@@ -153,25 +150,14 @@ def _iter_csv(path: Path) -> Iterator[Table]:
 
 @contextmanager
 def _open_text(path: Path) -> Iterator[TextIO]:
-    # A missing file or one without permission is explained by the caller.
-    with open(path, "rb") as raw:
-        packed = path.suffix == ".gz"
-        with gzip.open(raw) if packed else raw as binary:
-            mark = binary.read(2)
-            binary.seek(0)
-            # Excel saves "Unicode text" as UTF-16.
-            is_wide = mark in (b"\xff\xfe", b"\xfe\xff")
-            with _text(binary, "utf-16" if is_wide else "utf-8-sig") as stream:
-                yield stream
-
-
-@contextmanager
-def _text(binary: Any, encoding: str) -> Iterator[TextIO]:
-    stream = io.TextIOWrapper(binary, encoding=encoding, newline="")
-    try:
-        yield stream
-    finally:
-        stream.detach()
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as binary:
+        mark = binary.read(2)
+        binary.seek(0)
+        # Excel saves "Unicode text" as UTF-16.
+        is_wide = mark in (b"\xff\xfe", b"\xfe\xff")
+        encoding = "utf-16" if is_wide else "utf-8-sig"
+        with io.TextIOWrapper(binary, encoding=encoding, newline="") as stream:
+            yield stream
 
 
 def _separator(path: Path, header: str) -> str:

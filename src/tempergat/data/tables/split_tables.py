@@ -28,7 +28,7 @@ def split_tables(folder: Path, options: ReadOptions, labelled: bool) -> dict[str
     """
     if options.split_column is not None or not labelled:
         return {}
-    found = [path for name in _WHOLE if (path := find_table(folder, name)) is not None]
+    whole = [path for name in _WHOLE if (path := find_table(folder, name)) is not None]
     parts: dict[str, list[str]] = {name: [] for name in MASKS}
     for stem in table_stems(folder):
         part = split_part(stem)
@@ -37,13 +37,13 @@ def split_tables(folder: Path, options: ReadOptions, labelled: bool) -> dict[str
     stems = [stem for several in parts.values() for stem in several]
     if not parts[MASKS[0]]:
         stems = []
-    if len(found) + bool(stems) > 1:
+    if len(whole) + bool(stems) > 1:
         raise UserError(
-            f"{folder} has the split in {joined([p.name for p in found] + stems)}; "
+            f"{folder} has the split in {joined([p.name for p in whole] + stems)}; "
             "keep one"
         )
-    if found:
-        return {"split": found[0]}
+    if whole:
+        return {"split": whole[0]}
     if not stems:
         return {}
     tables = {}
@@ -133,13 +133,13 @@ def _read_part(
     table = read_table(path)
     name = next(iter(table.columns))
     if len(table.columns) > 1:
-        found = node_columns(table, _options(table, nodes), labelled=False).id
-        if found is None:
+        id_column = node_columns(table, _options(table, nodes), labelled=False).id
+        if id_column is None:
             raise UserError(
                 f"{path} has no column id, only {', '.join(table.columns)}; give it "
                 "one column with the nodes of this part, or move it elsewhere"
             )
-        name = found
+        name = id_column
     owners = node_rows(table, name, nodes)
     word = mask.removesuffix("_mask")
     _assign(masks, table, owners, np.full(len(owners), word, dtype=object), name)

@@ -1,8 +1,8 @@
 """A piece of a table, and its columns as text or numbers."""
 
+import contextlib
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,17 +99,17 @@ def as_numbers(
         UserError: A value is not a number; the message names file, row and column.
     """
     column = table.columns[name]
-    number_of = _number_reader(table.decimal_comma, missing)
     try:
         wide = column.astype(np.float64)
-        marks = [number for word in missing if (number := _number(word)) is not None]
-        if marks:
-            wide[np.isin(wide, marks)] = math.nan
+        for word in missing:
+            with contextlib.suppress(ValueError):
+                wide[wide == float(word)] = math.nan
     except (ValueError, TypeError, OverflowError):
+        row, wide = 0, np.empty(len(column))
         try:
-            wide = np.array([number_of(value) for value in column], dtype=np.float64)
+            for row, value in enumerate(column):
+                wide[row] = _number_of(value, table.decimal_comma, missing)
         except (ValueError, TypeError, OverflowError):
-            row = next(r for r, v in enumerate(column) if not _is_read(v, number_of))
             raise UserError(
                 f"{table.at(row)}: {name} is {column[row]!r}, which is not a number; "
                 f"{remedy or _remedy_for_words(name, column)}"
@@ -144,38 +144,17 @@ def _remedy_for_words(name: str, column: np.ndarray) -> str:
     )
 
 
-def _number_reader(
-    decimal_comma: bool, missing: frozenset[str]
-) -> Callable[[object], float]:
-    def number_of(value: object) -> float:
-        if not isinstance(value, str):
-            return float(value)  # type: ignore[arg-type]
-        word = value.strip().lower()
-        if word in missing:
-            return math.nan
-        if word in _TRUTH:
-            return _TRUTH[word]
-        if decimal_comma and _DECIMAL_COMMA.fullmatch(word):
-            word = word.replace(",", ".")
-        return float(word)
-
-    return number_of
-
-
-def _number(word: str) -> float | None:
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _is_read(value: object, number_of: Callable[[object], float]) -> bool:
-    try:
-        number_of(value)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return True
+def _number_of(value: object, decimal_comma: bool, missing: frozenset[str]) -> float:
+    if not isinstance(value, str):
+        return float(value)  # type: ignore[arg-type]
+    word = value.strip().lower()
+    if word in missing:
+        return math.nan
+    if word in _TRUTH:
+        return _TRUTH[word]
+    if decimal_comma and _DECIMAL_COMMA.fullmatch(word):
+        word = word.replace(",", ".")
+    return float(word)
 
 
 def find_column(table: Table, name: str, option: str) -> str:

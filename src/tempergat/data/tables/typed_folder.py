@@ -79,31 +79,35 @@ def read_typed_folder(
         ]
         nodes[name] = read_node_table(path, ends, given, require_finite, is_target)
     data = HeteroData()
-    for name, found in nodes.items():
-        data[name].num_nodes = len(found)
-        if found.features is not None:
-            data[name].x = torch.from_numpy(found.features)
+    for name, of_type in nodes.items():
+        data[name].num_nodes = len(of_type)
+        if of_type.features is not None:
+            data[name].x = torch.from_numpy(of_type.features)
     notes = _add_edges(edges, data, nodes)
     notes += _add_reverses(folder, data, options)
     split = split_tables(folder, options, labelled)
     graph = with_targets(data, data[target], nodes[target], split, options, labelled)
-    others = [found for name, found in nodes.items() if name != target]
-    left_out = [name for found in others for name in found.columns.left_out]
+    left_out = [
+        column
+        for name, of_type in nodes.items()
+        if name != target
+        for column in of_type.columns.left_out
+    ]
     unread = unread_files(folder, (*tables.values(), *edges, *split.values()))
     return replace(
         graph,
         notes=(*notes, *graph.notes),
-        type_names={name: _names_of(found) for name, found in nodes.items()},
+        type_names={name: _names_of(of_type) for name, of_type in nodes.items()},
         how_read=replace(graph.how_read, nodes=_named_by(nodes)),
     ).not_reading((*left_out, *unread))
 
 
 def _named_by(nodes: dict[str, Nodes]) -> str | None:
     """The columns that name the nodes of each type; None where none does."""
-    found = {name: of_type.columns.id for name, of_type in nodes.items()}
-    if len({*found.values()}) == 1:
-        return next(iter(found.values()))
-    return ", ".join(f"{of or 'row number'} of {name}" for name, of in found.items())
+    ids = {name: of_type.columns.id for name, of_type in nodes.items()}
+    if len({*ids.values()}) == 1:
+        return next(iter(ids.values()))
+    return ", ".join(f"{id or 'row number'} of {name}" for name, id in ids.items())
 
 
 def _names_of(nodes: Nodes) -> TypeNames:
@@ -139,10 +143,10 @@ def _target(
                 f"{suggest_one_of(options.target, list(tables))}"
             )
         return options.target
-    found = [name for name, path in tables.items() if _has_labels(path, options)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    labelled_types = [n for n, path in tables.items() if _has_labels(path, options)]
+    if len(labelled_types) == 1:
+        return labelled_types[0]
+    if not labelled_types:
         column = options.label or "label"
         kind = NoLabels if labelled else UserError
         raise kind(
@@ -151,9 +155,8 @@ def _target(
             f"{in_python('label', 'target')}"
         )
     raise UserError(
-        f"{folder} has labels for the node types {', '.join(found)}; choose the one to "
-        "classify with --target "
-        f"{in_python('target')}"
+        f"{folder} has labels for the node types {', '.join(labelled_types)}; choose "
+        f"the one to classify with --target {in_python('target')}"
     )
 
 

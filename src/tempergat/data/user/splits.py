@@ -200,13 +200,13 @@ def _masks_by_other_names(
                     f"{source}: {name} is not a split as we know it; {remedy}"
                 )
             parts[mask].append((name if key == name else f"{name}[{key!r}]", array))
-    for mask, found in parts.items():
-        if len(found) != 1:
+    for mask, arrays in parts.items():
+        if len(arrays) != 1:
             word = mask.removesuffix("_mask")
-            names = joined(list(given) if not found else [name for name, _ in found])
+            names = joined([name for name, _ in arrays] or list(given))
             raise UserError(
                 f"{source}: {names} {'has' if len(given) == 1 else 'have'} the name of "
-                f"a split, but {'none' if not found else 'more than one'} is that of "
+                f"a split, but {'more than one' if arrays else 'none'} is that of "
                 f"{word}; {remedy}"
             )
     return {
