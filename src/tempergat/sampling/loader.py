@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -131,15 +130,9 @@ class NeighborSampler:
             topologies = {k: t.to(self.device) for k, t in topologies.items()}
         self._topologies = topologies
         count = self._num_nodes[self.seed_type]
-        self._seeds = SeedBatches(
-            checked_seeds(seeds, count, self.seed_type).to(self.device),
-            batch_size,
-            seed,
-            shuffle,
-            drop_last,
-            rank,
-            world_size,
-        )
+        self.batch_size, self.shuffle, self.drop_last = batch_size, shuffle, drop_last
+        self.rank, self.world_size = rank, world_size
+        self._seeds = checked_seeds(seeds, count, self.seed_type).to(self.device)
         self.epoch = self.start_step = 0
         self._order: tuple[int, Tensor] | None = None
         # The layers' graphs that were asked for, which later batches bring along.
@@ -154,7 +147,8 @@ class NeighborSampler:
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""
-        return len(self._seeds)
+        count, whole = self._seeds.size(0), self.batch_size * self.world_size
+        return count // whole if self.drop_last else -(-count // whole)
 
     def set_epoch(self, epoch: int, start_step: int = 0) -> None:
         """Chooses the epoch of the next iteration, and the step it begins with.
@@ -170,16 +164,6 @@ class NeighborSampler:
                 f"{start_step}"
             )
         self.epoch, self.start_step = epoch, start_step
-
-    @property
-    def batch_size(self) -> int:
-        """Number of seeds in a batch."""
-        return self._seeds.batch_size
-
-    @property
-    def world_size(self) -> int:
-        """Number of processes that share a global batch."""
-        return self._seeds.world_size
 
     def __iter__(self) -> Iterator[Any]:
         """The batches of the current epoch; the next iteration is the next epoch."""
@@ -210,14 +194,34 @@ class NeighborSampler:
     def order(self, epoch: int) -> Tensor:
         """The seeds' places in the order of an epoch, int64; the last one is kept."""
         if self._order is None or self._order[0] != epoch:
-            self._order = (epoch, self._seeds.order(epoch).to(self.device))
+            count = self._seeds.size(0)
+            order = torch.arange(count)
+            if self.shuffle:
+                order = shuffled(self.seed, epoch, count)
+            self._order = (epoch, order.to(self.device))
         return self._order[1]
+
+    def _places(self, order: Tensor, step: int) -> Tensor:
+        """The places among the seeds that this rank's batch of a step has.
+
+        The ranks share a global batch: rank 0 has its first seeds. So the batches of an
+        epoch do not depend on who makes them, and every seed is in exactly one rank's
+        batch. Where the last global batch is too short for all, a rank may have a batch
+        without seeds.
+        """
+        whole = self.batch_size * self.world_size
+        batch = order[step * whole : (step + 1) * whole]
+        first, last = (
+            batch.size(0) * part // self.world_size
+            for part in (self.rank, self.rank + 1)
+        )
+        return batch[first:last]
 
     def _make(self, order: Tensor, epoch: int, step: int) -> Any:
         """The flow of a batch: seeds, hops, layer graphs, fields."""
         typed = isinstance(self.data, HeteroData)
         node_types, edge_types = list(self._num_nodes), list(self._topologies)
-        places = self._seeds.places(order, step)
+        places = self._places(order, step)
         hops = engine.sample(
             [
                 topology.relation(node_types.index(kind[0]), node_types.index(kind[2]))
@@ -225,7 +229,7 @@ class NeighborSampler:
             ],
             list(self._num_nodes.values()),
             node_types.index(self.seed_type),
-            self._seeds.seeds[places],
+            self._seeds[places],
             list(self.fanout.values()) if typed else [self.fanout],
             Key(self.seed, epoch, step),
             self.replace,
@@ -241,59 +245,9 @@ class NeighborSampler:
 
     def __repr__(self) -> str:
         return (
-            f"NeighborSampler(seeds={self._seeds.seeds.size(0)}, "
-            f"fanout={self.fanout}, batch_size={self._seeds.batch_size})"
+            f"NeighborSampler(seeds={self._seeds.size(0)}, fanout={self.fanout}, "
+            f"batch_size={self.batch_size})"
         )
-
-
-@dataclass(frozen=True)
-class SeedBatches:
-    """Cuts seeds into the batches of an epoch.
-
-    A step is one global batch of ``batch_size * world_size`` seeds, which the ranks
-    share: rank 0 has its first seeds. So the batches of an epoch do not depend on who
-    makes them, and every seed is in exactly one rank's batch. Where the last global
-    batch is too short for all, a rank may have a batch without seeds.
-
-    Attributes:
-        seeds: The nodes, int64.
-        batch_size: Seeds of a batch of one rank.
-        seed: The seed of the epochs' orders.
-        shuffle: Whether each epoch has its own order.
-        drop_last: Whether the last batch is left out if it is too short.
-        rank: Whose batches these are.
-        world_size: Number of ranks.
-    """
-
-    seeds: Tensor
-    batch_size: int
-    seed: int
-    shuffle: bool
-    drop_last: bool
-    rank: int
-    world_size: int
-
-    def __len__(self) -> int:
-        whole = self.batch_size * self.world_size
-        count = self.seeds.size(0)
-        return count // whole if self.drop_last else -(-count // whole)
-
-    def order(self, epoch: int) -> Tensor:
-        """The seeds' places in the order of an epoch, int64."""
-        count = self.seeds.size(0)
-        if self.shuffle:
-            return shuffled(self.seed, epoch, count)
-        return torch.arange(count)
-
-    def places(self, order: Tensor, step: int) -> Tensor:
-        """The places among the seeds that this rank's batch of a step has."""
-        whole = self.batch_size * self.world_size
-        batch = order[step * whole : (step + 1) * whole]
-        first, last = (
-            batch.size(0) * part // self.world_size
-            for part in (self.rank, self.rank + 1)
-        )
-        return batch[first:last]
 
 
 def made_ahead(
