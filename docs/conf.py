@@ -61,6 +61,6 @@ html_show_sphinx = False
 html_copy_source = False
 
 # One signature of `compare`, not one for each of its overloads.
-_analyzer = ModuleAnalyzer.for_module("tempergat.comparison.calling")
+_analyzer = ModuleAnalyzer.for_module("tempergat.comparison.api")
 _analyzer.analyze()
 _analyzer.overloads.clear()

@@ -12,11 +12,17 @@ import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from studies.pages import DOCS, fill
 from studies.results import STUDIES, read_plan
 from tempergat.base import UserError, write_text
 from tempergat.base.figures import save_drawing
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tempergat.comparison.sweeps.state import OnProgress, Progress
 
 
 def names() -> list[str]:
@@ -61,7 +67,6 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
     """Trains what the results of a study lack; returns whether all could be trained."""
     from studies.runner import Runner
     from tempergat.cli.options.shared import parse_device
-    from tempergat.cli.ui.progress import progress_lines
     from tempergat.cli.ui.tables import error_console
     from tempergat.comparison.storage.store import Store
 
@@ -81,7 +86,7 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
         runner = Runner(
             store,
             parse_device(device),
-            lambda graph: progress_lines(console, graph),
+            lambda graph: _progress_lines(console, graph),
         )
         for graph in graphs or study.GRAPHS:
             try:
@@ -97,6 +102,21 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
                 print(f"{graph}: not complete: {error}", file=sys.stderr)
                 is_whole = False
     return is_whole
+
+
+def _progress_lines(console: "Console", graph: str) -> "OnProgress":
+    """A callback that prints a line about a graph after every group of runs."""
+    from tempergat.comparison.display import runs_done, time_left
+
+    shown: int | None = None
+
+    def show(progress: "Progress") -> None:
+        nonlocal shown
+        if progress.new or (shown is not None and progress.runs_done > shown):
+            console.print(f"{graph}: {runs_done(progress)}{time_left(progress)}")
+        shown = progress.runs_done
+
+    return show
 
 
 def main() -> int:

@@ -154,7 +154,7 @@ FAULTS = (
     ),
     Fault(
         "runs under noise are in the table of a comparison",
-        "comparison/stored.py",
+        "comparison/from_store.py",
         "return (run.device, run.numerics, run.condition)",
         "return (run.device, run.numerics, None)",
         "comparison/test_other_origins.py"

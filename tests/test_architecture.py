@@ -145,7 +145,6 @@ def test_links_are_followed_only_where_the_user_gave_the_path() -> None:
         "cli/ui/output.py",
         "comparison/comparison.py",
         "comparison/explorer/node_picture.py",
-        "comparison/several/comparisons.py",
         "training/single/model.py",
     ]
 

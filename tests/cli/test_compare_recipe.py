@@ -35,7 +35,7 @@ def test_the_table_of_a_recipe_without_a_residual_does_not_mention_one(
     assert "recipe   plain with epochs=2" in ended.out
 
 
-def test_tables_of_two_recipes_in_one_store_can_be_told_apart(
+def test_tables_of_two_recipes_in_one_store_can_be_worse_than_best(
     command: Command, graph: Path
 ) -> None:
     command("compare", graph, *QUICK, "--recipe", "plain")

@@ -4,36 +4,24 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from tempergat.base.errors import UserError
-from tempergat.cli import data as data_commands
+from tempergat.cli.application import app
 from tempergat.data.catalog.entries import CATALOG
 from tests.support.company_graph import write_companies
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
 
 
-@pytest.fixture
-def app() -> typer.Typer:
-    application = typer.Typer()
-    data_commands.register(application)
-
-    @application.callback()
-    def _nothing() -> None: ...
-
-    return application
-
-
-def run(app: typer.Typer, *arguments: str) -> str:
+def run(*arguments: str) -> str:
     result = CliRunner().invoke(app, ["data", *arguments], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 
 
-def test_list_names_every_dataset(app: typer.Typer, tmp_path: Path) -> None:
-    printed = run(app, "list", "--root", str(tmp_path))
+def test_list_names_every_dataset(tmp_path: Path) -> None:
+    printed = run("list", "--root", str(tmp_path))
     for name in CATALOG:
         assert name in printed
     assert "10,556" in printed
@@ -41,53 +29,53 @@ def test_list_names_every_dataset(app: typer.Typer, tmp_path: Path) -> None:
 
 
 def test_list_as_json_says_what_is_on_this_machine(
-    app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw = tmp_path / "cora" / "raw"
     raw.mkdir(parents=True)
     for file in CATALOG["cora"].files:
         (raw / file.name).touch()
-    listed = json.loads(run(app, "list", "--root", str(tmp_path), "--json"))
+    listed = json.loads(run("list", "--root", str(tmp_path), "--json"))
     at_hand = {entry["name"]: entry["at_hand"] for entry in listed}
     assert at_hand["cora"] == "raw files"
     assert at_hand["pubmed"] == "no"
     assert at_hand["csbm"] == "generated"
 
 
-def test_info_prints_what_is_known(app: typer.Typer, tmp_path: Path) -> None:
-    printed = run(app, "info", "OGBN_arxiv", "--root", str(tmp_path))
+def test_info_prints_what_is_known(tmp_path: Path) -> None:
+    printed = run("info", "OGBN_arxiv", "--root", str(tmp_path))
     for expected in ("169,343", "1,166,243", "ODC-BY", "accuracy", "arxiv.zip", "2018"):
         assert expected in printed
-    facts = json.loads(run(app, "info", "cora", "--root", str(tmp_path), "--json"))
+    facts = json.loads(run("info", "cora", "--root", str(tmp_path), "--json"))
     assert facts["nodes"] == 2708
     assert facts["metric"] == "accuracy"
     assert facts["download_bytes"] == sum(f.size or 0 for f in CATALOG["cora"].files)
     assert all(len(file["sha256"]) == 64 for file in facts["files"])
 
 
-def test_info_on_an_unknown_name_is_a_users_error(app: typer.Typer) -> None:
+def test_info_on_an_unknown_name_is_a_users_error() -> None:
     with pytest.raises(UserError, match="did you mean pokec"):
-        run(app, "info", "poke")
+        run("info", "poke")
 
 
-def test_check_says_what_will_be_done(app: typer.Typer, tmp_path: Path) -> None:
+def test_check_says_what_will_be_done(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("f,label\n" + "1,0\n1,1\n" * 5)
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n0,1\n")
-    printed = run(app, "check", str(tmp_path))
+    printed = run("check", str(tmp_path))
     line = next(line for line in printed.splitlines() if "repeated" in line)
     assert line.split() == ["repeated", "edges", "1", "->", "merged", "into", "one"]
-    found = json.loads(run(app, "check", str(tmp_path), "--json"))
+    found = json.loads(run("check", str(tmp_path), "--json"))
     assert {"subject": "nodes", "value": 10, "action": ""} in found
 
 
 def test_check_lists_the_columns_that_are_scaled_and_how_to_use_them_as_given(
-    app: typer.Typer, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     folder = str(write_companies(tmp_path / "companies", n=60))
-    lines = run(app, "check", folder).splitlines()
+    lines = run("check", folder).splitlines()
     (line,) = (line for line in lines if line.startswith("scaled"))
     assert "employees (mean " in line
     assert "founded (mean 19" in line
     assert "listed" not in line
     assert "--no-scale" in line
-    assert "\nscaled" not in run(app, "check", folder, "--no-scale")
+    assert "\nscaled" not in run("check", folder, "--no-scale")

@@ -10,7 +10,7 @@ import sys
 import torch_geometric
 # PyG imports some of them itself, where they are installed.
 before = set(sys.modules)
-import tempergat.cli.compare, tempergat.comparison.calling
+import tempergat.cli.compare, tempergat.comparison.api
 slow = ("matplotlib", "scipy.stats", "pandas", "sklearn")
 print(*(name for name in slow if name in set(sys.modules) - before))
 """

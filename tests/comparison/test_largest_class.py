@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.report.formats import as_html, as_latex, as_markdown, as_text
 from tempergat.comparison.results import DatasetResult, dataset_result
-from tempergat.comparison.several.comparisons import Comparisons
 from tempergat.training import Run
 from tests.support.made_up_runs import failed_run, run
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import tempergat
+from tempergat.comparison.from_store import stored_comparisons
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.stored import stored_comparisons
 from tempergat.training import Condition
 from tests.support.made_up_runs import study
 from tests.support.tiny_graph import write_graph, write_recipe

@@ -12,11 +12,12 @@ import torch
 import tempergat
 from tempergat.base import UserError
 from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.plan import make_plan
+from tempergat.comparison.display import Display
+from tempergat.comparison.from_store import stored_comparisons
+from tempergat.comparison.plan import make_plan, read_graphs
 from tempergat.comparison.run import finished_part, run_plan
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.stored import stored_comparisons
-from tempergat.comparison.tuned import Choice, SearchProgress
+from tempergat.comparison.tune import Choice
 from tempergat.training import config_hash
 from tests.comparison.test_user_methods import MeanOfNeighbours
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
@@ -169,20 +170,20 @@ def test_a_stopped_search_continues_to_the_same_table(
     graph: Path, recipe: Path, tmp_path: Path
 ) -> None:
     whole = tuned(graph, recipe, methods="gat")
-    plan = make_plan(graph, "gat", 2, recipe, tune=3)
-    graphs = {0: tempergat.load(graph)}
+    (plan,) = read_graphs([make_plan(graph, "gat", 2, recipe, tune=3)], several=False)
 
-    def stop(progress: SearchProgress) -> None:
-        if progress.done == 2:
-            raise KeyboardInterrupt
+    class Stop(Display):
+        def search(self, done: int, of: int) -> None:
+            if done == 2:
+                raise KeyboardInterrupt
 
     with Store(tmp_path / "store") as store:
         with pytest.raises(KeyboardInterrupt):
-            run_plan(plan, graphs, store, CPU, on_search=stop)
-        assert finished_part(plan, graphs, store, CPU) is None
+            run_plan(plan, store, CPU, Stop())
+        assert finished_part(plan, store, CPU) is None
         before = len(store.runs())
-        resumed = run_plan(plan, graphs, store, CPU)
-        part = finished_part(plan, graphs, store, CPU)
+        resumed = run_plan(plan, store, CPU)
+        part = finished_part(plan, store, CPU)
         assert (before, len(store.runs())) == (4, 8)
     assert resumed.tuned == whole.tuned
     assert scores_on_test(resumed) == scores_on_test(whole)

@@ -41,7 +41,7 @@ def share_of_studies_with_an_error(methods: int, pairs: int, studies: int) -> fl
     return errors / studies
 
 
-def test_equal_methods_are_seldom_told_apart() -> None:
+def test_equal_methods_are_seldom_worse_than_best() -> None:
     assert share_of_studies_with_an_error(5, pairs=10, studies=150) <= 0.05
 
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 _COMMAND = """
-import tempergat.cli.ui.progress, tempergat.cli.ui.tables
+import tempergat.cli.ui.display, tempergat.cli.ui.tables
 import tempergat.data, tempergat.comparison.sweeps, tempergat.comparison.report.tables
 """
 

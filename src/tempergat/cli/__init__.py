@@ -2,7 +2,7 @@
 
 import sys
 
-from tempergat.cli.ui.stopping import (
+from tempergat.cli.ui.signals import (
     INTERRUPTED,
     Terminated,
     raise_on_sigterm,

@@ -7,6 +7,7 @@ status 1.
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -14,7 +15,7 @@ from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tempergat import __version__
 from tempergat.base import UserError, is_out_of_memory, one_line
@@ -31,9 +32,8 @@ from tempergat.cli import (
     report,
     train,
 )
-from tempergat.cli.options.help_text import HelpCommand, examples
 from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.stopping import stopped
+from tempergat.cli.ui.signals import stopped
 
 _FAILED = 1
 _BAD_INPUT = 2
@@ -41,8 +41,9 @@ _BAD_INPUT = 2
 _MARGINS = 4
 
 
-# Headings of the help page, and the modules whose commands it lists below them.
-_FAMILIES: dict[str, tuple[ModuleType, ...]] = {
+# Headings of the help page, and the modules whose commands it lists below them. A
+# module is called like its command.
+_HEADINGS: dict[str, tuple[ModuleType, ...]] = {
     "Compare and train": (
         compare,
         train,
@@ -58,22 +59,49 @@ _FAMILIES: dict[str, tuple[ModuleType, ...]] = {
 }
 
 
+def _name(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
+class _Command(TyperCommand):
+    """A command whose help writes arguments as NAME, [NAME] or NAME..."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage line, without the braces of required arguments."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in pieces]
+
+    def get_help(self, ctx: Any) -> str:
+        """The help page, without the Python types of lists."""
+        # As wide as before, so that the columns stay.
+        return re.sub(
+            r" <list\[.*?\]>",
+            lambda match: "...".ljust(len(match[0])),
+            super().get_help(ctx),
+        )
+
+
+def _examples(*commands: str) -> str:
+    """Examples as the last part of a help page.
+
+    Args:
+        *commands: What a user may type, one command each.
+    """
+    # Typer joins and wraps lines unless a paragraph starts with this character.
+    return "\n".join(["\b", "Examples:", *(f"  {command}" for command in commands)])
+
+
 class _Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         longest = max(map(len, self.commands))
-        for heading, families in _FAMILIES.items():
-            # A module is called like its command.
-            names = [family.__name__.rpartition(".")[2] for family in families]
+        width = formatter.width - longest - _MARGINS
+        for heading, modules in _HEADINGS.items():
             with formatter.section(heading):
+                commands = {name: self.commands[name] for name in map(_name, modules)}
                 formatter.write_dl(
                     [
-                        (
-                            name.ljust(longest),
-                            self.commands[name].get_short_help_str(
-                                formatter.width - longest - _MARGINS
-                            ),
-                        )
-                        for name in names
+                        (name.ljust(longest), command.get_short_help_str(width))
+                        for name, command in commands.items()
                     ]
                 )
 
@@ -90,7 +118,7 @@ app = typer.Typer(
     cls=_Commands,
     help="Graph attention with a learnable softmax temperature and feature gates: "
     "which method wins on a graph, and is it real?",
-    epilog=examples(
+    epilog=_examples(
         "tempergat compare cora",
         "tempergat compare path/to/my/graph --methods gat,temp_gated",
         "tempergat compare --help",
@@ -122,12 +150,22 @@ def _options(
 ) -> None: ...
 
 
-for _families in _FAMILIES.values():
-    for _family in _families:
-        _family.register(app)
-for _group in (app, *(info.typer_instance for info in app.registered_groups)):
-    for _command in _group.registered_commands if _group else ():
-        _command.cls = HelpCommand
+def _register(group: typer.Typer, name: str, command: Any, *examples: str) -> None:
+    group.command(name, cls=_Command, epilog=_examples(*examples))(command)
+
+
+for _module in (module for modules in _HEADINGS.values() for module in modules):
+    if _module is not data:
+        _register(app, _name(_module), vars(_module)[_name(_module)], *_module.EXAMPLES)
+_family = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+for _word, (_command, _typed) in data.COMMANDS.items():
+    _register(_family, _word, _command, *_typed)
+app.add_typer(
+    _family,
+    name="data",
+    help="Datasets, and your own graphs.",
+    epilog=_examples(*data.EXAMPLES),
+)
 
 
 def run() -> None:

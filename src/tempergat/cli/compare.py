@@ -1,17 +1,18 @@
 """`tempergat compare`: which method wins on a graph, and is it real?"""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.options.completion import complete_dataset, complete_methods
-from tempergat.cli.options.help_text import examples
-from tempergat.cli.options.reading import Reading, with_reading_options
-from tempergat.cli.options.settings import Settings, with_settings_options
+from tempergat.cli.options.groups import (
+    Reading,
+    Settings,
+    with_reading_options,
+    with_settings_options,
+)
 from tempergat.cli.options.shared import (
     DEFAULT_RUNS,
     Baseline,
@@ -22,37 +23,32 @@ from tempergat.cli.options.shared import (
     RecipeName,
     Split,
     SplitSeed,
+    complete_dataset,
+    complete_methods,
     parse_device,
     parse_methods,
     parse_runs,
+    parse_split,
     require_writable,
 )
-from tempergat.cli.ui.comparing import (
-    GraphSweep,
-    show_shard,
-    show_stored,
-    show_together,
+from tempergat.cli.ui.graphs import (
+    DEMONSTRATION,
+    download_display,
+    print_notes,
+    refuse_unknown_name,
 )
-from tempergat.cli.ui.graphs import DEMONSTRATION, load_splits, refuse_unknown_name
-from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.spinner import spinner
-from tempergat.cli.ui.stopping import resume_command
+from tempergat.cli.ui.output import spinner
+from tempergat.cli.ui.signals import resume_command, stoppable
 
-if TYPE_CHECKING:
-    from tempergat.comparison import Place
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat compare cora",
-            "tempergat compare path/to/my/graph --runs 20 --methods gat,temp_gated",
-            "tempergat compare cora citeseer --out results-of-two",
-        )
-    )(with_settings_options(with_reading_options(compare)))
+EXAMPLES = (
+    "tempergat compare cora",
+    "tempergat compare path/to/my/graph --runs 20 --methods gat,temp_gated",
+    "tempergat compare cora citeseer --out results-of-two",
+)
 
 
+@with_settings_options
+@with_reading_options
 def compare(
     datasets: Annotated[
         list[str] | None,
@@ -162,77 +158,60 @@ def compare(
                 "--table prints what a store holds and searches nothing; leave out "
                 "--tune, tuned runs are shown too"
             )
-        show_stored(table, [] if names == [DEMONSTRATION] else names, baseline, as_json)
+        from tempergat.cli.ui.display import print_stored
+
+        print_stored(table, datasets or [], baseline, as_json=as_json)
         return
     for name in names:
         refuse_unknown_name(name)
     chosen = None if methods is None else parse_methods(methods)
+    several = len(names) > 1
     with spinner("starting", quiet=quiet):
         from tempergat import comparison
+        from tempergat.cli.ui.display import TerminalDisplay, print_result
         from tempergat.cli.ui.tables import error_console
 
+        count, overrides = parse_runs(runs), settings.overrides()
         plans = [
             comparison.make_plan(
-                name,
-                chosen,
-                parse_runs(runs),
-                recipe,
-                baseline,
-                settings.overrides(),
-                tune,
-                noise,
+                name, chosen, count, recipe, baseline, overrides, tune, noise
             )
             for name in names
         ]
         only = None if shard is None else comparison.Shard.parse(shard)
-        if tune is not None:
-            comparison.refuse_tuned_shard(only)
-        if only is not None and ray is not None:
-            raise UserError("a shard needs no Ray cluster; give --shard or --ray")
+        if only is not None:
+            comparison.refuse_shard(only, tune=tune, ray=ray, out=out)
         stderr = error_console()
     # Before a download, which would otherwise be wasted.
     require_writable(out)
-    with _place(ray, device) as where:
-        prepared = [
-            comparison.Prepared(
-                plan,
-                load_splits(
-                    name,
-                    split,
-                    split_seed,
-                    len(plan.seeds),
-                    None if quiet else stderr,
-                    reading,
-                    splits,
-                    keep_given_splits=len(names) > 1,
-                ),
+    with (
+        nullcontext(parse_device(device))
+        if ray is None
+        else comparison.RayWorkers(ray, device) as place
+    ):
+        with download_display(None if quiet else stderr) as progress:
+            plans = comparison.read_graphs(
+                plans,
+                several=several,
+                split=parse_split(split),
+                split_seed=split_seed,
+                splits=splits,
+                options=reading.options(),
+                scale=reading.scale,
+                progress=progress,
             )
-            for name, plan in zip(names, plans, strict=True)
-        ]
-        if len(prepared) > 1:
-            comparison.check_prepared(prepared)
-        sweep = GraphSweep(prepared, where, out, stderr, quiet, as_json)
-        if only is not None:
-            show_shard(sweep.run_shards(only), as_json)
-            return
-        comparisons = sweep.run()
-    if len(comparisons) > 1:
-        together = comparison.Comparisons(tuple(comparisons))
-        together = together.written_to(out, resume_command())
-        show_together(together, as_json)
-    elif as_json:
-        echo(comparisons[0].to_json())
-    if any(r.summary.failed for found in comparisons for r in found.result.results):
+        for plan in plans:
+            print_notes(plan.first_graph)
+        with stoppable(None if only is None else "finished runs are kept"):
+            result = comparison.run_comparisons(
+                plans,
+                place,
+                out,
+                several=several,
+                shard=only,
+                display=TerminalDisplay(plans, stderr, quiet=quiet, as_json=as_json),
+                command=resume_command(),
+            )
+    print_result(result, as_json=as_json)
+    if result.failed:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _place(ray: str | None, device: str) -> "Iterator[Place]":
-    """A device of this machine, or the workers of a Ray cluster."""
-    if ray is None:
-        yield parse_device(device)
-        return
-    from tempergat.comparison import RayWorkers
-
-    with RayWorkers(ray, device) as workers:
-        yield workers

@@ -2,18 +2,16 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tempergat.base import UserError, listed, one_line, printable
-from tempergat.cli.options.completion import complete_dataset
-from tempergat.cli.options.help_text import examples
-from tempergat.cli.options.reading import Reading, with_reading_options
-from tempergat.cli.options.shared import Json
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.output import echo
+from tempergat.cli.options.groups import Reading, with_reading_options
+from tempergat.cli.options.shared import Json, complete_dataset
+from tempergat.cli.ui.output import echo, print_json
 
 if TYPE_CHECKING:
     from tempergat.data import Entry, Finding, ReadOptions
@@ -26,39 +24,7 @@ _Root = Annotated[
 _SHOWN_COLUMNS = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the family to the application."""
-    family = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    family.command(
-        "list",
-        epilog=examples(
-            "tempergat data list",
-            "tempergat data list --json",
-        ),
-    )(list_datasets)
-    family.command(
-        "info",
-        epilog=examples(
-            "tempergat data info cora",
-            "tempergat data info ogbn-arxiv --json",
-        ),
-    )(show_info)
-    family.command(
-        "check",
-        epilog=examples(
-            "tempergat data check path/to/my/graph",
-            "tempergat data check my/graph --label subject --one-hot city",
-        ),
-    )(with_reading_options(check))
-    app.add_typer(
-        family,
-        name="data",
-        help="Datasets, and your own graphs.",
-        epilog=examples(
-            "tempergat data list",
-            "tempergat data check path/to/my/graph",
-        ),
-    )
+EXAMPLES = ("tempergat data list", "tempergat data check path/to/my/graph")
 
 
 def list_datasets(root: _Root = None, as_json: Json = False) -> None:
@@ -110,6 +76,7 @@ def show_info(
         echo(f"file      {file['name']}: {file['url']}{size}, sha256 {checksum}")
 
 
+@with_reading_options
 def check(
     path: Annotated[
         Path,
@@ -151,6 +118,23 @@ def check(
             echo(printable(shown))
     if refusal is not None:
         raise refusal
+
+
+# The commands by name, and what a user may type.
+COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, str]]] = {
+    "list": (list_datasets, ("tempergat data list", "tempergat data list --json")),
+    "info": (
+        show_info,
+        ("tempergat data info cora", "tempergat data info ogbn-arxiv --json"),
+    ),
+    "check": (
+        check,
+        (
+            "tempergat data check path/to/my/graph",
+            "tempergat data check my/graph --label subject --one-hot city",
+        ),
+    ),
+}
 
 
 def _loaded(

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.cli.options.completion import complete_methods
-from tempergat.cli.options.help_text import examples
-from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.groups import Reading, with_reading_options
 from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
@@ -17,13 +15,14 @@ from tempergat.cli.options.shared import (
     RecipeName,
     Split,
     SplitSeed,
+    complete_methods,
     parse_device,
     parse_methods,
     require_writable,
 )
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.stopping import stoppable
+from tempergat.cli.ui.output import print_json
+from tempergat.cli.ui.signals import stoppable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,16 +32,13 @@ if TYPE_CHECKING:
 STORE_NAME = "diagnose.sqlite"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat diagnose cora",
-            "tempergat diagnose my/graph --runs 5 --methods gat,temp_gated",
-        )
-    )(with_reading_options(diagnose))
+EXAMPLES = (
+    "tempergat diagnose cora",
+    "tempergat diagnose my/graph --runs 5 --methods gat,temp_gated",
+)
 
 
+@with_reading_options
 def diagnose(
     data: DatasetName,
     runs: Annotated[
@@ -84,8 +80,7 @@ def diagnose(
 
     names = comparison.SCREENED if chosen is None else chosen
     recipe_name, settings = recipe_for(data, recipe)
-    settings.require_usual_metric(recipe_name, "diagnose")
-    settings.require_full_batch(recipe_name, "diagnose")
+    settings.require_usual(recipe_name, "diagnose")
     where = parse_device(device)
     require_writable(out)
     console = error_console()

@@ -6,13 +6,9 @@ import os
 import platform
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from tempergat.base import counted
-from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.shared import Json
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.output import echo
+from tempergat.cli.ui.output import echo, print_json
 
 if TYPE_CHECKING:
     import torch
@@ -39,14 +35,10 @@ _BACKENDS = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat doctor",
-            "tempergat doctor --json",
-        )
-    )(doctor)
+EXAMPLES = (
+    "tempergat doctor",
+    "tempergat doctor --json",
+)
 
 
 def doctor(

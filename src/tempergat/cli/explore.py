@@ -5,20 +5,14 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.shared import require_writable_file
 from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
 from tempergat.cli.ui.output import echo_beside, write_output
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat explore tempergat-out/cora-temp_gated-seed0",
-            "tempergat explore CHECKPOINT my/graph --out explore.html",
-        )
-    )(explore)
+EXAMPLES = (
+    "tempergat explore tempergat-out/cora-temp_gated-seed0",
+    "tempergat explore CHECKPOINT my/graph --out explore.html",
+)
 
 
 def explore(

@@ -5,20 +5,13 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.shared import Json
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.output import echo
+from tempergat.cli.ui.output import echo, print_json
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat export tempergat-out/store.sqlite",
-            "tempergat export first.sqlite second.sqlite --to runs.csv",
-        )
-    )(export)
+EXAMPLES = (
+    "tempergat export tempergat-out/store.sqlite",
+    "tempergat export first.sqlite second.sqlite --to runs.csv",
+)
 
 
 def export(

@@ -5,20 +5,13 @@ from typing import Annotated
 
 import typer
 
-from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.shared import Json
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.output import echo
+from tempergat.cli.ui.output import echo, print_json
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat merge first/ second/ third/ --out all",
-            "tempergat merge a.sqlite b.sqlite --out all.sqlite --json",
-        )
-    )(merge)
+EXAMPLES = (
+    "tempergat merge first/ second/ third/ --out all",
+    "tempergat merge a.sqlite b.sqlite --out all.sqlite --json",
+)
 
 
 def merge(

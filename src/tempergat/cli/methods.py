@@ -1,20 +1,12 @@
 """`tempergat methods`: the table of methods."""
 
-import typer
-
-from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.shared import Json
-from tempergat.cli.ui.json_output import print_json
+from tempergat.cli.ui.output import print_json
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat methods",
-            "tempergat methods --json",
-        )
-    )(methods)
+EXAMPLES = (
+    "tempergat methods",
+    "tempergat methods --json",
+)
 
 
 def methods(as_json: Json = False) -> None:

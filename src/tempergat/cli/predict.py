@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempergat.base import UserError, is_standard_output
-from tempergat.cli.options.help_text import examples
-from tempergat.cli.options.reading import Reading, with_reading_options
+from tempergat.cli.options.groups import Reading, with_reading_options
 from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
@@ -17,23 +16,19 @@ from tempergat.cli.options.shared import (
     require_writable_file,
 )
 from tempergat.cli.ui.graphs import print_notes, refuse_unknown_name
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.output import echo, echo_beside, write_output
+from tempergat.cli.ui.output import echo, echo_beside, print_json, write_output
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat predict tempergat-out/cora-temp_gated-seed0 cora",
-            "tempergat predict CHECKPOINT my/graph --probabilities --out labels.csv",
-        )
-    )(with_reading_options(predict))
+EXAMPLES = (
+    "tempergat predict tempergat-out/cora-temp_gated-seed0 cora",
+    "tempergat predict CHECKPOINT my/graph --probabilities --out labels.csv",
+)
 
 
+@with_reading_options
 def predict(
     checkpoint: Annotated[
         Path,

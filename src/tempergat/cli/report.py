@@ -6,21 +6,15 @@ from typing import Annotated
 import typer
 
 from tempergat.base import UserError
-from tempergat.cli.options.help_text import examples
 from tempergat.cli.options.shared import Baseline, require_writable_file
 from tempergat.cli.ui.graphs import refuse_unknown_name
 from tempergat.cli.ui.output import echo_beside, write_output
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat report",
-            "tempergat report tempergat-out --baseline gat --out report.html",
-            "tempergat report --checkpoint tempergat-out/cora-temp_gated-seed0",
-        )
-    )(report)
+EXAMPLES = (
+    "tempergat report",
+    "tempergat report tempergat-out --baseline gat --out report.html",
+    "tempergat report --checkpoint tempergat-out/cora-temp_gated-seed0",
+)
 
 
 def report(

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempergat.base import UserError, replace_non_finite
-from tempergat.cli.options.completion import complete_method
-from tempergat.cli.options.help_text import examples
-from tempergat.cli.options.reading import Reading, with_reading_options
-from tempergat.cli.options.settings import Settings, with_settings_options
+from tempergat.cli.options.groups import (
+    Reading,
+    Settings,
+    with_reading_options,
+    with_settings_options,
+)
 from tempergat.cli.options.shared import (
     DatasetName,
     DeviceName,
@@ -20,14 +22,13 @@ from tempergat.cli.options.shared import (
     RecipeName,
     Split,
     SplitSeed,
+    complete_method,
     parse_device,
     require_writable,
 )
 from tempergat.cli.ui.graphs import load_graph, refuse_unknown_name
-from tempergat.cli.ui.json_output import print_json
-from tempergat.cli.ui.output import echo
-from tempergat.cli.ui.spinner import spinner
-from tempergat.cli.ui.stopping import stoppable
+from tempergat.cli.ui.output import echo, print_json, spinner
+from tempergat.cli.ui.signals import stoppable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,16 +37,14 @@ if TYPE_CHECKING:
     from tempergat.training import Run, RunConfig, Scores, Tracker
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=examples(
-            "tempergat train cora --method temp_gated",
-            "tempergat train my/graph --method gat --training sampled --fanout 10,5",
-        )
-    )(with_settings_options(with_reading_options(train)))
+EXAMPLES = (
+    "tempergat train cora --method temp_gated",
+    "tempergat train my/graph --method gat --training sampled --fanout 10,5",
+)
 
 
+@with_settings_options
+@with_reading_options
 def train(
     dataset: DatasetName,
     method: Annotated[

@@ -1,6 +1,7 @@
 """The result of a comparison, in the forms people use."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,20 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tempergat.base import UserError, suggest_one_of, write_into, write_text
+from tempergat.base import UserError, csv_text, suggest_one_of, write_into, write_text
 from tempergat.comparison.explorer.page import explorer_section
 from tempergat.comparison.html_report.report import report_html
 from tempergat.comparison.html_report.tables import notebook_html
 from tempergat.comparison.report.formats import Table, as_latex, as_markdown, as_text
-from tempergat.comparison.report.records import (
-    as_csv,
-    as_json,
-    as_rows,
-    write_result,
-)
+from tempergat.comparison.report.records import as_json, as_rows, write_result
 from tempergat.comparison.report.tables import result_table
 from tempergat.comparison.results import DatasetResult
-from tempergat.comparison.tuned import (
+from tempergat.comparison.tune import (
     Choice,
     recipe_text,
     tuned_csv,
@@ -37,8 +33,79 @@ if TYPE_CHECKING:
     from tempergat.training import Recipe, TrainedModel
 
 
+class Written(ABC):
+    """The forms of a result: files, JSON, and a report for a browser."""
+
+    @property
+    @abstractmethod
+    def table(self) -> list[dict[str, Any]]:
+        """Rows of plain values, numbers in full."""
+
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """The tables as people read them."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+
+    @abstractmethod
+    def to_html(
+        self,
+        command: str | None = None,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> str:
+        """What `to_report` writes, as text."""
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The rows of `table` as CSV, numbers in full.
+
+        Args:
+            path: Also write it to this file.
+        """
+        return _written(csv_text(self.table), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """The tables as Markdown; `path` as for `to_csv`."""
+        return _written("\n".join(map(as_markdown, self.tables)), path)
+
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """The tables as LaTeX with booktabs; `path` as for `to_csv`."""
+        return _written("\n".join(map(as_latex, self.tables)), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything as JSON; `path` as for `to_csv`."""
+        return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
+
+    def to_report(
+        self,
+        path: str | Path,
+        command: str | None = None,
+        *,
+        model: "TrainedModel | None" = None,
+        graph: "GraphInput | None" = None,
+    ) -> Path:
+        """Write one HTML file that shows everything and needs no network.
+
+        Args:
+            path: The file.
+            command: What was typed to make the result, for those who repeat it.
+            model: A trained model to show node by node at the end.
+            graph: The graph to show it on; None for that of its training.
+
+        Returns:
+            The file.
+        """
+        write_text(Path(path), self.to_html(command, model=model, graph=graph))
+        return Path(path)
+
+
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Written):
     """Methods compared on one graph. Scores are in percent.
 
     Attributes:
@@ -85,6 +152,15 @@ class Comparison:
     def table(self) -> list[dict[str, Any]]:
         """One row of plain values per method, numbers in full."""
         return as_rows(self.result)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return (self.text_table,)
+
+    @property
+    def failed(self) -> int:
+        """How many runs failed."""
+        return sum(method.summary.failed for method in self.result.results)
 
     @property
     def condition(self) -> Condition | None:
@@ -183,54 +259,14 @@ class Comparison:
             "notes": list(self.notes),
         }
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """The table as CSV, numbers in full.
-
-        Args:
-            path: Also write it to this file.
-        """
-        return _written(as_csv(self.result), path)
-
-    def to_markdown(self, path: str | Path | None = None) -> str:
-        """The table as Markdown; `path` as for `to_csv`."""
-        return _written(as_markdown(self.text_table), path)
-
-    def to_latex(self, path: str | Path | None = None) -> str:
-        """The table as LaTeX with booktabs; `path` as for `to_csv`."""
-        return _written(as_latex(self.text_table), path)
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Everything as JSON; `path` as for `to_csv`."""
-        return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
-
-    def to_report(
-        self,
-        path: str | Path,
-        *,
-        model: "TrainedModel | None" = None,
-        graph: "GraphInput | None" = None,
-    ) -> Path:
-        """Write one HTML file that shows everything and needs no network.
-
-        Args:
-            path: The file.
-            model: A trained model to show node by node at the end.
-            graph: The graph to show it on; None for that of its training.
-
-        Returns:
-            The file.
-        """
-        write_text(Path(path), self.to_html(model=model, graph=graph))
-        return Path(path)
-
     def to_html(
         self,
+        command: str | None = None,
         *,
         model: "TrainedModel | None" = None,
         graph: "GraphInput | None" = None,
     ) -> str:
-        """What `to_report` writes, as text."""
-        return report_html(self, after=explorer_section(model, graph))
+        return report_html(self, command, explorer_section(model, graph))
 
     def plot(self) -> "Figure":
         """A figure of every run, with means and intervals."""

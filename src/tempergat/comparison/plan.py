@@ -1,13 +1,14 @@
 """What is compared with what, and with which settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tempergat.base import UserError
 from tempergat.comparison.paper import PAPER_METHODS
 from tempergat.comparison.search import require_optuna
+from tempergat.data import Dataset, GraphInput, load_splits
 from tempergat.nn import METHODS
 from tempergat.training import (
     BuildModule,
@@ -19,6 +20,9 @@ from tempergat.training import (
     make_overrides,
     parse_noise,
     recipe_for,
+    refuse_other_training,
+    refuse_untrainable,
+    settings_on,
     source_hash,
 )
 
@@ -39,6 +43,7 @@ class Plan:
     """What is compared with what, and with which settings.
 
     Attributes:
+        graph: The graph as the user gave it.
         methods: Names of the methods, in the order of the table.
         configs: The settings of each.
         seeds: One run of each method per seed.
@@ -51,8 +56,11 @@ class Plan:
         builds: For each of the user's own methods, the callable that builds it.
         tune: How many settings are tried for each method; None for those of the recipe.
         preparation: What is done to features and model before every run.
+        graphs: The graph with each of its splits, by the splits' numbers; empty before
+            it is read.
     """
 
+    graph: GraphInput
     methods: tuple[str, ...]
     configs: tuple[RunConfig, ...]
     seeds: tuple[int, ...]
@@ -64,6 +72,12 @@ class Plan:
     builds: Mapping[str, BuildModule] = field(default_factory=dict)
     tune: int | None = None
     preparation: Preparation | None = None
+    graphs: Mapping[int, Dataset] = field(default_factory=dict)
+
+    @property
+    def first_graph(self) -> Dataset:
+        """The graph with the first of its splits."""
+        return next(iter(self.graphs.values()))
 
     @property
     def selection(self) -> str:
@@ -100,7 +114,7 @@ def baselines_of(methods: Sequence[str], baseline: str | None) -> dict[str, str]
 
 
 def make_plan(
-    graph: object,
+    graph: GraphInput,
     methods: MethodsArgument = None,
     runs: int | Literal["paper"] = 10,
     recipe: str | Path | Recipe | None = None,
@@ -112,16 +126,8 @@ def make_plan(
 ) -> Plan:
     """Check and complete what the user asked for, before any work is done.
 
-    Args:
-        graph: The graph or its name, which chooses the recipe.
-        methods: As for `compare`.
-        runs: As for `compare`.
-        recipe: As for `compare`.
-        baseline: As for `compare`.
-        overrides: Settings in place of the recipe's.
-        tune: As for `compare`.
-        noise: As for `compare`.
-        prepare: As for `compare`.
+    The arguments are those of `compare`; `overrides` has the settings in place of the
+    recipe's.
 
     Raises:
         UserError: A method, recipe or noise does not exist, the number of runs or of
@@ -166,6 +172,7 @@ def make_plan(
         require_optuna()
         first = FIRST_TUNED_SEED
     return Plan(
+        graph=graph,
         methods=tuple(chosen),
         configs=tuple(configs),
         seeds=tuple(range(first, first + count)),
@@ -178,6 +185,53 @@ def make_plan(
         tune=tune,
         preparation=prepare if noise is None else parse_noise(noise),
     )
+
+
+def read_graphs(
+    plans: Sequence[Plan], *, several: bool, splits: int | None = None, **options: Any
+) -> list[Plan]:
+    """Read the graph of every plan, and refuse what cannot be compared on.
+
+    Args:
+        plans: What to compare.
+        several: Whether a list of graphs was asked for: those that come with splits
+            keep them where `splits` is given.
+        splits: How many splits to make for a graph that comes with none.
+        **options: Further arguments of `load_splits`.
+
+    Returns:
+        The plans with their graphs, and with settings that only a graph can tell.
+
+    Raises:
+        UserError: A graph cannot be read, is given twice, or cannot be trained on with
+            its settings.
+    """
+    complete, names = [], dict[str, str]()
+    for plan in plans:
+        graphs = load_splits(
+            plan.graph,
+            max_splits=len(plan.seeds),
+            made_splits=splits,
+            keep_given_splits=several,
+            **options,
+        )
+        first = next(iter(graphs.values()))
+        configs = tuple(settings_on(config, first) for config in plan.configs)
+        complete.append(replace(plan, configs=configs, graphs=graphs))
+    for plan in complete:
+        graph = plan.first_graph
+        identity = graph.graph_fingerprint or graph.fingerprint
+        if identity in names:
+            raise UserError(
+                f"{names[identity]} and {graph.name} are the same graph; give each "
+                "graph once"
+            )
+        names[identity] = graph.name
+        for with_split in plan.graphs.values():
+            refuse_untrainable(with_split)
+        for config in plan.configs:
+            refuse_other_training(graph, config)
+    return complete
 
 
 def _named_methods(methods: _Methods) -> dict[str, BuildModule | None]:

@@ -1,105 +1,290 @@
-"""The runs of a comparison: trained where they are missing, then compared."""
+"""The runs of comparisons: trained where they are missing, compared and written."""
 
 import importlib
+import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import torch
 
+from tempergat.base import UserError, counted
 from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.descriptions import (
-    note_on_residual,
-    notes_on_condition,
-    notes_on_other_runs,
-    notes_on_test_sets,
-)
+from tempergat.comparison.comparisons import Comparisons
+from tempergat.comparison.display import Display
+from tempergat.comparison.notes import notes_below_table, opening_lines, split_ratio
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.results import dataset_result
-from tempergat.comparison.shards import FinishedShard
-from tempergat.comparison.splits import split_ratio
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.shards import Shard
 from tempergat.comparison.sweeps.state import OnProgress, Progress
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.comparison.sweeps.workers import Workers
-from tempergat.comparison.tuned import (
+from tempergat.comparison.tune import (
     Choice,
-    OnSearch,
     SearchIncompleteError,
-    notes_on_tuning,
     search_settings,
     seeds_by_split,
     tuned_recipes,
 )
 from tempergat.data import Dataset, describe_reading
 from tempergat.training import (
+    OutOfMemory,
     Run,
     RunConfig,
     check_user_module,
     metric_of_run,
-    notes_on_unused_edges,
 )
 
 STORE_NAME = "store.sqlite"
 # A device of this machine, or workers on others.
 Place = torch.device | Workers
+# Returns runs by graphs, configurations, seeds and what shows progress.
+_GetRuns = Callable[..., list[Run]]
 # What tests and figures load. It takes seconds, and is not needed to train.
 _MODULES_OF_REPORT = ("scipy.stats", "tempergat.comparison.report.figures")
 
 
-def run_plan(
-    plan: Plan,
-    graphs: Mapping[int, Dataset],
-    store: Store,
+@dataclass(frozen=True, repr=False)
+class FinishedShard:
+    """The runs that one shard of a comparison has trained; there is no table yet.
+
+    Attributes:
+        shard: Which of how many.
+        runs: Its runs, failed ones included.
+        total_runs: The runs of all shards together.
+        store: The file that keeps its runs.
+    """
+
+    shard: Shard
+    runs: list[Run]
+    total_runs: int
+    store: Path
+
+    @property
+    def failed(self) -> int:
+        """How many of its runs failed."""
+        return sum(run.status == "failed" for run in self.runs)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        return {
+            "shard": self.shard.number,
+            "shards": self.shard.of,
+            "runs": len(self.runs),
+            "failed": self.failed,
+            "total_runs": self.total_runs,
+            "store": str(self.store),
+        }
+
+    def __repr__(self) -> str:
+        failed = f", {self.failed} failed" if self.failed else ""
+        return (
+            f"shard {self.shard}: {len(self.runs)} of {counted(self.total_runs, 'run')}"
+            f"{failed}, in {self.store}; the table comes after the shards are merged: "
+            "tempergat merge STORE... --out FOLDER"
+        )
+
+
+def refuse_shard(
+    shard: Shard, *, tune: int | None, ray: str | None, out: str | Path | None
+) -> None:
+    """Refuse a shard that cannot be trained or kept, before any work.
+
+    Raises:
+        UserError: Settings are searched, a Ray cluster trains, or no folder is given.
+    """
+    if tune is not None:
+        raise UserError(
+            f"shard {shard} cannot be tuned: what a search tries depends on the scores "
+            "of all runs before; give tune or shard, or use a Ray cluster"
+        )
+    if out is None:
+        raise UserError(
+            f"shard {shard} would keep nothing; give a folder for its runs as out"
+        )
+    if ray is not None:
+        raise UserError("a shard needs no Ray cluster; give shard or ray, not both")
+
+
+def run_comparisons(
+    plans: Sequence[Plan],
     place: Place,
-    on_progress: OnProgress | None = None,
-    on_search: OnSearch | None = None,
+    out: Path | None,
+    *,
+    several: bool,
+    shard: Shard | None = None,
+    display: Display | None = None,
+    command: str | None = None,
+) -> Comparison | Comparisons | FinishedShard:
+    """Train what is missing on every graph, compare and write.
+
+    `tempergat.compare` and the command `compare` are this function.
+
+    Args:
+        plans: What to compare, with their graphs.
+        place: Where to train.
+        out: The folder of the runs and the files; None keeps and writes nothing.
+        several: Whether a summary of all graphs is asked for.
+        shard: Trains this part of the runs; there is no comparison then.
+        display: What shows the progress and the tables; None for nothing.
+        command: What was typed, for those who repeat it from a report.
+
+    Raises:
+        UserError: The store cannot be used.
+        OutOfMemory: A single run does not fit in memory. All others are in the store.
+    """
+    display = display or Display()
+
+    def keep(comparison: Comparison) -> Comparison:
+        if out is None:
+            return replace(comparison, store=None)
+        return comparison.written_to(out, command)
+
+    with _open_store(out) as store:
+        if shard is not None:
+            runs = []
+            for plan in plans:
+                with _shown(plan, place, display):
+                    train = _training(plan, store, place, shard)
+                    runs += _get_all_runs(plan, train, display)[0]
+            total = sum(plan.total_runs for plan in plans)
+            return FinishedShard(shard, runs, total, store.path)
+        finished: list[Comparison] = []
+        for plan in plans:
+            try:
+                comparison = run_plan(plan, store, place, display)
+            except KeyboardInterrupt:
+                display.stopped(finished, partial(finished_part, plan, store, place))
+                raise
+            except OutOfMemory:
+                # The other methods have finished.
+                part = finished_part(plan, store, place)
+                if part is not None:
+                    display.result(keep(part), partial=True)
+                raise
+            finished.append(keep(comparison))
+            display.result(finished[-1])
+    if not several:
+        return finished[0]
+    comparisons = Comparisons(tuple(finished))
+    return comparisons if out is None else comparisons.written_to(out, command)
+
+
+@contextmanager
+def _open_store(out: Path | None) -> Iterator[Store]:
+    """A store in a folder, or in a temporary one that is removed afterwards."""
+    if out is not None:
+        with Store(out / STORE_NAME) as store:
+            yield store
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="tempergat-") as folder,
+        Store(Path(folder) / STORE_NAME) as store,
+    ):
+        yield store
+
+
+@contextmanager
+def _shown(plan: Plan, place: Place, display: Display) -> Iterator[None]:
+    """Shows the training on a graph, once its user modules are checked."""
+    display.start(plan, opening_lines(plan, place))
+    try:
+        here = place if isinstance(place, torch.device) else torch.device("cpu")
+        for config in plan.configs:
+            if config.method in plan.builds:
+                build = plan.builds[config.method]
+                check_user_module(plan.first_graph, config, here, build)
+        yield
+    finally:
+        display.end()
+
+
+def _training(
+    plan: Plan, store: Store, place: Place, shard: Shard | None = None
+) -> _GetRuns:
+    return partial(
+        sweep,
+        store=store,
+        place=place,
+        builds=plan.builds,
+        preparation=plan.preparation,
+        shard=shard,
+    )
+
+
+def run_plan(
+    plan: Plan, store: Store, place: Place, display: Display | None = None
 ) -> Comparison:
     """Train what the store does not hold yet, and compare.
 
     Where the plan says so, the settings of each method are searched first.
 
     Args:
-        plan: What to compare.
-        graphs: The graph with each of its splits, by the splits' numbers.
+        plan: What to compare, with its graphs.
         store: Keeps the runs.
         place: Where to train.
-        on_progress: Called after every epoch and every group of the runs compared.
-        on_search: Called whenever a further setting of each method was tried.
+        display: What shows the progress; None for nothing.
 
     Raises:
         UserError: The graph or the store cannot be used.
         OutOfMemory: A single run does not fit in memory. All others are in the store.
     """
     threading.Thread(target=_import_for_report, daemon=True).start()
-    here = place if isinstance(place, torch.device) else torch.device("cpu")
-    _check_user_modules(plan, graphs, here)
+    display = display or Display()
+    with _shown(plan, place, display):
+        runs, choices = _get_all_runs(plan, _training(plan, store, place), display)
+    return _comparison(plan, store, place, runs, choices)
 
-    def train(
-        some: Mapping[int, Dataset],
+
+def finished_part(plan: Plan, store: Store, place: Place) -> Comparison | None:
+    """The comparison of the runs that are in the store.
+
+    None without a run, and where the search for settings is not finished.
+    """
+
+    def find(
+        graphs: Mapping[int, Dataset],
         configs: Sequence[RunConfig],
         seeds: Sequence[int],
         on_progress: OnProgress | None = None,
     ) -> list[Run]:
-        how = (on_progress, plan.builds, plan.preparation)
-        return sweep(some, configs, seeds, store, place, *how)
+        return finished_runs(graphs, configs, seeds, store, place, plan.preparation)
 
+    try:
+        runs, choices = _get_all_runs(plan, find, Display())
+    except SearchIncompleteError:
+        return None
+    return _comparison(plan, store, place, runs, choices) if runs else None
+
+
+def _get_all_runs(
+    plan: Plan, get_runs: _GetRuns, display: Display
+) -> tuple[list[Run], list[Choice]]:
+    """The runs that are compared, and the settings that were searched for them."""
     if plan.tune is None:
-        runs = train(graphs, plan.configs, plan.seeds, on_progress)
-        return _comparison(plan, graphs, store, place, runs)
+        what = (plan.graphs, plan.configs, plan.seeds)
+        return get_runs(*what, on_progress=display.progress), []
     choices = search_settings(
         plan,
-        graphs,
-        lambda split, graph, configs, seeds: train({split: graph}, configs, seeds),
-        on_search,
+        lambda split, configs, seeds: get_runs(
+            {split: plan.graphs[split]}, configs, seeds
+        ),
+        display.search,
     )
-    runs = []
-    for split, seeds in seeds_by_split(plan.seeds, graphs):
-        shown = on_progress and _among_all(on_progress, len(runs), plan.total_runs)
+    runs: list[Run] = []
+    for split, seeds in seeds_by_split(plan):
+        show = _among_all(display.progress, len(runs), plan.total_runs)
         configs = [choice.config for choice in choices if choice.split == split]
-        runs += train({split: graphs[split]}, configs, seeds, shown)
-    return _comparison(plan, graphs, store, place, _in_order(plan, runs), choices)
+        graphs = {split: plan.graphs[split]}
+        runs += get_runs(graphs, configs, seeds, on_progress=show)
+    runs.sort(key=lambda run: (plan.methods.index(run.method), run.seed))
+    return runs, choices
 
 
 def _among_all(on_progress: OnProgress, before: int, total: int) -> OnProgress:
@@ -117,123 +302,32 @@ def _among_all(on_progress: OnProgress, before: int, total: int) -> OnProgress:
     return show
 
 
-def _in_order(plan: Plan, runs: Sequence[Run]) -> list[Run]:
-    return sorted(runs, key=lambda run: (plan.methods.index(run.method), run.seed))
-
-
 def _import_for_report() -> None:
     for name in _MODULES_OF_REPORT:
         importlib.import_module(name)
 
 
-def run_shard(
-    plan: Plan,
-    graphs: Mapping[int, Dataset],
-    store: Store,
-    place: Place,
-    shard: Shard,
-    on_progress: OnProgress | None = None,
-) -> FinishedShard:
-    """Train what one shard of a comparison has to train; see `run_plan`.
-
-    Args:
-        plan: What to compare.
-        graphs: The graph with each of its splits, by the splits' numbers.
-        store: Keeps the shard's runs.
-        place: Where to train: a device of this machine.
-        shard: The part of the runs.
-        on_progress: Called after every epoch and every group of runs.
-    """
-    if not isinstance(place, torch.device):
-        raise TypeError("a shard is trained on a device of this machine")
-    _check_user_modules(plan, graphs, place)
-    runs = sweep(
-        graphs,
-        plan.configs,
-        plan.seeds,
-        store,
-        place,
-        on_progress,
-        plan.builds,
-        plan.preparation,
-        shard,
-    )
-    return FinishedShard(shard, runs, plan.total_runs, store.path)
-
-
-def _check_user_modules(
-    plan: Plan, graphs: Mapping[int, Dataset], device: torch.device
-) -> None:
-    graph = next(iter(graphs.values()))
-    for config in plan.configs:
-        if config.method in plan.builds:
-            check_user_module(graph, config, device, plan.builds[config.method])
-
-
-def finished_part(
-    plan: Plan, graphs: Mapping[int, Dataset], store: Store, place: Place
-) -> Comparison | None:
-    """The comparison of the runs that are in the store.
-
-    None without a run, and where the search for settings is not finished.
-    """
-
-    def find(
-        some: Mapping[int, Dataset], configs: Sequence[RunConfig], seeds: Sequence[int]
-    ) -> list[Run]:
-        return finished_runs(some, configs, seeds, store, place, plan.preparation)
-
-    choices: list[Choice] = []
-    if plan.tune is None:
-        runs = find(graphs, plan.configs, plan.seeds)
-    else:
-        try:
-            choices = search_settings(
-                plan,
-                graphs,
-                lambda split, graph, configs, seeds: find(
-                    {split: graph}, configs, seeds
-                ),
-            )
-        except SearchIncompleteError:
-            return None
-        runs = _in_order(
-            plan,
-            [
-                run
-                for split, seeds in seeds_by_split(plan.seeds, graphs)
-                for run in find(
-                    {split: graphs[split]},
-                    [choice.config for choice in choices if choice.split == split],
-                    seeds,
-                )
-            ],
-        )
-    return _comparison(plan, graphs, store, place, runs, choices) if runs else None
-
-
 def _comparison(
-    plan: Plan,
-    graphs: Mapping[int, Dataset],
-    store: Store,
-    place: Place,
-    runs: list[Run],
-    choices: Sequence[Choice] = (),
+    plan: Plan, store: Store, place: Place, runs: list[Run], choices: Sequence[Choice]
 ) -> Comparison:
-    first = next(iter(graphs.values()))
-    metric = metric_of_run(plan.configs[0], first)
-    used = {split: graphs[split] for split in sorted({run.split for run in runs})}
+    first, condition = plan.first_graph, runs[0].condition
+    used = sorted({run.split for run in runs})
     result = dataset_result(
         runs,
         plan.methods,
         plan.against,
-        metric,
+        metric_of_run(plan.configs[0], first),
         plan.selection,
         tuned=bool(choices),
         all_pairs=plan.baseline is None,
-        test_to_train=split_ratio(used),
+        test_to_train=split_ratio([plan.graphs[split] for split in used]),
     )
-    condition = runs[0].condition
+    # No other graph in the store has this name.
+    file_name = store.table_name(
+        first.name,
+        first.graph_fingerprint or first.fingerprint,
+        {graph.fingerprint for graph in plan.graphs.values()},
+    )
     return Comparison(
         result=result,
         runs=runs,
@@ -244,38 +338,11 @@ def _comparison(
         reading=describe_reading(first),
         device=str(place if isinstance(place, torch.device) else place.device),
         complete=len(runs) == plan.total_runs,
-        notes=(
-            *notes_on_condition(condition),
-            *first.notes,
-            *(_notes_on_choices(choices) or _notes_on_residual(plan)),
-            *notes_on_test_sets(result, graphs),
-            *notes_on_unused_edges(first, plan.configs, plan.builds),
-            *notes_on_other_runs(plan, graphs, store, runs),
-        ),
+        notes=notes_below_table(plan, store, result, runs, choices),
         store=store.path,
-        file_name=_file_name(graphs, store)
+        file_name=file_name
         + ("_tuned" if choices else "")
         + (f"_{condition.file_name}" if condition else ""),
         tuned=tuple(choices),
-        tuned_recipes=tuned_recipes(plan, first, choices),
+        tuned_recipes=tuned_recipes(plan, choices),
     )
-
-
-def _notes_on_residual(plan: Plan) -> tuple[str, ...]:
-    configs = {config.method: config.model_dump() for config in plan.configs}
-    return note_on_residual(configs, plan.recipe)
-
-
-def _notes_on_choices(choices: Sequence[Choice]) -> tuple[str, ...]:
-    if not choices:
-        return ()
-    chosen = {(one.method, one.split): one.chosen.settings for one in choices}
-    return notes_on_tuning(chosen, len(choices[0].trials))
-
-
-def _file_name(graphs: Mapping[int, Dataset], store: Store) -> str:
-    """The name of the tables, which no other graph in the store has."""
-    first = next(iter(graphs.values()))
-    fingerprints = {graph.fingerprint for graph in graphs.values()}
-    identity = first.graph_fingerprint or first.fingerprint
-    return store.table_name(first.name, identity, fingerprints)

@@ -10,7 +10,7 @@ import pytest
 from tempergat.base import duration
 from tempergat.base.errors import UserError
 from tempergat.cli.options.shared import require_writable
-from tempergat.cli.ui.stopping import resume_command
+from tempergat.cli.ui.signals import resume_command
 
 
 @pytest.mark.parametrize(

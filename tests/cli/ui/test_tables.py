@@ -6,7 +6,7 @@ import re
 from rich.console import Console
 from rich.text import Text
 
-from tempergat.cli.ui.progress import make_display
+from tempergat.cli.ui.display import TerminalDisplay
 from tempergat.cli.ui.tables import layout, print_table
 from tempergat.comparison.plan import make_plan
 from tempergat.comparison.report.formats import Table
@@ -68,15 +68,19 @@ def _shown(terminal: bool, quiet: bool = False, kind: str = "xterm") -> str:
         file=file, force_terminal=terminal, width=100, _environ={"TERM": kind}
     )
     plan = make_plan("demo", ["gat", "gatv2"], runs=2)
-    display = make_display(console, plan, quiet=quiet)
-    with display:
-        display(Progress(None, 0, 4))
-        display(Progress("gat", 0, 4, 2, epoch=7, epochs=9))
-        new = (run("gat", 0, 0.8), run("gat", 1, 0.82))
-        display(Progress("gat", 2, 4, 2, epochs=9, new=new, time_left_s=65.0))
-        display(Progress("gatv2", 2, 4, 2, epochs=9, time_left_s=65.0, waiting=True))
-        new = (run("gatv2", 0, 0.7), failed_run("gatv2", 1))
-        display(Progress("gatv2", 4, 4, 2, epochs=9, new=new, time_left_s=0.0))
+    display = TerminalDisplay([plan], console, quiet=quiet, as_json=False)
+    display.start(plan, ())
+    of_gat = (run("gat", 0, 0.8), run("gat", 1, 0.82))
+    of_gatv2 = (run("gatv2", 0, 0.7), failed_run("gatv2", 1))
+    for progress in (
+        Progress(None, 0, 4),
+        Progress("gat", 0, 4, 2, epoch=7, epochs=9),
+        Progress("gat", 2, 4, 2, epochs=9, new=of_gat, time_left_s=65.0),
+        Progress("gatv2", 2, 4, 2, epochs=9, time_left_s=65.0, waiting=True),
+        Progress("gatv2", 4, 4, 2, epochs=9, new=of_gatv2, time_left_s=0.0),
+    ):
+        display.progress(progress)
+    display.end()
     return file.getvalue()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from matplotlib import image
 
-from tempergat.comparison.several.comparisons import Comparisons
+from tempergat.comparison.comparisons import Comparisons
 from tests.support.browser import browser, opened
 from tests.support.made_up_comparisons import comparison, hostile_comparison
 

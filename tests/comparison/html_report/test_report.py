@@ -8,10 +8,10 @@ import pytest
 
 from tempergat.base import UserError
 from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.paper import published_scores, read_paper
 from tempergat.comparison.report.formats import percent, signed
 from tempergat.comparison.results import DatasetResult, dataset_result
-from tempergat.comparison.several.comparisons import Comparisons
 from tests.support.made_up_comparisons import comparison, hostile_comparison
 from tests.support.made_up_runs import METHODS, study
 

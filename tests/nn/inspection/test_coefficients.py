@@ -194,7 +194,7 @@ class EveryOtherEdge(OneLayer):
         return self.layer(x, edge_index[:, 1::2])
 
 
-def test_layers_of_a_hetero_conv_are_told_apart_by_edge_type() -> None:
+def test_layers_of_a_hetero_conv_are_worse_than_best_by_edge_type() -> None:
     data = typed_graph()
     kinds = {kind: {"add_self_loops": kind[0] == kind[2]} for kind in data.edge_types}
     theirs = {kind: GATConv((-1, -1), 3, **options) for kind, options in kinds.items()}

@@ -1,35 +1,164 @@
-"""Options that several commands share as a group."""
+"""Options that several commands share as a group: settings, and how a graph is read."""
 
+import csv
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from inspect import Parameter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempergat.training import ARGUMENTS, SETTINGS
+
+if TYPE_CHECKING:
+    from tempergat.data import ReadOptions
+    from tempergat.training import Overrides
+
+_Words = str | None
 
 
-def with_option_group(
-    command: Callable[..., None], argument: str, group: Callable[..., Any]
+@dataclass(frozen=True)
+class Reading:
+    """The options that say how a user graph is read, as the user wrote them."""
+
+    directed: Annotated[
+        bool | None,
+        typer.Option(
+            "--directed/--undirected",
+            help="Whether edges of your graph are followed one way or both ways; "
+            "decided from the edges when left out.",
+            show_default=False,
+        ),
+    ] = None
+    id: Annotated[
+        _Words, typer.Option(help="Column of nodes.csv that names the nodes.")
+    ] = None
+    label: Annotated[
+        _Words, typer.Option(help="Column of nodes.csv with the classes.")
+    ] = None
+    split_column: Annotated[
+        _Words, typer.Option(help="Column of nodes.csv that says train, val or test.")
+    ] = None
+    features: Annotated[
+        _Words,
+        typer.Option(help="Feature columns, like a,b; all others when left out."),
+    ] = None
+    one_hot: Annotated[
+        _Words,
+        typer.Option(help="Columns of words that become a 0-1 feature for every word."),
+    ] = None
+    missing: Annotated[
+        _Words,
+        typer.Option(
+            help="Words for a missing value, like NA,?; common ones by default."
+        ),
+    ] = None
+    make_features: Annotated[
+        _Words,
+        typer.Option(
+            help="Features for a graph without any: degree, constant or random-walk."
+        ),
+    ] = None
+    edge_features: Annotated[
+        _Words, typer.Option(help="Columns of edges.csv that are edge features.")
+    ] = None
+    edge_weight: Annotated[
+        _Words, typer.Option(help="Column of edges.csv that is the edge weight.")
+    ] = None
+    target: Annotated[
+        _Words,
+        typer.Option(
+            help="Node type to classify in a typed graph, where several have labels."
+        ),
+    ] = None
+    scale: Annotated[
+        bool,
+        typer.Option(
+            "--scale/--no-scale",
+            help="Whether columns of numbers in your tables are centred and divided by "
+            "their deviation for training. Columns of 0 and 1 stay as they are.",
+        ),
+    ] = True
+
+    def options(self) -> "ReadOptions":
+        """The options as `tempergat.data` takes them.
+
+        Raises:
+            UserError: An option has no such value.
+        """
+        from tempergat.data import ReadOptions
+
+        given: dict[str, Any] = {
+            name: value for name, value in vars(self).items() if value is not None
+        }
+        del given["scale"]
+        for name in ("features", "one_hot", "missing", "edge_features"):
+            if name in given:
+                # Quotes hold a name with a comma.
+                parts = next(csv.reader([given[name]], skipinitialspace=True), [])
+                names = dict.fromkeys(part.strip() for part in parts if part.strip())
+                given[name] = tuple(names)
+        return ReadOptions(**given)
+
+
+class Settings(dict[str, Any]):
+    """The options that change settings of a recipe; those not given are None."""
+
+    def overrides(self) -> "Overrides":
+        """The options as `tempergat.training` takes them.
+
+        Raises:
+            UserError: A value is out of its range.
+        """
+        from tempergat.training import make_overrides
+
+        given = {name: value for name, value in self.items() if value is not None}
+        arguments = {name: given.pop(name, None) for name in ARGUMENTS}
+        return make_overrides(given, **arguments)
+
+
+def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options to a command, which receives them as its argument `reading`."""
+    options = inspect.signature(Reading).parameters.values()
+    return _with_group(command, "reading", Reading, list(options))
+
+
+def with_settings_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options to a command, which receives them as its argument `settings`."""
+    options = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[setting.type | None, typer.Option(help=setting.help)],
+        )
+        for name, setting in (SETTINGS | ARGUMENTS).items()
+        if setting.help is not None
+    ]
+    return _with_group(command, "settings", Settings, options)
+
+
+def _with_group(
+    command: Callable[..., None],
+    argument: str,
+    group: Callable[..., Any],
+    options: Sequence[Parameter],
 ) -> Callable[..., None]:
-    """Adds a group of options to a command.
-
-    Args:
-        command: The command.
-        argument: Its argument that receives the group.
-        group: A dataclass with one field, annotated for Typer, for each option.
-    """
+    """A command whose argument `argument` is made of several options by `group`."""
     signature = inspect.signature(command, eval_str=True)
-    options = inspect.signature(group, eval_str=True).parameters
 
     @wraps(command)
     def wrapped(**arguments: Any) -> None:
-        given = {name: arguments.pop(name) for name in options}
+        given = {option.name: arguments.pop(option.name) for option in options}
         command(**arguments, **{argument: group(**given)})
 
-    parameters = []
-    for parameter in signature.parameters.values():
-        added = options.values() if parameter.name == argument else (parameter,)
-        parameters += [
-            each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in added
-        ]
+    parameters = [
+        each.replace(kind=Parameter.KEYWORD_ONLY)
+        for parameter in signature.parameters.values()
+        for each in (options if parameter.name == argument else (parameter,))
+    ]
     # Typer reads the signature and the annotations.
     wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=parameters

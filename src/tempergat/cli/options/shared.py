@@ -1,4 +1,4 @@
-"""Options that several commands have, and how they are read."""
+"""Options that several commands have: their completion, and how they are read."""
 
 import os
 from pathlib import Path
@@ -7,13 +7,34 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tempergat.base import UserError, is_standard_output
-from tempergat.cli.options.completion import complete_dataset, complete_method
 
 if TYPE_CHECKING:
     import torch
 
 DEFAULT_RUNS = 10
 _MOST_RUNS = 100_000
+
+
+# Where no name fits, the shell offers files, which are graphs too.
+def complete_method(typed: str) -> list[str]:
+    """The methods whose name starts with what was typed."""
+    from tempergat.nn import METHODS
+
+    return [name for name in METHODS if name.startswith(typed)]
+
+
+def complete_methods(typed: str) -> list[str]:
+    """The same for the last name of a list like `gat,temp`."""
+    before, comma, last = typed.rpartition(",")
+    return [f"{before}{comma}{name}" for name in complete_method(last)]
+
+
+def complete_dataset(typed: str) -> list[str]:
+    """The datasets whose name starts with what was typed."""
+    from tempergat.data import CATALOG
+
+    return [name for name in CATALOG if name.startswith(typed)]
+
 
 DatasetName = Annotated[
     str,

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tempergat.cli.options.reading import Reading
+from tempergat.cli.options.groups import Reading
 from tempergat.cli.options.shared import parse_split
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def load_graph(
     """
     from tempergat.data import as_dataset, describe
 
-    with _download_display(console) as progress:
+    with download_display(console) as progress:
         graph = as_dataset(
             name,
             split=parse_split(split),
@@ -55,50 +55,6 @@ def load_graph(
         console.print(describe(graph))
     print_notes(graph)
     return graph
-
-
-def load_splits(
-    name: str,
-    split: str | None,
-    split_seed: int | None,
-    max_splits: int,
-    console: "Console | None",
-    reading: Reading,
-    made_splits: int | None = None,
-    keep_given_splits: bool = False,
-) -> dict[int, "Dataset"]:
-    """Load the graph a command names with each of its splits.
-
-    Args:
-        name: A name in the catalogue or a path.
-        split: As the user wrote it; only this split is loaded.
-        split_seed: Likewise.
-        max_splits: How many splits are wanted at most.
-        console: Where to show downloads; None to show none.
-        reading: How a user graph is read.
-        made_splits: How many splits to make for a graph that comes with none.
-        keep_given_splits: Whether a graph that comes with splits keeps them then;
-            otherwise it is refused.
-
-    Raises:
-        UserError: There is no such graph, or it cannot be used.
-    """
-    from tempergat.data import load_splits
-
-    with _download_display(console) as progress:
-        graphs = load_splits(
-            name,
-            split=parse_split(split),
-            split_seed=split_seed,
-            max_splits=max_splits,
-            made_splits=made_splits,
-            keep_given_splits=keep_given_splits,
-            progress=progress,
-            options=reading.options(),
-            scale=reading.scale,
-        )
-    print_notes(next(iter(graphs.values())))
-    return graphs
 
 
 def refuse_unknown_name(name: str) -> None:
@@ -123,7 +79,8 @@ def print_notes(graph: "Dataset") -> None:
 
 
 @contextmanager
-def _download_display(console: "Console | None") -> Iterator["Progress | None"]:
+def download_display(console: "Console | None") -> Iterator["Progress | None"]:
+    """Gives what shows downloads on a console; nothing for None."""
     if console is None:
         yield None
         return

@@ -1,6 +1,11 @@
-"""What commands print as plain text."""
+"""What commands print as text and JSON, and a spinner while they import."""
 
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -33,3 +38,27 @@ def write_output(content: str, out: Path | None, usual: Path) -> None:
 def echo_beside(text: str, out: Path) -> None:
     """Print text, but not on the standard output that a file was written to."""
     echo(text, err=is_standard_output(out))
+
+
+def print_json(value: Any) -> None:
+    """Print plain values as JSON.
+
+    Raises:
+        ValueError: A number is not finite.
+    """
+    echo(json.dumps(value, indent=1, allow_nan=False))
+
+
+@contextmanager
+def spinner(words: str, *, quiet: bool) -> Iterator[None]:
+    """Show words and a spinner on a terminal, nothing elsewhere.
+
+    Imports nothing slow itself.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(words):
+        yield

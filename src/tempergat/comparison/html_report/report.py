@@ -42,7 +42,7 @@ from tempergat.comparison.results import METRIC_NAMES, DatasetResult
 
 if TYPE_CHECKING:
     from tempergat.comparison.comparison import Comparison
-    from tempergat.comparison.several.comparisons import Comparisons
+    from tempergat.comparison.comparisons import Comparisons
 
 
 def report_html(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -20,11 +20,7 @@ from tempergat.nn import METHODS
 from tempergat.training.evaluate import MetricName
 
 SelectionRule = Literal["best_val_accuracy", "last_epoch", "best_val_loss"]
-SELECTION_RULES: tuple[SelectionRule, ...] = (
-    "best_val_accuracy",
-    "last_epoch",
-    "best_val_loss",
-)
+SELECTION_RULES: tuple[SelectionRule, ...] = get_args(SelectionRule)
 
 Activation = Literal[
     "celu",
@@ -56,7 +52,6 @@ NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Temperature = Annotated[float, Field(gt=0.0, le=1e6)]
 # A gate is fully open or shut long before it reaches these.
 GateBias = Annotated[float, Field(ge=-100.0, le=100.0)]
-
 
 # Settings that are written, and enter the hash, only where they differ from these.
 _LATER_SETTINGS = {

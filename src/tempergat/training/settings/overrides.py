@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+from pydantic import TypeAdapter
 
 from tempergat.base import UserError, suggest_one_of
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.evaluate import MetricName
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import metric_of, unnamed_metric
-from tempergat.training.settings.setting_values import SETTING_NAMES, SETTINGS
+from tempergat.training.settings.table import ARGUMENTS, SETTINGS, fields_of
 
 METRICS: tuple[str, ...] = get_args(MetricName)
-
 
 _SAMPLING_FIELDS = ("fanout", "batch_size", "eval_batch_size")
 # Where neither the recipe nor the user says otherwise.
@@ -59,7 +61,7 @@ class Overrides:
     @property
     def fields(self) -> frozenset[str]:
         """The fields of `RunConfig` that were given."""
-        return frozenset(f for name in self.settings for f in SETTINGS[name].fields)
+        return frozenset(f for name in self.settings for f in fields_of(name))
 
     def applied_to(self, config: RunConfig, graph: object) -> RunConfig:
         """The settings of one method with these in their place.
@@ -77,12 +79,11 @@ class Overrides:
         has_attention = not is_own and _has_attention(config.method)
         changes: dict[str, Any] = {}
         for name, value in self.settings.items():
-            setting = SETTINGS[name]
-            if is_own and setting.of_model:
+            if is_own and SETTINGS[name].of_model:
                 continue
-            for field in setting.fields:
+            for field in fields_of(name):
                 if has_attention or field not in _ATTENTION_FIELDS:
-                    changes[field] = setting.read(value)
+                    changes[field] = _read(name, value)
         metric = self.metric or config.metric or metric_of(graph)
         named = None if metric == unnamed_metric(graph) else metric
         if named != config.metric:
@@ -108,36 +109,54 @@ def make_overrides(
     """Checks the settings that a user gave.
 
     Args:
-        settings: Values by name: `epochs`, `lr`, `hidden` (the width of a layer, all
-            heads together), `heads`, `layers`, `dropout`, `optimizer`, `schedule`,
-            `clip_norm`, and for sampled training `training`, `fanout`, `batch_size`
-            and `eval_batch_size`; None for none.
+        settings: Values by the names of `SETTINGS`; None for none.
         metric: A metric; None for the recipe's.
         class_weights: `balanced`; None for the recipe's.
 
     Raises:
         UserError: There is no such setting, or a value is out of its range.
     """
-    for name, value in (settings or {}).items():
+    for name in settings or {}:
         if name not in SETTINGS:
             raise UserError(
                 f"there is no setting {name!r} to change; "
-                f"{suggest_one_of(str(name), SETTING_NAMES)}"
+                f"{suggest_one_of(str(name), tuple(SETTINGS))}"
             )
-        setting = SETTINGS[name]
-        try:
-            setting.read(value)
-        except ValueError as error:
-            raise UserError(f"{name} is {value!r}; give {setting.range}") from error
+    overrides = Overrides(dict(settings or {}), metric, class_weights)
     if metric is not None and metric not in METRICS:
         raise UserError(
             f"there is no metric {metric!r}; {suggest_one_of(str(metric), METRICS)}"
         )
-    if class_weights not in (None, "balanced"):
-        raise UserError(
-            f"class_weights is {class_weights!r}; give balanced, or leave it out"
-        )
-    return Overrides(dict(settings or {}), metric, class_weights)
+    for name, value in {**overrides.settings, "class_weights": class_weights}.items():
+        try:
+            _read(name, value)
+        except ValueError as error:
+            words = (SETTINGS | ARGUMENTS)[name].range
+            raise UserError(f"{name} is {value!r}; give {words}") from error
+    return overrides
+
+
+def _read(name: str, value: Any) -> Any:
+    """A setting as its fields in `RunConfig` hold it.
+
+    Raises:
+        ValueError: Their type has no such value.
+    """
+    if name == "fanout":
+        numbers = value.split(",") if isinstance(value, str) else value
+        if not isinstance(numbers, list | tuple) or not numbers:
+            raise ValueError(value)
+        value = tuple(int(number) for number in numbers)
+        if 0 in value:
+            raise ValueError(value)
+    if value is None and name in SETTINGS:
+        raise ValueError(value)
+    return _field_type(fields_of(name)[0]).validate_python(value, strict=True)
+
+
+@cache
+def _field_type(field: str) -> TypeAdapter[Any]:
+    return TypeAdapter(get_type_hints(RunConfig, include_extras=True)[field])
 
 
 def _sampling(config: RunConfig, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,32 +94,22 @@ class Recipe(FrozenSettings):
                     )
         return self
 
-    def require_usual_metric(self, name: str, command: str) -> None:
-        """Refuses a recipe with a metric of its own, for commands that report accuracy.
+    def require_usual(self, name: str, command: str) -> None:
+        """Refuses a recipe for commands that train full-batch and report accuracy.
 
         Args:
             name: Name of the recipe.
             command: Name of the command.
 
         Raises:
-            UserError: The recipe says another metric than its dataset's usual one.
+            UserError: The recipe says another metric than its dataset's usual one, or
+                training: sampled.
         """
         if self.metric not in (None, "accuracy", unnamed_metric(self.dataset)):
             raise UserError(
                 f"recipe {name} says metric: {self.metric}, but {command} reports "
                 "accuracy; leave metric out of the recipe"
             )
-
-    def require_full_batch(self, name: str, command: str) -> None:
-        """Refuses a recipe for sampled training, for commands that need all nodes.
-
-        Args:
-            name: Name of the recipe.
-            command: Name of the command.
-
-        Raises:
-            UserError: The recipe says training: sampled.
-        """
         if self.training != "full":
             raise UserError(
                 f"recipe {name} says training: {self.training}, but {command} trains "
@@ -132,10 +122,11 @@ class Recipe(FrozenSettings):
         Args:
             graph: A dataset or its name, or any other graph.
         """
-        name = _name_of(graph)
-        if self.dataset is None or _plain_name(self.dataset) == _plain_name(name):
-            return None
-        return self.dataset
+        given, own = (
+            (name or "").lower().replace("_", "-")
+            for name in (_name_of(graph), self.dataset)
+        )
+        return None if own in ("", given) else self.dataset
 
     def config_for(self, method: str) -> RunConfig:
         """The settings of one method.
@@ -245,11 +236,9 @@ def recipe_for(
         UserError: There is no such recipe.
     """
     if isinstance(recipe, Recipe):
-        name, chosen = "given", recipe
-    else:
-        name = _name_for(graph) if recipe is None else str(recipe)
-        chosen = load_recipe(name)
-    return name, chosen
+        return "given", recipe
+    name = _name_for(graph) if recipe is None else str(recipe)
+    return name, load_recipe(name)
 
 
 def metric_of(graph: object) -> str:
@@ -298,10 +287,6 @@ def _name_of(graph: object) -> str | None:
     return graph if isinstance(graph, str) else None
 
 
-def _plain_name(name: str | None) -> str:
-    return "" if name is None else name.lower().replace("_", "-")
-
-
 def _name_for(graph: object) -> str:
     entry = _entry_of(graph)
     if entry is None:
@@ -312,16 +297,14 @@ def _name_for(graph: object) -> str:
 
 
 def _shipped() -> dict[str, Traversable]:
-    found: dict[str, Traversable] = {}
+    files: dict[str, Traversable] = {}
 
     def collect(folder: Traversable, prefix: str) -> None:
         for entry in folder.iterdir():
             if entry.is_dir():
-                # This folder holds plans, which say what to run.
-                if entry.name != "studies":
-                    collect(entry, f"{prefix}{entry.name}/")
+                collect(entry, f"{prefix}{entry.name}/")
             elif entry.name.endswith(".yaml"):
-                found[prefix + entry.name.removesuffix(".yaml")] = entry
+                files[prefix + entry.name.removesuffix(".yaml")] = entry
 
     collect(resources.files("tempergat") / "recipes", "")
-    return found
+    return files

@@ -1,29 +1,63 @@
-"""The progress of a sweep as plain lines of text."""
+"""What is shown while methods are compared."""
 
 import time
 from collections.abc import Callable, Sequence
 
 from tempergat.base import counted, duration
+from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.plan import Plan
 from tempergat.comparison.report.formats import mean_and_std
 from tempergat.comparison.sweeps.state import Progress
-from tempergat.comparison.tuned import OnSearch, SearchProgress
 from tempergat.stats import Summary, summarise
 from tempergat.training import Run
+
+
+class Display:
+    """Shows how a comparison proceeds, and carries nothing else; this one is silent.
+
+    `start` and `end` surround the training on each graph.
+    """
+
+    def start(self, plan: Plan, lines: Sequence[str]) -> None:
+        """A graph's turn has come; the lines say what is about to be done on it."""
+
+    def search(self, done: int, of: int) -> None:
+        """So many settings of each method were tried."""
+
+    def progress(self, progress: Progress) -> None:
+        """An epoch or a group of runs has finished."""
+
+    def end(self) -> None:
+        """The training on a graph has ended, in whatever way."""
+
+    def result(self, comparison: Comparison, *, partial: bool = False) -> None:
+        """A graph is compared on; in part where not all of its runs fit memory."""
+
+    def stopped(
+        self,
+        finished: Sequence[Comparison],
+        finished_part: Callable[[], Comparison | None],
+    ) -> None:
+        """The user has stopped the training.
+
+        Args:
+            finished: The graphs that are compared on.
+            finished_part: Returns the comparison of the finished runs of the graph
+                whose turn it is.
+        """
 
 
 class Tally:
     """The finished runs of each method, and their summaries.
 
     Args:
-        methods: The methods compared, in order.
-        runs: Runs of each.
-        selection: The rule whose scores are shown.
+        plan: What is compared.
     """
 
-    def __init__(self, methods: Sequence[str], runs: int, selection: str) -> None:
-        self.runs = runs
-        self._selection = selection
-        self._finished: dict[str, list[Run]] = {method: [] for method in methods}
+    def __init__(self, plan: Plan) -> None:
+        self.runs = len(plan.seeds)
+        self._selection = plan.selection
+        self._finished: dict[str, list[Run]] = {name: [] for name in plan.methods}
         self._summaries: dict[str, Summary] = {}
 
     def add(self, runs: Sequence[Run]) -> None:
@@ -59,21 +93,32 @@ class Tally:
         return f"best so far {method} {mean:.2f}"
 
 
-class ProgressLines:
+class Lines(Display):
     """Prints a line for every group of runs that finishes.
 
     Args:
         say: Prints a line.
-        tally: Counts the runs.
     """
 
-    def __init__(self, say: Callable[[str], None], tally: Tally) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._tally = tally
-        self._waited_for: set[str] = set()
 
-    def __call__(self, progress: Progress) -> None:
-        self._tally.add(progress.new)
+    def start(self, plan: Plan, lines: Sequence[str]) -> None:
+        self.tally = Tally(plan)
+        self._waited_for: set[str] = set()
+        self._started = time.monotonic()
+        for line in lines:
+            self._say(line)
+
+    def search(self, done: int, of: int) -> None:
+        left = (time.monotonic() - self._started) / done * (of - done)
+        end = f", about {duration(left)} left" if left else ""
+        self._say(
+            f"search: {done} of {counted(of, 'setting')} of each method tried{end}"
+        )
+
+    def progress(self, progress: Progress) -> None:
+        self.tally.add(progress.new)
         if progress.method is None:
             if progress.runs_done:
                 self._say(f"{runs_done(progress)} are there already")
@@ -82,7 +127,7 @@ class ProgressLines:
             self._waited_for.add(progress.method)
             self._say(f"{progress.method}: waiting for another process to finish it")
         for method in dict.fromkeys(run.method for run in progress.new):
-            summary = self._tally[method]
+            summary = self.tally[method]
             assert summary is not None
             failed = f", {summary.failed} failed" if summary.failed else ""
             self._say(
@@ -90,26 +135,6 @@ class ProgressLines:
                 f"{counted(summary.runs, 'run')}{failed}; {runs_done(progress)}"
                 f"{time_left(progress)}"
             )
-
-
-def search_lines(say: Callable[[str], None]) -> OnSearch:
-    """A callback that says how far a search for settings is, with the time left.
-
-    Args:
-        say: Prints a line.
-    """
-    started = time.monotonic()
-
-    def show(progress: SearchProgress) -> None:
-        spent = time.monotonic() - started
-        left = spent / progress.done * (progress.of - progress.done)
-        end = f", about {duration(left)} left" if left else ""
-        say(
-            f"search: {progress.done} of {counted(progress.of, 'setting')} of each "
-            f"method tried{end}"
-        )
-
-    return show
 
 
 def runs_done(progress: Progress) -> str:

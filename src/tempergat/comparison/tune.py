@@ -21,26 +21,14 @@ from tempergat.comparison.search import (
     search_for_any_graph,
     setting_word,
 )
-from tempergat.data import Dataset
 from tempergat.nn import METHODS
 from tempergat.training import Recipe, Run, RunConfig, metric_of_run
 
 # Of a user's own module, only these have an effect.
 _OF_EVERY_MODULE = ("learning_rate", "weight_decay")
 
-# Trains configurations on one split: split, graph, configurations, seeds.
-Train = Callable[[int, Dataset, Sequence[RunConfig], Sequence[int]], list[Run]]
-
-
-@dataclass(frozen=True)
-class SearchProgress:
-    """How many settings of each method have been tried, and how many will be."""
-
-    done: int
-    of: int
-
-
-OnSearch = Callable[[SearchProgress], None]
+# Trains configurations on one split: its number, configurations, seeds.
+Train = Callable[[int, Sequence[RunConfig], Sequence[int]], list[Run]]
 
 
 class SearchIncompleteError(Exception):
@@ -67,10 +55,7 @@ class Choice:
 
 
 def search_settings(
-    plan: Plan,
-    graphs: Mapping[int, Dataset],
-    train: Train,
-    on_search: OnSearch | None = None,
+    plan: Plan, train: Train, on_search: Callable[[int, int], None]
 ) -> list[Choice]:
     """Search the settings of every method on every split.
 
@@ -79,9 +64,8 @@ def search_settings(
 
     Args:
         plan: What to compare; its `tune` is the number of trials.
-        graphs: The graph with each of its splits, by the splits' numbers.
         train: Trains runs, or finds them in the store.
-        on_search: Called after every round.
+        on_search: Called after every round with its number, from 1, and `tune`.
 
     Raises:
         UserError: Optuna is missing, or nothing is left to search.
@@ -91,19 +75,18 @@ def search_settings(
     search = search_for_any_graph()
     searches = {
         split: [_proposals(plan, config, search) for config in plan.configs]
-        for split, _ in seeds_by_split(plan.seeds, graphs)
+        for split, _ in seeds_by_split(plan)
     }
     for number in range(plan.tune):
         for split, of_split in searches.items():
             asked = [proposals.ask() for proposals in of_split]
-            runs = train(split, graphs[split], asked, search.run_seeds)
+            runs = train(split, asked, search.run_seeds)
             for proposals, config in zip(of_split, asked, strict=True):
                 mine = [run for run in runs if run.method == config.method]
                 if len(mine) < search.seeds:
                     raise SearchIncompleteError
                 proposals.tell(mine)
-        if on_search is not None:
-            on_search(SearchProgress(number + 1, plan.tune))
+        on_search(number + 1, plan.tune)
     return [
         _choice(config.method, split, proposals)
         for split, of_split in searches.items()
@@ -111,21 +94,18 @@ def search_settings(
     ]
 
 
-def search_runs(plan: Plan, graphs: Mapping[int, Dataset]) -> int:
+def search_runs(plan: Plan) -> int:
     """How many runs the search of a plan trains; 0 without a search."""
-    splits = sum(1 for _ in seeds_by_split(plan.seeds, graphs))
+    splits = min(len(plan.seeds), len(plan.graphs))
     each = search_for_any_graph().seeds * (plan.tune or 0)
     return len(plan.methods) * splits * each
 
 
-def seeds_by_split(
-    seeds: Sequence[int], graphs: Mapping[int, Dataset]
-) -> Iterator[tuple[int, list[int]]]:
+def seeds_by_split(plan: Plan) -> Iterator[tuple[int, Sequence[int]]]:
     """The seeds of every split that has one: of S splits, the r-th is on r mod S."""
-    for position, split in enumerate(graphs):
-        of_split = list(seeds[position :: len(graphs)])
-        if of_split:
-            yield split, of_split
+    for position, split in enumerate(plan.graphs):
+        if seeds := plan.seeds[position :: len(plan.graphs)]:
+            yield split, seeds
 
 
 def notes_on_tuning(
@@ -164,22 +144,20 @@ def notes_on_tuning(
     )
 
 
-def tuned_recipes(
-    plan: Plan, graph: Dataset, choices: Sequence[Choice]
-) -> dict[int, Recipe]:
+def tuned_recipes(plan: Plan, choices: Sequence[Choice]) -> dict[int, Recipe]:
     """By split, the plan's recipe with the settings that each method has there."""
     of_all = {
-        "metric": metric_of_run(plan.configs[0], graph),
+        "metric": metric_of_run(plan.configs[0], plan.first_graph),
         "training": plan.configs[0].training,
         "class_weights": plan.configs[0].class_weights,
     }
-    found: dict[int, Recipe] = {}
+    recipes: dict[int, Recipe] = {}
     for choice in choices:
-        recipe = found.get(choice.split) or plan.base.model_copy(update=of_all)
+        recipe = recipes.get(choice.split) or plan.base.model_copy(update=of_all)
         settings = {**recipe.changes_for(choice.config), **choice.chosen.settings}
         methods = {**recipe.methods, choice.method: settings}
-        found[choice.split] = recipe.model_copy(update={"methods": methods})
-    return found
+        recipes[choice.split] = recipe.model_copy(update={"methods": methods})
+    return recipes
 
 
 def recipe_text(

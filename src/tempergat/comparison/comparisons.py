@@ -1,38 +1,25 @@
 """The results of several graphs, in the forms people use."""
 
 import html
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tempergat.base import (
-    UserError,
-    counted,
-    csv_text,
-    suggest_one_of,
-    write_into,
-    write_text,
-)
-from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.explorer.page import explorer_section
-from tempergat.comparison.html_report.report import several_html
-from tempergat.comparison.report.formats import (
-    Table,
-    as_html,
-    as_latex,
-    as_markdown,
-    as_text,
-)
-from tempergat.comparison.several.across import AcrossGraphs, across_graphs
-from tempergat.comparison.several.tables import (
+from tempergat.base import UserError, counted, suggest_one_of, write_into
+from tempergat.comparison.across_graphs import (
+    AcrossGraphs,
+    across_graphs,
     scores_table,
     summary_table,
     summary_verdict,
 )
+from tempergat.comparison.comparison import Comparison, Written
+from tempergat.comparison.explorer.page import explorer_section
+from tempergat.comparison.html_report.report import several_html
+from tempergat.comparison.report.formats import Table, as_html, as_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,11 +27,9 @@ if TYPE_CHECKING:
     from tempergat.data import GraphInput
     from tempergat.training import TrainedModel
 
-_SUMMARY = "summary"
-
 
 @dataclass(frozen=True, repr=False)
-class Comparisons:
+class Comparisons(Written):
     """Methods compared on several graphs: an overview, and one comparison each.
 
     `comparisons["cora"]` is the comparison on one graph; iterating gives all of them.
@@ -77,9 +62,15 @@ class Comparisons:
     @cached_property
     def across(self) -> AcrossGraphs:
         """Average ranks with their critical difference, wins, ties and losses."""
-        found = (comparison.result for comparison in self.comparisons)
-        results = dict(zip(self.names, found, strict=True))
-        return across_graphs(results, self._repeated)
+        seen: set[str] = set()
+        results, repeated = {}, []
+        for name, comparison in zip(self.names, self.comparisons, strict=True):
+            results[name] = comparison.result
+            prints = {run.fingerprint for run in comparison.runs}
+            if seen & prints:
+                repeated.append(comparison.result.dataset)
+            seen |= prints
+        return across_graphs(results, tuple(dict.fromkeys(repeated)))
 
     def __len__(self) -> int:
         return len(self.comparisons)
@@ -111,11 +102,7 @@ class Comparisons:
     @property
     def failed(self) -> int:
         """How many runs failed, on all graphs together."""
-        return sum(
-            method.summary.failed
-            for comparison in self.comparisons
-            for method in comparison.result.results
-        )
+        return sum(comparison.failed for comparison in self.comparisons)
 
     @property
     def summary(self) -> Table:
@@ -126,6 +113,10 @@ class Comparisons:
     def scores(self) -> Table:
         """Every method's mean score on every graph, as people read them."""
         return scores_table(self.across)
+
+    @property
+    def tables(self) -> tuple[Table, Table]:
+        return self.summary, self.scores
 
     @property
     def table(self) -> list[dict[str, Any]]:
@@ -142,35 +133,15 @@ class Comparisons:
     @property
     def facts(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        found = zip(self.names, self.comparisons, strict=True)
+        named = zip(self.names, self.comparisons, strict=True)
         return {
-            "graphs": {name: comparison.facts for name, comparison in found},
+            "graphs": {name: comparison.facts for name, comparison in named},
             "summary": self.across.facts,
             "complete": self.complete,
             "best": self.best,
             "verdict": self.verdict,
             "files": [str(path) for path in self.files],
         }
-
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """One line per graph and method, numbers in full.
-
-        Args:
-            path: Also write it to this file.
-        """
-        return _written(csv_text(self.table), path)
-
-    def to_markdown(self, path: str | Path | None = None) -> str:
-        """The summary and the scores as Markdown; `path` as for `to_csv`."""
-        return _written(_joined(map(as_markdown, self._overview)), path)
-
-    def to_latex(self, path: str | Path | None = None) -> str:
-        """The summary and the scores as LaTeX; `path` as for `to_csv`."""
-        return _written(_joined(map(as_latex, self._overview)), path)
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Everything as JSON; `path` as for `to_csv`."""
-        return _written(json.dumps(self.facts, indent=1, allow_nan=False), path)
 
     def plot(self) -> "Figure":
         """A figure of the average ranks with their critical difference.
@@ -190,28 +161,6 @@ class Comparisons:
 
         return ranks_figure(f"Average rank on {graphs}", ranks)
 
-    def to_report(
-        self,
-        path: str | Path,
-        command: str | None = None,
-        *,
-        model: "TrainedModel | None" = None,
-        graph: "GraphInput | None" = None,
-    ) -> Path:
-        """Write one HTML file: an overview, then everything on each graph.
-
-        Args:
-            path: The file.
-            command: What was typed to make the comparisons, for those who repeat it.
-            model: A trained model to show node by node at the end.
-            graph: The graph to show it on; None for that of its training.
-
-        Returns:
-            The file.
-        """
-        write_text(Path(path), self.to_html(command, model=model, graph=graph))
-        return Path(path)
-
     def to_html(
         self,
         command: str | None = None,
@@ -219,7 +168,6 @@ class Comparisons:
         model: "TrainedModel | None" = None,
         graph: "GraphInput | None" = None,
     ) -> str:
-        """What `to_report` writes, as text."""
         return several_html(self, command, explorer_section(model, graph))
 
     def written_to(self, folder: Path, command: str | None = None) -> "Comparisons":
@@ -231,7 +179,10 @@ class Comparisons:
             folder: Where to write; made when missing.
             command: What was typed to make the comparisons, for the report.
         """
-        name = _free_name([c.file_name for c in self.comparisons])
+        # No graph has files of this name.
+        name, taken = "summary", {c.file_name for c in self.comparisons}
+        while name in taken:
+            name += "-of-graphs"
         paths = [
             write_into(folder, f"{name}{suffix}", text)
             for suffix, text in (
@@ -249,45 +200,11 @@ class Comparisons:
 
     def __repr__(self) -> str:
         overview = f"{as_text(self.summary)}\n{self.verdict}"
-        return "\n\n".join([overview, *(repr(found) for found in self.comparisons)])
+        return "\n\n".join([overview, *map(repr, self.comparisons)])
 
     def _repr_html_(self) -> str:
         answer = f"<p><strong>{html.escape(self.verdict)}</strong></p>\n"
-        parts = [answer, *map(as_html, self._overview)]
+        parts = [answer, *map(as_html, self.tables)]
         for name, comparison in zip(self.names, self.comparisons, strict=True):
             parts.append(f"<h3>{html.escape(name)}</h3>\n{comparison._repr_html_()}")
         return "".join(parts)
-
-    @property
-    def _repeated(self) -> tuple[str, ...]:
-        """Names of graphs that several comparisons share."""
-        seen: set[str] = set()
-        repeated = []
-        for comparison in self.comparisons:
-            prints = {run.fingerprint for run in comparison.runs}
-            if seen & prints:
-                repeated.append(comparison.result.dataset)
-            seen |= prints
-        return tuple(dict.fromkeys(repeated))
-
-    @property
-    def _overview(self) -> tuple[Table, Table]:
-        return self.summary, self.scores
-
-
-def _free_name(taken: Sequence[str | None]) -> str:
-    """The name of the summary's files, which no graph has."""
-    name = _SUMMARY
-    while name in taken:
-        name += "-of-graphs"
-    return name
-
-
-def _joined(texts: Iterator[str]) -> str:
-    return "\n".join(texts)
-
-
-def _written(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        write_text(Path(path), text)
-    return text

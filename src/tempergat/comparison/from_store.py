@@ -6,20 +6,17 @@ from typing import Any, NamedTuple
 
 from tempergat.base import UserError, listed, suggest_one_of
 from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.descriptions import note_on_residual, notes_on_condition
-from tempergat.comparison.plan import (
-    FIRST_TUNED_SEED,
-    MOST_RUNS,
-    baselines_of,
-)
-from tempergat.comparison.results import dataset_result
-from tempergat.comparison.search import Setting, setting_word
-from tempergat.comparison.splits import (
+from tempergat.comparison.notes import (
+    note_on_residual,
     note_on_splits,
+    notes_on_condition,
     stored_split_ratio,
 )
+from tempergat.comparison.plan import FIRST_TUNED_SEED, MOST_RUNS, baselines_of
+from tempergat.comparison.results import dataset_result
+from tempergat.comparison.search import Setting, setting_word
 from tempergat.comparison.storage.store import Store
-from tempergat.comparison.tuned import notes_on_tuning, searched_settings
+from tempergat.comparison.tune import notes_on_tuning, searched_settings
 from tempergat.nn import METHODS
 from tempergat.training import Condition, Run
 

@@ -1,10 +1,8 @@
 """`tempergat.compare`: train every method over many seeds, then compare."""
 
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
@@ -12,27 +10,13 @@ import torch
 
 from tempergat.base import UserError, printable
 from tempergat.comparison.comparison import Comparison
-from tempergat.comparison.descriptions import opening_lines
+from tempergat.comparison.comparisons import Comparisons
+from tempergat.comparison.display import Lines
 from tempergat.comparison.machines.ray_workers import RayWorkers
-from tempergat.comparison.plan import MethodsArgument, make_plan
-from tempergat.comparison.progress_lines import (
-    ProgressLines,
-    Tally,
-    search_lines,
-)
-from tempergat.comparison.run import STORE_NAME, Place, run_plan, run_shard
-from tempergat.comparison.several.comparisons import Comparisons
-from tempergat.comparison.several.prepared import Prepared, check_prepared
-from tempergat.comparison.shards import FinishedShard, refuse_tuned_shard
-from tempergat.comparison.storage.store import Store
+from tempergat.comparison.plan import MethodsArgument, make_plan, read_graphs
+from tempergat.comparison.run import FinishedShard, refuse_shard, run_comparisons
 from tempergat.comparison.sweeps.shards import Shard
-from tempergat.data import (
-    Dataset,
-    GraphInput,
-    ReadOptions,
-    load_splits,
-    warn_of_notes,
-)
+from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
 from tempergat.training import Preparation, Recipe, choose_device, make_overrides
 
 # Not any sequence: a text is a sequence of texts, and stands for one graph.
@@ -199,88 +183,34 @@ def compare(
         for one in inputs
     ]
     part = None if shard is None else Shard(*shard)
-    if tune is not None:
-        refuse_tuned_shard(part)
-    if part is not None and (out is None or ray is not None):
-        raise UserError(
-            f"shard {part} would keep nothing; give a folder for its runs as out"
-            if out is None
-            else "a shard needs no Ray cluster; give shard or ray, not both"
+    if part is not None:
+        refuse_shard(part, tune=tune, ray=ray, out=out)
+    with (
+        nullcontext(choose_device(device))
+        if ray is None
+        else RayWorkers(ray, str(device)) as place
+    ):
+        plans = read_graphs(
+            plans,
+            several=several,
+            split=split,
+            split_seed=split_seed,
+            splits=splits,
+            options=read_options,
+            scale=scale,
         )
-    with ExitStack() as stack:
-        where: Place
-        if ray is None:
-            where = choose_device(device)
-        else:
-            where = stack.enter_context(RayWorkers(ray, str(device)))
-        say = _print_line if progress else _ignore
-        prepared = [
-            Prepared(
-                plan,
-                load_splits(
-                    one,
-                    split=split,
-                    split_seed=split_seed,
-                    max_splits=len(plan.seeds),
-                    made_splits=splits,
-                    keep_given_splits=several,
-                    options=read_options,
-                    scale=scale,
-                ),
-            )
-            for one, plan in zip(inputs, plans, strict=True)
-        ]
-        for one, found in zip(inputs, prepared, strict=True):
-            if not isinstance(one, Dataset):
-                warn_of_notes(found.first)
-        if several:
-            check_prepared(prepared)
-        with _opened_store(out) as store:
-            if part is not None:
-                shards = [
-                    run_shard(one.plan, one.graphs, store, where, part, lines)
-                    for one, lines in _opened(prepared, where, say)
-                ]
-                return FinishedShard.together(shards)
-            finished = []
-            for one, lines in _opened(prepared, where, say):
-                comparison = run_plan(
-                    one.plan, one.graphs, store, where, lines, search_lines(say)
-                )
-                finished.append(
-                    replace(comparison, store=None)
-                    if out is None
-                    else comparison.written_to(Path(out))
-                )
-        if not several:
-            return finished[0]
-        comparisons = Comparisons(tuple(finished))
-        return comparisons if out is None else comparisons.written_to(Path(out))
-
-
-def _opened(
-    prepared: Sequence[Prepared], where: Place, say: Callable[[str], None]
-) -> Iterator[tuple[Prepared, ProgressLines]]:
-    """Every graph when its turn has come, with what shows the progress of its runs."""
-    for one in prepared:
-        for line in opening_lines(one.plan, one.graphs, where):
-            say(line)
-        plan = one.plan
-        tally = Tally(plan.methods, len(plan.seeds), plan.selection)
-        yield one, ProgressLines(say, tally)
-
-
-@contextmanager
-def _opened_store(out: str | Path | None) -> Iterator[Store]:
-    """A store in a folder, or in a temporary one that is removed afterwards."""
-    with ExitStack() as stack:
-        if out is None:
-            out = stack.enter_context(tempfile.TemporaryDirectory(prefix="tempergat-"))
-        yield stack.enter_context(Store(Path(out) / STORE_NAME))
+        for plan in plans:
+            if not isinstance(plan.graph, Dataset):
+                warn_of_notes(plan.first_graph)
+        return run_comparisons(
+            plans,
+            place,
+            None if out is None else Path(out),
+            several=several,
+            shard=part,
+            display=Lines(_print_line) if progress else None,
+        )
 
 
 def _print_line(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
-
-
-def _ignore(line: str) -> None: ...

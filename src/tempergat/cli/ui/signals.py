@@ -39,11 +39,11 @@ def exit_status(stop: KeyboardInterrupt) -> int:
 
 
 @contextmanager
-def stoppable(kept: str = "finished runs are kept") -> Iterator[None]:
+def stoppable(kept: str | None = "finished runs are kept") -> Iterator[None]:
     """Turn Ctrl-C and SIGTERM into a message that says how to continue.
 
     Args:
-        kept: What a stopped command does not lose.
+        kept: What a stopped command does not lose; None where it has said so itself.
     """
     import typer
 
@@ -52,7 +52,8 @@ def stoppable(kept: str = "finished runs are kept") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
+        if kept is not None:
+            echo(f"Stopped; {kept}. To continue:\n  {resume_command()}", err=True)
         raise typer.Exit(exit_status(stop)) from stop
 
 

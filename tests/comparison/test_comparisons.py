@@ -9,8 +9,8 @@ import pytest
 
 from tempergat.base import UserError
 from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.results import dataset_result
-from tempergat.comparison.several.comparisons import Comparisons
 from tempergat.stats import average_ranks
 from tests.support.made_up_runs import failed_run, study
 
@@ -80,17 +80,17 @@ def test_a_claim_needs_the_critical_difference() -> None:
             for n in range(12)
         )
     )
-    assert many.across.told_apart == ("gat", "temp_only")
+    assert many.across.worse_than_best == ("gat", "temp_only")
     close = Comparisons(
         tuple(
             comparison(f"g{n}", {"gat": 74.0 + n % 3, "gated": 75.0, "temp_only": 60.0})
             for n in range(12)
         )
     )
-    assert close.across.told_apart == ("temp_only",)
+    assert close.across.worse_than_best == ("temp_only",)
     assert many.across.ranks is not None
     by_chance = replace(many.across.ranks, friedman_p=0.2)
-    assert replace(many.across, ranks=by_chance).told_apart == ()
+    assert replace(many.across, ranks=by_chance).worse_than_best == ()
     assert many.verdict.startswith(
         "gated has the best average rank of 3 methods on 12 graphs (1.00), and is "
         "shown to be better than gat and temp_only"

@@ -1,0 +1,208 @@
+"""Comparisons on the terminal: the progress, then the tables."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from tempergat.cli.ui.output import echo, print_json
+from tempergat.cli.ui.signals import resume_command
+from tempergat.cli.ui.tables import layout, output_console, print_table
+from tempergat.comparison import (
+    Comparison,
+    Comparisons,
+    FinishedShard,
+    Lines,
+    Plan,
+    Progress,
+    interval_text,
+    mean_and_std,
+    runs_done,
+    stored_comparisons,
+    time_left,
+)
+
+_COLUMNS = ("method", "score", "95 % interval", "runs", "")
+_BAR_WIDTH = 40
+
+
+class TerminalDisplay(Lines):
+    """The progress as a live table on a terminal, as lines elsewhere, and the results.
+
+    Args:
+        plans: What is compared.
+        console: Where progress goes.
+        quiet: Whether to show no progress.
+        as_json: Whether tables are JSON, which is printed at the end.
+    """
+
+    def __init__(
+        self, plans: Sequence[Plan], console: Console, *, quiet: bool, as_json: bool
+    ) -> None:
+        super().__init__(lambda line: None if quiet else console.print(line))
+        self._plans = plans
+        self._console = console
+        self._as_json = as_json
+        self._is_first = True
+        self._live: Live | None = None
+        can_move_cursor = console.is_terminal and not console.is_dumb_terminal
+        self._is_live = can_move_cursor and not quiet
+
+    def start(self, plan: Plan, lines: Sequence[str]) -> None:
+        super().start(plan, lines)
+        self._progress = Progress(None, 0, 0)
+        if self._is_live:
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._render,
+                refresh_per_second=4,
+                transient=True,
+                vertical_overflow="crop",
+            )
+            self._live.start(refresh=True)
+
+    def progress(self, progress: Progress) -> None:
+        if self._live is None:
+            super().progress(progress)
+        else:
+            self.tally.add(progress.new)
+            self._progress = progress
+
+    def end(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def result(self, comparison: Comparison, *, partial: bool = False) -> None:
+        if self._as_json:
+            if partial:
+                echo(comparison.to_json())
+            return
+        if not self._is_first and not partial:
+            echo("")
+        self._is_first = False
+        print_comparison(comparison)
+
+    def stopped(
+        self,
+        finished: Sequence[Comparison],
+        finished_part: Callable[[], Comparison | None],
+    ) -> None:
+        part = finished_part()
+        done = [*finished, *([] if part is None else [part])]
+        if self._as_json and done:
+            several = len(self._plans) > 1
+            echo((Comparisons(tuple(done)) if several else done[0]).to_json())
+        elif part is not None:
+            # The answer may change with the rest of the runs.
+            print_comparison(part, with_answer=False)
+        words = "Stopped before the first runs finished. To continue:"
+        if done:
+            total = sum(plan.total_runs for plan in self._plans)
+            words = (
+                f"Stopped with {sum(len(one.runs) for one in done)} of {total} runs "
+                "done; they are kept. Differences and verdicts may change with the "
+                "rest. To continue:"
+            )
+        elif self._plans[0].tune is not None:
+            words = (
+                "Stopped during the search for settings; its runs are kept. To "
+                "continue:"
+            )
+        self._console.print(words)
+        self._console.print(f"  {resume_command()}", soft_wrap=True)
+
+    def _render(self) -> RenderableType:
+        """The table as it fills, a bar below it."""
+        progress = self._progress
+        rows = [self._row(method) for method in self.tally.methods]
+        done = float(progress.runs_done)
+        if progress.epochs:
+            done += progress.group_runs * progress.epoch / progress.epochs
+        words = [runs_done(progress), self.tally.best]
+        line = "; ".join(word for word in words if word) + time_left(progress)
+        filled = round(_BAR_WIDTH * done / max(progress.runs, 1))
+        bar = Text("━" * filled, style="green")
+        bar.append("━" * (_BAR_WIDTH - filled), style="dim")
+        return Group(layout(_COLUMNS, rows, self._console.width), bar, Text(line))
+
+    def _row(self, method: str) -> tuple[str, ...]:
+        progress, summary = self._progress, self.tally[method]
+        state = ""
+        if method == progress.method and progress.waiting:
+            state = "another process trains it"
+        elif method == progress.method and progress.epoch:
+            state = f"epoch {progress.epoch} of {progress.epochs}"
+        elif summary is not None and summary.failed:
+            state = f"{summary.failed} failed"
+        if summary is None:
+            return (method, "", "", f"0/{self.tally.runs}", state)
+        return (
+            method,
+            mean_and_std(summary.mean, summary.std),
+            interval_text(summary),
+            f"{summary.runs + summary.failed}/{self.tally.runs}",
+            state,
+        )
+
+
+def print_comparison(comparison: Comparison, *, with_answer: bool = True) -> None:
+    """Print the table of one graph, and the files that were written."""
+    answer = comparison.verdict if with_answer else None
+    print_table(output_console(), comparison.text_table, answer)
+    if not comparison.files:
+        return
+    *written, _, picture, report = comparison.files
+    recipes = [path for path in written if path.suffix == ".yaml"]
+    tables = [path for path in written if path not in recipes]
+    echo(f"report   {report}")
+    echo(f"picture  {picture}")
+    echo(f"tables   {', '.join(str(path) for path in tables)}")
+    echo(f"runs     {comparison.store}")
+    given = ", ".join(f"{k}={v}" for k, v in comparison.settings.items())
+    echo(f"recipe   {comparison.recipe}{f' with {given}' if given else ''}")
+    if recipes:
+        echo(f"tuned    {', '.join(map(str, recipes))}; for --recipe")
+
+
+def print_result(
+    result: Comparison | Comparisons | FinishedShard, *, as_json: bool
+) -> None:
+    """Print what the display has not shown: JSON, a summary of graphs, a shard."""
+    if as_json:
+        print_json(result.facts)
+    elif isinstance(result, FinishedShard):
+        echo(str(result))
+    elif isinstance(result, Comparisons):
+        echo("")
+        print_table(output_console(), result.summary, result.verdict)
+        if result.files:
+            *others, report = result.files
+            echo(f"report   {report}")
+            echo(f"summary  {', '.join(str(path) for path in others)}")
+
+
+def print_stored(
+    store: Path, datasets: Sequence[str], baseline: str | None, *, as_json: bool
+) -> None:
+    """Print the comparisons of a store; the list of them as JSON.
+
+    With several names, their summary follows, if there is one table of each.
+    """
+    names: Sequence[str | None] = datasets or [None]
+    comparisons = [
+        comparison
+        for name in names
+        for comparison in stored_comparisons(store, name, baseline)
+    ]
+    if as_json:
+        print_json([comparison.facts for comparison in comparisons])
+        return
+    for number, comparison in enumerate(comparisons):
+        if number:
+            echo("")
+        print_comparison(comparison)
+        echo(f"settings {comparison.recipe}, on {comparison.device}")
+    if len(comparisons) == len(datasets) > 1:
+        print_result(Comparisons(tuple(comparisons)), as_json=False)

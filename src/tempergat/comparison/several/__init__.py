@@ -1,1 +1,0 @@
-"""Methods compared on several graphs, one after another."""
