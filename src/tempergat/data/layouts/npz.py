@@ -29,7 +29,7 @@ from tempergat.data.formats.numpy_files import (
     refuse_pickled,
     why_unreadable,
 )
-from tempergat.data.user.edges import choose_edge_columns
+from tempergat.data.user.edges import with_edge_columns
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.splits import is_split_array, split_arrays
@@ -114,15 +114,14 @@ def _read_pyg_names(
         )
     wanted = ["edge_index", "x", *(("y", *split) if labelled else ())]
     tensors = read_tensors(path, archive, [name for name in wanted if name in names])
-    chosen = choose_edge_columns(
+    data = Data.from_dict(tensors)
+    return with_edge_columns(
+        UserGraph(data, how_read=HowRead(split=tuple(split_arrays(data)))),
         str(path),
         [name for name in names if name in asked or name in EDGE_ARRAYS],
         lambda name: read_edge_column(path, archive, tensors["edge_index"], name),
         options,
     )
-    data = Data.from_dict(tensors)
-    how_read = HowRead(split=tuple(split_arrays(data)))
-    return chosen.added_to(UserGraph(data, how_read=how_read))
 
 
 def read_node_edges(
@@ -155,17 +154,15 @@ def read_node_edges(
         if rows is not None and rows.dim() == 2:
             tensors[f"{mask}s"] = rows.T.contiguous()
     tensors["edges"] = edges.T.contiguous()
-    chosen = choose_edge_columns(
+    data = Data.from_dict({meaning[name]: tensors[name] for name in found})
+    masks = [name for name in found if meaning[name] in split_arrays(data)]
+    every = ("edges", "node_features", "node_labels", *masks, *asked, *EDGE_ARRAYS)
+    return with_edge_columns(
+        UserGraph(data, how_read=_how_read("node_labels", masks, archive, every)),
         str(path),
         [name for name in archive.names if name in asked or name in EDGE_ARRAYS],
         lambda name: read_edge_column(path, archive, tensors["edges"], name),
         options,
-    )
-    data = Data.from_dict({meaning[name]: tensors[name] for name in found})
-    masks = [name for name in found if meaning[name] in split_arrays(data)]
-    every = ("edges", "node_features", "node_labels", *masks, *asked, *EDGE_ARRAYS)
-    return chosen.added_to(
-        UserGraph(data, how_read=_how_read("node_labels", masks, archive, every))
     )
 
 
@@ -208,17 +205,15 @@ def read_matrices(
     data.edge_index = as_tensor(ends)
     is_weighted = bool((adjacency.data != 1).any())
     asked = {*options.edge_features, options.edge_weight}
-    chosen = choose_edge_columns(
+    every = (f"{matrix}_{part}" for matrix in ("adj", "attr") for part in _CSR_PARTS)
+    masks = list(split_arrays(data))
+    known = ("labels", "attr_matrix", *every, *masks)
+    return with_edge_columns(
+        UserGraph(data, how_read=_how_read("labels", masks, archive, known)),
         str(path),
         [_WEIGHTS] if is_weighted or _WEIGHTS in asked else [],
         lambda _: adjacency.data,
         options,
-    )
-    every = (f"{matrix}_{part}" for matrix in ("adj", "attr") for part in _CSR_PARTS)
-    masks = list(split_arrays(data))
-    known = ("labels", "attr_matrix", *every, *masks)
-    return chosen.added_to(
-        UserGraph(data, how_read=_how_read("labels", masks, archive, known))
     )
 
 

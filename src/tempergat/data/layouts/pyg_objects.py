@@ -14,7 +14,7 @@ from tempergat.base import UserError, counted, explain_unreadable, first_line
 from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.layouts.pt_classes import SavedArray, loadable_graphs
-from tempergat.data.user.edges import choose_edge_columns, edge_attributes
+from tempergat.data.user.edges import edge_attributes, with_edge_columns
 from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.splits import is_split_array, split_arrays
 from tempergat.data.user.user_graph import UserGraph
@@ -147,10 +147,9 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
         for name in edge_attributes(data)
         if isinstance(data[name], Tensor) and data[name].dim() <= 2
     ]
-    chosen = choose_edge_columns(
-        source, names, lambda name: data[name].numpy(), options
+    return with_edge_columns(
+        read, source, names, lambda name: data[name].numpy(), options
     )
-    return chosen.added_to(read)
 
 
 def _how_read(data: Data | HeteroData, target: str | None) -> HowRead:

@@ -16,7 +16,7 @@ from tempergat.data.tables.files import find_table, iter_tables, unread_files
 from tempergat.data.tables.nodes import Nodes, node_rows, read_node_table
 from tempergat.data.tables.split_tables import read_split, split_tables
 from tempergat.data.tables.table import Table, as_numbers, as_text
-from tempergat.data.user.edges import EdgeColumns, choose_edge_columns
+from tempergat.data.user.edges import with_edge_columns
 from tempergat.data.user.labels import classes_of_texts, known_labels
 from tempergat.data.user.options import ReadOptions, missing_numbers
 from tempergat.data.user.user_graph import UserGraph
@@ -77,9 +77,9 @@ def join_tables(
     if nodes.features is not None:
         data.x = torch.from_numpy(nodes.features)
     graph = with_targets(data, data, nodes, split, options, labelled)
-    edge_index, columns = _read_edges(edge_path, edges, nodes, options)
+    edge_index, names, columns = _read_edges(edges, nodes, options)
     data.edge_index = torch.from_numpy(edge_index)
-    return columns.added_to(graph)
+    return with_edge_columns(graph, str(edge_path), names, columns.__getitem__, options)
 
 
 def with_targets(
@@ -144,9 +144,9 @@ def _require_table(folder: Path, name: str) -> Path:
 
 
 def _read_edges(
-    path: Path, pieces: Iterable[Table], nodes: Nodes, options: ReadOptions
-) -> tuple[np.ndarray, EdgeColumns]:
-    """The edges, and the columns of them that were asked for."""
+    pieces: Iterable[Table], nodes: Nodes, options: ReadOptions
+) -> tuple[np.ndarray, list[str], dict[str, np.ndarray]]:
+    """The edges, the names of their other columns, and those that were asked for."""
     asked = {*options.edge_features, options.edge_weight}
     missing = missing_numbers(options)
     ends: list[np.ndarray] = []
@@ -154,23 +154,20 @@ def _read_edges(
     names: list[str] = []
     for piece in pieces:
         _refuse_missing_header(piece, nodes)
-        columns = edge_ends(piece)
-        names = [name for name in piece.columns if name not in columns]
+        sides = edge_ends(piece)
+        names = [name for name in piece.columns if name not in sides]
         try:
-            rows = [node_rows(piece, column, nodes) for column in columns]
+            rows = [node_rows(piece, side, nodes) for side in sides]
         except UserError:
-            _refuse_counting_from_one(piece, columns, nodes)
+            _refuse_counting_from_one(piece, sides, nodes)
             raise
         ends.append(np.stack(rows))
-        for name in names:
-            if name in asked:
-                remedy = "make it numbers, or leave it out"
-                values = as_numbers(piece, name, missing, True, remedy)
-                parts.setdefault(name, []).append(values)
-    chosen = choose_edge_columns(
-        str(path), names, lambda name: np.concatenate(parts[name]), options
-    )
-    return np.concatenate(ends, axis=1), chosen
+        for name in [name for name in names if name in asked]:
+            remedy = "make it numbers, or leave it out"
+            values = as_numbers(piece, name, missing, True, remedy)
+            parts.setdefault(name, []).append(values)
+    columns = {name: np.concatenate(several) for name, several in parts.items()}
+    return np.concatenate(ends, axis=1), names, columns
 
 
 def _refuse_counting_from_one(

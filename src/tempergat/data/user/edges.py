@@ -1,7 +1,7 @@
 """The edges of a user graph: which columns are used, and which way they lead."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,53 +18,24 @@ _OF_NODES = ("x", "y")
 _FEW = 0.2
 
 
-@dataclass(frozen=True)
-class EdgeColumns:
-    """The columns of the edges that were asked for.
-
-    Attributes:
-        features: Edge features, float32 of shape (edges, columns); None without.
-        feature_names: What each column of them is.
-        weight: Edge weights, float32; None without.
-        weight_name: What they are.
-        unused: The columns that are not used.
-        notes: A sentence about them.
-    """
-
-    features: Tensor | None = None
-    feature_names: tuple[str, ...] = ()
-    weight: Tensor | None = None
-    weight_name: str | None = None
-    unused: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def added_to(self, graph: UserGraph) -> UserGraph:
-        """The graph with `edge_attr` and `edge_weight` set where they are used."""
-        if self.features is not None:
-            graph.data.edge_attr = self.features
-        if self.weight is not None:
-            graph.data.edge_weight = self.weight
-        return replace(
-            graph,
-            edge_feature_names=self.feature_names,
-            edge_weight_name=self.weight_name,
-            notes=(*graph.notes, *self.notes),
-        ).not_reading(f"{name} of the edges" for name in self.unused)
-
-
-def choose_edge_columns(
+def with_edge_columns(
+    graph: UserGraph,
     source: str,
     names: Sequence[str],
     read: Callable[[str], np.ndarray],
     options: ReadOptions,
-) -> EdgeColumns:
-    """Reads the columns of the edges that the options name.
+) -> UserGraph:
+    """Sets `edge_attr` and `edge_weight` where the options name columns for them.
 
     Args:
+        graph: The graph; its data are changed in place.
         source: The file, for errors.
         names: The columns there are, besides the two ends.
         read: Returns a column: one value for each edge, or one row of values.
         options: Which of them are used.
+
+    Returns:
+        The graph with the names of these columns, and a note on those not used.
 
     Raises:
         UserError: A column asked for is missing or does not hold finite numbers, or a
@@ -80,23 +51,21 @@ def choose_edge_columns(
         feature_names += [
             f"{name}[{at}]" if several else name for at in range(column.shape[1])
         ]
-    weight = None
     if options.edge_weight is not None:
         _require_column(source, options.edge_weight, names, "edge_weight")
         column = _finite(source, options.edge_weight, read(options.edge_weight))
         weight = _one_weight_per_edge(source, options.edge_weight, column)
+        graph.data.edge_weight = weight
+    if features:
+        graph.data.edge_attr = torch.from_numpy(np.concatenate(features, axis=1))
     used = {*options.edge_features, options.edge_weight}
     unused = [name for name in names if name not in used]
-    return EdgeColumns(
-        features=torch.from_numpy(np.concatenate(features, axis=1))
-        if features
-        else None,
-        feature_names=tuple(feature_names),
-        weight=weight,
-        weight_name=options.edge_weight,
-        unused=tuple(unused),
-        notes=_note(source, unused),
-    )
+    return replace(
+        graph,
+        edge_feature_names=tuple(feature_names),
+        edge_weight_name=options.edge_weight,
+        notes=(*graph.notes, *_note(source, unused)),
+    ).not_reading(f"{name} of the edges" for name in unused)
 
 
 def _note(source: str, unused: Sequence[str]) -> tuple[str, ...]:
