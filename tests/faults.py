@@ -98,7 +98,7 @@ FAULTS = (
         "training/loop.py",
         'np.argmax(columns["val"])',
         'np.argmax(columns["test"])',
-        "training/test_run.py::test_the_score_is_that_of_the_first_best_epoch",
+        "training/test_groups.py::test_the_score_is_that_of_the_first_best_epoch",
     ),
     Fault(
         "runs under one noise are taken for runs under another",
@@ -121,7 +121,7 @@ FAULTS = (
         "training/groups.py",
         "preparation.model(model, batches.batch.graph)",
         "pass",
-        "training/test_run.py::test_a_group_trains_the_model_that_was_changed_for_it",
+        "training/test_groups.py::test_a_group_trains_the_model_that_was_changed_for_it",
     ),
     Fault(
         "a command that is given again trains everything again",

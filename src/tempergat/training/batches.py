@@ -21,7 +21,7 @@ from tempergat.training.inputs import (
 from tempergat.training.layerwise import OnLayer, infer_layerwise
 from tempergat.training.sampled_graph import SampledGraph
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import NodeClasses
+from tempergat.training.tasks import NodeClasses, Targets
 
 if TYPE_CHECKING:
     from tempergat.training.preparation import Preparation
@@ -60,6 +60,10 @@ class Batch:
     share_of_rows: float = 1.0
 
 
+# A batch that all runs share, or one for each.
+BatchOfRuns = Batch | list[Batch]
+
+
 class WholeGraph:
     """The whole graph as the only batch of every epoch.
 
@@ -72,7 +76,7 @@ class WholeGraph:
 
     Attributes:
         batch: The batch.
-        rows: For each split, the rows of its nodes in the class scores.
+        targets: What the class scores of all nodes are judged by.
         in_channels: Features per node; those of the shared space of a typed graph.
         edge_dim: Features per edge; None where the method takes none.
         node_types: The node types of a typed graph, the one to classify first.
@@ -96,16 +100,15 @@ class WholeGraph:
         edge_index = None
         if config.source_hash is not None:
             edge_index = dataset.data.edge_index.long().to(task.device)
-        self.rows = {
-            split: nodes.to(task.device) for split, nodes in task.nodes.items()
-        }
+        rows = {name: nodes.to(task.device) for name, nodes in task.nodes.items()}
+        self.targets = Targets(rows, task.labels)
         self.batch = Batch(
             x if own is None else own,
             graph_of(dataset, config, task.device),
             task.labels["train"],
             edge_index,
             edge_inputs_of(dataset, config, task.device),
-            rows=self.rows["train"],
+            rows=rows["train"],
             x_by_run=own is not None,
         )
         self.in_channels = in_channels_of(dataset, config)
@@ -136,6 +139,32 @@ class WholeGraph:
         return runs.observe(self.batch, take, records_gates=True)
 
 
+class GraphPerRun:
+    """A whole graph for each run, as the only batch of every epoch.
+
+    Args:
+        graphs: The graphs; features and classes are of the same number in all.
+
+    Attributes:
+        batch: The batch of each run.
+        targets: What the class scores of each run are judged by.
+    """
+
+    is_whole = True
+
+    def __init__(self, graphs: Sequence[WholeGraph]) -> None:
+        self.batch = [graph.batch for graph in graphs]
+        self.targets = [graph.targets for graph in graphs]
+
+    def __len__(self) -> int:
+        return 1
+
+    def logits(self, runs: Any) -> Logits:
+        """Class scores of all nodes in evaluation, for each run."""
+        logits: Logits = runs.logits(self.batch)
+        return logits
+
+
 class LargeGraph:
     """A graph whose nodes are scored layer by layer, or in batches.
 
@@ -148,8 +177,8 @@ class LargeGraph:
         seed: The seed of the run.
 
     Attributes:
-        rows: For each split, the rows of its nodes in the class scores, which are
-            those of the nodes of all splits, ascending.
+        targets: What the class scores of the nodes of all splits, ascending, are
+            judged by.
         in_channels: Features per node; those of the shared space of a typed graph.
         edge_dim: Features per edge; None where the method takes none.
         node_types: The node types of a typed graph, the one to classify first.
@@ -163,10 +192,11 @@ class LargeGraph:
         self._config = config
         self._seed = seed
         self._nodes = torch.unique(torch.cat(list(task.nodes.values())))
-        self.rows = {
+        rows = {
             split: torch.searchsorted(self._nodes, nodes).to(task.device)
             for split, nodes in task.nodes.items()
         }
+        self.targets = Targets(rows, task.labels)
         self.in_channels = graph.in_channels
         self.edge_dim = edge_dim_of(graph.edge_inputs)
         self.node_types = graph.node_types

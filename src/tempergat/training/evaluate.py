@@ -31,7 +31,7 @@ def accuracy(predicted: Tensor, labels: Tensor, num_classes: int = 0) -> Tensor:
 
 
 def micro_f1(predicted: Tensor, labels: Tensor, num_classes: int = 0) -> Tensor:
-    """F1 over all classes pooled, float64; arguments as in `accuracy`.
+    """F1 over all classes pooled, float64, of predicted and true classes.
 
     With exactly one class per node, every wrong prediction is one false positive and
     one false negative, and the score equals accuracy.
@@ -76,7 +76,11 @@ def roc_auc(probabilities: Tensor, labels: Tensor) -> Tensor:
 def average_precision(probabilities: Tensor, labels: Tensor) -> Tensor:
     """Average precision, float64: scikit-learn's average_precision_score.
 
-    The classes are averaged as in `roc_auc`; arguments as there.
+    Of two classes it is that of class 1, of more the mean over those among the labels.
+
+    Args:
+        probabilities: The probability of every class for each node, [N, classes].
+        labels: The true class of each node, [N].
     """
     ranked = _Ranked(probabilities, labels)
     precision = ranked.hits_to_tie_end / (ranked.tie_end + 1).double()
@@ -168,19 +172,19 @@ def scores_of_parts(
         nodes: The nodes of each part.
         labels: Their classes.
     """
-    found = []
+    scores = []
     if metric in CLASS_METRICS:
         predicted = logits.argmax(dim=-1)
         for part, inside in nodes.items():
             chosen = predicted.index_select(0, inside)
             score = CLASS_METRICS[metric](chosen, labels[part], logits.size(-1))
-            found.append(score)
+            scores.append(score)
     else:
         probabilities = logits.softmax(dim=-1)
         for part, inside in nodes.items():
             chosen = probabilities.index_select(0, inside)
-            found.append(RANKING_METRICS[metric](chosen, labels[part]))
-    return torch.stack(found)
+            scores.append(RANKING_METRICS[metric](chosen, labels[part]))
+    return torch.stack(scores)
 
 
 def evaluate_parts(

@@ -73,6 +73,8 @@ def make_loop(
     Raises:
         UserError: Nothing can be trained with these arguments.
     """
+    if not seeds:
+        raise UserError("no seeds were given; give at least one")
     if preparation is not None:
         preparation.refuse_other_training(dataset, config)
     refuse_other_training(dataset, config)
@@ -105,8 +107,6 @@ def make_loop(
             task, config, seeds, modules, batches.example, prefixed=is_full
         )
         return Loop(runs, batches, config, exchange)
-    if not seeds:
-        raise UserError("no seeds were given; give at least one")
     model = single_model(config, *shape, seeds[0], batches.edge_dim, batches.node_types)
     if isinstance(batches, WholeGraph):
         if preparation is not None and preparation.model is not None:

@@ -132,9 +132,9 @@ def edge_inputs_of(
     Raises:
         UserError: A weight is negative.
     """
-    found = {}
+    edge_inputs = {}
     if dataset.edge_feature_names:
-        found["edge_attr"] = scaled_edges(
+        edge_inputs["edge_attr"] = scaled_edges(
             dataset.data.edge_attr, config, dataset.scaling
         ).to(device)
     if dataset.edge_weight_name is not None:
@@ -146,11 +146,11 @@ def edge_inputs_of(
                 f"down to {least:g}; give weights of 0 or more, or give the column as "
                 "an edge feature"
             )
-        found["edge_weight"] = weight.to(device)
+        edge_inputs["edge_weight"] = weight.to(device)
     if config.source_hash is not None:
-        return found
+        return edge_inputs
     taken = edge_arguments(config.method)
-    return {name: value for name, value in found.items() if name in taken}
+    return {name: value for name, value in edge_inputs.items() if name in taken}
 
 
 def scaled_edges(
@@ -199,7 +199,9 @@ def notes_on_unused_edges(
     }
     notes = []
     for argument, subject in subjects.items():
-        without = [method for method, found in taken.items() if argument not in found]
+        without = [
+            method for method, arguments in taken.items() if argument not in arguments
+        ]
         if without:
             notes.append(f"{subject} not used by {', '.join(without)}.")
     return tuple(notes)

@@ -45,8 +45,8 @@ class _Chunk(NamedTuple):
 
     def values(self, of_edges: Tensor) -> Tensor:
         """The rows of a tensor with a row per edge of the whole graph."""
-        found = of_edges[self.edges.to(of_edges.device)]
-        return found.to(self.nodes.device)
+        rows = of_edges[self.edges.to(of_edges.device)]
+        return rows.to(self.nodes.device)
 
 
 @torch.no_grad()
@@ -172,11 +172,11 @@ def _degrees(
     topology: Topology, size: int, edge_weight: Tensor | None, device: torch.device
 ) -> Tensor:
     """The degree of every node, its self-loop included, or the sum of its weights."""
-    found = []
+    degrees = []
     for part in _chunks(topology, size, None, device):
         weights = None if edge_weight is None else part.values(edge_weight)
-        found.append(batch_degree(part.graph, weights))
-    return torch.cat(found)
+        degrees.append(batch_degree(part.graph, weights))
+    return torch.cat(degrees)
 
 
 def _between_layers(
@@ -211,9 +211,9 @@ def _read_out(
 ) -> Tensor:
     """Jumping knowledge and the final linear map."""
     assert model.lin is not None
-    found = []
+    logits = []
     for begin in range(0, outputs[0].size(0), chunk):
         rows = [part[begin : begin + chunk].to(device) for part in outputs]
         h = rows[-1] if model.jk is None else model.jk(rows)
-        found.append(model.lin(h).to(outputs[0].device))
-    return torch.cat(found)
+        logits.append(model.lin(h).to(outputs[0].device))
+    return torch.cat(logits)

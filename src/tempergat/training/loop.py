@@ -15,14 +15,19 @@ import torch
 from torch import Tensor
 
 from tempergat.nn import NodeClassifier, temperature_of
-from tempergat.training.batches import Batch, SampledBatches, WholeGraph
+from tempergat.training.batches import (
+    BatchOfRuns,
+    GraphPerRun,
+    SampledBatches,
+    WholeGraph,
+)
 from tempergat.training.capture import CapturedSteps, refusal, replayed
 from tempergat.training.exchange import Exchange, GraphPart
 from tempergat.training.models import State
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
 from tempergat.training.runs import ModuleRuns, Result, StackedRuns
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import SPLITS
+from tempergat.training.tasks import SPLITS, Targets
 
 # The columns of `Loop.history`.
 COLUMNS = ("loss", "val_loss", *SPLITS)
@@ -32,18 +37,15 @@ class BestEpoch:
     """The weights of each run at its best epoch so far.
 
     Args:
-        rule: The selection rule that calls an epoch the best.
         state: Parameters and buffers, [runs, ...] each.
         like: [runs], on the device of the runs.
 
     Attributes:
-        rule: The selection rule.
         merit: How good that epoch was; the higher, the better, [runs].
         state: Parameters and buffers at that epoch.
     """
 
-    def __init__(self, rule: str, state: State, like: Tensor) -> None:
-        self.rule = rule
+    def __init__(self, state: State, like: Tensor) -> None:
         self.merit = torch.full_like(like, -torch.inf, dtype=torch.float64)
         self.state: State = {k: v.detach().clone() for k, v in state.items()}
 
@@ -92,7 +94,7 @@ class Loop:
     def __init__(
         self,
         runs: StackedRuns | ModuleRuns,
-        batches: WholeGraph | SampledBatches | GraphPart,
+        batches: WholeGraph | GraphPerRun | SampledBatches | GraphPart,
         config: RunConfig,
         exchange: Exchange | None = None,
     ) -> None:
@@ -114,8 +116,8 @@ class Loop:
             device=device,
         )
         self.failed_epoch = torch.zeros(count, dtype=torch.int64, device=device)
-        self._selected = BestEpoch(config.selection, self.current, self.failed_epoch)
-        self._further: dict[str, BestEpoch] = {}
+        self._best: dict[str, BestEpoch] = {}
+        self._keep_best(config.selection)
         self.epochs_done = 0
         self.steps_done = 0
         self.on_step: Callable[[], None] | None = None
@@ -135,7 +137,7 @@ class Loop:
     @property
     def best(self) -> State:
         """Parameters and buffers of each run at its best epoch so far."""
-        return self._selected.state
+        return self._best[self.config.selection].state
 
     def keep_best(self, rule: str) -> None:
         """Keeps the weights of the best epoch by a further selection rule too.
@@ -145,8 +147,11 @@ class Loop:
         Args:
             rule: One of `SELECTION_RULES`.
         """
-        if rule not in (self.config.selection, "last_epoch"):
-            self._further[rule] = BestEpoch(rule, self.current, self.failed_epoch)
+        if rule not in (*self._best, "last_epoch"):
+            self._keep_best(rule)
+
+    def _keep_best(self, rule: str) -> None:
+        self._best[rule] = BestEpoch(self.current, self.failed_epoch)
 
     def best_by(self, rule: str) -> State:
         """Parameters and buffers of each run at its best epoch so far, by a rule.
@@ -154,9 +159,7 @@ class Loop:
         Args:
             rule: The configured rule, one given to `keep_best`, or `last_epoch`.
         """
-        if rule == self.config.selection:
-            return self.best
-        return self.current if rule == "last_epoch" else self._further[rule].state
+        return self._best[rule].state if rule in self._best else self.current
 
     @property
     def all_failed(self) -> bool:
@@ -210,16 +213,19 @@ class Loop:
             self._record(self.epoch_loss(), **self.scores())
             self.forget_steps()
 
-    def backward(self, batch: Batch, step: Tensor) -> tuple[Tensor, int]:
+    def backward(self, batch: BatchOfRuns, step: Tensor) -> tuple[Tensor, int]:
         """Adds the gradients of a batch's loss, that of all processes.
 
         Args:
-            batch: What is trained on.
+            batch: What is trained on, shared by all runs or one for each.
             step: The number of the step since the runs began, 0-d.
 
         Returns:
-            The loss of each run, [runs], and the number of nodes that it is about.
+            The loss of each run, [runs], and the number of nodes in a shared batch
+            that it is about.
         """
+        if isinstance(batch, list):
+            return self.runs.backward(batch, step), 0
         if self._exchange is not None:
             return self._exchange.backward(self.runs, batch, step)
         return self.runs.backward(batch, step), batch.labels.size(0)
@@ -242,7 +248,7 @@ class Loop:
             if self.on_step is not None:
                 self.on_step()
 
-    def train_on(self, batch: Batch) -> None:
+    def train_on(self, batch: BatchOfRuns) -> None:
         """One step on a sample."""
         step = torch.tensor(self.global_step, device=self.device)
         self.optimizer.zero_grad()
@@ -271,12 +277,10 @@ class Loop:
     def scores(self) -> State:
         """Each run's `val_loss`, [runs], and its `scores`, [runs, splits]."""
 
-        def score(logits: Tensor) -> State:
-            return self.task.scores(logits, self.batches.rows)
+        def compute() -> State:
+            return self._judged(self.task.scores)
 
-        return self._computed(
-            lambda: self.runs.each(score, self.batches.logits(self.runs))
-        )
+        return self._computed(compute)
 
     @torch.no_grad()
     def evaluation(self, state: State) -> State:
@@ -286,14 +290,9 @@ class Loop:
             What `evaluation` of the task returns, [runs, ...].
         """
 
-        def evaluate(logits: Tensor) -> State:
-            return self.task.evaluation(logits, self.batches.rows)
-
         def compute() -> State:
             with self.runs.at(state):
-                logits = self.batches.logits(self.runs)
-            found: State = self.runs.each(evaluate, logits)
-            return found
+                return self._judged(self.task.evaluation)
 
         return self._computed(compute)
 
@@ -335,6 +334,12 @@ class Loop:
             result: Result = self.runs.observe(self.batches.batch, look)
         return result
 
+    def _judged(self, judge: Callable[[Tensor, Targets], State]) -> State:
+        """What a function returns for the class scores and targets of each run."""
+        logits = self.batches.logits(self.runs)
+        results: State = self.runs.each(judge, logits, self.batches.targets)
+        return results
+
     def _computed(self, compute: Callable[[], State]) -> State:
         """Tensors that the first of several processes computes for all."""
         if self._exchange is None:
@@ -356,8 +361,8 @@ class Loop:
             "best_val_loss": -val_loss,
             "last_epoch": self.epoch.double().expand_as(val_loss),
         }
-        for best in (self._selected, *self._further.values()):
-            best.update(merits[best.rule], self.current, self.failed_epoch == 0)
+        for rule, best in self._best.items():
+            best.update(merits[rule], self.current, self.failed_epoch == 0)
 
     def state(self) -> State:
         """Every tensor that is needed to continue, in the middle of an epoch too."""
@@ -382,7 +387,7 @@ class Loop:
             "epoch": self.epoch,
             "history": self.history,
             "failed_epoch": self.failed_epoch,
-            "best_merit": self._selected.merit,
+            "best_merit": self._best[self.config.selection].merit,
         }
         if not self.batches.is_whole:
             progress |= {"loss_sum": self._loss_sum, "seeds_seen": self._seeds_seen}

@@ -67,9 +67,9 @@ class TableAdam(torch.optim.Adam):
     of a row change only in steps where it has a gradient.
 
     Args:
-        groups: As for `torch.optim.Adam`.
+        groups: Groups of the other parameters, with their settings.
         tables: Parameters with sparse gradients, in none of the groups.
-        **options: As for `torch.optim.Adam`.
+        **options: Settings of all groups.
     """
 
     def __init__(

@@ -146,10 +146,10 @@ class PaddedStep:
         count = in_order[0].num_src
         outermost = in_order[0].in_use
         assert outermost is not None
-        found, rows = sampled.n_id[0], torch.arange(count, device=device)
+        drawn, rows = sampled.n_id[0], torch.arange(count, device=device)
         # There may be more room than nodes.
-        found = found[:count] if count <= found.size(0) else found[rows % found.size(0)]
-        n_id = torch.where(rows < outermost[0], found, 0)
+        drawn = drawn[:count] if count <= drawn.size(0) else drawn[rows % drawn.size(0)]
+        n_id = torch.where(rows < outermost[0], drawn, 0)
         return in_order, n_id, labels, nodes[1]
 
 

@@ -98,7 +98,7 @@ class Preparation:
             return None
         clean = (x if isinstance(x, Tensor) else x.to_dense()).cpu()
         # Node by node, as all runs' features are read.
-        found = torch.empty(clean.size(0), len(seeds), clean.size(1))
+        features = torch.empty(clean.size(0), len(seeds), clean.size(1))
         for place, seed in enumerate(seeds):
             # A copy, because a function may work in place.
             prepared = self.features(clean.clone(), seed)
@@ -107,8 +107,8 @@ class Preparation:
                     f"prepared features have shape {list(prepared.shape)}; return "
                     f"those of all nodes, {list(clean.shape)}"
                 )
-            found[:, place] = prepared
-        return found.transpose(0, 1).to(x.device)
+            features[:, place] = prepared
+        return features.transpose(0, 1).to(x.device)
 
 
 def noise_on_features(condition: Condition) -> Preparation:

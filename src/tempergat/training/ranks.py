@@ -64,10 +64,10 @@ class Ranks:
         # Parts of different sizes are sent in tensors of the largest.
         sent = rows.new_zeros(max(sizes), *rows.shape[1:])
         sent[: rows.size(0)] = rows
-        found = [torch.empty_like(sent) for _ in sizes]
+        parts = [torch.empty_like(sent) for _ in sizes]
         with _explain_lost_process():
-            dist.all_gather(found, sent)
-        return [part[:size] for part, size in zip(found, sizes, strict=True)]
+            dist.all_gather(parts, sent)
+        return [part[:size] for part, size in zip(parts, sizes, strict=True)]
 
     def add_rows(self, parts: Sequence[Tensor]) -> Tensor:
         """The sum over all processes of what each has for this one.
@@ -86,10 +86,10 @@ class Ranks:
 
     def from_first(self, compute: Callable[[], Value]) -> Value:
         """What a function returns in the first process, which alone calls it."""
-        found: list[Any] = [compute() if self.is_first else None]
+        values: list[Any] = [compute() if self.is_first else None]
         with _explain_lost_process():
-            dist.broadcast_object_list(found, src=0)
-        value: Value = found[0]
+            dist.broadcast_object_list(values, src=0)
+        value: Value = values[0]
         return value
 
     def copy_from_first(self, values: Iterable[Tensor]) -> None:
@@ -100,10 +100,10 @@ class Ranks:
 
     def from_all(self, value: Value) -> list[Value]:
         """The values of all processes, by rank."""
-        found: list[Any] = [None] * self.world_size
+        values: list[Any] = [None] * self.world_size
         with _explain_lost_process():
-            dist.all_gather_object(found, value)
-        return found
+            dist.all_gather_object(values, value)
+        return values
 
 
 @contextmanager

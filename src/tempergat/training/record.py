@@ -47,11 +47,11 @@ class Condition:
     @property
     def facts(self) -> dict[str, Any]:
         """The attributes as plain JSON values; the change only where there is one."""
-        found = asdict(self)
+        facts = asdict(self)
         # Equal conditions have one text: 1 and 1.0 are two in JSON.
-        found["level"] = float(self.level)
-        found["tau"] = None if self.tau is None else float(self.tau)
-        return found if self.change else {k: found[k] for k in found if k != "change"}
+        facts["level"] = float(self.level)
+        facts["tau"] = None if self.tau is None else float(self.tau)
+        return facts if self.change else {k: facts[k] for k in facts if k != "change"}
 
     @property
     def file_name(self) -> str:

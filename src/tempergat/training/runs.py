@@ -8,7 +8,6 @@ those of users, which may do anything, and those that are trained on samples.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from torch.func import functional_call, vmap
 from tempergat.base import UserError
 from tempergat.nn import METHODS, NodeClassifier, TypedNodeClassifier, gate_penalty
 from tempergat.ops import fold_in
-from tempergat.training.batches import Batch
+from tempergat.training.batches import Batch, BatchOfRuns
 from tempergat.training.models import (
     State,
     explain_errors,
@@ -32,7 +31,7 @@ from tempergat.training.models import (
 )
 from tempergat.training.optimizer import clip_gradients, clip_stacked
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import NodeClasses
+from tempergat.training.tasks import NodeClasses, Targets
 
 Result = TypeVar("Result")
 
@@ -43,8 +42,8 @@ Logits = Tensor | list[Tensor]
 _SCORING = -1
 
 
-class Runs(ABC):
-    """The models of some runs.
+class Runs:
+    """What stacked runs and runs with modules have in common.
 
     Args:
         task: What is predicted.
@@ -68,8 +67,6 @@ class Runs(ABC):
     def __init__(
         self, task: NodeClasses, config: RunConfig, seeds: Sequence[int], model: Any
     ) -> None:
-        if not seeds:
-            raise UserError("no seeds were given; give at least one")
         self.task = task
         self.config = config
         self.seeds = tuple(seeds)
@@ -84,41 +81,28 @@ class Runs(ABC):
             return False
         return self.has_gates or METHODS[self.config.method].temperature is not None
 
-    @property
-    @abstractmethod
-    def state(self) -> State:
-        """Parameters and buffers of all runs, [runs, ...] each."""
-
-    @torch.no_grad()
-    @abstractmethod
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Sets parameters and buffers of all runs to those of a `state`."""
-
-    @abstractmethod
-    def at(self, state: State) -> Any:
-        """Gives the models other parameters and buffers inside a `with` block."""
-
-    @abstractmethod
-    def backward(self, batch: Batch, step: Tensor) -> Tensor:
-        """Adds the gradients of each run's loss; returns the losses, [runs].
+    def each(
+        self,
+        function: Callable[[Tensor, Targets], State],
+        logits: Logits,
+        targets: Targets | list[Targets],
+    ) -> State:
+        """What a function returns for each run, [runs, ...].
 
         Args:
-            batch: What is trained on.
-            step: The number of the step since the runs began, 0-d int64; with a run's
-                seed, it fixes the run's dropout masks.
+            function: Takes a run's class scores and targets.
+            logits: The class scores of all runs.
+            targets: The targets of all runs, or those of each.
         """
-
-    @abstractmethod
-    def clip_gradients(self, most: float) -> None:
-        """Scales down the gradient of each run whose norm exceeds a limit."""
-
-    @abstractmethod
-    def logits(self, batch: Batch) -> Logits:
-        """Class scores of all nodes of a batch in evaluation, for each run."""
-
-    @abstractmethod
-    def each(self, function: Callable[[Tensor], State], logits: Logits) -> State:
-        """What a function returns for the class scores of each run, [runs, ...]."""
+        if isinstance(targets, list):
+            of_runs = list(map(function, logits, targets))
+        elif isinstance(logits, list):
+            of_runs = [function(of_run, targets) for of_run in logits]
+        else:
+            mapped = vmap(lambda of_run: function(of_run, targets), randomness="error")
+            stacked: State = mapped(logits)
+            return stacked
+        return {name: torch.stack([r[name] for r in of_runs]) for name in of_runs[0]}
 
     def _loss(self, model: nn.Module, logits: Tensor, batch: Batch) -> Tensor:
         """The loss of one run, 0-d."""
@@ -199,38 +183,41 @@ class StackedRuns(Runs):
         finally:
             self._other_state = None
 
-    def backward(self, batch: Batch, step: Tensor) -> Tensor:
-        """Adds the gradients of each run's loss; returns the losses, [runs]."""
+    def backward(self, batch: BatchOfRuns, step: Tensor) -> Tensor:
+        """Adds the gradients of each run's loss; returns the losses, [runs].
+
+        Args:
+            batch: What is trained on, shared by all runs or one for each.
+            step: The number of the step since the runs began, 0-d int64; with a run's
+                seed, it fixes the run's dropout masks.
+        """
         losses = self.losses(batch, step)
         losses.sum().backward()  # type: ignore[no-untyped-call]
         return losses.detach()
 
-    def losses(self, batch: Batch, step: Tensor) -> Tensor:
-        """Each run's loss, with gradients, [runs]; arguments as of `backward`."""
+    def losses(self, batch: BatchOfRuns, step: Tensor) -> Tensor:
+        """Each run's loss at a step, with gradients, [runs]."""
 
-        def loss(state: State, seed: Tensor, x: Any) -> Tensor:
+        def loss(state: State, seed: Tensor, x: Any, batch: Batch) -> Tensor:
             logits = self._call(state, x, batch, fold_in(seed, step))
             return self._loss(self.model, logits, batch)
 
         self.model.train()
-        return self._over_runs(loss, batch)
+        losses = self._over_runs(loss, batch)
+        return torch.stack(losses) if isinstance(losses, list) else losses
 
     def clip_gradients(self, most: float) -> None:
         """Scales down the gradient of each run whose norm exceeds a limit."""
         clip_stacked(self.parameters.values(), most)
 
-    def logits(self, batch: Batch) -> Tensor:
+    def logits(self, batch: BatchOfRuns) -> Logits:
         """Class scores of all nodes of a batch in evaluation, for each run."""
-        self.model.eval()
-        return self._over_runs(
-            lambda state, seed, x: self._call(state, x, batch), batch
-        )
 
-    def each(self, function: Callable[[Tensor], State], logits: Logits) -> State:
-        """What a function returns for the class scores of each run, [runs, ...]."""
-        assert isinstance(logits, Tensor)
-        results: State = vmap(function, randomness="error")(logits)
-        return results
+        def score(state: State, seed: Tensor, x: Any, batch: Batch) -> Tensor:
+            return self._call(state, x, batch)
+
+        self.model.eval()
+        return self._over_runs(score, batch)
 
     def observe(
         self,
@@ -252,14 +239,16 @@ class StackedRuns(Runs):
             What `look` returned, for all runs: [runs, ...].
         """
 
-        def passed(state: State, seed: Tensor, x: Any) -> Result:
+        def passed(state: State, seed: Tensor, x: Any, batch: Batch) -> Result:
             # Layers record their mean gates only where gradients are computed.
             with torch.set_grad_enabled(records_gates):
                 self._call(state, x, batch)
             return look(self.model)
 
         self.model.eval()
-        return self._over_runs(passed, batch)
+        result = self._over_runs(passed, batch)
+        assert not isinstance(result, list)
+        return result
 
     def _call(
         self, state: State, x: Any, batch: Batch, dropout_seed: Tensor | None = None
@@ -269,14 +258,27 @@ class StackedRuns(Runs):
         return logits
 
     def _over_runs(
-        self, function: Callable[[State, Tensor, Any], Result], batch: Batch
-    ) -> Result:
-        """A function of a run's state, seed and features, for all runs."""
+        self,
+        function: Callable[[State, Tensor, Any, Batch], Result],
+        batch: BatchOfRuns,
+    ) -> Result | list[Result]:
+        """A function of a run's state, seed, features and batch, for all runs.
+
+        Runs with a batch each are called one after the other: the attention op folds
+        runs into heads of one graph.
+        """
         state = self.state if self._other_state is None else self._other_state
+        if isinstance(batch, list):
+            return [
+                function({k: v[run] for k, v in state.items()}, seed, one.x, one)
+                for run, (seed, one) in enumerate(
+                    zip(self._seed_tensor, batch, strict=True)
+                )
+            ]
         own = (batch.x,) if batch.x_by_run else ()
 
         def of_run(state: State, seed: Tensor, *own: Tensor) -> Result:
-            return function(state, seed, own[0] if own else batch.x)
+            return function(state, seed, own[0] if own else batch.x, batch)
 
         mapped = vmap(of_run, randomness="error")
         result: Result = mapped(state, self._seed_tensor, *own)
@@ -359,13 +361,21 @@ class ModuleRuns(Runs):
         finally:
             self.load_state(current)
 
-    def backward(self, batch: Batch, step: Tensor) -> Tensor:
-        """Adds the gradients of each run's loss; returns the losses, [runs]."""
+    def backward(self, batch: BatchOfRuns, step: Tensor) -> Tensor:
+        """Adds the gradients of each run's loss; returns the losses, [runs].
+
+        Args:
+            batch: What is trained on, shared by all runs or one for each.
+            step: The number of the step since the runs began, 0-d int64; with a run's
+                seed, it fixes dropout masks, or seeds the random numbers of a user's
+                module.
+        """
         losses = []
         for run, module in enumerate(self.modules):
             module.train()
             with self._user_code(run, step):
-                loss = self._loss(module, self._call(run, batch, step), batch)
+                one = batch[run] if isinstance(batch, list) else batch
+                loss = self._loss(module, self._call(run, one, step), one)
                 loss.backward()  # type: ignore[no-untyped-call]
             losses.append(loss.detach())
         return torch.stack(losses)
@@ -375,19 +385,15 @@ class ModuleRuns(Runs):
         for module in self.modules:
             clip_gradients(module.parameters(), most)
 
-    def logits(self, batch: Batch) -> list[Tensor]:
+    def logits(self, batch: BatchOfRuns) -> list[Tensor]:
         """Class scores of all nodes of a batch in evaluation, for each run."""
         logits = []
         for run, module in enumerate(self.modules):
             module.eval()
             with self._user_code(run, _SCORING):
-                logits.append(self._call(run, batch))
+                one = batch[run] if isinstance(batch, list) else batch
+                logits.append(self._call(run, one))
         return logits
-
-    def each(self, function: Callable[[Tensor], State], logits: Logits) -> State:
-        """What a function returns for the class scores of each run, [runs, ...]."""
-        results = [function(of_run) for of_run in logits]
-        return {name: torch.stack([r[name] for r in results]) for name in results[0]}
 
     def _call(self, run: int, batch: Batch, step: Tensor | None = None) -> Tensor:
         module = self.modules[run]
@@ -399,8 +405,8 @@ class ModuleRuns(Runs):
             return require_logits(self.config.method, logits, expected)
         seed = None if step is None else fold_in(self._seed_tensors[run], step)
         options = {"dropout_seed": seed, **batch.edge_inputs}
-        found: Tensor = module(batch.x, batch.graph, **options)
-        return found
+        scores: Tensor = module(batch.x, batch.graph, **options)
+        return scores
 
     @contextmanager
     def _user_code(self, run: int, step: Tensor | int) -> Iterator[None]:

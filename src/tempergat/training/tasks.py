@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,6 +25,18 @@ from tempergat.training.settings.recipes import metric_of_run
 
 SPLITS = ("train", "val", "test")
 _SPLIT_WORDS = {"train": "training", "val": "validation", "test": "test"}
+
+
+class Targets(NamedTuple):
+    """What predictions are judged by.
+
+    Attributes:
+        rows: For each split, the rows of its nodes in the class scores.
+        labels: Their classes.
+    """
+
+    rows: Mapping[str, Tensor]
+    labels: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,26 +77,26 @@ class NodeClasses:
             return float(labels.numel())
         return self.class_weights[labels].sum()
 
-    def scores(self, logits: Tensor, rows: Mapping[str, Tensor]) -> State:
+    def scores(self, logits: Tensor, targets: Targets) -> State:
         """The validation loss of one run, 0-d, and its scores, [splits].
 
         Args:
             logits: Class scores, [nodes, classes].
-            rows: For each split, the rows of its nodes.
+            targets: What they should be.
         """
-        chosen = logits.index_select(0, rows["val"])
-        val_loss = self.loss(chosen, self.labels["val"]).double()
-        scores = scores_of_parts(self.metric, logits, rows, self.labels)
+        chosen = logits.index_select(0, targets.rows["val"])
+        val_loss = self.loss(chosen, targets.labels["val"]).double()
+        scores = scores_of_parts(self.metric, logits, *targets)
         return {"val_loss": val_loss, "scores": scores}
 
-    def evaluation(self, logits: Tensor, rows: Mapping[str, Tensor]) -> State:
+    def evaluation(self, logits: Tensor, targets: Targets) -> State:
         """The confusion matrix of one run, and by metric its scores, [splits].
 
         Args:
             logits: Class scores, [nodes, classes].
-            rows: For each split, the rows of its nodes.
+            targets: What they should be.
         """
-        return evaluate_parts(logits, rows, self.labels)
+        return evaluate_parts(logits, *targets)
 
 
 def node_classes(
@@ -180,7 +193,7 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
                 f"{dataset.name} has no labelled {_SPLIT_WORDS[split]} nodes; "
                 + _remedy_for_empty_part(y)
             )
-    labels = {split: y[found] for split, found in nodes.items()}
+    labels = {split: y[chosen] for split, chosen in nodes.items()}
     seen = labels["train"].unique()
     if dataset.num_classes < 2 or seen.numel() < 2:
         raise UserError(
@@ -193,12 +206,12 @@ def _splits(dataset: Dataset) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
 def _require_two_classes(
     dataset: Dataset, metric: str, labels: Mapping[str, Tensor]
 ) -> None:
-    for split, found in labels.items():
-        if not has_several_classes(found):
+    for split, classes in labels.items():
+        if not has_several_classes(classes):
             raise UserError(
-                f"{metric} compares classes, but all {found.numel()} "
+                f"{metric} compares classes, but all {classes.numel()} "
                 f"{_SPLIT_WORDS[split]} nodes of {dataset.name} are of class "
-                f"{int(found[0])}; choose another metric, like macro_f1, or another "
+                f"{int(classes[0])}; choose another metric, like macro_f1, or another "
                 "split"
             )
 

@@ -85,12 +85,12 @@ def _code_texts(code: CodeType, names: dict[str, Any], seen: set[int]) -> Iterat
             yield repr(constant)
     for name in (*code.co_names, *code.co_freevars):
         yield name
-        found = names.get(name)
-        if not isinstance(found, ModuleType):
-            yield from _texts(found, seen)
-        elif not _is_library_code(found):
+        named = names.get(name)
+        if not isinstance(named, ModuleType):
+            yield from _texts(named, seen)
+        elif not _is_library_code(named):
             for attribute in code.co_names:
-                yield from _texts(getattr(found, attribute, None), seen)
+                yield from _texts(getattr(named, attribute, None), seen)
 
 
 def _visible_names(function: FunctionType) -> dict[str, Any]:

@@ -89,10 +89,11 @@ def train(
             is called with each epoch's number, from 1.
         tracker: Takes the run's numbers after every epoch.
         read_options: How a user graph is read; the defaults when left out.
-        scale: As for `tempergat.compare`.
-        metric: As for `tempergat.compare`.
-        class_weights: As for `tempergat.compare`.
-        settings: As for `tempergat.compare`.
+        scale: Whether to scale numeric columns of a user graph by their mean and
+            deviation.
+        metric: What is reported and selected by; None for the metric of the graph.
+        class_weights: `balanced` for classes of equal weight in the loss.
+        settings: Settings by name in place of the recipe's, like ``{"hidden": 64}``.
 
     Returns:
         The model, with the weights of the selected epoch.
@@ -269,39 +270,39 @@ def _is_finished(loop: Loop) -> bool:
 def _continue_from(file: Path, facts: Metadata, loop: Loop) -> float:
     """Loads a checkpoint into a training; returns the seconds spent on it so far."""
     saved = checkpoint.read(file, _START_AGAIN)
-    found = read_metadata(file, saved.metadata)
-    _refuse_another_run(file, found, facts)
+    saved_facts = read_metadata(file, saved.metadata)
+    _refuse_another_run(file, saved_facts, facts)
     _refuse_other_state(file, saved.tensors, loop)
     checkpoint.require_progress(file, saved.tensors, loop.config)
     loop.load_state(saved.tensors)
-    return found.time_s
+    return saved_facts.time_s
 
 
-def _refuse_other_state(path: Path, found: Mapping[str, Tensor], loop: Loop) -> None:
+def _refuse_other_state(path: Path, saved: Mapping[str, Tensor], loop: Loop) -> None:
     wanted = loop.state()
     for name, parameter in loop.runs.parameters.items():
         # Adam has no moments of parameters that never had a gradient.
-        if any(key.startswith(f"adam.{name}.") for key in found):
+        if any(key.startswith(f"adam.{name}.") for key in saved):
             wanted[f"adam.{name}.step"] = torch.zeros(())
             wanted[f"adam.{name}.exp_avg"] = parameter
             wanted[f"adam.{name}.exp_avg_sq"] = parameter
-    checkpoint.require_tensors(path, found, wanted)
-    others = sorted(set(found) - set(wanted))
+    checkpoint.require_tensors(path, saved, wanted)
+    others = sorted(set(saved) - set(wanted))
     if others:
         raise UserError(
             f"{path} holds {others[0]}, which this run does not have; {_START_AGAIN}"
         )
 
 
-def _refuse_another_run(path: Path, found: Metadata, wanted: Metadata) -> None:
+def _refuse_another_run(path: Path, saved: Metadata, wanted: Metadata) -> None:
     theirs, ours = (
         facts.model_dump(mode="json", include=set(_IDENTITY))
-        for facts in (found, wanted)
+        for facts in (saved, wanted)
     )
-    if found.fingerprint != wanted.fingerprint and found.dataset != wanted.dataset:
+    if saved.fingerprint != wanted.fingerprint and saved.dataset != wanted.dataset:
         # The settings of another graph are often others too.
         raise UserError(
-            f"{path} belongs to another run: it was trained on {found.dataset or '?'}, "
+            f"{path} belongs to another run: it was trained on {saved.dataset or '?'}, "
             f"not on {wanted.dataset}; {_START_AGAIN}"
         )
     for name in _IDENTITY:

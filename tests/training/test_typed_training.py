@@ -1,11 +1,13 @@
-"""Sampled training on typed graphs."""
+"""Training on typed graphs, on all nodes and on samples; checkpoints, predictions."""
 
 from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.data import HeteroData
 
 import tempergat
+from tempergat.base import UserError
 from tempergat.data import Dataset, as_dataset
 from tempergat.ops import Graph
 from tempergat.training import Loop, RunConfig, load_recipe, train_group
@@ -14,19 +16,29 @@ from tempergat.training.typed_graphs import typed_inputs, union_edges
 from tests.support.run_settings import CPU, loop_of
 from tests.support.typed_graph import typed_graph
 
+SAMPLED = {"training": "sampled", "fanout": (4, 3), "batch_size": 16, "epochs": 4}
 
-def config(method: str = "temp_gated", **changes: object) -> RunConfig:
-    settings: dict[str, object] = {
-        "training": "sampled",
-        "fanout": (4, 3),
-        "batch_size": 16,
-        "epochs": 4,
-        "hidden_channels": 8,
-    }
+
+def full_config(method: str = "temp_gated", **changes: object) -> RunConfig:
+    settings = {"epochs": 15, "hidden_channels": 8, **changes}
     if method != "gcn":
         settings["heads"] = 2
-    found = load_recipe("default").config_for(method)
-    return found.with_changes(**{**settings, **changes})
+    return load_recipe("default").config_for(method).with_changes(**settings)
+
+
+def config(method: str = "temp_gated", **changes: object) -> RunConfig:
+    return full_config(method, **{**SAMPLED, **changes})
+
+
+def trained(**options: object) -> tempergat.TrainedModel:
+    settings = {"epochs": 15, "hidden": 8, "heads": 2}
+    options = {"settings": settings, "device": "cpu", "progress": False, **options}
+    return tempergat.train(typed_graph(), "temp_gated", **options)
+
+
+@pytest.fixture(scope="module")
+def model() -> tempergat.TrainedModel:
+    return trained()
 
 
 def full_logits(loop: Loop, dataset: Dataset) -> torch.Tensor:
@@ -91,9 +103,22 @@ def test_more_layers_than_hops_are_trained(evaluation: int | None) -> None:
     assert len(run.selected.temperatures) == len(run.selected.gate_means) == 4
 
 
-def test_what_can_be_learned_is_learned() -> None:
-    rates = {"feature_dropout": 0.0, "attention_dropout": 0.0, "learning_rate": 0.01}
-    settings = config("gat", epochs=10, fanout=(5, 5), **rates)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        full_config("gat", epochs=60),
+        config(
+            "gat",
+            epochs=10,
+            fanout=(5, 5),
+            feature_dropout=0.0,
+            attention_dropout=0.0,
+            learning_rate=0.01,
+        ),
+    ],
+    ids=["full", "sampled"],
+)
+def test_what_can_be_learned_is_learned(settings: RunConfig) -> None:
     (run,) = train_group(as_dataset(typed_graph()), settings, [0], CPU)
     assert run.scores["best_val_accuracy"].test > 0.8
 
@@ -138,7 +163,7 @@ def test_sparse_gradients_count_in_the_limit_of_the_norm() -> None:
     torch.testing.assert_close(table.grad.to_dense(), torch.tensor([0.0, 0.8]))
 
 
-def test_a_stopped_run_continues_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_stopped_run_on_samples_continues_to_the_same_weights(tmp_path: Path) -> None:
     settings = config("gat", epochs=3)
     dataset = as_dataset(typed_graph())
 
@@ -158,3 +183,106 @@ def test_a_stopped_run_continues_to_the_same_weights(tmp_path: Path) -> None:
         train(tmp_path / "part", on_epoch=stop)
     for name, value in train(tmp_path / "part").items():
         assert torch.equal(value, whole[name]), name
+
+
+@pytest.mark.parametrize("method", ["gcn", "gat", "temp_gated", "gated_temp_v2"])
+def test_seeds_trained_together_equal_seeds_trained_alone(method: str) -> None:
+    dataset = as_dataset(typed_graph())
+    together = train_group(dataset, full_config(method), [0, 1], CPU)
+    for run in together:
+        (alone,) = train_group(dataset, full_config(method), [run.seed], CPU)
+        assert run.status == "done"
+        for rule, scores in run.scores.items():
+            assert scores.val == pytest.approx(alone.scores[rule].val, abs=0.1)
+        assert run.selected.temperatures == pytest.approx(
+            alone.selected.temperatures, abs=1e-3
+        )
+
+
+def test_a_stopped_run_continues_to_the_same_weights(
+    model: tempergat.TrainedModel, tmp_path: Path
+) -> None:
+
+    def stop(epoch: int) -> None:
+        if epoch == 9:
+            raise KeyboardInterrupt
+
+    # The checkpoint is written every 50 epochs, and at the start.
+    with pytest.raises(KeyboardInterrupt):
+        trained(out=tmp_path, progress=stop)
+    again = trained(out=tmp_path)
+    for name, value in model.module.state_dict().items():
+        assert torch.equal(value, again.module.state_dict()[name]), name
+
+
+def test_a_saved_model_predicts_as_before_and_needs_no_labels(
+    model: tempergat.TrainedModel, tmp_path: Path
+) -> None:
+    data = typed_graph()
+    expected = model.predict(data)
+    assert expected.shape == (data["paper"].num_nodes,)
+    loaded = tempergat.load_model(model.save(tmp_path / "model.safetensors"))
+    del data["paper"].y
+    assert torch.equal(loaded.predict(data), expected)
+    scores = loaded(data.collect("x"), data.collect("edge_index"))
+    assert torch.equal(scores.argmax(1), expected)
+    assert "4 node types" in repr(loaded)
+
+
+def without_venues(data: HeteroData) -> None:
+    for kind in [k for k in data.edge_types if "venue" in k]:
+        del data[kind]
+    del data["venue"]
+
+
+def more_authors(data: HeteroData) -> None:
+    data["author"].num_nodes = 16
+
+
+def other_features(data: HeteroData) -> None:
+    data["venue"].x = torch.ones(4, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (without_venues, "trained on the node types paper, author, venue, review"),
+        (more_authors, "each of 15 nodes of type author, but graph has 16"),
+        (other_features, "venue of graph have 5 features, but the model .* 4"),
+    ],
+)
+def test_a_graph_that_does_not_fit_is_refused(
+    change: object, words: str, model: tempergat.TrainedModel
+) -> None:
+    data = typed_graph()
+    change(data)  # type: ignore[operator]
+    with pytest.raises(UserError, match=words) as refused:
+        model.predict(data)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_graph_of_one_type_is_refused(model: tempergat.TrainedModel) -> None:
+    with pytest.raises(UserError, match="has one type of nodes, but the model"):
+        model.predict(tempergat.load("csbm"))
+
+
+def test_tensors_that_do_not_fit_the_model_are_named(
+    model: tempergat.TrainedModel,
+) -> None:
+    data = typed_graph()
+    x, edges = data.collect("x"), data.collect("edge_index")
+    with pytest.raises(UserError, match="x has no features of the node type paper"):
+        model({}, edges)
+    with pytest.raises(UserError, match=r"x must be a dict .* got Tensor"):
+        model(x["paper"], edges)
+    unknown = {("book", "cites", "paper"): torch.zeros(2, 1, dtype=torch.long)}
+    with pytest.raises(UserError, match=r"edge type \('book', .* node types paper, au"):
+        model(x, unknown)
+
+
+def test_a_typed_graph_without_edge_types_is_refused() -> None:
+    data = typed_graph()
+    for kind in data.edge_types:
+        del data[kind]
+    with pytest.raises(UserError, match="graph has no edge types; add an edge_index"):
+        as_dataset(data)

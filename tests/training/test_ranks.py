@@ -22,7 +22,7 @@ from tests.support.interpreted import environment_of_programs
 from tests.support.run_settings import config, small_graph
 from tests.support.tiny_graph import write_graph, write_recipe
 
-SCRIPT = Path(__file__).parents[2] / "support" / "ranked_run.py"
+SCRIPT = Path(__file__).parents[1] / "support" / "ranked_run.py"
 FULL = SCRIPT.with_name("ranked_full_run.py")
 
 

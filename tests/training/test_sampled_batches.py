@@ -21,6 +21,8 @@ from tests.support.run_settings import (
     trained_loop,
 )
 
+CUDA = torch.device("cuda")
+OPTIMIZER = {"optimizer": "adamw", "schedule": "cosine", "clip_norm": 0.5}
 SAMPLED = {"training": "sampled", "fanout": (3, 2), "batch_size": 16, "epochs": 3}
 
 
@@ -257,3 +259,32 @@ def test_edge_features_and_normalised_features_reach_the_batches():
 def test_settings_that_no_batch_can_be_made_of_are_refused(changes, message):
     with pytest.raises(UserError, match=message):
         config(**SAMPLED).with_changes(**changes)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("eval_batch_size", [None, 10])
+@pytest.mark.parametrize("method", ["gcn", "temp_gated", "gated_temp_v2"])
+def test_losses_on_a_gpu_are_those_of_the_cpu(method, eval_batch_size):
+    settings = config(
+        method,
+        feature_dropout=0.3,
+        attention_dropout=0.2,
+        eval_batch_size=eval_batch_size,
+        **SAMPLED,
+        **OPTIMIZER,
+    )
+    found, expected = (
+        trained_loop(settings, device=device).history.cpu() for device in (CUDA, CPU)
+    )
+    torch.testing.assert_close(found[..., :2], expected[..., :2], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.gpu
+def test_a_captured_full_batch_step_has_schedule_and_limit_of_the_gradient():
+    settings = config("temp_gated", epochs=30, **OPTIMIZER)
+    ends = {}
+    for device in (CPU, CUDA):
+        runs = train_group(small_graph(), settings, [0, 1], device)
+        ends[device] = [run.last.temperatures for run in runs]
+    for found, expected in zip(ends[CUDA], ends[CPU], strict=True):
+        assert found == pytest.approx(expected, rel=1e-3)

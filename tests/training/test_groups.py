@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tempergat.base import UserError
-from tempergat.data import Dataset
+from tempergat.data import Dataset, csbm
 from tempergat.nn import NodeClassifier, build_model
 from tempergat.ops import Graph
 from tempergat.training import (
@@ -19,6 +19,7 @@ from tempergat.training import (
     LayerRecord,
     OutOfMemory,
     Preparation,
+    config_hash,
     explain_out_of_memory,
     group_size,
     train_group,
@@ -352,3 +353,57 @@ def test_the_time_of_a_run_includes_work_that_the_device_has_not_done_yet() -> N
     (run,) = finished_runs(loop, small_graph(), start)
     last.synchronize()
     assert run.time_s >= first.elapsed_time(last) / 1000
+
+
+def with_labels(labelled: int) -> Dataset:
+    """Twenty nodes, the first of them labelled, none of them for validation."""
+    graph = csbm(n=20, a=5.0, b=2.0, d=4)
+    data = graph.data.clone()
+    data.y[labelled:] = -1
+    data.val_mask = torch.zeros(20, dtype=torch.bool)
+    data.train_mask = torch.ones(20, dtype=torch.bool)
+    return dataclasses.replace(graph, data=data)
+
+
+def test_split_that_would_do_is_proposed_by_its_option() -> None:
+    expected = (
+        "csbm has no labelled validation nodes; make a split of its 20 labelled "
+        "nodes with --split 60/20/20 (split= in Python)"
+    )
+    with pytest.raises(UserError) as caught:
+        train_group(with_labels(20), config(), [0], CPU)
+    assert str(caught.value) == expected
+
+
+def test_split_that_would_leave_a_part_empty_is_not_proposed() -> None:
+    expected = "its 3 labelled nodes are too few for --split 60/20/20, so label more"
+    with pytest.raises(UserError, match=expected):
+        train_group(with_labels(3), config(), [0], CPU)
+
+
+FULL = {"epochs": 3}
+SAMPLED = FULL | {"training": "sampled", "fanout": (3, 3), "batch_size": 20}
+
+
+def test_only_the_last_layer_loses_its_gate() -> None:
+    model = build_model("temp_gated", 5, 8, 3, heads=2, gate_last_layer=False)
+    assert [conv.gate for conv in model.convs] == ["post", None]
+    assert all(conv.temperature is not None for conv in model.convs)
+
+
+@pytest.mark.parametrize("settings", [FULL, SAMPLED, SAMPLED | {"eval_batch_size": 30}])
+def test_training_records_the_gates_that_there_are(settings: dict[str, object]) -> None:
+    graph = small_graph()
+    without = config("gated", gate_last_layer=False, **settings)
+    (run,) = train_group(graph, without, [0], CPU)
+    assert run.status == "done"
+    assert len(run.last.gate_means) == 1
+    (whole,) = train_group(graph, config("gated", **settings), [0], CPU)
+    assert len(whole.last.gate_means) == 2
+
+
+def test_settings_with_the_gate_keep_their_hash() -> None:
+    settings = config("gated").model_dump(mode="json")
+    assert "gate_last_layer" not in settings
+    changed = config("gated", gate_last_layer=False).model_dump(mode="json")
+    assert config_hash(settings) != config_hash(changed)

@@ -8,7 +8,9 @@ from tempergat import Graph
 from tempergat.nn import METHODS, build_model
 from tempergat.sampling import NodeFeatures, Topology
 from tempergat.training.layerwise import infer_layerwise
+from tests.support.run_settings import small_graph
 
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 NODES = 60
 GENERATOR = torch.Generator().manual_seed(1)
 X = torch.randn(NODES, 6, generator=GENERATOR)
@@ -90,3 +92,29 @@ def test_a_hub_ends_its_chunk_early_and_the_mode_is_kept(monkeypatch):
     sizes = [rows.size(0) for number, _, rows in seen if number == 0]
     assert sum(sizes) == NODES
     assert min(sizes) < max(sizes) <= 16
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("place", [CPU, CUDA])
+@pytest.mark.parametrize("method", ["gcn", "gated_temp", "temp_gated_v2"])
+def test_layer_by_layer_equals_the_whole_graph_on_a_gpu(method, place):
+    data = small_graph().data
+    model = build_model(method, data.x.size(1), 8, 3, heads=2).to(CUDA).eval()
+    with torch.no_grad():
+        expected = model(data.x.to(CUDA), data.edge_index.to(CUDA))
+    features = NodeFeatures(data.x.to(place), CUDA)
+    topology = Topology.of(data.edge_index.to(place), data.num_nodes)
+    for keep_on in (None, "cpu"):
+        found = infer_layerwise(model, features, topology, chunk=16, keep_on=keep_on)
+        torch.testing.assert_close(found.to(CUDA), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.gpu
+def test_features_on_the_gpu_or_beside_it_give_the_same_rows():
+    x = torch.randn(50, 7)
+    nodes = torch.tensor([3, 49, 0])
+    beside, near = NodeFeatures(x, CUDA), NodeFeatures(x).near(CUDA)
+    for features in (beside, near):
+        rows = features.rows(nodes.to(CUDA))
+        assert rows.device.type == "cuda"
+        assert torch.equal(rows.cpu(), x[nodes])
