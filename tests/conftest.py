@@ -1,10 +1,12 @@
 """Settings every test shares."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 
+from tests.support.browser import browser
 from tests.support.processes import ProcessStarter
 
 
@@ -24,6 +26,13 @@ def python() -> Iterator[ProcessStarter]:
     """New processes in which only other packages are imported."""
     with ProcessStarter("import torch, torch_geometric.nn, scipy.stats") as starter:
         yield starter
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A running browser; tests that ask for it are skipped where there is none."""
+    with browser() as running:
+        yield running
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

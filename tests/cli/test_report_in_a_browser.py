@@ -2,7 +2,6 @@
 
 import csv
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import pytest
 
 from tempergat.comparison.storage.store import Store
 from tests.cli.conftest import Command
-from tests.support.browser import browser, opened
+from tests.support.browser import opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -21,12 +20,6 @@ pytestmark = pytest.mark.slow
 NAME = '"><img>'
 CLASSES = ("<script>window.harmed=1</script>", "plain", "</td><b>")
 METHODS = ("gcn", "gat", "temp_gated")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> "Iterator[Browser]":
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture
@@ -57,8 +50,8 @@ def cells_of(page: "Page") -> dict[str, dict[str, str]]:
     """The cells of the table of scores by method and heading."""
     heads = page.locator("table.scores thead th").all_text_contents()
     rows = page.locator("table.scores tbody tr").all()
-    found = [row.locator("th, td").all_text_contents() for row in rows]
-    return {row[0].split()[0]: dict(zip(heads, row, strict=True)) for row in found}
+    cells = [row.locator("th, td").all_text_contents() for row in rows]
+    return {row[0].split()[0]: dict(zip(heads, row, strict=True)) for row in cells}
 
 
 def test_the_numbers_are_those_of_the_store(

@@ -1,14 +1,24 @@
-"""Runs become one result per method, nothing dropped and nothing mixed."""
+"""Runs become one result per method, nothing dropped and nothing mixed.
 
+What a constant answer scores stands in every table, outside of any ranking.
+"""
+
+import json
 from dataclasses import replace
 
 import pytest
 import scipy.stats
 
 from tempergat.base.errors import UserError
+from tempergat.comparison.comparison import Comparison
+from tempergat.comparison.comparisons import Comparisons
+from tempergat.comparison.report.formats import as_html, as_latex, as_markdown, as_text
 from tempergat.comparison.results import dataset_result
 from tempergat.training import LayerRecord
 from tests.support.made_up_runs import METHODS, failed_run, run, study
+
+# By true class; the first split has more nodes of class 0, both together of class 1.
+FIRST, SECOND = ((6, 0), (3, 1)), ((0, 1), (2, 7))
 
 
 def test_scores_are_in_percent_and_methods_in_the_order_asked() -> None:
@@ -127,3 +137,70 @@ def test_a_seed_run_on_two_devices_is_refused_with_their_names() -> None:
     runs = [run(seed=0), run(seed=1), run(seed=0, device="cuda (A)")]
     with pytest.raises(UserError, match=r"gat on cora .* cpu and cuda \(A\); keep"):
         dataset_result(runs, METHODS, "gat")
+
+
+def compared(name: str = "g", metric: str = "accuracy") -> Comparison:
+    """Three seeds of two methods, both worse than the constant answer."""
+    runs = [
+        run(method, s, score, name, split=s % 2, confusion=(FIRST, SECOND)[s % 2])
+        for method, score in (("gat", 0.3), ("gated", 0.2))
+        for s in range(3)
+    ]
+    result = dataset_result(runs, ["gat", "gated"], "gat", metric)
+    return Comparison(result, runs, None, "default", "cpu", True, file_name=name)
+
+
+def test_the_largest_class_is_one_for_all_splits_and_every_seed_counts_once() -> None:
+    largest = compared().result.largest_class
+    assert largest is not None
+    assert largest.label == 1
+    assert largest.scores == pytest.approx({0: 40.0, 1: 90.0})
+    # Two of the three seeds are on the first split.
+    assert largest.mean == pytest.approx((40.0 + 90.0 + 40.0) / 3)
+
+
+def test_on_one_split_the_largest_class_has_a_score_for_failed_seeds_too() -> None:
+    runs = [run("gat", 0, confusion=FIRST), failed_run("gat", 1)]
+    largest = dataset_result(runs, ["gat"], {}).largest_class
+    assert largest is not None
+    assert largest.scores == pytest.approx({0: 60.0, 1: 60.0})
+
+
+def test_the_largest_class_is_measured_by_the_metric_of_the_table() -> None:
+    largest = compared(metric="roc_auc").result.largest_class
+    assert largest is not None
+    assert largest.mean == 50.0
+
+
+def test_every_table_has_the_largest_class_last_and_a_note_on_it() -> None:
+    shown = compared()
+    table = shown.text_table
+    texts = [render(table) for render in (as_text, as_markdown, as_latex, as_html)]
+    for text in (*texts, shown.to_csv(), shown._repr_html_()):
+        row = next(line for line in text.splitlines() if "largest class" in line)
+        assert "56.6" in row
+        assert text.index("gated") < text.index("largest class")
+    last = shown.table[-1]
+    assert last["method"] == "largest class"
+    assert last["verdict"] is last["t_p_holm"] is None
+    facts = json.loads(shown.to_json())["largest_class"]
+    assert (facts["class"], facts["scores"]["1"]) == (1, 90.0)
+    (note,) = [n for n in table.notes if n.startswith("largest class: ")]
+    assert "never ranked or tested" in note
+
+
+def test_the_largest_class_is_never_ranked_tested_or_called_best() -> None:
+    shown = compared()
+    assert shown.result.methods == ("gat", "gated")
+    assert shown.best == "gat"
+    both = Comparisons((shown, compared("h")))
+    assert both.across.ranks is not None
+    assert list(both.across.ranks.average) == ["gat", "gated"]
+    assert "largest class" not in as_text(both.summary)
+    assert both.scores.footer == (("largest class", "56.67", "56.67"),)
+    assert [row["rank"] for row in both.table[:3]] == [1.0, 2.0, None]
+
+
+def test_runs_without_a_confusion_matrix_have_no_largest_class() -> None:
+    old = dataset_result([run("gat", seed) for seed in range(3)], ["gat"], {})
+    assert old.largest_class is None

@@ -97,7 +97,7 @@ def diagnose(
                 )
 
         with stoppable():
-            found = comparison.diagnose_graph(
+            diagnosis = comparison.diagnose_graph(
                 graph,
                 settings,
                 store,
@@ -108,58 +108,52 @@ def diagnose(
                 on_progress=say,
             )
     if as_json:
-        print_json(comparison.diagnosis_json(found))
+        print_json(comparison.diagnosis_json(diagnosis))
         return
     configs = {name: settings.config_for(name).model_dump() for name in names}
-    used = (
-        f"The recipe is {recipe_name}.",
-        *note_on_residual(configs, recipe_name),
-    )
-    _print_diagnosis(output_console(), found, used)
+    used = (f"The recipe is {recipe_name}.", *note_on_residual(configs, recipe_name))
+    _print_diagnosis(output_console(), diagnosis, used)
 
 
 def _print_diagnosis(
-    console: "Console", found: "Diagnosis", used: tuple[str, ...]
+    console: "Console", diagnosis: "Diagnosis", used: tuple[str, ...]
 ) -> None:
     from tempergat.cli.ui.tables import print_table
     from tempergat.comparison import Table, mean_and_std, p_value, signed
 
-    for line in _measured(found):
+    for line in _measured(diagnosis):
         console.print(line)
-    rows = tuple(
-        (
-            entry.method,
-            mean_and_std(entry.summary.mean, entry.summary.std),
-            "-"
-            if entry.against_best is None
-            else signed(entry.against_best.difference),
-            "-" if entry.against_best is None else p_value(entry.against_best.t_p_holm),
-            f"{100 * entry.highest_share:.0f} %",
-            "highest" if entry.against_best is None else entry.against_best.verdict,
-        )
-        for entry in found.screening.screened
-    )
+    screening = diagnosis.screening
+    rows = []
+    for entry in screening.screened:
+        pair = entry.against_best
+        score = mean_and_std(entry.summary.mean, entry.summary.std)
+        leads = f"{100 * entry.highest_share:.0f} %"
+        if pair is None:
+            rows.append((entry.method, score, "-", "-", leads, "highest"))
+        else:
+            numbers = (signed(pair.difference), p_value(pair.t_p_holm))
+            rows.append((entry.method, score, *numbers, leads, pair.verdict))
     columns = ("method", "validation", "difference", "p", "leads", "against highest")
     notes = [
-        f"{found.runs} runs of {found.epochs} epochs, scored on validation nodes. "
-        "Difference to the highest mean; p: paired t-test, Holm-corrected over all "
-        "pairs of methods; leads: how often its mean is the highest in resamplings of "
-        "the seeds.",
+        f"{diagnosis.runs} runs of {diagnosis.epochs} epochs, scored on validation "
+        "nodes. Difference to the highest mean; p: paired t-test, Holm-corrected over "
+        "all pairs of methods; leads: how often its mean is the highest in resamplings "
+        "of the seeds.",
         "An accuracy on this number of validation nodes has a standard error of "
-        f"{found.screening.standard_error:.1f} points: smaller differences may be due "
-        "to the choice of these nodes.",
+        f"{screening.standard_error:.1f} points: smaller differences may be due to the "
+        "choice of these nodes.",
         *used,
     ]
-    if found.screening.failed:
-        notes.append(f"No run finished of {', '.join(found.screening.failed)}.")
-    print_table(
-        console, Table(f"{found.dataset}: screening", columns, rows, tuple(notes))
-    )
-    console.print(found.screening.sentence)
+    if screening.failed:
+        notes.append(f"No run finished of {', '.join(screening.failed)}.")
+    title = f"{diagnosis.dataset}: screening"
+    print_table(console, Table(title, columns, tuple(rows), tuple(notes)))
+    console.print(screening.sentence)
 
 
-def _measured(found: "Diagnosis") -> list[str]:
-    m = found.measurements
+def _measured(diagnosis: "Diagnosis") -> list[str]:
+    m = diagnosis.measurements
 
     def number(value: float | None) -> str:
         return "unknown" if value is None else f"{value:.3g}"

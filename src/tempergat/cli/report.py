@@ -70,8 +70,8 @@ def report(
     folder = store if store.is_dir() else store.parent
     path = out or folder / "report.html"
     require_writable_file(path)
-    found = stored_comparisons(store, baseline=baseline)
+    stored = stored_comparisons(store, baseline=baseline)
     model = None if checkpoint is None else load_model(checkpoint, device="cpu")
-    shown = found[0] if len(found) == 1 else Comparisons(tuple(found))
+    shown = stored[0] if len(stored) == 1 else Comparisons(tuple(stored))
     write_output(shown.to_html(model=model, graph=data), out, path)
     echo_beside(f"report   {path}", path)

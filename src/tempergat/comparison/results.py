@@ -177,7 +177,7 @@ def dataset_result(
         selection: Which rule's scores to use.
         tuned: Whether a method may have another configuration on each split.
         all_pairs: Whether all pairs of methods are tested too.
-        test_to_train: As in `DatasetResult`.
+        test_to_train: Test nodes per training node, where splits share training nodes.
 
     Raises:
         UserError: The runs come from several datasets, or a method's runs have several

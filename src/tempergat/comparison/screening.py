@@ -132,14 +132,13 @@ def diagnose_graph(
     configs = [settings_on(recipe.config_for(m), dataset) for m in methods]
     configs = [c.with_changes(epochs=min(epochs, c.epochs)) for c in configs]
     refuse_typed(dataset, "diagnose")
-    found = sweep(dataset, configs, range(runs), store, device, on_progress)
-    parameters = {run.method: run.parameter_count for run in found}
+    trained = sweep(dataset, configs, range(runs), store, device, on_progress)
+    parameters = {run.method: run.parameter_count for run in trained}
+    scores = validation_scores(trained)
     return Diagnosis(
         dataset=dataset.name,
         measurements=measure(dataset, configs[0]),
-        screening=screening_of(
-            validation_scores(found), dataset.count("val"), parameters
-        ),
+        screening=screening_of(scores, dataset.count("val"), parameters),
         runs=runs,
         epochs=max(config.epochs for config in configs),
     )
@@ -172,8 +171,8 @@ def screening_of(
         UserError: No run finished.
     """
     finished = {
-        method: [score for score in found.values() if score is not None]
-        for method, found in scores.items()
+        method: [score for score in by_seed.values() if score is not None]
+        for method, by_seed in scores.items()
     }
     means = {method: float(np.mean(s)) for method, s in finished.items() if s}
     if not means:
@@ -186,9 +185,7 @@ def screening_of(
     screened = tuple(
         Screened(
             method,
-            summarise(
-                finished[method], failed=len(scores[method]) - len(finished[method])
-            ),
+            summarise(finished[method], len(scores[method]) - len(finished[method])),
             against_best.get(method),
             highest_share[method],
         )

@@ -1,6 +1,5 @@
 """The explorer in a real browser: what it computes, and what its controls do."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tempergat.comparison.explorer.model_record import ModelRecord, record
 from tempergat.comparison.explorer.page import explorer_page
 from tempergat.data import MASKS, Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
-from tests.support.browser import browser, opened
+from tests.support.browser import opened
 from tests.support.tiny_graph import write_recipe
 
 
@@ -34,12 +33,6 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gatv2, gate first": ("gated_temp_v2", {}),
     "without temperature and gate": ("gat", {}),
 }
-
-
-@pytest.fixture(name="chromium", scope="module")
-def running_browser() -> Iterator[Any]:
-    with browser() as running:
-        yield running
 
 
 def graph() -> Dataset:

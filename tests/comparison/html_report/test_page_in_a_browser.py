@@ -9,7 +9,7 @@ import pytest
 from matplotlib import image
 
 from tempergat.comparison.comparisons import Comparisons
-from tests.support.browser import browser, opened
+from tests.support.browser import opened
 from tests.support.made_up_comparisons import comparison, hostile_comparison
 
 if TYPE_CHECKING:
@@ -20,17 +20,11 @@ pytestmark = pytest.mark.slow
 SIZES = {"phone": (390, 844), "laptop": (1280, 800), "projector": (1920, 1080)}
 
 
-@pytest.fixture(scope="module")
-def chromium() -> "Iterator[Browser]":
-    with browser() as found:
-        yield found
-
-
 @pytest.fixture
 def page(chromium: "Browser", tmp_path: Path) -> "Iterator[Page]":
     path = comparison().to_report(tmp_path / "report.html")
-    with opened(chromium, path) as found:
-        yield found
+    with opened(chromium, path) as page:
+        yield page
 
 
 def methods_of(page: "Page") -> list[str]:

@@ -141,28 +141,15 @@ def picture_svg(view: Neighbourhood, most: int) -> str:
     # Edges end at the ring.
     inner = (_CENTRE_RADIUS + 3 + ring / 2) / _RING
     for other, (x, y) in zip(drawn, places, strict=True):
+        x2, y2 = _MIDDLE + inner * (x - _MIDDLE), _TOP + inner * (y - _TOP)
+        width = max(0.6, _WIDEST * other.weight)
         parts.append(
-            element(
-                "line",
-                x1=x,
-                y1=y,
-                x2=_MIDDLE + inner * (x - _MIDDLE),
-                y2=_TOP + inner * (y - _TOP),
-                class_="edge",
-                stroke_width=max(0.6, _WIDEST * other.weight),
-            )
+            element("line", x1=x, y1=y, x2=x2, y2=y2, class_="edge", stroke_width=width)
         )
     if own:
-        parts.append(
-            element(
-                "circle",
-                cx=_MIDDLE,
-                cy=_TOP,
-                r=_CENTRE_RADIUS + 3 + ring / 2,
-                class_="own",
-                stroke_width=ring,
-            )
-        )
+        size = _CENTRE_RADIUS + 3 + ring / 2
+        place = {"cx": _MIDDLE, "cy": _TOP, "r": size}
+        parts.append(element("circle", "", **place, class_="own", stroke_width=ring))
     for other, (x, y) in zip(drawn, places, strict=True):
         parts += _circle(other, view, x, y, _RADIUS)
         parts += _label(other, x, y)

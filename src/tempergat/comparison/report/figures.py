@@ -40,26 +40,21 @@ def result_figure(result: DatasetResult, baseline: str | None = None) -> Figure:
         for row, method in enumerate(result.results):
             colour, marker = _colour_and_marker(method.method)
             values = list(method.scores.values())
-            axes.scatter(
-                values,
-                row + _row_offsets(len(values)),
-                s=9,
-                color=colour,
-                alpha=0.5,
-                linewidths=0,
-            )
+            heights = row + _row_offsets(len(values))
+            axes.scatter(values, heights, s=9, color=colour, alpha=0.5, linewidths=0)
             _draw_mean(axes, row, method.summary, result.splits, marker)
-        if baseline in result.methods:
-            _draw_baseline(axes, result[baseline].summary)
+        across = result[baseline].summary.mean if baseline in result.methods else None
+        if across is not None:
+            look: Any = {"color": "#606060", "linestyle": "--", "linewidth": 0.8}
+            axes.axvline(across, zorder=0, **look)
+        rows = result.results
         labels = [
-            f"{_plain(method.method)} ({method.summary.failed} failed)"
-            if method.summary.failed
-            else _plain(method.method)
-            for method in result.results
+            _plain(row.method)
+            + (f" ({row.summary.failed} failed)" if row.summary.failed else "")
+            for row in rows
         ]
         axes.set_yticks(range(len(labels)), labels=labels)
         axes.set_ylim(len(labels) - 0.5, -0.5)
-        rows = result.results
         has_bars = any(shown_interval(r.summary, result.splits) for r in rows)
         bars = "; bar: 95 % interval of the mean" if has_bars else ""
         axes.set_xlabel(f"test {METRIC_NAMES[result.metric]} (%){bars}")
@@ -102,30 +97,15 @@ def ranks_figure(title: str, table: RankTable) -> Figure:
         for position, method in enumerate(methods):
             on_left = position < left_count
             depth = first_label + (position if on_left else len(methods) - 1 - position)
-            _draw_rank(
-                axes,
-                method,
-                table.average[method],
-                depth,
-                best - 0.1 if on_left else worst + 0.1,
-                on_left,
-            )
+            end = best - 0.1 if on_left else worst + 0.1
+            _draw_rank(axes, method, table.average[method], depth, end, on_left)
+        bar: Any = {"color": "#404040", "linewidth": 3.5, "solid_capstyle": "butt"}
         for level, (start, end) in enumerate(groups):
-            axes.plot(
-                [start - 0.06, end + 0.06],
-                [0.45 + 0.35 * level] * 2,
-                color="#404040",
-                linewidth=3.5,
-                solid_capstyle="butt",
-            )
-        axes.text(
-            (best + worst) / 2,
-            first_label + left_count + 0.1,
-            "thick line: closer than the critical difference, not shown to differ",
-            ha="center",
-            va="center",
-            fontsize=8,
-        )
+            height = 0.45 + 0.35 * level
+            axes.plot([start - 0.06, end + 0.06], [height, height], **bar)
+        words = "thick line: closer than the critical difference, not shown to differ"
+        centre, below = (best + worst) / 2, first_label + left_count + 0.1
+        axes.text(centre, below, words, ha="center", va="center", fontsize=8)
         axes.set_title(title)
     return figure
 
@@ -167,34 +147,16 @@ def _draw_mean(axes: Any, row: int, summary: Summary, splits: int, marker: str) 
     interval = shown_interval(summary, splits)
     if interval is not None:
         axes.plot(interval, [row, row], color="black", linewidth=3)
-    axes.plot(
-        summary.mean,
-        row,
-        marker=marker,
-        markersize=6,
-        markerfacecolor="white",
-        color="black",
-    )
-
-
-def _draw_baseline(axes: Any, summary: Summary) -> None:
-    if summary.mean is not None:
-        axes.axvline(
-            summary.mean, color="#606060", linestyle="--", linewidth=0.8, zorder=0
-        )
+    look = {"markersize": 6, "markerfacecolor": "white", "color": "black"}
+    axes.plot(summary.mean, row, marker=marker, **look)
 
 
 def _draw_critical_difference(axes: Any, width: float, start: float) -> None:
     axes.plot([start, start + width], [-1.7, -1.7], color="black", linewidth=2)
     for end in (start, start + width):
         axes.plot([end, end], [-1.85, -1.55], color="black", linewidth=1)
-    axes.text(
-        start + width / 2,
-        -1.8,
-        f"critical difference {width:.2f}",
-        ha="center",
-        va="bottom",
-    )
+    words = f"critical difference {width:.2f}"
+    axes.text(start + width / 2, -1.8, words, ha="center", va="bottom")
 
 
 def _draw_rank(
@@ -203,10 +165,5 @@ def _draw_rank(
     colour, marker = _colour_and_marker(method)
     axes.plot([rank, rank, label_x], [0, depth, depth], color="#707070", linewidth=0.7)
     axes.plot(rank, 0, marker=marker, markersize=5, color=colour, clip_on=False)
-    axes.text(
-        label_x,
-        depth,
-        f"{method}  {rank:.2f} " if on_left else f" {rank:.2f}  {method}",
-        ha="right" if on_left else "left",
-        va="center",
-    )
+    words = f"{method}  {rank:.2f} " if on_left else f" {rank:.2f}  {method}"
+    axes.text(label_x, depth, words, ha="right" if on_left else "left", va="center")
