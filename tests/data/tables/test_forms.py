@@ -44,9 +44,20 @@ def german(text: str) -> str:
     return text.replace(",", ";").replace(".", ",")
 
 
+def quoted(text: str) -> str:
+    """Quotes around every value."""
+    return "".join(f'"{row}"\n' for row in text.replace(",", '","').splitlines())
+
+
 FORMS: dict[str, tuple[str | bytes, str | bytes, dict[str, object]]] = {
     "semicolons and decimal commas": (german(NODES), german(EDGES), {}),
     "tabs": (NODES.replace(",", "\t"), EDGES.replace(",", "\t"), {}),
+    "quotes": (
+        '"' + NODES[:-1].replace(",", '","').replace("\n", '"\n"') + '"',
+        EDGES,
+        {},
+    ),
+    "line ends of Windows, blank lines": (NODES.replace("\n", "\r\n\n"), EDGES, {}),
     "byte order mark": (b"\xef\xbb\xbf" + NODES.encode(), EDGES, {}),
     "utf-16": (NODES.encode("utf-16"), EDGES.encode("utf-16"), {}),
     "src, dst": (NODES, EDGES.replace("source,target", "src,dst"), {}),
@@ -114,19 +125,28 @@ def test_damaged_gzip_is_one_line(tmp_path: Path) -> None:
             read(tmp_path)
 
 
-def test_mask_columns_are_the_split(plain: Dataset, tmp_path: Path) -> None:
-    lines = NODES.splitlines()
-    for header, words in (
-        ("train_mask,val_mask,test_mask", "1,0,0 0,1,0 0,0,1"),
-        ("Train,Validation,Test", "True,False,False False,True,False False,False,True"),
-    ):
-        part = dict(zip(("train", "val", "test"), words.split(), strict=True))
-        rows = [line.rsplit(",", 1) for line in lines[1:]]
-        nodes = [lines[0].replace("split", header)]
-        nodes += [f"{row},{part[split]}" for row, split in rows]
-        found = read(write(tmp_path / "g", "\n".join(nodes)))
-        assert found.fingerprint == plain.fingerprint
-        assert found.feature_names == ("height", "width")
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        ("n6,1", "row 8 has 2 values, but the header names 5 columns"),
+        ("n6,1,1,cat,test,", "row 8 has 6 values, but the header names 5"),
+        ('"n6"6,1,1,cat,test', "from row 2 on, is not CSV in UTF-8 .*expected after"),
+        ('n6,1,1,"cat,test', "from row 2 on, is not CSV in UTF-8 .*end of data"),
+        ("n6\0,1,1,cat,test\nn6\0,1,1,cat,", r"row 9: id 'n6\\x00' is also .* row 8"),
+    ],
+)
+def test_what_pandas_would_pass_over_is_refused(
+    row: str, line: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=line):
+        read(write(tmp_path / "g", NODES + row))
+
+
+def test_values_are_read_as_they_are_written(tmp_path: Path) -> None:
+    nodes = "id,f,label\n007,1,e5\n7,1,nan_\n 1e5,1,2020-01-01\ntrue,1,0x1\n"
+    found = read(write(tmp_path / "g", nodes, "source,target\n007,1e5\n7,true\n"))
+    assert found.node_ids == ("007", "7", "1e5", "true")
+    assert found.class_names == ("0x1", "2020-01-01", "e5", "nan_")
 
 
 @pytest.mark.parametrize(

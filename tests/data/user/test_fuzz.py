@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -103,51 +104,39 @@ def assert_loads_or_names_the_path(path: Path) -> None:
     assert {file: file.read_bytes() for file in around.iterdir()} == before
 
 
+TABLES = {"nodes": NODES, "edges": EDGES}
+# The split is a table of its own, and not a column of the nodes.
+SPLIT_TABLES = {
+    "nodes": b"id,f,label\na,1,0\nb,2,1\nc,3,1\n",
+    "edges": b"source,target\na,b\n",
+    "split": b"id,split\na,train\nb,val\nc,test\n",
+}
+
+
+@pytest.mark.parametrize("name", ["nodes", "edges", "split"])
 @bounded
-@given(nodes=damaged(NODES, text=True), edges=st.just(EDGES))
-def test_damaged_table_of_nodes(
-    nodes: bytes, edges: bytes, tmp_path_factory: pytest.TempPathFactory
+@given(data=st.data())
+def test_damaged_table(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    tables = SPLIT_TABLES if name == "split" else TABLES
     folder = tmp_path_factory.mktemp("graph")
-    (folder / "nodes.csv").write_bytes(nodes)
-    (folder / "edges.csv").write_bytes(edges)
+    for table, content in tables.items():
+        (folder / f"{table}.csv").write_bytes(content)
+    content = data.draw(damaged(tables[name], text=True))
+    (folder / f"{name}.csv").write_bytes(content)
     assert_loads_or_names_the_path(folder)
 
 
+@pytest.mark.parametrize(("name", "whole"), [("g.npz", saved_npz), ("g.pt", saved_pt)])
 @bounded
-@given(edges=damaged(EDGES, text=True))
-def test_damaged_table_of_edges(
-    edges: bytes, tmp_path_factory: pytest.TempPathFactory
+@given(data=st.data())
+def test_damaged_file(
+    name: str,
+    whole: Callable[[], bytes],
+    data: st.DataObject,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    folder = tmp_path_factory.mktemp("graph")
-    (folder / "nodes.csv").write_bytes(NODES)
-    (folder / "edges.csv").write_bytes(edges)
-    assert_loads_or_names_the_path(folder)
-
-
-@bounded
-@given(split=damaged(b"id,split\na,train\nb,val\nc,test\n", text=True))
-def test_damaged_table_of_splits(
-    split: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("graph")
-    (folder / "nodes.csv").write_bytes(b"id,f,label\na,1,0\nb,2,1\nc,3,1\n")
-    (folder / "edges.csv").write_bytes(b"source,target\na,b\n")
-    (folder / "split.csv").write_bytes(split)
-    assert_loads_or_names_the_path(folder)
-
-
-@bounded
-@given(content=damaged(saved_npz()))
-def test_damaged_npz(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("graph") / "g.npz"
-    path.write_bytes(content)
-    assert_loads_or_names_the_path(path)
-
-
-@bounded
-@given(content=damaged(saved_pt()))
-def test_damaged_pt(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("graph") / "g.pt"
-    path.write_bytes(content)
+    path = tmp_path_factory.mktemp("graph") / name
+    path.write_bytes(data.draw(damaged(whole())))
     assert_loads_or_names_the_path(path)

@@ -99,27 +99,36 @@ def test_each_type_of_a_typed_folder_has_its_own_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "names",
+    ("names", "words"),
     [
-        "is_train is_val is_test",
-        "in_train in_val in_test",
-        "train_set val_set test_set",
-        "training validation testing",
-        "tr_mask va_mask te_mask",
-        "mask_train mask_val mask_test",
-        "trn_msk vld_msk tst_msk",
-        "isTrain isValid isTest",
-        "Train dev TEST",
+        ("train_mask val_mask test_mask", "0 1"),
+        ("Train Validation Test", "False True"),
+        ("is_train is_val is_test", "no yes"),
+        ("in_train in_val in_test", "0 1"),
+        ("train_set val_set test_set", "0 1"),
+        ("training validation testing", "0 1"),
+        ("tr_mask va_mask te_mask", "0 1"),
+        ("mask_train mask_val mask_test", "0 1"),
+        ("trn_msk vld_msk tst_msk", "0 1"),
+        ("isTrain isValid isTest", "0 1"),
+        ("Train dev TEST", "F T"),
+        ("tr va te", "0 1"),
+        ("train_bool val_bool test_bool", "False True"),
+        ("train? val? test?", "0 1"),
+        ("used_for_train used_for_val used_for_test", "n y"),
     ],
 )
-def test_columns_called_like_a_split_are_the_split(names: str, tmp_path: Path) -> None:
-    columns = dict(zip(names.split(), MASKS.T.astype(int), strict=True))
+def test_columns_called_like_a_split_are_the_split(
+    names: str, words: str, tmp_path: Path
+) -> None:
+    values = np.array(words.split())[MASKS.astype(int)].T
+    columns = dict(zip(names.split(), values, strict=True))
     folder = write(tmp_path / "g", {"id": NAMES, **LABELS, **columns}, NAMES)
     found = read(folder)
     assert found.feature_names == ("height",)
-    assert found.data.val_mask.tolist() == MASKS[:, 1].tolist()
-    words = describe_reading(found)["split"]
-    assert words == f"from {names.replace(' ', ', ')}"
+    for at, mask in enumerate(("train_mask", "val_mask", "test_mask")):
+        assert found.data[mask].tolist() == MASKS[:, at].tolist()
+    assert describe_reading(found)["split"] == f"from {names.replace(' ', ', ')}"
     unlabelled = as_dataset(folder, labelled=False)
     assert unlabelled.feature_names == ("height",)
 
@@ -385,27 +394,6 @@ def test_a_feature_called_like_one_part_of_a_split_stays(
     for labelled in (True, False):
         found = as_dataset(folder, labelled=labelled)
         assert found.feature_names == (*columns, "height")
-
-
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        ("tr va te", "0 1"),
-        ("train_bool val_bool test_bool", "False True"),
-        ("train? val? test?", "0 1"),
-        ("used_for_train used_for_val used_for_test", "n y"),
-        ("is_train is_val is_test", "no yes"),
-        ("train val test", "F T"),
-    ],
-)
-def test_masks_have_other_names_and_words(
-    names: str, words: str, tmp_path: Path
-) -> None:
-    values = np.array(words.split())[MASKS.astype(int)].T
-    columns = dict(zip(names.split(), values, strict=True))
-    found = read(write_columns(tmp_path / "g", columns))
-    assert found.feature_names == ("height",)
-    assert found.data.test_mask.tolist() == MASKS[:, 2].tolist()
 
 
 @pytest.mark.parametrize(

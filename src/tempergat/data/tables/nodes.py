@@ -217,7 +217,7 @@ def _encode_words(
                 f"{nodes.at(int(gaps[0]))}: {name} is missing; fill it, drop the row, "
                 f"or {LEAVE_OUT}"
             )
-        different = sorted(set(texts.tolist()))
+        different, word_of_row = np.unique(texts, return_inverse=True)
         if len(different) > _MOST_WORDS:
             raise UserError(
                 f"{nodes.path}: {name} holds {len(different)} different words, more "
@@ -229,7 +229,9 @@ def _encode_words(
             LEAVE_OUT,
         )
         names += [f"{name}={word}" for word in different]
-        columns += [(texts == word).astype(np.float32) for word in different]
+        columns += [
+            (word_of_row == at).astype(np.float32) for at in range(len(different))
+        ]
     return np.stack(columns, axis=1), tuple(names)
 
 
@@ -243,7 +245,7 @@ def _index_of_ids(nodes: Nodes, ids: np.ndarray | None, missing: frozenset[str])
     column = nodes.columns.id
     for row in np.flatnonzero(is_missing | index.duplicated()).tolist():
         if not is_missing[row]:
-            first = int(np.flatnonzero(ids == ids[row])[0])
+            first = ids.tolist().index(ids[row])
             raise UserError(
                 f"{nodes.at(row)}: {column} {ids[row]!r} is also that of row "
                 f"{nodes.numbers[first]}; give every node its own, or choose another "
