@@ -1,5 +1,6 @@
 """Fixtures of the data tests: a loopback server and small raw files."""
 
+import dataclasses
 import threading
 import warnings
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import torch_geometric  # noqa: F401
 
-from tempergat.data.catalog.entries import CATALOG
+from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.fetch.locate import is_local
 
 
@@ -98,3 +99,15 @@ def require_raw_files(name: str, root: Path) -> None:
     """Skips a test whose dataset is neither in a mirror nor cached."""
     if not is_local(CATALOG[name], root):
         pytest.skip(f"needs the raw files of {name} in a folder of TEMPERGAT_MIRROR")
+
+
+def served(server: Server, name: str, nodes: int, *contents: bytes) -> Entry:
+    """The entry of a dataset, its files coming from the test's server."""
+    entry = CATALOG[name]
+    files = []
+    for file, content in zip(entry.files, contents, strict=True):
+        server.files[file.name] = content
+        # The made-up file has another size and checksum than the published one.
+        here = f"{server.url}/{file.name}"
+        files.append(dataclasses.replace(file, url=here, size=None, sha256=None))
+    return dataclasses.replace(entry, files=tuple(files), num_nodes=nodes)

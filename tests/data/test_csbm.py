@@ -8,6 +8,7 @@ from scipy import stats
 from tempergat.base.errors import UserError
 from tempergat.data import csbm, load
 from tempergat.data.block_model import class_means, pair_of_number, sample_edges
+from tempergat.data.dataset import hash_array
 
 # Seeds are fixed, so these bounds are not a matter of luck; they leave a chance of one
 # in a million to a correct sampler with other seeds.
@@ -122,6 +123,13 @@ def test_same_seed_gives_the_same_graph_and_load_takes_the_parameters() -> None:
 def test_fingerprint_is_the_same_on_every_machine() -> None:
     expected = "5066f27d23ff407e26dba1cdea0dbf05c3eca016693941ded9504ea837effd55"
     assert csbm().fingerprint == expected
+
+
+def test_fingerprint_is_the_same_in_every_width_of_integers() -> None:
+    wide = np.arange(10).reshape(2, 5)
+    assert hash_array(wide) == hash_array(wide.astype(np.int32))
+    assert hash_array(wide) != hash_array(wide.T)
+    assert hash_array(wide) != hash_array(wide.astype(np.float64))
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,16 @@ def test_a_graph_with_splits_is_not_given_others_unasked(tmp_path: Path) -> None
 def test_contradictions_are_refused(arguments: dict[str, int], words: str) -> None:
     with pytest.raises(UserError, match=words):
         load_splits(graph([0, 1] * 20), **arguments)  # type: ignore[arg-type]
+
+
+def test_unlabelled_nodes_are_in_no_made_split() -> None:
+    labels = np.where(np.arange(1000) % 2 == 0, 3, -1)
+    masks = make_split(labels, "50/30/20", seed=0)
+    assert [int(masks[mask].sum()) for mask in MASKS] == [250, 150, 100]
+    assert not np.any([masks[mask][1::2] for mask in MASKS])
+
+
+@pytest.mark.parametrize("split", ["60/20", "a/b/c", "0/50/50", "80/20/20", "-1/1/1"])
+def test_senseless_percentages_are_refused(split: str) -> None:
+    with pytest.raises(UserError, match="split"):
+        load("csbm", n=100, split=split)

@@ -17,8 +17,7 @@ from tempergat.data import Dataset, load
 from tempergat.data.named_graphs import load_entry
 from tempergat.data.readers.pokec import CLUB_TYPES
 from tempergat.training import Recipe, load_recipe
-from tests.data.conftest import Server, server  # noqa: F401
-from tests.data.readers.test_raw_layouts import served
+from tests.data.conftest import Server, served, server  # noqa: F401
 from tests.support import raw_layouts
 
 pytestmark = pytest.mark.slow

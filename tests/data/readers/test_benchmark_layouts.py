@@ -20,7 +20,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.named_graphs import load_entry
-from tests.data.conftest import Server
+from tests.data.conftest import Server, served
 from tests.support import raw_layouts
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
@@ -37,16 +37,9 @@ def split_masks(count: int) -> dict[str, np.ndarray]:
     return {mask: parts == part for part, mask in enumerate(MASKS)}
 
 
-def served(server: Server, name: str, files: dict[str, bytes]) -> Entry:
-    """The entry of a dataset, its files coming from the test's server."""
-    entry = CATALOG[name]
-    assert [file.name for file in entry.files] == list(files)
-    server.files.update(files)
-    here = tuple(
-        replace(file, url=f"{server.url}/{file.name}", size=None, sha256=None)
-        for file in entry.files
-    )
-    return replace(entry, files=here, num_nodes=NODES)
+def from_server(server: Server, name: str, files: dict[str, bytes]) -> Entry:
+    assert [file.name for file in CATALOG[name].files] == list(files)
+    return served(server, name, NODES, *files.values())
 
 
 def assert_same(dataset: Dataset, expected: Data) -> None:
@@ -67,7 +60,7 @@ def test_minesweeper_is_read_as_pyg_reads_it(server: Server, tmp_path: Path) -> 
         EDGES, WORDS.astype(np.float32), LABELS, split_masks(10)
     )
     files = {"minesweeper.npz": content}
-    entry = served(server, "minesweeper", files)
+    entry = from_server(server, "minesweeper", files)
     put(tmp_path / "pyg/minesweeper/raw", files)
     expected = HeterophilousGraphDataset(str(tmp_path / "pyg"), "Minesweeper")[0]
     for number in (0, 9):
@@ -80,7 +73,7 @@ def test_minesweeper_is_read_as_pyg_reads_it(server: Server, tmp_path: Path) -> 
 
 def test_webkb_is_read_as_pyg_reads_it(server: Server, tmp_path: Path) -> None:
     files = raw_layouts.webkb("texas", EDGES, WORDS, LABELS, split_masks(10))
-    entry = served(server, "webkb-texas", files)
+    entry = from_server(server, "webkb-texas", files)
     put(tmp_path / "pyg/texas/raw", files)
     expected = WebKB(str(tmp_path / "pyg"), "Texas")[0]
     dataset = load_entry(entry, tmp_path, split=3, sparse=False)
@@ -97,7 +90,7 @@ def test_wikics_is_read_as_pyg_reads_it(server: Server, tmp_path: Path) -> None:
     masks["test_mask"] = masks["test_mask"][0]
     features = WORDS / np.float32(7)
     content = raw_layouts.wikics(links, features, LABELS, masks)
-    entry = served(server, "wikics", {"data.json": content})
+    entry = from_server(server, "wikics", {"data.json": content})
     put(tmp_path / "pyg/raw", {"data.json": content})
     expected = WikiCS(str(tmp_path / "pyg"), is_undirected=True)[0]
     dataset = load_entry(entry, tmp_path, split=19, sparse=False)
@@ -114,7 +107,7 @@ def test_blogcatalog_keeps_counts_and_numbers_classes_from_0(
     edges = sorted({edge for a, b in EDGES for edge in ((a, b), (b, a))})
     counts = (WORDS * np.arange(1, 6)).astype(np.float64)
     archive = raw_layouts.attributed("blogcatalog", edges, counts, LABELS)
-    entry = served(server, "blogcatalog", {"blogcatalog.attr.zip": archive})
+    entry = from_server(server, "blogcatalog", {"blogcatalog.attr.zip": archive})
     data = load_entry(entry, tmp_path, sparse=False).data
     assert torch.equal(data.x, torch.from_numpy(counts).float())
     assert data.y.tolist() == LABELS.tolist()
@@ -146,7 +139,7 @@ def test_one_download_gives_the_twitch_graphs_of_all_languages(
 ) -> None:
     files = {"twitch.zip": twitch_archive()}
     for at, language in enumerate(("de", "en", "es", "fr", "pt", "ru")):
-        dataset = load_entry(served(server, f"twitch_{language}", files), tmp_path)
+        dataset = load_entry(from_server(server, f"twitch_{language}", files), tmp_path)
         ends = dataset.data.edge_index.T.tolist()
         assert ends == sorted([[0, at + 1], [at + 1, 0], [at + 1, 9], [9, at + 1]])
         assert dataset.data.y.tolist() == [int(n % 3 == 0) for n in range(NODES)]
@@ -172,7 +165,7 @@ def test_facebook_has_a_class_for_every_kind_of_page(
             rows,
         )
     )
-    entry = served(server, "facebook", {"facebook_large.zip": archive})
+    entry = from_server(server, "facebook", {"facebook_large.zip": archive})
     data = load_entry(entry, tmp_path).data
     assert data.y.tolist() == [node % 4 for node in range(NODES)]
     assert torch.equal(data.x.to_dense(), torch.eye(NODES))
@@ -190,7 +183,7 @@ def test_github_is_read_from_its_archive(server: Server, tmp_path: Path) -> None
             [(n, f"user{n}", n % 2) for n in range(NODES)],
         )
     )
-    entry = served(server, "github", {"git_web_ml.zip": archive})
+    entry = from_server(server, "github", {"git_web_ml.zip": archive})
     assert load_entry(entry, tmp_path).data.y.tolist() == LABELS.tolist()
 
 
@@ -201,7 +194,7 @@ def test_class_of_no_split_is_left_out(server: Server, tmp_path: Path) -> None:
     for mask in masks.values():
         mask[:, 5] = False
     content = raw_layouts.heterophilous(EDGES, WORDS, labels, masks)
-    entry = served(server, "texas_4_classes", {"texas_4_classes.npz": content})
+    entry = from_server(server, "texas_4_classes", {"texas_4_classes.npz": content})
     data = load_entry(replace(entry, num_classes=2), tmp_path).data
     assert data.y.tolist() == [-1 if n == 5 else n % 2 for n in range(NODES)]
 
@@ -236,7 +229,7 @@ def test_class_of_no_split_is_left_out(server: Server, tmp_path: Path) -> None:
 def test_damaged_file_is_one_line(
     name: str, files: dict[str, bytes], message: str, server: Server, tmp_path: Path
 ) -> None:
-    entry = served(server, name, files)
+    entry = from_server(server, name, files)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserError, match=message) as caught:

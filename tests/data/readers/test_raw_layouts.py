@@ -15,24 +15,12 @@ from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.named_graphs import load_entry
 from tempergat.data.readers.ogb import even_quantiles
 from tempergat.data.readers.pokec import CLUB_TYPES
-from tests.data.conftest import Server
+from tests.data.conftest import Server, served
 from tests.support import raw_layouts
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
 
 MASKS = ("train_mask", "val_mask", "test_mask")
-
-
-def served(server: Server, name: str, nodes: int, *contents: bytes) -> Entry:
-    """The entry of a dataset, its files coming from the test's server."""
-    entry = CATALOG[name]
-    files = []
-    for file, content in zip(entry.files, contents, strict=True):
-        server.files[file.name] = content
-        # The made-up file has another size and checksum than the published one.
-        here = f"{server.url}/{file.name}"
-        files.append(dataclasses.replace(file, url=here, size=None, sha256=None))
-    return dataclasses.replace(entry, files=tuple(files), num_nodes=nodes)
 
 
 def nodes_of(store: object, mask: str) -> list[int]:

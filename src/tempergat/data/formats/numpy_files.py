@@ -5,7 +5,8 @@ No array of an .npz file is unpacked that is not asked for.
 
 import math
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -15,10 +16,11 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from tempergat.base import UserError, first_line, require_memory
+from tempergat.base import UserError, explain_unreadable, first_line, require_memory
 from tempergat.data.formats.errors import DamagedFile, GraphError
 
 EDGE_ARRAYS = ("edge_attr", "edge_weight")
+_CSR_PARTS = ("data", "indices", "indptr", "shape")
 _SUFFIX = ".npy"
 _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -141,24 +143,96 @@ def refuse_pickled(path: Path, objects: PickledObjects) -> GraphError:
     )
 
 
+@contextmanager
+def open_npz(path: Path) -> Iterator[NpzArchive]:
+    """Opens an .npz file; what is wrong with it while it is open is said in one line.
+
+    Raises:
+        GraphError: The file is damaged, or an array that is read holds Python objects.
+        UserError: It may not be read, or does not fit in memory.
+    """
+    # Opened here, since zipfile leaves a damaged file open.
+    with explain_unreadable(path), open(path, "rb") as stream:
+        try:
+            yield NpzArchive(path, stream)
+        except UserError:
+            raise
+        except PickledObjects as objects:
+            raise refuse_pickled(path, objects) from None
+        except Exception as error:
+            # A damaged archive can raise almost any exception in zipfile and numpy.
+            reason = why_unreadable(error)
+            problem = f"is not a readable .npz of plain arrays ({reason})"
+            raise GraphError(path, problem, "save it again with numpy.savez") from error
+
+
+def require_arrays(path: Path, archive: NpzArchive, names: Sequence[str]) -> None:
+    """Checks that an archive has arrays.
+
+    Raises:
+        GraphError: It lacks one.
+    """
+    for name in names:
+        if name not in archive.names:
+            problem = f"has no array {name}, only {', '.join(archive.names)}"
+            raise GraphError(path, problem, "add it")
+
+
 def load_arrays(path: Path, *names: str) -> dict[str, np.ndarray]:
     """The named arrays of an .npz file.
 
     Raises:
-        UserError: The file is damaged, or lacks an array.
+        GraphError: The file is damaged, or lacks an array.
     """
+    with open_npz(path) as archive:
+        require_arrays(path, archive, names)
+        return archive.read(names)
+
+
+def read_csr(
+    path: Path, archive: NpzArchive, prefix: str = ""
+) -> scipy.sparse.csr_array:
+    """A sparse matrix from its parts in an archive, its indices within its shape.
+
+    Args:
+        path: The file.
+        archive: The file, opened.
+        prefix: What the names of the parts begin with, like `"adj_"`.
+
+    Raises:
+        GraphError: A part is missing or of a wrong type, or they do not fit together.
+    """
+    names = [f"{prefix}{part}" for part in _CSR_PARTS]
+    require_arrays(path, archive, names)
+    values, indices, indptr, shape = (
+        native_numbers(f"{path}: {part}", array)
+        for part, array in archive.read(names).items()
+    )
+    for part, array in zip(names[1:], (indices, indptr, shape), strict=True):
+        if array.dtype.kind not in "iu":
+            problem = f"{part} has type {array.dtype}"
+            raise GraphError(f"{path}:", problem, "save integers")
+    if shape.shape != (2,) or (shape < 0).any():
+        problem = f"{prefix}shape is {shape.tolist()}"
+        raise GraphError(f"{path}:", problem, "give the number of rows and of columns")
     try:
-        # Opened here, since zipfile leaves a damaged file open.
-        with open(path, "rb") as stream:
-            return NpzArchive(path, stream).read(names)
-    except UserError:
-        raise
-    except Exception as error:
-        # A damaged archive can raise almost any exception in zipfile and numpy.
-        raise DamagedFile(
-            path,
-            f"does not hold the arrays {', '.join(names)} ({why_unreadable(error)})",
+        matrix = scipy.sparse.csr_array(
+            (values, indices, indptr), shape=(int(shape[0]), int(shape[1]))
+        )
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise GraphError(
+            f"{path}:",
+            f"{', '.join(names)} are not a sparse matrix ({first_line(error)})",
+            "save the parts of one scipy.sparse.csr_array",
         ) from error
+    return matrix
+
+
+def load_csr(path: Path) -> scipy.sparse.csr_array:
+    """The sparse matrix in an .npz file of its parts; see `read_csr`."""
+    with open_npz(path) as archive:
+        return read_csr(path, archive)
 
 
 def load_array(path: Path) -> np.ndarray:
@@ -221,30 +295,6 @@ def require_shape(
             f"{path}:",
             f"the shape of {name} is {shape}, but the graph needs {wanted}",
         )
-
-
-def checked_csr(
-    path: Path,
-    values: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    shape: tuple[int, int],
-) -> scipy.sparse.csr_array:
-    """A sparse matrix whose indices are within its shape.
-
-    Raises:
-        UserError: An index lies outside the shape.
-    """
-    try:
-        if values.dtype.kind not in "iufb":
-            raise ValueError(f"values of type {values.dtype}")
-        matrix = scipy.sparse.csr_array((values, indices, indptr), shape=shape)
-        matrix.check_format(full_check=True)
-    except (ValueError, TypeError, IndexError) as error:
-        raise DamagedFile(
-            path, f"holds a broken sparse matrix ({first_line(error)})"
-        ) from error
-    return matrix
 
 
 def read_tensors(

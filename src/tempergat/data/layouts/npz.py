@@ -7,15 +7,13 @@ scipy's CSR: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, the same with
 or a dense `attr_matrix`, and `labels`, as in the gnn-benchmark repository.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 from torch_geometric.data import Data
 
-from tempergat.base import UserError, did_you_mean, explain_unreadable, first_line
+from tempergat.base import UserError, did_you_mean
 from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.errors import GraphError
@@ -23,11 +21,11 @@ from tempergat.data.formats.numpy_files import (
     EDGE_ARRAYS,
     NpzArchive,
     PickledObjects,
-    native_numbers,
+    open_npz,
+    read_csr,
     read_edge_column,
     read_tensors,
-    refuse_pickled,
-    why_unreadable,
+    require_arrays,
 )
 from tempergat.data.user.edges import with_edge_columns
 from tempergat.data.user.labels import NoLabels
@@ -37,7 +35,11 @@ from tempergat.data.user.user_graph import UserGraph
 
 _Reader = Callable[[Path, NpzArchive, ReadOptions, bool], UserGraph]
 _KNOWN = ("edge_index", "x", "y", *MASKS, *EDGE_ARRAYS)
-_CSR_PARTS = ("data", "indices", "indptr", "shape")
+_PARTS = tuple(
+    f"{matrix}_{part}"
+    for matrix in ("adj", "attr")
+    for part in ("data", "indices", "indptr", "shape")
+)
 _WEIGHTS = "adj_data"
 
 
@@ -52,23 +54,8 @@ def read_npz(path: Path, options: ReadOptions, labelled: bool) -> UserGraph:
     Raises:
         UserError: The file is damaged, holds Python objects, or is not a graph.
     """
-    with explain_unreadable(path), open(path, "rb") as stream, _readable(path):
-        archive = NpzArchive(path, stream)
+    with open_npz(path) as archive:
         return _reader_of(path, archive)(path, archive, options, labelled)
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except UserError:
-        raise
-    except PickledObjects as objects:
-        raise refuse_pickled(path, objects) from None
-    except Exception as error:
-        # A damaged archive can raise almost any exception in zipfile and numpy.
-        problem = f"is not a readable .npz of plain arrays ({why_unreadable(error)})"
-        raise GraphError(path, problem, "save it again with numpy.savez") from error
 
 
 def _reader_of(path: Path, archive: NpzArchive) -> _Reader:
@@ -141,7 +128,7 @@ def read_node_edges(
             meaning |= {name: name for name in archive.names if is_split_array(name)}
     asked = {*options.edge_features, options.edge_weight}
     needed = "node_labels" if labelled else "node_features"
-    _require_arrays(path, archive, ("edges", needed))
+    require_arrays(path, archive, ("edges", needed))
     found = [name for name in meaning if name in archive.names]
     tensors = read_tensors(path, archive, found)
     edges = tensors["edges"]
@@ -174,7 +161,7 @@ def read_matrices(
     Raises:
         UserError: An array is missing, or the arrays contradict each other.
     """
-    adjacency = _matrix(path, archive, "adj")
+    adjacency = read_csr(path, archive, "adj_")
     if adjacency.shape[0] != adjacency.shape[1]:
         problem = f"adj_shape is {adjacency.shape}"
         remedy = "give the adjacency matrix as many columns as rows"
@@ -183,9 +170,9 @@ def read_matrices(
     if "attr_matrix" in archive.names:
         data.x = read_tensors(path, archive, ["attr_matrix"])["attr_matrix"]
     elif "attr_indptr" in archive.names:
-        data.x = as_tensor(_matrix(path, archive, "attr"))
+        data.x = as_tensor(read_csr(path, archive, "attr_"))
     if labelled:
-        _require_arrays(path, archive, ["labels"])
+        require_arrays(path, archive, ["labels"])
         data.y = read_tensors(path, archive, ["labels"])["labels"]
         split = [name for name in archive.names if is_split_array(name)]
         for name, value in read_tensors(path, archive, split).items():
@@ -205,9 +192,8 @@ def read_matrices(
     data.edge_index = as_tensor(ends)
     is_weighted = bool((adjacency.data != 1).any())
     asked = {*options.edge_features, options.edge_weight}
-    every = (f"{matrix}_{part}" for matrix in ("adj", "attr") for part in _CSR_PARTS)
     masks = list(split_arrays(data))
-    known = ("labels", "attr_matrix", *every, *masks)
+    known = ("labels", "attr_matrix", *_PARTS, *masks)
     return with_edge_columns(
         UserGraph(data, how_read=_how_read("labels", masks, archive, known)),
         str(path),
@@ -215,41 +201,6 @@ def read_matrices(
         lambda _: adjacency.data,
         options,
     )
-
-
-def _matrix(path: Path, archive: NpzArchive, name: str) -> scipy.sparse.csr_array:
-    names = [f"{name}_{part}" for part in _CSR_PARTS]
-    _require_arrays(path, archive, names)
-    values, indices, indptr, shape = (
-        native_numbers(f"{path}: {part}", array)
-        for part, array in archive.read(names).items()
-    )
-    for part, array in zip(names[1:], (indices, indptr, shape), strict=True):
-        if array.dtype.kind not in "iu":
-            problem = f"{part} has type {array.dtype}"
-            raise GraphError(f"{path}:", problem, "save integers")
-    if shape.shape != (2,) or (shape < 0).any():
-        problem = f"{name}_shape is {shape.tolist()}"
-        raise GraphError(f"{path}:", problem, "give the number of rows and of columns")
-    try:
-        matrix = scipy.sparse.csr_array(
-            (values, indices, indptr), shape=(int(shape[0]), int(shape[1]))
-        )
-        matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise GraphError(
-            f"{path}:",
-            f"{', '.join(names)} are not a sparse matrix ({first_line(error)})",
-            "save the parts of one scipy.sparse.csr_array",
-        ) from error
-    return matrix
-
-
-def _require_arrays(path: Path, archive: NpzArchive, names: Sequence[str]) -> None:
-    for name in names:
-        if name not in archive.names:
-            problem = f"has no array {name}, only {', '.join(archive.names)}"
-            raise GraphError(path, problem, "add it")
 
 
 def _how_read(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 from torch_geometric.data import Data, HeteroData
 
 from tempergat.data.dataset import MASKS
@@ -17,10 +16,10 @@ from tempergat.data.formats.graphs import (
     symmetrize,
 )
 from tempergat.data.formats.numpy_files import (
-    checked_csr,
     class_numbers,
     load_array,
     load_arrays,
+    load_csr,
     require_nodes,
     require_shape,
 )
@@ -92,12 +91,8 @@ def read_attributed(paths: dict[str, Path]) -> Data:
         graph.y -= 1
         return graph
     path = paths["attrs.npz"]
-    parts = load_arrays(path, "data", "indices", "indptr", "shape")
-    require_shape(path, "shape", parts["shape"].shape, (2,))
-    rows, columns = (int(size) for size in parts["shape"])
-    x = checked_csr(
-        path, parts["data"], parts["indices"], parts["indptr"], (rows, columns)
-    )
+    x = load_csr(path)
+    rows = x.shape[0]
     labels = _numbers(paths["labels.txt"])
     numbered = np.array_equal(np.sort(labels[:, 0]), np.arange(rows))
     if not numbered:
@@ -184,7 +179,7 @@ def read_magnn(paths: dict[str, Path], types: Sequence[str]) -> HeteroData:
     splits = load_arrays(paths["train_val_test_idx.npz"], *_SPLITS.values())
     for mask, name in _SPLITS.items():
         target[mask] = as_tensor(np.isin(np.arange(len(labels)), splits[name]))
-    adjacency = _load_sparse(paths["adjM.npz"])
+    adjacency = load_csr(paths["adjM.npz"])
     wanted = (len(numbers), len(numbers))
     require_shape(paths["adjM.npz"], "the matrix", adjacency.shape, wanted)
     for first, source in enumerate(types):
@@ -205,7 +200,7 @@ def _add_features(
     if path is None:
         return
     if sparse in paths:
-        x = as_tensor(_load_sparse(path))
+        x = as_tensor(load_csr(path))
     else:
         x = as_tensor(load_array(path).astype(np.float32))
     if len(x) != data[kind].num_nodes:
@@ -213,10 +208,3 @@ def _add_features(
             path, f"has {len(x)} rows for {data[kind].num_nodes} nodes of type {kind}"
         )
     data[kind].x = x
-
-
-def _load_sparse(path: Path) -> scipy.sparse.csr_array:
-    parts = load_arrays(path, "data", "indices", "indptr", "shape")
-    rows, columns = (int(size) for size in parts["shape"])
-    arrays = (parts["data"], parts["indices"], parts["indptr"])
-    return checked_csr(path, *arrays, (rows, columns))
