@@ -14,6 +14,7 @@ import torch
 from tempergat.base.errors import UserError
 from tempergat.comparison.storage.groups import elsewhere_note
 from tempergat.comparison.storage.store import Store
+from tempergat.comparison.sweeps import workers
 from tempergat.comparison.sweeps.state import Progress
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.data import Dataset, csbm, gaussian
@@ -148,6 +149,22 @@ def test_a_run_that_diverges_is_stored_as_failed(store: Store) -> None:
     assert sorted(store.runs(), key=str) == sorted(runs, key=str)
     assert {run.status for run in runs if run.method == "gat"} == {"failed"}
     assert all(run.failed_epoch and run.reason for run in runs if run.scores == {})
+
+
+def test_runs_of_another_origin_than_asked_for_are_an_error_and_trained_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = []
+
+    def train(*arguments: object) -> list[Run]:
+        trained.append(arguments)
+        runs = train_group(*arguments)  # type: ignore[arg-type]
+        return [replace(run, numerics=7) for run in runs]
+
+    monkeypatch.setattr(workers, "train_group", train)
+    with pytest.raises(UserError, match="6 runs cannot be read back"):
+        sweep(graph(), configs(), range(2), store, CPU)
+    assert len(trained) == len(METHODS)
 
 
 def test_other_settings_are_other_runs(store: Store) -> None:

@@ -260,7 +260,8 @@ class _Sweep:
         runs = [replace(run, split=split, group_id=group.id) for run in runs]
         parts = self._store.put_part(group, runs)
         self._state.replace(group, parts)
-        return self._store.pending(parts)
+        # Never the part just trained: runs that do not come back are an error later.
+        return self._store.pending(part for part in parts if part.id != group.id)
 
     def _all_runs(self) -> list[Run]:
         """All runs asked for.
