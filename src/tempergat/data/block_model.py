@@ -219,15 +219,15 @@ def _successes(generator: np.random.Generator, trials: int, p: float) -> np.ndar
     """Positions of the successes among independent trials, by their geometric gaps."""
     if trials == 0 or p == 0:
         return np.empty(0, dtype=np.int64)
-    found = []
+    blocks = []
     last = -1
     while last < trials:
         expected = (trials - last) * p
         gaps = generator.geometric(p, size=int(expected + 6 * expected**0.5) + 16)
         positions = last + np.cumsum(np.minimum(gaps, trials + 1))
-        found.append(positions)
+        blocks.append(positions)
         last = int(positions[-1])
-    positions = np.concatenate(found)
+    positions = np.concatenate(blocks)
     return positions[: np.searchsorted(positions, trials)]
 
 

@@ -89,7 +89,7 @@ def h2_index(data: HeteroData, target: str) -> float | None:
         thousand million of them.
     """
     labels = data[target].y.numpy()
-    found = []
+    values = []
     for first in data.edge_types:
         for second in data.edge_types:
             if first[0] == target and first[2] == second[0] and second[2] == target:
@@ -98,8 +98,8 @@ def h2_index(data: HeteroData, target: str) -> float | None:
                     return None
                 adjusted = _path_homophily(*step, labels)
                 if adjusted is not None:
-                    found.append(adjusted)
-    return 1 - sum(found) / len(found) if found else None
+                    values.append(adjusted)
+    return 1 - sum(values) / len(values) if values else None
 
 
 def _adjacency(data: HeteroData, kind: tuple[str, str, str]) -> scipy.sparse.csr_array:

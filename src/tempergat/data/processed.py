@@ -102,8 +102,8 @@ def note_verified(folder: Path) -> None:
 
 def _file_times(folder: Path) -> dict[str, list[int]]:
     files = sorted(path for path in folder.iterdir() if path.name != _STAMP)
-    found = {path.name: path.stat() for path in files if not path.name.startswith(".")}
-    return {name: [s.st_size, s.st_mtime_ns] for name, s in found.items()}
+    infos = {path.name: path.stat() for path in files if not path.name.startswith(".")}
+    return {name: [s.st_size, s.st_mtime_ns] for name, s in infos.items()}
 
 
 def open_processed(

@@ -205,14 +205,19 @@ def _check(file: RemoteFile, part: Path) -> None:
         )
     if file.sha256 is None:
         return
-    with open(part, "rb") as stream:
-        seen = hashlib.file_digest(stream, "sha256").hexdigest()
+    seen = sha256_of(part)
     if seen != file.sha256:
         _forget(part)
         raise UserError(
             f"{file.url} has sha256 {seen}, but {file.name} has {file.sha256}; the "
             "published file was damaged or has changed, so get it from elsewhere"
         )
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:

@@ -6,16 +6,19 @@ anything is downloaded. A mirror may hold a dataset's files in its own layout
 may lie there packed or unpacked. `TEMPERGAT_DATA` moves the data root.
 """
 
-import hashlib
 import os
 from pathlib import Path
 
 from tempergat.base import FileLock, UserError, explain_unreadable
 from tempergat.data.catalog.entries import Entry, RemoteFile
-from tempergat.data.fetch.download import DownloadError, Progress, download, unpack
+from tempergat.data.fetch.download import (
+    DownloadError,
+    Progress,
+    download,
+    sha256_of,
+    unpack,
+)
 from tempergat.data.formats.errors import DamagedFile
-
-_BLOCK = 1 << 20
 
 
 def as_path(name: str | os.PathLike[str]) -> Path:
@@ -110,27 +113,27 @@ def _places(entry: Entry, root: Path) -> list[Path]:
 def _find_archive(entry: Entry, file: RemoteFile, root: Path) -> Path | None:
     if not file.members:
         return None
-    found = (place / file.name for place in _places(entry, root))
-    return next((path for path in found if path.is_file()), None)
+    candidates = (place / file.name for place in _places(entry, root))
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def _obtain_file(
     entry: Entry, file: RemoteFile, root: Path, progress: Progress | None
 ) -> dict[str, Path]:
-    found = find_local(entry, file, root)
-    if found is None:
+    paths = find_local(entry, file, root)
+    if paths is None:
         with lock_data((root / entry.raw_folder).parent / ".raw.lock"):
             # Another process may have fetched it while this one waited.
-            found = find_local(entry, file, root)
-            if found is None:
-                found = _fetch(entry, file, root, progress)
-    for path in found.values():
+            paths = find_local(entry, file, root)
+            if paths is None:
+                paths = _fetch(entry, file, root, progress)
+    for path in paths.values():
         # Otherwise readers would report a file without read permission as damaged.
         with explain_unreadable(path), open(path, "rb"):
             pass
-    if file.name in found:
-        verify(found[file.name], file)
-    return found
+    if file.name in paths:
+        verify(paths[file.name], file)
+    return paths
 
 
 def _fetch(
@@ -186,12 +189,3 @@ def verify(path: Path, file: RemoteFile) -> None:
                 path,
                 f"has sha256 {seen}, but {file.name} has {file.sha256}",
             )
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -201,22 +201,22 @@ def _note_of_unread(folder: Path, may_be_split: bool) -> tuple[str, ...]:
         UserError: There is such a file.
     """
     used = {f"{name}.npy" for name in (*_REQUIRED, *MASKS)}
-    found = sorted(
+    unread = sorted(
         entry.name
         for entry in folder.iterdir()
         if entry.suffix in _GRAPH_SUFFIXES and entry.name not in used
     )
-    for name in found:
+    for name in unread:
         if may_be_split and _SPLIT_NAME.search(name.lower()):
             raise UserError(
                 f"{folder} has {name}, which is called like a split, but no "
                 "train_mask.npy; save the split as train_mask.npy, val_mask.npy and "
                 "test_mask.npy (bool, a value for each node), or move the file away"
             )
-    if not found:
+    if not unread:
         return ()
-    verb = "is" if len(found) == 1 else "are"
-    return (f"{folder}: {listed(found)} {verb} not read",)
+    verb = "is" if len(unread) == 1 else "are"
+    return (f"{folder}: {listed(unread)} {verb} not read",)
 
 
 def _checked(folder: Path, data: Data) -> dict[str, str]:
@@ -261,8 +261,8 @@ def _times(folder: Path) -> dict[str, list[int]]:
     A copy or an archive may keep the time of the last change of a file's content, but
     not that of the file itself (`ctime`). So notes that came with a folder are void.
     """
-    found = {name: (folder / f"{name}.npy").stat() for name in _MAPPED}
+    infos = {name: (folder / f"{name}.npy").stat() for name in _MAPPED}
     return {
         name: [info.st_size, info.st_mtime_ns, info.st_ctime_ns]
-        for name, info in found.items()
+        for name, info in infos.items()
     }

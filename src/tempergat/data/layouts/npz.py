@@ -129,8 +129,8 @@ def read_node_edges(
     asked = {*options.edge_features, options.edge_weight}
     needed = "node_labels" if labelled else "node_features"
     require_arrays(path, archive, ("edges", needed))
-    found = [name for name in meaning if name in archive.names]
-    tensors = read_tensors(path, archive, found)
+    present = [name for name in meaning if name in archive.names]
+    tensors = read_tensors(path, archive, present)
     edges = tensors["edges"]
     if edges.dim() != 2 or edges.shape[1] != 2:
         problem = f"edges has shape {tuple(edges.shape)}"
@@ -141,8 +141,8 @@ def read_node_edges(
         if rows is not None and rows.dim() == 2:
             tensors[f"{mask}s"] = rows.T.contiguous()
     tensors["edges"] = edges.T.contiguous()
-    data = Data.from_dict({meaning[name]: tensors[name] for name in found})
-    masks = [name for name in found if meaning[name] in split_arrays(data)]
+    data = Data.from_dict({meaning[name]: tensors[name] for name in present})
+    masks = [name for name in present if meaning[name] in split_arrays(data)]
     every = ("edges", "node_features", "node_labels", *masks, *asked, *EDGE_ARRAYS)
     return with_edge_columns(
         UserGraph(data, how_read=_how_read("node_labels", masks, archive, every)),

@@ -45,10 +45,10 @@ def read_geom_gcn(paths: dict[str, Path], *, word_lists: bool = False) -> Data:
                 f"{path}, row {number}",
                 "does not hold a node, its words and its label",
             ) from error
-        found = values if word_lists else np.flatnonzero(values).tolist()
+        present = values if word_lists else np.flatnonzero(values).tolist()
         num_words = max(num_words, max(values) + 1 if word_lists else len(values))
-        rows += [nodes[-1]] * len(found)
-        columns += found
+        rows += [nodes[-1]] * len(present)
+        columns += present
     num_nodes = len(nodes)
     if sorted(nodes) != list(range(num_nodes)):
         raise DamagedFile(path, f"does not number its {num_nodes} nodes from 0")
