@@ -62,3 +62,17 @@ def test_a_name_is_the_function_whatever_was_imported_first(
     ended = python.run(code)
     expected = "".join(f"{name} True\n" for name in FUNCTIONS)
     assert ended.stdout == expected, ended.stderr
+
+
+def test_compare_is_a_function_once_every_module_is_imported(
+    python: ProcessStarter,
+) -> None:
+    ended = python.run(
+        "import importlib, pkgutil, tempergat\n"
+        "for module in pkgutil.walk_packages(tempergat.__path__, 'tempergat.'):\n"
+        "    if not module.name.endswith(('__main__', '_cpu')):\n"
+        "        importlib.import_module(module.name)\n"
+        "how = {'settings': {'epochs': 1}, 'device': 'cpu', 'progress': False}\n"
+        "print(tempergat.compare('demo', 'gat', 1, **how).best)"
+    )
+    assert ended.stdout == "gat\n", ended.stderr

@@ -47,7 +47,6 @@ def search_stages(graph: str, file: str, number: int, method: str) -> Stages:
         load_recipe(PLAN["graphs"][graph]).config_for(method),
         search_for_any_graph().values_for(METHODS[method].backbone),
         search["sampler_seed"],
-        own_first=True,
     )
     seeds = range(search["first_seed"], search["first_seed"] + PLAN["seeds"])
     for _ in range(PLAN["trials"]):

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 import tempergat
+from tempergat import nn
 from tempergat.base import UserError
+from tempergat.comparison.plan import make_plan
 from tempergat.comparison.storage.store import Store
 from tempergat.data import load
 from tests.support.tiny_graph import write_graph, write_graph_of_splits, write_recipe
@@ -180,3 +182,11 @@ def test_mistakes_are_reported_before_any_work(
 ) -> None:
     with pytest.raises(UserError, match=words):
         tempergat.compare(**arguments)  # type: ignore[arg-type]
+
+
+def test_mlp_joins_the_papers_methods_but_for_runs_paper() -> None:
+    papers = tuple(name for name, method in nn.METHODS.items() if method.in_paper)
+    assert len(papers) == 11
+    assert make_plan("cora").methods == ("mlp", *papers)
+    assert make_plan("cora", runs="paper").methods == papers
+    assert make_plan("cora", ["mlp"], runs="paper").methods == ("mlp",)

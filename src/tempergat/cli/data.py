@@ -152,7 +152,7 @@ def _loaded(
         from tempergat.training import refuse_untrainable
 
         refuse_untrainable(dataset)
-    found = [
+    taken_for = [
         Finding(f"read: {subject.replace('_', ' ')}", what)
         for subject, what in describe_reading(dataset).items()
         if subject != "scaled"
@@ -163,10 +163,10 @@ def _loaded(
         for name, (mean, deviation) in dataset.scaled_columns.items()
     ]
     if not scaled:
-        return found + notes
+        return taken_for + notes
     action = "centred and divided by their deviation for training; not with --no-scale"
     shown = listed(scaled, _SHOWN_COLUMNS)
-    return [*found, Finding("scaled columns", shown, action), *notes]
+    return [*taken_for, Finding("scaled columns", shown, action), *notes]
 
 
 def _refuse_name(path: Path) -> None:

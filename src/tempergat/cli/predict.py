@@ -87,8 +87,8 @@ def predict(
     nodes = graph.node_ids or tuple(map(str, range(len(classes))))
     shares = model.predict_proba(graph) if probabilities else None
     write_output(_csv(nodes, classes, words, shares), out, path)
-    found = Counter(classes)
-    counts = {word: found[word] for word in words if word in found}
+    per_class = Counter(classes)
+    counts = {word: per_class[word] for word in words if word in per_class}
     if as_json:
         print_json(
             {

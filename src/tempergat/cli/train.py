@@ -146,7 +146,7 @@ def _show(
 
     file = folder / CHECKPOINT_NAME
     metric = metric_of_run(config, graph)
-    scores = {rule: _in_percent(found) for rule, found in run.scores.items()}
+    scores = {rule: _in_percent(of_rule) for rule, of_rule in run.scores.items()}
     learned = {
         name: {
             "selected": list(getattr(run.selected, name)),
@@ -165,10 +165,10 @@ def _show(
             "read": describe_reading(graph),
             "notes": list(graph.notes),
             "selection": config.selection,
-            "epochs": {rule: found.epoch for rule, found in run.scores.items()},
+            "epochs": {rule: of_rule.epoch for rule, of_rule in run.scores.items()},
             "scores": scores,
             "metrics": {
-                name: {rule: _in_percent(found) for rule, found in by_rule.items()}
+                name: {rule: _in_percent(scored) for rule, scored in by_rule.items()}
                 for name, by_rule in (run.metrics or {}).items()
             },
             "confusion": run.confusion,

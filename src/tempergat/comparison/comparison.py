@@ -200,8 +200,8 @@ class Comparison(Written):
 
         The method with the higher mean is the baseline of a pair.
         """
-        found: list[dict[str, Any]] = as_json(self.result)["pairs"]
-        return found
+        pairs: list[dict[str, Any]] = as_json(self.result)["pairs"]
+        return pairs
 
     @property
     def verdict(self) -> str:
@@ -220,13 +220,13 @@ class Comparison(Written):
         if method not in self.result.methods:
             known = self.result.methods
             raise UserError(f"no runs of {method!r}; {suggest_one_of(method, known)}")
-        found = self.result[method].confusion
-        if found is None:
+        counts = self.result[method].confusion
+        if counts is None:
             raise UserError(
                 f"not every run of {method} has a confusion matrix; compare again in "
                 "another folder"
             )
-        return np.array(found)
+        return np.array(counts)
 
     @property
     def text_table(self) -> Table:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tempergat.base import UserError, listed, suggest_one_of
 from tempergat.comparison.comparison import Comparison
@@ -14,7 +14,7 @@ from tempergat.comparison.notes import (
 )
 from tempergat.comparison.plan import FIRST_TUNED_SEED, MOST_RUNS, baselines_of
 from tempergat.comparison.results import dataset_result
-from tempergat.comparison.search import Setting, setting_word
+from tempergat.comparison.search import setting_word
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.tune import notes_on_tuning, searched_settings
 from tempergat.nn import METHODS
@@ -29,16 +29,6 @@ _OF_ALL_METHODS = (
     "metric",
     "class_weights",
 )
-
-
-class _Table(NamedTuple):
-    """Runs that one table compares.
-
-    `shared` names the methods whose runs were trained for another table.
-    """
-
-    runs: list[Run]
-    shared: tuple[str, ...] = ()
 
 
 def stored_comparisons(
@@ -70,9 +60,9 @@ def stored_comparisons(
             f"{file} has no runs on {dataset!r}; {suggest_one_of(dataset, names)}"
         )
     return [
-        _comparison(table, baseline, file)
+        _comparison(of_table, shared, baseline, file)
         for name in (names if dataset is None else [dataset])
-        for table in _tables([run for run in runs if run.dataset == name])
+        for of_table, shared in _tables([run for run in runs if run.dataset == name])
     ]
 
 
@@ -91,8 +81,10 @@ def _file_of(path: Path) -> Path:
     raise UserError(f"the folder {path} has no store.sqlite with runs; {remedy}")
 
 
-def _comparison(table: _Table, baseline: str | None, file: Path) -> Comparison:
-    runs = table.runs
+def _comparison(
+    runs: list[Run], shared: Sequence[str], baseline: str | None, file: Path
+) -> Comparison:
+    """The comparison of one table's runs; those of `shared` methods are in others."""
     methods = list(dict.fromkeys(run.method for run in runs))
     if baseline is not None and baseline not in methods:
         raise UserError(
@@ -122,12 +114,14 @@ def _comparison(table: _Table, baseline: str | None, file: Path) -> Comparison:
         notes=(
             *notes_on_condition(runs[0].condition),
             *(
-                notes_on_tuning(_searched(runs))
+                notes_on_tuning(
+                    {(r.method, r.split): searched_settings(r.config) for r in runs}
+                )
                 if is_tuned
                 else note_on_residual({run.method: run.config for run in runs})
             ),
             *(note_on_splits(result, stored=True) if result.splits > 1 else ()),
-            *(_note_on_sharing(table.shared) if table.shared else ()),
+            *(_note_on_sharing(shared) if shared else ()),
         ),
         store=file,
     )
@@ -141,8 +135,10 @@ def _note_on_sharing(methods: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _tables(runs: Sequence[Run]) -> Iterator[_Table]:
+def _tables(runs: Sequence[Run]) -> Iterator[tuple[list[Run], Sequence[str]]]:
     """The runs of one graph's name, cut into those that one table compares.
+
+    With each, the methods whose runs were trained for another table.
 
     The store does not say which recipe a run is from. Groups are numbered in the order
     in which they were planned, so the runs of one recipe follow one another.
@@ -156,21 +152,13 @@ def _tables(runs: Sequence[Run]) -> Iterator[_Table]:
             if plain:
                 yield from _recipes(plain)
             if tuned:
-                yield _Table(_last_search(tuned))
+                # Of each method and split, those with the settings found last.
+                last = {(run.method, run.split): run.config_hash for run in tuned}
+                yield [r for r in tuned if last[r.method, r.split] == r.config_hash], ()
 
 
 def _made(run: Run) -> tuple[str, int, Condition | None]:
     return (run.device, run.numerics, run.condition)
-
-
-def _last_search(runs: Sequence[Run]) -> list[Run]:
-    """Of each method and split, the runs with the settings that were found last."""
-    last = {(run.method, run.split): run.config_hash for run in runs}
-    return [run for run in runs if last[run.method, run.split] == run.config_hash]
-
-
-def _searched(runs: Sequence[Run]) -> dict[tuple[str, int], dict[str, Setting]]:
-    return {(run.method, run.split): searched_settings(run.config) for run in runs}
 
 
 def _graphs(runs: Sequence[Run]) -> list[list[Run]]:
@@ -190,7 +178,7 @@ def _graphs(runs: Sequence[Run]) -> list[list[Run]]:
     ]
 
 
-def _recipes(runs: Sequence[Run]) -> list[_Table]:
+def _recipes(runs: Sequence[Run]) -> Iterator[tuple[list[Run], Sequence[str]]]:
     """Runs whose settings differ by no more than the method.
 
     A run is trained once for all recipes that give its method the same settings, so
@@ -208,14 +196,12 @@ def _recipes(runs: Sequence[Run]) -> list[_Table]:
         recipes[-1][run.method] = run.config
         place[key] = len(recipes) - 1
     first = {(run.method, run.config_hash): run for run in reversed(runs)}
-    tables = []
     for number, recipe in enumerate(recipes):
         keys = {key for key, at in place.items() if at == number}
         earlier = [run for key, run in first.items() if place[key] < number]
         shared = _shared(recipe, earlier)
-        found = [r for r in runs if (r.method, r.config_hash) in keys | shared]
-        tables.append(_Table(found, tuple(sorted(method for method, _ in shared))))
-    return tables
+        of_table = [r for r in runs if (r.method, r.config_hash) in keys | shared]
+        yield of_table, sorted(method for method, _ in shared)
 
 
 def _shared(
@@ -227,13 +213,13 @@ def _shared(
     and there must be one choice of settings only.
     """
     families = {_family(method) for method in recipe}
-    found: dict[str, set[str]] = {}
+    fitting: dict[str, set[str]] = {}
     for run in earlier:
         if _family(run.method) not in families and _fits(run, recipe):
-            found.setdefault(run.method, set()).add(run.config_hash)
+            fitting.setdefault(run.method, set()).add(run.config_hash)
     return {
         (method, next(iter(hashes)))
-        for method, hashes in found.items()
+        for method, hashes in fitting.items()
         if len(hashes) == 1
     }
 

@@ -74,13 +74,13 @@ class Trial:
 class Proposals:
     """The trials of one method's search.
 
-    `ask` gives the settings of the next trial, and `tell` takes its runs.
+    `ask` gives the settings of the next trial, and `tell` takes its runs. The first
+    trial has the recipe's own settings.
 
     Args:
         config: The method's settings in the recipe.
         values: The values to try, by setting.
         sampler_seed: Seed of the sampler (Optuna's TPE).
-        own_first: Whether the first trial has the recipe's own settings.
 
     Raises:
         UserError: Optuna is missing.
@@ -91,8 +91,6 @@ class Proposals:
         config: RunConfig,
         values: Mapping[str, Sequence[Setting]],
         sampler_seed: int,
-        *,
-        own_first: bool = False,
     ) -> None:
         self._optuna = require_optuna()
         self._study = self._optuna.create_study(
@@ -101,7 +99,6 @@ class Proposals:
         )
         self._config = config
         self._values = values
-        self._own_first = own_first
         self._asked: Any = None
         self._settings: dict[str, Setting] = {}
         self.trials: list[Trial] = []
@@ -112,7 +109,7 @@ class Proposals:
 
     def ask(self) -> RunConfig:
         """The settings of the next trial."""
-        if self._own_first and not self.trials:
+        if not self.trials:
             self._settings = {n: getattr(self._config, n) for n in self._values}
             return self._config
         self._asked = self._study.ask()

@@ -227,33 +227,29 @@ def tuned_csv(dataset: str, choices: Sequence[Choice]) -> str:
 
 def searched_settings(config: Mapping[str, Any]) -> dict[str, Setting]:
     """The settings of a run that `compare` with `tune` searches for its method."""
-    names = _names(config["method"], is_own=config.get("source_hash") is not None)
+    is_own = config.get("source_hash") is not None
+    names = _values_to_try(search_for_any_graph(), config["method"], is_own)
     return {name: config[name] for name in names if name in config}
 
 
-def _names(method: str, *, is_own: bool) -> tuple[str, ...]:
-    if is_own:
-        return _OF_EVERY_MODULE
-    return tuple(search_for_any_graph().values_for(METHODS[method].backbone))
+def _values_to_try(
+    search: Search, method: str, is_own: bool
+) -> Mapping[str, Sequence[Setting]]:
+    if not is_own:
+        return search.values_for(METHODS[method].backbone)
+    return {name: search.space["attention"][name] for name in _OF_EVERY_MODULE}
 
 
 def _proposals(plan: Plan, config: RunConfig, search: Search) -> Proposals:
-    is_own = config.source_hash is not None
-    every = search.space["attention"]
-    if not is_own:
-        every = search.values_for(METHODS[config.method].backbone)
+    every = _values_to_try(search, config.method, config.source_hash is not None)
     fixed = plan.overrides.fields
-    values = {
-        name: every[name]
-        for name in _names(config.method, is_own=is_own)
-        if name not in fixed
-    }
+    values = {name: tried for name, tried in every.items() if name not in fixed}
     if not values:
         raise UserError(
             f"nothing is left to search for {config.method}: all of it is given as "
             "settings; leave some out"
         )
-    return Proposals(config, values, search.sampler_seed, own_first=True)
+    return Proposals(config, values, search.sampler_seed)
 
 
 def _choice(method: str, split: int, proposals: Proposals) -> Choice:

@@ -75,8 +75,8 @@ def resume_command() -> str:
 
 def _as_typed(program: Path) -> str:
     """The name alone where the shell would find the same program by it."""
-    found = shutil.which(program.name)
-    is_same = found is not None and Path(found).absolute() == program.absolute()
+    on_path = shutil.which(program.name)
+    is_same = on_path is not None and Path(on_path).absolute() == program.absolute()
     return program.name if is_same else str(program)
 
 

@@ -44,8 +44,8 @@ class Overrides:
     def values(self) -> dict[str, Any]:
         """Everything that was given, by name."""
         named = {"metric": self.metric, "class_weights": self.class_weights}
-        found = {**self.settings, **named}
-        return {name: value for name, value in found.items() if value is not None}
+        given = {**self.settings, **named}
+        return {name: value for name, value in given.items() if value is not None}
 
     @property
     def words(self) -> str:

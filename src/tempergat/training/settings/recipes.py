@@ -64,7 +64,7 @@ class Recipe(FrozenSettings):
         runs: How many seeds a full study has.
         metric: The metric of the scores; None for the dataset's. The usual metric of
             `dataset` (accuracy where there is none) is no setting of its own.
-        class_weights: As in `RunConfig`.
+        class_weights: How classes are weighed in the loss, as `RunConfig` says.
         training: Whether a step sees the whole graph or sampled neighbourhoods.
         attention: Settings of all attention methods.
         gatv2: Settings of the methods on gatv2, where they differ.
