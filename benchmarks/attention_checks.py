@@ -27,7 +27,7 @@ def draw(
     make = functools.partial(torch.randn, device="cuda")
     z = make(graph.num_src, heads, channels).to(dtype)
     if kind == "gat":
-        rest = [make(graph.num_src, heads), make(graph.num_dst, heads)]
+        rest = [make(heads, channels) * channels**-0.5 for _ in range(2)]
     else:
         rest = [make(graph.num_dst, heads, channels).to(dtype), make(heads, channels)]
     leaves = [x.requires_grad_() for x in (z, *rest)]
@@ -42,12 +42,13 @@ def results(call: Any, graph: Graph, tensors: list[Tensor]) -> list[Tensor]:
 
 def gat_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
     """The reference of GAT without edge features and dropout."""
-    return reference.gat(graph, *leaves, None, 0.2, 0.0, None)[0]
+    return reference.gat(graph, *leaves, None, None, None, 0.2, 0.0, None)[0]
 
 
 def gatv2_by_torch(graph: Graph, *leaves: Tensor) -> Tensor:
     """The reference of GATv2 without edge features and dropout."""
-    return reference.gatv2(graph, *leaves, None, None, None, 0.2, 0.0, None)[0]
+    rest = (None, None, None, None, 0.2, 0.0, None)
+    return reference.gatv2(graph, *leaves, *rest)[0]
 
 
 REFERENCES = {"gat": gat_by_torch, "gatv2": gatv2_by_torch}

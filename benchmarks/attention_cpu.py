@@ -50,16 +50,17 @@ def op_runs(backbone: str, graph: Graph, heads: int, channels: int) -> tuple[Run
     z = torch.randn(nodes, heads, channels, requires_grad=True)
     if backbone == "gat":
         conv = GATConv(channels, channels, heads, add_self_loops=False)
-        source, target = (torch.randn(nodes, heads, requires_grad=True) for _ in "st")
+        source, target = conv.att_src, conv.att_dst
 
         def theirs() -> Tensor:
+            scores = (z * source).sum(-1), (z * target).sum(-1)
             alpha = conv.edge_updater(
-                edge_index, alpha=(source, target), edge_attr=None, size=None
+                edge_index, alpha=scores, edge_attr=None, size=None
             )
             return conv.propagate(edge_index, x=(z, z), alpha=alpha, size=None)
 
         leaves = [z, source, target]
-        ours = Run(lambda: ops.gat(graph, z, source, target)[0], leaves)
+        ours = Run(lambda: ops.gat(graph, z, source[0], target[0])[0], leaves)
         return ours, Run(theirs, leaves)
     conv2 = GATv2Conv(channels, channels, heads, add_self_loops=False)
     other = torch.randn(nodes, heads, channels, requires_grad=True)

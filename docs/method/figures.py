@@ -31,12 +31,16 @@ def weights(temperature: float) -> torch.Tensor:
     count = len(LOGITS)
     edges = torch.stack([torch.arange(count), torch.zeros(count, dtype=torch.long)])
     graph = Graph(edges, (count, 1))
-    zero = torch.zeros(1, 1)
     values = torch.ones(count, 1, 1)
-    # A slope of 1 makes LeakyReLU the identity: the scores are the logits.
+    # A slope of 1 makes LeakyReLU the identity: the scores of edges are the logits.
     scores = (LOGITS / temperature).unsqueeze(1)
     _, alpha = ops.gat(
-        graph, values, scores, zero, negative_slope=1.0, return_weights=True
+        graph,
+        values,
+        torch.zeros(1, 1),
+        edge_score=scores,
+        negative_slope=1.0,
+        return_weights=True,
     )
     return alpha.squeeze(1)
 

@@ -73,6 +73,13 @@ ARMS = {
 }
 
 
+_CONTROLS: dict[str, type] = {
+    "constant gate": ConstantGate,
+    "neighbour gate": NeighbourGate,
+    "fixed norm": FixedNorm,
+}
+
+
 def put_control(model: NodeClassifier, edges: Graph, control: str) -> None:
     """Puts a control into every layer of a model, before its weights are drawn."""
     others = edges.src != edges.dst
@@ -81,13 +88,8 @@ def put_control(model: NodeClassifier, edges: Graph, control: str) -> None:
     )
     layer: Any
     for layer in model.convs:
-        if control == "fixed norm":
-            given = layer.softmax_temperature
-            layer.softmax_temperature = FixedNorm(given.kind, given.init_temp)
-        elif control == "neighbour gate":
-            bias_init = layer.feature_gate.bias_init
-            layer.feature_gate = NeighbourGate(neighbours, bias_init)
-        else:
-            layer.feature_gate = ConstantGate(layer.feature_gate.bias_init)
-            width = layer.heads * layer.out_channels
-            layer.feature_gate.add_to(layer, layer.in_channels, width)
+        base = _CONTROLS[control]
+        layer.__class__ = type(base.__name__, (base, type(layer)), {})
+        layer.neighbours = neighbours
+        if control == "constant gate":
+            layer.prepare()

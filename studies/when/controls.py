@@ -1,7 +1,7 @@
 """Gates and attention vectors that serve as controls; no layer of the library has them.
 
-Each takes the place of the `FeatureGate` or the `Temperature` of an attention layer, so
-the layer's kernels run it, and so do all seeds at once.
+Each is a base class that `put_control` gives an attention layer, so the layer's kernels
+run it, and so do all seeds at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tempergat.nn import FeatureGate, Temperature
-from tempergat.ops import Graph, gat
+from tempergat.ops import Graph, weighted_sum
 
 
 class ConstantGate(FeatureGate):
@@ -23,27 +23,18 @@ class ConstantGate(FeatureGate):
     layer is optimised and not what it can express.
     """
 
-    def __init__(self, bias_init: float = 0.0) -> None:
-        super().__init__("post", bias_init)
+    def prepare(self) -> None:
+        """Puts the gate's numbers in the place of its linear map."""
+        width = self.lin_gate.out_channels
+        self.lin_gate = _ConstantLogit(width, self.gate_bias_init)
 
-    def add_to(
-        self,
-        layer: Any,
-        in_channels: int | tuple[int, int],
-        width: int,
-        share_sides: bool = False,
-    ) -> None:
-        """Registers the gate's numbers on the layer, in place of a linear map."""
-        super().add_to(layer, in_channels, width, share_sides)
-        layer.lin_gate = _ConstantLogit(width, self.bias_init)
-
-    def maps(self, layer: Any) -> list[Any]:
+    def gate_maps(self) -> list[Any]:
         """No linear map."""
         return []
 
-    def output_logit(self, layer: Any, x_dst: Any) -> Tensor:
+    def gate_logit(self, x_dst: Any) -> Tensor:
         """The logit of every channel, [1, width]."""
-        logit: Tensor = layer.lin_gate.bias
+        logit: Tensor = self.lin_gate.bias
         return logit.unsqueeze(0)
 
 
@@ -67,26 +58,19 @@ class NeighbourGate(FeatureGate):
     neighbours' features, without those of node :math:`i` itself. For a node without
     neighbours it is :math:`\sigma(b_g)`.
 
-    Args:
+    Attributes:
         neighbours: The edges without self-loops.
-        bias_init: Initial value of the gate's bias.
     """
 
-    def __init__(self, neighbours: Graph, bias_init: float = 0.0) -> None:
-        super().__init__("post", bias_init)
-        self._neighbours = neighbours
-        degree = neighbours.by_target.pointer.diff()
-        self._is_alone = (degree == 0).unsqueeze(-1)
+    neighbours: Graph
 
-    def gate_output(
-        self, layer: Any, out: Tensor, logit: Tensor, in_use: Tensor | None = None
-    ) -> Tensor:
-        """Gates by the mean over the neighbours of their logits."""
+    def gate_logit(self, x_dst: Any) -> Tensor:
+        """The mean over the neighbours of their logits."""
         # The gate's map is linear: the mean of the logits is the logit of the mean.
-        score = torch.zeros(out.size(0), out.size(1), device=out.device)
-        mean, _ = gat(self._neighbours, logit.view_as(out), score, score)
-        rows = torch.where(self._is_alone, layer.lin_gate.bias, mean.flatten(1))
-        return super().gate_output(layer, out, rows, in_use)
+        total = weighted_sum(self.neighbours, super().gate_logit(x_dst))
+        degree = self.neighbours.by_target.pointer.diff().unsqueeze(-1)
+        mean = total / degree.clamp(min=1)
+        return torch.where(degree == 0, self.lin_gate.bias, mean)
 
 
 class FixedNorm(Temperature):
@@ -95,27 +79,16 @@ class FixedNorm(Temperature):
     The logits of a head are computed from :math:`c \, a / \lVert a \rVert`, where
     :math:`c` is about the norm of :math:`a` at the start of training. A temperature can
     then not be replaced by another norm of :math:`a`.
-
-    Args:
-        kind: As in `Temperature`.
-        init_temp: As in `Temperature`.
     """
 
-    @property
-    def is_fixed(self) -> bool:
-        """Refuses the shortcuts of layers that divide by a temperature alone."""
-        return True
-
-    def divide(self, layer: Any, x: Tensor) -> Tensor:
-        """Attention vectors at their fixed norm, over T.
+    def divide_by_fixed_temperature(self, x: Tensor) -> Tensor:
+        """Attention vectors at their fixed norm, over a temperature that is fixed.
 
         Args:
-            layer: The layer.
             x: The layer's attention vectors, [..., heads, channels].
         """
-        whole = attention_vector(layer)
-        norm = whole.norm(dim=-1, keepdim=True)
-        return super().divide(layer, x * (fixed_norm(layer) / norm))
+        norm = attention_vector(self).norm(dim=-1, keepdim=True)
+        return super().divide_by_fixed_temperature(x * (fixed_norm(self) / norm))
 
 
 def attention_vector(layer: Any) -> Tensor:

@@ -36,39 +36,26 @@ def registered():
     ops.register_attention("scaled_dot", inputs=inputs, reference=scaled_dot)
 
 
-class DotProductConv(nn.Module):
+class DotProductConv(Temperature, FeatureGate, nn.Module):
     def __init__(self, in_channels, channels, heads, temperature, gate):
         super().__init__()
         width = heads * channels
-        self.heads, self.channels = heads, channels
+        self.shape = (-1, heads, channels)
         self.lin_query = nn.Linear(in_channels, width)
         self.lin_key = nn.Linear(in_channels, width)
         self.lin_value = nn.Linear(in_channels, width)
-        self.softmax_temperature = Temperature(temperature, init_temp=0.8)
-        self.softmax_temperature.add_to(self, heads)
-        self.feature_gate = FeatureGate(gate, bias_init=0.3)
-        self.feature_gate.add_to(self, in_channels, width)
-
-    def split(self, z):
-        return z.view(-1, self.heads, self.channels)
+        self.add_temperature(temperature, heads, init_temp=0.8)
+        self.add_gate(gate, in_channels, width, bias_init=0.3)
 
     def forward(self, x, edge_index):
         graph = Graph(edge_index, len(x), self_loops=True)
-        query = self.softmax_temperature.divide(self, self.split(self.lin_query(x)))
-        key, value = self.lin_key(x), self.lin_value(x)
-        if self.feature_gate.kind == "first":
-            gated = self.feature_gate.gate_features(
-                self, Sides(value, None), Sides(x, None)
-            )
-            value = gated.src
-        scale = self.channels**-0.5
-        out, _ = ops.attend(
-            "scaled_dot", graph, self.split(value), self.split(key), scale * query
-        )
-        if self.feature_gate.kind == "post":
-            logit = self.feature_gate.output_logit(self, x)
-            out = self.feature_gate.gate_output(self, out, logit)
-        return out.flatten(1)
+        query, key, value = self.lin_query(x), self.lin_key(x), self.lin_value(x)
+        if self.gate == "first":
+            value = self.gate_features(Sides(value, None), Sides(x, None)).src
+        value, key, query = (z.view(self.shape) for z in (value, key, query))
+        query = self.divide_by_temperature(query) * query.size(-1) ** -0.5
+        logit = self.gate_logit(x) if self.gate == "post" else None
+        return self.attend("scaled_dot", graph, (value, key, query), logit)[0]
 
 
 def by_matrices(p, x, counts, heads, temperature, gate):
@@ -119,7 +106,7 @@ def test_temperature_and_gate_are_trained(temperature, gate):
     x, target = torch.randn(9, 5), torch.randn(9, 12)
     optimizer = torch.optim.Adam(conv.parameters(), lr=0.05)
     before = {name: p.detach().clone() for name, p in conv.named_parameters()}
-    assert torch.allclose(conv.softmax_temperature.value(conv), torch.tensor(0.8))
+    assert torch.allclose(conv.temperature, torch.tensor(0.8))
     losses = []
     for _ in range(30):
         optimizer.zero_grad()

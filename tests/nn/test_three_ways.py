@@ -7,8 +7,8 @@ import torch
 
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
-from tempergat.ops import reference
-from tests.support.attention_cases import padded
+from tempergat.ops import backend
+from tempergat.ops.attention import registered
 
 LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
 COMBINATIONS = list(
@@ -29,25 +29,14 @@ EDGE_ATTR = torch.randn(50, 3, generator=torch.Generator().manual_seed(2))
 def use_reference(monkeypatch):
     """Makes the layers call the reference, and counts the calls."""
     calls = []
+    monkeypatch.setattr(backend, "find", lambda call: None)
 
-    def replaced(name):
-        def attention(
-            graph,
-            *tensors,
-            negative_slope=0.2,
-            dropout=0.0,
-            dropout_seed=None,
-            return_weights=False,
-        ):
-            calls.append(name)
-            function = getattr(reference, name)
-            settings = (negative_slope, dropout, dropout_seed)
-            return function(graph, *padded(name, tensors), *settings)
-
-        return attention
+    def counted(name, function):
+        return lambda *arguments: (calls.append(name), function(*arguments))[1]
 
     for name in LAYERS:
-        monkeypatch.setattr(ops, name, replaced(name))
+        kind = registered(name)
+        monkeypatch.setattr(kind, "reference", counted(name, kind.reference))
     return calls
 
 

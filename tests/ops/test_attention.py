@@ -15,8 +15,9 @@ def _arguments(kind: str) -> dict[str, Any]:
     if kind == "gat":
         return {
             "z": torch.randn(5, 2, 6),
-            "score_src": torch.randn(5, 2),
-            "score_dst": torch.randn(3, 2),
+            "att_src": torch.randn(2, 6),
+            "att_dst": torch.randn(2, 6),
+            "z_dst": torch.randn(3, 2, 6),
             "edge_score": torch.randn(4, 2),
         }
     return {
@@ -67,12 +68,12 @@ def test_a_rate_above_one_is_refused() -> None:
 def test_features_without_heads_or_channels_give_empty_results(
     shape: tuple[int, ...],
 ) -> None:
-    z, score = torch.zeros(shape), torch.zeros(5, shape[1])
+    z, att = torch.zeros(shape), torch.zeros(shape[1:])
     choice = ops.explain(GRAPH, z)
     assert choice.backend == "reference"
     assert (
         f"nothing to compute for features of shape {list(shape)}"
         in (choice.refused["cpu"])
     )
-    out, _ = ops.gat(GRAPH, z, score)
+    out, _ = ops.gat(GRAPH, z, att)
     assert out.shape == (3, *shape[1:])

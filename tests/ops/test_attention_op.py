@@ -46,7 +46,8 @@ def _loss(kind: str, graph: Graph, use: Any = None) -> Any:
 
 
 def _batch(kind: str, graph: Graph) -> tuple[Tensor, list[Tensor]]:
-    options = Settings(edge=True)
+    # All inputs in order: GATv2's theta comes after edge features in another form.
+    options = Settings(edge=True, theta="head" if kind == "gat" else None)
     models = [
         make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, options).values()
         for _ in range(MODELS)
@@ -59,24 +60,26 @@ def _batch(kind: str, graph: Graph) -> tuple[Tensor, list[Tensor]]:
 def test_gradients_of_many_models_equal_those_of_each(kind: str) -> None:
     graph = GRAPHS["self_loops"]()
     seeds, batch = _batch(kind, graph)
-    every = (1, 2, 3, 4)
+    every = tuple(range(1, 1 + len(batch)))
     together = torch.vmap(torch.func.grad(_loss(kind, graph), every))(seeds, *batch)
     alone = torch.func.grad(_loss(kind, graph, reference), every)
     for model in range(MODELS):
         expected = alone(seeds[model], *(x[model] for x in batch))
-        for name, got, want in zip("1234", together, expected, strict=True):
-            torch.testing.assert_close(got[model], want, msg=name)
+        for got, want in zip(together, expected, strict=True):
+            torch.testing.assert_close(got[model], want)
 
 
-@pytest.mark.parametrize("shared", [0, 1, 2, 3, 4])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "shared"),
+    [*[("gat", k) for k in range(7)], *[("gatv2", k) for k in range(5)]],
+)
 def test_tensors_shared_by_models_are_not_batched(kind: str, shared: int) -> None:
     graph = GRAPHS["bipartite"]()
     seeds, batch = _batch(kind, graph)
     arguments: list[Tensor] = [seeds, *batch]
     arguments[shared] = arguments[shared][0]
-    in_dims = tuple(None if k == shared else 0 for k in range(5))
-    every = (1, 2, 3, 4)
+    in_dims = tuple(None if k == shared else 0 for k in range(len(arguments)))
+    every = tuple(range(1, 1 + len(batch)))
     gradient = torch.func.grad(_loss(kind, graph), every)
     together = torch.vmap(gradient, in_dims)(*arguments)
     alone = torch.func.grad(_loss(kind, graph, reference), every)
@@ -111,12 +114,12 @@ def test_folding_models_into_heads_copies_nothing_when_the_layout_fits() -> None
 
 def test_the_output_of_many_models_is_ready_for_the_next_layer() -> None:
     graph = GRAPHS["random"]()
-    _, (z, score_src, score_dst, _) = _batch("gat", graph)
+    _, (z, att_src, att_dst, *_) = _batch("gat", graph)
 
     def layer(z: Tensor, s: Tensor, d: Tensor) -> Tensor:
         return ops.gat(graph, z, s, d)[0]
 
-    out = torch.vmap(layer, out_dims=1)(z, score_src, score_dst)
+    out = torch.vmap(layer, out_dims=1)(z, att_src, att_dst)
     assert out.shape == (23, MODELS, HEADS, CHANNELS)
     assert out.is_contiguous()
 
@@ -156,7 +159,8 @@ def test_edges_are_grouped_by_source_only_for_a_gradient(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_ops_keep_torchs_contract(kind: str) -> None:
     graph = GRAPHS["random"]()
-    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, Settings(True))
+    options = Settings(edge=True, theta="head")
+    inputs = make_inputs(kind, graph, HEADS, CHANNELS, torch.float64, options)
     for x in inputs.values():
         x.requires_grad_()
     leaves = in_order(kind, inputs)
@@ -164,11 +168,11 @@ def test_ops_keep_torchs_contract(kind: str) -> None:
     op = getattr(torch.ops.tempergat, f"{kind}_forward")
     arguments = (*leaves, torch.tensor([3, 4]), *edges, 0.2, 0.5, True)
     torch.library.opcheck(op.default, arguments)
-    out, lse, weights = op(*arguments)
+    out, lse, weights, *state = op(*arguments)
     backward = getattr(torch.ops.tempergat, f"{kind}_backward")
     saved = [
         None if x is None else x.detach()
-        for x in (*leaves, torch.tensor([3, 4]), out, lse)
+        for x in (*leaves, torch.tensor([3, 4]), out, lse, *state)
     ]
     given = (torch.randn_like(out), torch.randn_like(weights))
     torch.library.opcheck(backward.default, (*given, *saved, *edges, 0.2, 0.5))
@@ -227,10 +231,10 @@ def test_exported_program_holds_plain_pytorch_only() -> None:
     graph = GRAPHS["random"]()
 
     class Layer(torch.nn.Module):
-        def forward(self, z: Tensor, score: Tensor) -> Tensor:
-            return ops.gat(graph, z, score, score)[0]
+        def forward(self, z: Tensor, att: Tensor) -> Tensor:
+            return ops.gat(graph, z, att, att)[0]
 
-    arguments = (torch.randn(23, HEADS, CHANNELS), torch.randn(23, HEADS))
+    arguments = (torch.randn(23, HEADS, CHANNELS), torch.randn(HEADS, CHANNELS))
     program = torch.export.export(Layer(), arguments)
     assert "tempergat" not in str(program.graph)
     torch.testing.assert_close(program.module()(*arguments), Layer()(*arguments))
@@ -242,11 +246,11 @@ def test_features_on_another_device_than_the_graph_are_refused() -> None:
     assert "meta" in ops.explain(graph, z).refused["cpu"]
 
 
-def test_a_wider_score_widens_the_work_but_not_the_output() -> None:
+def test_a_wider_vector_widens_the_work_but_not_the_output() -> None:
     graph = GRAPHS["random"]()
     z = torch.randn(23, HEADS, CHANNELS, requires_grad=True)
-    score = torch.randn(23, HEADS, dtype=torch.float64)
-    out, weights = ops.gat(graph, z, score, score, return_weights=True)
+    att = torch.randn(HEADS, CHANNELS, dtype=torch.float64)
+    out, weights = ops.gat(graph, z, att, att, return_weights=True)
     assert weights is not None
     assert (out.dtype, weights.dtype) == (torch.float32, torch.float64)
     out.sum().backward()
@@ -254,15 +258,16 @@ def test_a_wider_score_widens_the_work_but_not_the_output() -> None:
     assert z.grad.dtype == torch.float32
 
 
-def test_the_gradient_of_the_weights_alone_reaches_the_scores() -> None:
+def test_the_gradient_of_the_weights_alone_reaches_the_vector() -> None:
     graph = GRAPHS["random"]()
     z = torch.randn(23, HEADS, CHANNELS, dtype=torch.float64)
-    score = torch.randn(23, HEADS, dtype=torch.float64, requires_grad=True)
-    _, weights = ops.gat(graph, z, score, score, return_weights=True)
+    att = torch.randn(HEADS, CHANNELS, dtype=torch.float64, requires_grad=True)
+    _, weights = ops.gat(graph, z, att, att, return_weights=True)
     assert weights is not None
-    (found,) = torch.autograd.grad((weights * weights.log()).sum(), score)
-    _, weights = reference.gat(graph, z, score, score, None, 0.2, 0.0, None)
-    (expected,) = torch.autograd.grad((weights * weights.log()).sum(), score)
+    (found,) = torch.autograd.grad((weights * weights.log()).sum(), att)
+    rest = (None, None, None, 0.2, 0.0, None)
+    _, weights = reference.gat(graph, z, att, att, *rest)
+    (expected,) = torch.autograd.grad((weights * weights.log()).sum(), att)
     torch.testing.assert_close(found, expected)
     assert found.abs().sum() > 0
 

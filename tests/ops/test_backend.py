@@ -106,21 +106,21 @@ def test_features_on_the_cpu_are_not_for_the_gpu() -> None:
 
 
 def test_tensors_of_several_devices_are_an_error_in_words() -> None:
-    z, score = torch.zeros(2, 1, 4), torch.zeros(2, 1, device="meta")
+    z, att = torch.zeros(2, 1, 4), torch.zeros(1, 4, device="meta")
     with pytest.raises(ValueError, match=r"from one device, got \['cpu', 'meta'\]"):
-        ops.gat(GRAPH, z, score)
+        ops.gat(GRAPH, z, att)
 
 
 def test_choosing_a_backend_gives_no_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cpu, "library", cpu.Library(tmp_path / "_cpu.so"))
-    z, score = torch.zeros(2, 1, 4), torch.zeros(2, 1)
+    z, att = torch.zeros(2, 1, 4), torch.zeros(1, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ops.explain(GRAPH, z).backend == "reference"
     with pytest.warns(RuntimeWarning, match="has no CPU kernels"):
-        ops.gat(GRAPH, z, score)
+        ops.gat(GRAPH, z, att)
 
 
 @pytest.mark.parametrize(

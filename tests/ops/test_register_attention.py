@@ -149,8 +149,8 @@ def test_a_registration_that_cannot_be_served_is_refused(dot: str) -> None:
 @pytest.mark.parametrize("kind", ["gat", "gatv2"])
 def test_the_general_entry_serves_the_built_in_kinds(kind: str) -> None:
     graph = GRAPHS["random"]()
-    z, score = torch.randn(23, HEADS, CHANNELS), torch.randn(23, HEADS)
-    inputs = (z, score, score) if kind == "gat" else (z, z, torch.randn(2, 5))
+    z, att = torch.randn(23, HEADS, CHANNELS), torch.randn(HEADS, CHANNELS)
+    inputs = (z, att, att) if kind == "gat" else (z, z, att)
     found, _ = ops.attend(kind, graph, *inputs, negative_slope=0.1)
     expected, _ = getattr(ops, kind)(graph, *inputs, negative_slope=0.1)
     assert torch.equal(found, expected)

@@ -83,7 +83,7 @@ class DenseLayer(nn.Module):
         return out if layer.bias is None else out + layer.bias
 
     def _temperature(self) -> Tensor | float:
-        kind = self.layer.softmax_temperature.kind
+        kind = self.layer.temperature_kind
         if isinstance(kind, str):
             return F.softplus(self.layer.theta) + 1e-6
         return 1.0 if kind is None else kind
@@ -121,6 +121,6 @@ def with_dense_layers(model: nn.Module) -> nn.Module:
     holder = nn.ModuleDict({"model": copy.deepcopy(model)})
     for parent in list(holder.modules()):
         for name, child in list(parent._modules.items()):
-            if hasattr(child, "softmax_temperature"):
+            if hasattr(child, "temperature_kind"):
                 parent._modules[name] = DenseLayer(child)
     return holder["model"]

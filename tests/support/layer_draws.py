@@ -8,11 +8,9 @@ import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tempergat.nn.conv import gat
+from tempergat.nn import projection
 from tempergat.ops import gpu
 from tempergat.ops.cpu.edges import CHECKED_WHOLE
-from tempergat.ops.features import gate
-from tempergat.ops.one_node import layer as one_node
 
 _PLACES = ("alone",) * 12 + ("HeteroConv",) * 3 + ("to_hetero",) + ("upgrade",) * 2
 _NAMES = {
@@ -77,11 +75,9 @@ def _sizes(rng: random.Random, device: str) -> Sizes:
 
 def _at_limits(device: str, beyond: int) -> Iterator[Sizes]:
     """Sizes at every limit that a device has, or one beyond it."""
-    for numbers in {one_node._SMALL[device], gate._SMALL, gat._SMALL}:
-        # Few nodes with long features: the equations take nodes times edges.
-        heads, channels = (4, 32) if numbers <= 2**15 else (8, 512)
-        nodes = numbers // (heads * channels) + beyond
-        yield Sizes(nodes, 3 * nodes, heads, channels, 3)
+    # Numbers that one thread of scores.h takes, and its blocks of nodes.
+    for nodes, heads, channels in ((512, 4, 32), (512, 1, 2)):
+        yield Sizes(nodes + beyond, 3 * nodes, heads, channels, 3)
     yield Sizes(30, CHECKED_WHOLE // 2 + beyond, 3, 4, 3)
     if device != "cuda":
         return
@@ -110,7 +106,7 @@ def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:
         if options["flow"] == "target_to_source":
             # PyG takes the number of sources for that of targets.
             targets = nodes
-    features = rng.choice((1, 6, 17))
+    features = rng.choice((1, 6, 17, projection._WIDE - 1, projection._WIDE))
     pair = (features, features)
     if form in ("(x, y)", "(x, None)") and not options.get("share_weights"):
         pair = (features, rng.choice((features, 4)))

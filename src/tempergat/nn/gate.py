@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.nn.penalty import GateMeans
-from tempergat.nn.projection import Projectable, project
+from tempergat.nn.projection import Features, NodeInputs, project
 from tempergat.nn.sides import Sides
-from tempergat.ops import close_rows, is_tracing, sigmoid_gate
+from tempergat.ops import (
+    Graph,
+    attend_and_gate,
+    close_rows,
+    execution_mode,
+    sigmoid_gate,
+)
 
 GateKind = Literal["post", "first"] | None
 
@@ -24,221 +29,256 @@ class FeatureGate:
     r"""A gate :math:`g = \sigma(W_g h + b_g)` that any attention layer can have.
 
     It multiplies the aggregated output (``"post"``) or the projected features before
-    attention sees them (``"first"``), element by element.
+    attention sees them (``"first"``), element by element. It is a base class of the
+    layer, whose submodule ``lin_gate`` is the linear map (``lin_gate_src`` and
+    ``lin_gate_dst`` for a gate before attention on a bipartite graph)::
 
-    This object holds the settings; what changes is on the layer itself: the linear map
-    ``lin_gate`` (``lin_gate_src`` and ``lin_gate_dst`` for a gate before attention on
-    a bipartite graph) and ``gate_means``, which `gate_penalty` reads. So they move,
-    copy and save with the layer. Every method takes the layer::
+        class MyLayer(FeatureGate, nn.Module):
+            def __init__(self, in_channels, width):
+                super().__init__()
+                self.add_gate("post", in_channels, width)
 
-        self.feature_gate = FeatureGate("post")
-        self.feature_gate.add_to(self, in_channels, heads * out_channels)
-        ...
-        logit = self.feature_gate.output_logit(self, x)
-        out = self.feature_gate.gate_output(self, out, logit)
+            def forward(self, x, graph, value, key, query):
+                logit = self.gate_logit(x)
+                out, _ = self.attend("dot", graph, (value, key, query), logit)
 
-    Args:
-        kind: ``"post"``, ``"first"`` or None for no gate.
-        bias_init: Initial value of the gate's bias.
-
-    Raises:
-        ValueError: The word names no gate.
+    Attributes:
+        gate_means: The mean gate of the last pass, which `gate_penalty` reads.
+        gate_bias_init: The initial value of the gate's bias.
     """
 
-    def __init__(self, kind: GateKind, bias_init: float = 2.0) -> None:
-        if kind not in ("post", "first", None):
-            raise ValueError(f"gate must be 'post', 'first' or None, got {kind!r}")
-        self.kind = kind
-        self.bias_init = bias_init
+    gate_means: GateMeans
+    gate_bias_init: float
+    training: bool
+    _gate: GateKind
 
-    def add_to(
+    def add_gate(
         self,
-        layer: Any,
+        kind: GateKind,
         in_channels: int | tuple[int, int],
         width: int,
+        bias_init: float = 2.0,
         share_sides: bool = False,
     ) -> None:
-        """Registers the gate's linear maps on the layer and draws their parameters.
+        """Registers the gate's linear maps and draws their parameters.
 
         Args:
-            layer: The layer.
+            kind: ``"post"``, ``"first"`` or None for no gate.
             in_channels: Input features per node, or a pair for sources and targets.
             width: Features that are gated, heads * channels.
+            bias_init: Initial value of the gate's bias.
             share_sides: Gate sources and targets of a bipartite graph by one map.
+
+        Raises:
+            ValueError: The word names no gate.
         """
-        layer.gate_means = GateMeans()
-        if self.kind is None:
+        check_gate(kind)
+        self.gate_means = GateMeans()
+        self._gate, self.gate_bias_init = kind, bias_init
+        if kind is None:
             return
         if isinstance(in_channels, int):
-            layer.lin_gate = GateLinear(in_channels, width, self.bias_init)
-        elif self.kind == "post":
-            layer.lin_gate = GateLinear(in_channels[1], width, self.bias_init)
+            self.lin_gate = GateLinear(in_channels, width, bias_init)
+        elif kind == "post":
+            self.lin_gate = GateLinear(in_channels[1], width, bias_init)
         else:
-            layer.lin_gate_src = GateLinear(in_channels[0], width, self.bias_init)
-            layer.lin_gate_dst = (
-                layer.lin_gate_src
+            self.lin_gate_src = GateLinear(in_channels[0], width, bias_init)
+            self.lin_gate_dst = (
+                self.lin_gate_src
                 if share_sides
-                else GateLinear(in_channels[1], width, self.bias_init)
+                else GateLinear(in_channels[1], width, bias_init)
             )
 
-    def reset(self, layer: Any) -> None:
+    @property
+    def gate(self) -> GateKind:
+        """Which gate the layer has: ``"post"``, ``"first"`` or None."""
+        return self._gate
+
+    def reset_gate(self) -> None:
         """Draws the gate's parameters again."""
-        for name in _MAPS:
-            lin = getattr(layer, name, None)
+        for lin in [getattr(self, name, None) for name in _MAPS]:
             if lin is not None:
                 lin.reset_parameters()
 
-    def save_kind(self, state: Any, prefix: str) -> None:
-        """Writes where the gate is into the metadata of a ``state_dict``.
-
-        Args:
-            state: The dictionary that `state_dict` fills. A plain one has no metadata.
-            prefix: What the names of the layer's weights begin with in it.
-        """
-        metadata = getattr(state, "_metadata", None)
-        if metadata is not None and prefix[:-1] in metadata:
-            metadata[prefix[:-1]][_METADATA_KEY] = self.kind
-
-    def refuse_other_kind(
-        self, metadata: Mapping[str, Any], prefix: str, errors: list[str]
-    ) -> None:
-        """Adds an error if weights are those of a gate in another place.
-
-        The names and shapes of the weights are the same for both places.
-
-        Args:
-            metadata: The layer's metadata in a ``state_dict``. Weights that were saved
-                by PyG do not say where a gate was.
-            prefix: What the names of the layer's weights begin with.
-            errors: The messages that `load_state_dict` raises.
-        """
-        saved = metadata.get(_METADATA_KEY)
-        if None in (saved, self.kind) or saved == self.kind:
-            return
-        errors.append(
-            f"the weights of {prefix[:-1] or 'the layer'} are of gate={saved!r}, but "
-            f"it has gate={self.kind!r}; make it with gate={saved!r}, or load "
-            "dict(state_dict) to use them all the same"
-        )
-
-    def maps(self, layer: Any) -> list[Linear]:
-        """The gate's linear maps."""
-        if self.kind is None:
+    def gate_maps(self) -> list[Linear]:
+        """The linear maps of the layer's input that the gate has."""
+        if self._gate is None:
             return []
-        maps = [getattr(layer, name, None) for name in _MAPS]
+        maps = [getattr(self, name, None) for name in _MAPS]
         return [lin for lin in maps if lin is not None]
 
-    def output_logit(self, layer: Any, x_dst: Projectable | None) -> Tensor:
+    def gate_logit(self, x_dst: Features | NodeInputs | None) -> Tensor:
         """The logit of the gate on the output, [num_dst, width].
 
         Targets without features share one row. It is what zeros give, as in PyG's
         logits and residual.
         """
-        lin: Linear = layer.lin_gate
-        return lin.bias.unsqueeze(0) if x_dst is None else project(lin, x_dst)
+        if x_dst is None:
+            bias: Tensor = self.lin_gate.bias
+            return bias.unsqueeze(0)
+        if isinstance(x_dst, NodeInputs):
+            return x_dst.project_targets(self.lin_gate)
+        return project(self.lin_gate, x_dst)
 
-    def gate_output(
-        self, layer: Any, out: Tensor, logit: Tensor, in_use: Tensor | None = None
-    ) -> Tensor:
-        """Gates the aggregated features and records the mean gate.
+    def gate_logits(self, x: Sides[Any]) -> Sides[Tensor]:
+        """The logits of the gate on the projected features, [num_nodes, width].
 
         Args:
-            layer: The layer.
-            out: The aggregated features, [num_dst, heads, channels].
-            logit: From `output_logit`; one row serves all.
-            in_use: How many rows there are, 0-d, if the last ones are padding; their
-                gate is 0 and does not count.
+            x: The layer's inputs by side: features or `NodeInputs`.
         """
-        if logit.size(0) != out.size(0):
-            logit = logit.expand(out.size(0), -1).contiguous()
-        gate, rows = Sides(logit.view_as(out), None), Sides(out, None)
-        return self._gated(layer, gate, rows, in_use).src
+        lin = getattr(self, "lin_gate", None)
+        maps = Sides(lin, lin)
+        if lin is None:
+            maps = Sides(self.lin_gate_src, self.lin_gate_dst)
+        return maps.map(_project_all, x)
 
-    def record_output(self, layer: Any, out: Tensor, total: Tensor | None) -> Tensor:
-        """Records the mean gate of an output that was gated elsewhere.
+    def attend(
+        self,
+        attention: str,
+        graph: Graph,
+        inputs: tuple[Tensor | None, ...],
+        gate_logit: Tensor | None = None,
+        bias: Tensor | None = None,
+        *,
+        mode: str | None = None,
+        dropout: float = 0.0,
+        dropout_seed: Tensor | None = None,
+        return_weights: bool = False,
+        **settings: float,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Runs an attention, gates its output and records the mean gate.
 
         Args:
-            layer: The layer.
-            out: The gated features.
-            total: A tensor whose elements add up to the sum of the gate.
+            attention: The name of a registered attention.
+            graph: The graph.
+            inputs: The attention's inputs, as for `ops.attend`.
+            gate_logit: From `gate_logit`, one row for all nodes or one for each; None
+                for no gate on the output.
+            bias: What is added to every row after the gate, [width].
+            mode: The `execution_mode`, where it is known.
+            dropout: Rate of dropout on the attention weights.
+            dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
+            return_weights: Also return the attention weights.
+            settings: The attention's numbers by name, such as ``negative_slope``.
 
         Returns:
-            The features, as the layer must pass them on.
+            The output, [num_dst, width], and the weights.
         """
-        means: GateMeans = layer.gate_means
-        if not means.are_recorded():
-            total = None
-        out = _behind(out, total)
-        means.record([total], out.numel(), layer.training, out)
+        count: int | Tensor = 0
+        if gate_logit is not None:
+            gate_logit, count = _logit_of_targets(gate_logit, graph)
+        mode = execution_mode() if mode is None else mode
+        out, weights, total = attend_and_gate(
+            attention,
+            graph,
+            inputs,
+            gate_logit,
+            bias,
+            eager=mode == "eager",
+            dropout=dropout,
+            dropout_seed=dropout_seed,
+            return_weights=return_weights,
+            **settings,
+        )
+        if gate_logit is not None:
+            self.gate_means.record([total], count, self.training)
+        return out, weights
+
+    def gate_output(self, out: Tensor, gate_logit: Tensor, graph: Graph) -> Tensor:
+        """Gates features that were aggregated elsewhere and records the mean gate.
+
+        Args:
+            out: The aggregated features, [num_dst, width].
+            gate_logit: From `gate_logit`.
+            graph: The graph.
+        """
+        gate_logit, count = _logit_of_targets(gate_logit, graph)
+        out, total = sigmoid_gate(gate_logit, out)
+        self.gate_means.record([total], count, self.training)
         return out
 
     def gate_features(
-        self,
-        layer: Any,
-        z: Sides[Tensor],
-        x: Sides[Projectable],
-        in_use: Tensor | None = None,
+        self, z: Sides[Tensor], x: Sides[Any], in_use: Tensor | None = None
     ) -> Sides[Tensor]:
         """Gates the projected features and records the mean gate.
 
         Args:
-            layer: The layer.
             z: The projected features, [num_nodes, width].
             x: The layer's inputs, which the gate is computed from.
-            in_use: As in `gate_output`.
+            in_use: How many rows there are, 0-d, if the last ones are padding; their
+                gate is 0 and does not count.
         """
-        return self._gated(layer, self.feature_logits(layer, x), z, in_use)
-
-    def feature_logits(self, layer: Any, x: Sides[Projectable]) -> Sides[Tensor]:
-        """The logits of the gate on the projected features, [num_nodes, width]."""
-        lin = getattr(layer, "lin_gate", None)
-        if lin is not None:
-            return Sides(lin, lin).map(project, x)
-        return Sides(layer.lin_gate_src, layer.lin_gate_dst).map(project, x)
-
-    def _gated(
-        self,
-        layer: Any,
-        logit: Sides[Tensor],
-        z: Sides[Tensor],
-        in_use: Tensor | None,
-    ) -> Sides[Tensor]:
-        means: GateMeans = layer.gate_means
+        logit = self.gate_logits(x)
         sums: list[Tensor | None] = []
-        count: int | Tensor = 0
+        counts: list[int | Tensor] = []
 
         def gate_side(logit_side: Tensor, z_side: Tensor) -> Tensor:
-            nonlocal count
-            # A gate that both sides share counts once in the mean.
-            counts = not (sums and logit.is_shared)
             # The targets may be the first of the nodes that the gate was computed for.
             if logit_side.size(0) > z_side.size(0):
                 logit_side = logit_side[: z_side.size(0)]
-            values: int | Tensor = logit_side.numel()
-            if in_use is not None:
-                close_rows(logit_side, in_use)
-                values = in_use * logit_side[0].numel()
-            wanted = counts and means.are_recorded()
-            out, total = sigmoid_gate(logit_side, z_side, wanted)
-            if counts:
+            count = _close_padding(logit_side, in_use)
+            out, total = sigmoid_gate(logit_side, z_side)
+            # A gate that both sides share counts once in the mean.
+            if not (sums and logit.is_shared):
                 sums.append(total)
-                count = count + values
-            return _behind(out, total)
+                counts.append(count)
+            return out
 
         gated = logit.map(gate_side, z)
-        means.record(sums, count, layer.training, gated.src)
+        self.gate_means.record(sums, sum(counts), self.training)
         return gated
 
+    def _save_to_state_dict(
+        self, destination: Any, prefix: str, keep_vars: bool
+    ) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[misc]
+        # A plain dictionary has no metadata.
+        metadata = getattr(destination, "_metadata", None)
+        if metadata is not None and prefix[:-1] in metadata:
+            metadata[prefix[:-1]][_METADATA_KEY] = self._gate
 
-def _behind(out: Tensor, total: Tensor | None) -> Tensor:
-    """The output under an autograd node that the gate's sum does not depend on.
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, *others: Any
+    ) -> None:
+        # The names and shapes of the weights are the same for both places of a gate.
+        # Weights that were saved by PyG do not say where a gate was.
+        saved = local_metadata.get(_METADATA_KEY)
+        if None not in (saved, self._gate) and saved != self._gate:
+            # torch's last argument is the list of error messages.
+            others[-1].append(
+                f"the weights of {prefix[:-1] or 'the layer'} are of gate={saved!r}, "
+                f"but it has gate={self._gate!r}; make it with gate={saved!r}, or load "
+                "dict(state_dict) to use them all the same"
+            )
+        super()._load_from_state_dict(  # type: ignore[misc]
+            state_dict, prefix, local_metadata, *others
+        )
 
-    `GateMeans` needs it. The fused kernel gives both results one node.
-    """
-    if total is None or is_tracing():
-        return out
-    one_node = out.grad_fn is not None and out.grad_fn is total.grad_fn
-    return out.view_as(out) if one_node else out
+
+def check_gate(kind: object) -> None:
+    """Raises ValueError unless the word names a gate."""
+    if kind not in ("post", "first", None):
+        raise ValueError(f"gate must be 'post', 'first' or None, got {kind!r}")
+
+
+def _project_all(lin: Linear, x: Features | NodeInputs) -> Tensor:
+    return x.project(lin) if isinstance(x, NodeInputs) else project(lin, x)
+
+
+def _logit_of_targets(logit: Tensor, graph: Graph) -> tuple[Tensor, int | Tensor]:
+    """The logit of every target, and how many gate values count in the mean."""
+    if logit.size(0) != graph.num_dst:
+        logit = logit.expand(graph.num_dst, -1).contiguous()
+    in_use = None if graph.in_use is None else graph.in_use[1]
+    return logit, _close_padding(logit, in_use)
+
+
+def _close_padding(logit: Tensor, in_use: Tensor | None) -> int | Tensor:
+    """Closes the gate of rows that are padding; returns how many values are left."""
+    if in_use is None:
+        return logit.numel()
+    close_rows(logit, in_use)
+    return in_use * logit[0].numel()
 
 
 class GateLinear(Linear):  # type: ignore[misc]

@@ -12,8 +12,8 @@ from torch_geometric.nn.dense.linear import Linear
 from tempergat.ops import (
     SparseFeatures,
     dense_linear,
-    in_forward_mode,
-    in_transform,
+    execution_mode,
+    has_global_hooks,
     ordinary_tensors,
     seeded_dropout,
     sparse_linear,
@@ -21,6 +21,8 @@ from tempergat.ops import (
 )
 
 Features = Tensor | SparseFeatures
+# Features per node from which reading them costs more than to join the maps' weights.
+_WIDE = 512
 
 
 def make_projection(in_channels: int, out_channels: int, bias: bool) -> Linear:
@@ -45,72 +47,82 @@ def drop_features(x: Features, rate: float, seed: Tensor) -> Features:
     return seeded_dropout(x, rate, seed)
 
 
-class BatchedProjection:
-    """Several linear maps of the same node features, computed as one product.
+class NodeInputs:
+    """The node features of a layer, and its linear maps of them.
 
-    Worthwhile where many models run at once (`models_are_batched`): the features are
-    read once for all maps of all models.
+    All maps are one product where that pays, because it reads the features once: where
+    `torch.func` runs the layer, perhaps with a stack of many models, and where nodes
+    have many features.
 
     Args:
         x: The features.
-        lins: The maps. `project` calls those that are more than a product one by one.
+        lins: The maps that will be asked for.
+        mode: The `execution_mode`.
+        count: How many of the first nodes `project` of the targets is asked for; None
+            for all.
     """
 
-    def __init__(self, x: Tensor, lins: Sequence[Linear]) -> None:
+    def __init__(
+        self,
+        x: Features,
+        lins: Sequence[Linear | None],
+        mode: str,
+        count: int | None = None,
+    ) -> None:
         self._x = x
-        self._products: dict[Linear, Tensor] = {}
-        plain = [lin for lin in lins if is_plain(lin)]
-        if plain:
-            out = dense_linear(x, torch.cat([lin.weight for lin in plain]))
-            parts = torch.split(out, [lin.out_channels for lin in plain], dim=-1)
-            self._products = dict(zip(plain, parts, strict=True))
-
-    def project(self, lin: Linear) -> Tensor:
-        """The result of one of the maps."""
-        if lin not in self._products:
-            return project(lin, self._x)
-        return _add_bias(self._products[lin], lin)
-
-
-class FirstRows:
-    """The first rows of what is projected as a whole.
-
-    Args:
-        x: The features of all rows.
-        count: How many rows.
-    """
-
-    def __init__(self, x: SparseFeatures | BatchedProjection, count: int) -> None:
-        self._x = x
+        self._mode = mode
         self._count = count
+        self._products: dict[Linear, Tensor] = {}
+        if mode == "transformed":
+            joins = isinstance(x, Tensor)
+        else:
+            joins = mode == "eager" and count is None and x.size(-1) >= _WIDE
+            joins = joins and not has_global_hooks()
+        if joins:
+            once = dict.fromkeys(lin for lin in lins if lin is not None)
+            self._multiply_all([lin for lin in once if is_plain(lin)])
+
+    def _multiply_all(self, lins: list[Linear]) -> None:
+        if len(lins) < (1 if self._mode == "transformed" else 2):
+            return
+        weight = torch.cat([lin.weight for lin in lins])
+        if isinstance(self._x, SparseFeatures):
+            out = sparse_linear(self._x, weight)
+        elif self._mode == "transformed":
+            out = dense_linear(self._x, weight)
+        else:
+            out = linear(self._x, weight)
+        parts = torch.split(out, [lin.out_channels for lin in lins], dim=-1)
+        self._products = dict(zip(lins, parts, strict=True))
 
     def project(self, lin: Linear) -> Tensor:
-        """The first rows of the result of a map."""
-        return project(lin, self._x)[: self._count]
+        """The result of a map."""
+        if lin in self._products:
+            return _add_bias(self._products[lin], lin)
+        return project(lin, self._x, self._mode)
+
+    def project_targets(self, lin: Linear) -> Tensor:
+        """The result of a map for the nodes that are targets."""
+        if self._count is None:
+            return self.project(lin)
+        if isinstance(self._x, Tensor) and lin not in self._products:
+            return project(lin, self._x[: self._count], self._mode)
+        return self.project(lin)[: self._count]
 
 
-Projectable = Features | BatchedProjection | FirstRows
-
-
-def first_rows(x: Projectable, count: int) -> Projectable:
-    """The features of the first nodes.
+def project(lin: Linear, x: Features, mode: str | None = None) -> Tensor:
+    """Applies a linear map to node features in any form.
 
     Args:
-        x: The features of all nodes.
-        count: How many of them.
+        lin: The map.
+        x: The features.
+        mode: The `execution_mode`, where it is known.
     """
-    if isinstance(x, Tensor):
-        return x[:count]
-    assert not isinstance(x, FirstRows)
-    return FirstRows(x, count)
-
-
-def project(lin: Linear, x: Projectable) -> Tensor:
-    """Applies a linear map to node features in any form."""
-    if isinstance(x, BatchedProjection | FirstRows):
-        return x.project(lin)
+    mode = execution_mode() if mode is None else mode
     is_sparse = isinstance(x, SparseFeatures)
-    if getattr(lin, "in_channels", 1) <= 0 and (is_sparse or _in_transform()):
+    if getattr(lin, "in_channels", 1) <= 0 and (
+        is_sparse or mode in ("transformed", "forward")
+    ):
         # A lazy map takes its width from the first tensor it is called with.
         with ordinary_tensors(lin.weight):
             lin(torch.empty(0, x.size(-1), device=x.device, dtype=x.dtype))
@@ -118,20 +130,10 @@ def project(lin: Linear, x: Projectable) -> Tensor:
         if is_plain(lin):
             return sparse_linear(x, lin.weight, lin.bias)
         x = x.to_dense()
-    elif models_are_batched() and is_plain(lin):
+    elif mode == "transformed" and is_plain(lin):
         return _add_bias(dense_linear(x, lin.weight), lin)
     out: Tensor = lin(x)
     return out
-
-
-def multiply(x: Tensor, weight: Tensor) -> Tensor:
-    """``x @ weight.T`` for one model, or for many models at once."""
-    return dense_linear(x, weight) if models_are_batched() else linear(x, weight)
-
-
-def models_are_batched() -> bool:
-    """Whether torch.func runs the layer, perhaps with a stack of many models."""
-    return _in_transform() and not in_forward_mode()
 
 
 def is_plain(lin: nn.Module) -> bool:
@@ -156,7 +158,3 @@ def is_plain(lin: nn.Module) -> bool:
 def _add_bias(product: Tensor, lin: Linear) -> Tensor:
     # Autocast may have lowered the product's precision. The bias must not raise it.
     return product if lin.bias is None else product + lin.bias.to(product.dtype)
-
-
-def _in_transform() -> bool:
-    return not torch.compiler.is_compiling() and in_transform()

@@ -3,116 +3,101 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tempergat.ops import divide_by_temperature, in_forward_mode
-
-EPSILON = 1e-6
+from tempergat.ops import EPSILON, at_least_float32
+from tempergat.ops import divide_by_temperature as _divide
+from tempergat.ops import temperature_of as temperature_of
 
 TemperatureKind = Literal["layer", "head"] | float | None
 
 
 class Temperature:
-    r"""A softmax temperature that any attention layer can have.
+    r"""A softmax temperature that any attention layer can have, as a base class.
 
     The attention weights are :math:`softmax(e / T)`. A learnable temperature is
-    :math:`T = softplus(\theta) + 10^{-6}`.
+    :math:`T = softplus(\theta) + 10^{-6}`. It is the layer's parameter ``theta`` or, if
+    it is fixed, a buffer that is not saved::
 
-    This object holds the settings; the tensors are registered on the layer itself,
-    as parameter ``theta`` or, for a fixed temperature, as a buffer that is not saved.
-    So they move, copy and save with the layer, and ``state_dict()`` and
-    ``named_parameters()`` name them without a prefix. Every method takes the layer::
+        class MyLayer(Temperature, nn.Module):
+            def __init__(self, heads):
+                super().__init__()
+                self.add_temperature("head", heads, init_temp=0.5)
 
-        self.softmax_temperature = Temperature("head", init_temp=0.5)
-        self.softmax_temperature.add_to(self, heads)
-        ...
-        query = self.softmax_temperature.divide(self, query)
+            def forward(self, query):
+                query = self.divide_by_temperature(query)
 
-    Args:
-        kind: ``"layer"`` (one learnable number), ``"head"`` (one per head), a number
-            (fixed) or None (plain attention).
-        init_temp: Initial value of a learnable temperature.
-
-    Raises:
-        ValueError: The temperature would not be positive and finite.
+    Attributes:
+        theta: The parameter; None where nothing is learnt.
+        temperature_kind: ``"layer"``, ``"head"``, a number or None.
+        init_temp: The initial value of a learnable temperature.
     """
 
-    def __init__(self, kind: TemperatureKind, init_temp: float = 1.0) -> None:
-        _check(kind, init_temp)
-        self.kind = kind
-        self.init_temp = init_temp
+    theta: nn.Parameter | None
+    fixed_temperature: Tensor | None
 
-    def add_to(self, layer: Any, heads: int) -> None:
-        """Registers ``theta`` on the layer at its initial value, or a fixed number."""
-        if isinstance(self.kind, str):
-            shape = () if self.kind == "layer" else (heads,)
-            layer.register_parameter("theta", nn.Parameter(torch.empty(shape)))
-            self.reset(layer)
+    def add_temperature(
+        self, kind: TemperatureKind, heads: int, init_temp: float = 1.0
+    ) -> None:
+        """Registers ``theta`` at its initial value, or a fixed temperature.
+
+        Args:
+            kind: ``"layer"`` (one learnable number), ``"head"`` (one per head), a
+                number (fixed) or None (plain attention).
+            heads: The number of attention heads.
+            init_temp: Initial value of a learnable temperature.
+
+        Raises:
+            ValueError: The temperature would not be positive and finite.
+        """
+        check_temperature(kind, init_temp)
+        self.temperature_kind, self.init_temp = kind, init_temp
+        assert isinstance(self, nn.Module)
+        if isinstance(kind, str):
+            shape = () if kind == "layer" else (heads,)
+            self.register_parameter("theta", nn.Parameter(torch.empty(shape)))
+            self.reset_temperature()
         else:
-            layer.register_parameter("theta", None)
-            fixed = None if self.kind is None else torch.tensor(float(self.kind))
-            layer.register_buffer("fixed_temperature", fixed, persistent=False)
+            self.register_parameter("theta", None)
+            fixed = None if kind is None else torch.tensor(float(kind))
+            self.register_buffer("fixed_temperature", fixed, persistent=False)
 
-    def reset(self, layer: Any) -> None:
+    def reset_temperature(self) -> None:
         """Sets a learnable temperature to its initial value."""
-        if layer.theta is not None:
-            _set_theta(layer.theta, self.init_temp)
+        if self.theta is not None:
+            _set_theta(self.theta, self.init_temp)
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether the temperature is a number that is not learned."""
-        return self.kind is not None and not isinstance(self.kind, str)
-
-    def value(self, layer: Any) -> Tensor | None:
-        """The current temperature: 0-d, [heads], or None for plain attention."""
-        if layer.theta is not None:
-            return temperature_of(layer.theta)
-        if self.kind is None:
+    def temperature(self) -> Tensor | None:
+        """The current softmax temperature: 0-d, [heads], or None when plain."""
+        if self.theta is not None:
+            return temperature_of(self.theta)
+        kind = self.temperature_kind
+        if kind is None or isinstance(kind, str):
             return None
+        assert self.fixed_temperature is not None
         # The buffer gives device and type. Its value may have been rounded by .half().
-        like = at_least_float32(layer.fixed_temperature)
-        return torch.full_like(like, float(self.kind))
+        like = at_least_float32(self.fixed_temperature)
+        return torch.full_like(like, float(kind))
 
-    def parts(self, layer: Any) -> tuple[Tensor | None, float]:
-        """``theta`` and `EPSILON`; for a fixed temperature None and the temperature."""
-        if layer.theta is not None:
-            return layer.theta, EPSILON
-        return None, 1.0 if self.kind is None else float(self.kind)
-
-    def divide(self, layer: Any, x: Tensor) -> Tensor:
+    def divide_by_temperature(self, x: Tensor) -> Tensor:
         """``x / T`` in at least float32.
 
         Args:
-            layer: The layer.
             x: A factor of the logits, [..., heads, channels].
         """
-        x = at_least_float32(x)
-        if x.is_cuda and layer.theta is not None:
-            quotient = divide_by_temperature(x, layer.theta, EPSILON)
-            if quotient is not None:
-                return quotient
-        temperature = self.value(layer)
-        if temperature is None:
+        return self.divide_by_fixed_temperature(_divide(x, self.theta))
+
+    def divide_by_fixed_temperature(self, x: Tensor) -> Tensor:
+        """``x / T`` if T is fixed; x itself for an op that takes ``theta``."""
+        if self.theta is not None or self.temperature_kind is None:
             return x
-        return x / temperature.view(-1, 1)
-
-
-def temperature_of(theta: Tensor) -> Tensor:
-    """``softplus(theta) + EPSILON``, in at least float32."""
-    softplus = F.softplus(at_least_float32(theta))
-    if in_forward_mode():
-        # In forward mode, a 0-d tensor plus a Python number has a float64 tangent.
-        return softplus + torch.full_like(softplus, EPSILON)
-    return softplus + EPSILON
-
-
-def at_least_float32(x: Tensor) -> Tensor:
-    """Converts half precision to float32; other types stay."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        temperature = self.temperature
+        assert temperature is not None
+        return at_least_float32(x) / temperature
 
 
 @torch.no_grad()
@@ -133,7 +118,8 @@ def _set_theta(theta: Tensor, temperature: float) -> None:
     theta.fill_(candidates[errors.index(min(errors))].item())
 
 
-def _check(kind: object, init_temp: object) -> None:
+def check_temperature(kind: object, init_temp: object) -> None:
+    """Raises ValueError unless the temperature would be positive and finite."""
     if isinstance(kind, str):
         if kind not in ("layer", "head"):
             raise ValueError(

@@ -14,17 +14,22 @@ from tempergat.ops.features.dropout import dropout as seeded_dropout
 from tempergat.ops.features.gate import close_rows, sigmoid_gate
 from tempergat.ops.features.sparse import SparseFeatures
 from tempergat.ops.features.sparse import linear as sparse_linear
-from tempergat.ops.features.tempered import tempered_scores
-from tempergat.ops.features.vectors import divide_by_temperature, gat_from_vectors
+from tempergat.ops.features.weighted_sum import weighted_sum
+from tempergat.ops.fused import attend_and_gate
 from tempergat.ops.gpu import compile_ahead, launch_path
 from tempergat.ops.gpu import sampling_kernels as gpu_sampling
 from tempergat.ops.graph import Graph, Relation, Rows
-from tempergat.ops.one_node.layer import layer_as_one_node
-from tempergat.ops.one_node.records import LayerTensors
 from tempergat.ops.random import draw_seed, fold_in, fold_numbers, keep_factor
-from tempergat.ops.reference import sum_by_target
+from tempergat.ops.reference import (
+    EPSILON,
+    at_least_float32,
+    divide_by_temperature,
+    sum_by_target,
+    temperature_of,
+)
 from tempergat.ops.torch_internals import (
     as_constant,
+    execution_mode,
     has_global_hooks,
     in_backward,
     in_forward_mode,
@@ -39,26 +44,28 @@ from tempergat.ops.torch_internals import (
 )
 
 __all__ = [
+    "EPSILON",
     "CpuSampler",
     "Graph",
     "Input",
-    "LayerTensors",
     "Relation",
     "Rows",
     "SparseFeatures",
     "as_constant",
+    "at_least_float32",
     "attend",
+    "attend_and_gate",
     "can_sample_on_cpu",
     "close_rows",
     "compile_ahead",
     "dense_linear",
     "divide_by_temperature",
     "draw_seed",
+    "execution_mode",
     "explain",
     "fold_in",
     "fold_numbers",
     "gat",
-    "gat_from_vectors",
     "gatv2",
     "gpu_sampling",
     "group_by_target",
@@ -72,7 +79,6 @@ __all__ = [
     "is_tracing",
     "keep_factor",
     "launch_path",
-    "layer_as_one_node",
     "make_layer_graph",
     "ordinary_tensors",
     "original_module",
@@ -81,7 +87,8 @@ __all__ = [
     "sigmoid_gate",
     "sparse_linear",
     "sum_by_target",
-    "tempered_scores",
+    "temperature_of",
     "tensor_cache",
     "transform_level",
+    "weighted_sum",
 ]

@@ -1,7 +1,8 @@
 """The entry points of graph attention, and the register of its kinds.
 
-Temperature enters through the arguments: LeakyReLU is positively homogeneous, so
-dividing the logits by T > 0 equals dividing the attention vectors by T.
+The softmax temperature is an input, ``theta``: T = softplus(theta) + 1e-6. LeakyReLU is
+positively homogeneous, so dividing the logits by T > 0 equals dividing the attention
+vectors by T.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ def register_attention(
     settings: dict[str, float] | None = None,
     backends: tuple[str, ...] = (),
     expand: Expand | None = None,
+    state: tuple[str, ...] = (),
 ) -> Attention:
     """Adds a kind of attention, which `attend` then serves by name.
 
@@ -46,13 +48,17 @@ def register_attention(
         backends: The names of the backends with kernels for it.
         expand: Called as ``expand(*inputs)`` where no backend takes the inputs as they
             are; returns them in a form that needs more memory.
+        state: The shapes of what the kernels keep between ``forward`` and
+            ``backward``, beside the inputs and the results.
 
     Raises:
         ValueError: If the name is taken, or the inputs are not as described.
     """
     if name in _attentions:
         raise ValueError(f"an attention called {name!r} is registered already")
-    made = Attention(name, tuple(inputs), reference, settings or {}, backends, expand)
+    made = Attention(
+        name, tuple(inputs), reference, settings or {}, backends, expand, state
+    )
     if backends:
         attention_op.register_ops(made)
     _attentions[name] = made
@@ -87,7 +93,7 @@ def explain(
     kind = registered(attention)
     call = Call(attention, kind.backends, (z, *others), graph)
     if len(call.tensors) == len(kind.inputs):
-        call, _ = _choose(kind, call)
+        call, _ = choose(kind, call)
     return backend.explain(call)
 
 
@@ -126,38 +132,45 @@ def attend(
         )
     given = (*inputs, *[None] * (len(expected) - len(inputs)))
     numbers = tuple((kind.settings | settings).values())
-    return _attend(kind, graph, given, numbers, dropout, dropout_seed, return_weights)
+    return attend_with(
+        kind, graph, given, numbers, dropout, dropout_seed, return_weights
+    )
 
 
 def gat(
     graph: Graph,
     z: Tensor,
-    score_src: Tensor,
-    score_dst: Tensor | None = None,
+    att_src: Tensor,
+    att_dst: Tensor | None = None,
+    z_dst: Tensor | None = None,
     edge_score: Tensor | None = None,
+    theta: Tensor | None = None,
     *,
     negative_slope: float = 0.2,
     dropout: float = 0.0,
     dropout_seed: Tensor | None = None,
     return_weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """GAT attention with logits ``leaky(score_src[j] + score_dst[i] + edge_score)``.
+    """GAT attention: ``leaky((<att_src, z[j]> + <att_dst, z[i]>) / T + edge_score)``.
 
     Args:
         graph: The graph; its self-loops are edges like all others.
         z: What is aggregated, [num_src, heads, channels].
-        score_src: The source's part of the logit over T, float32 or float64,
-            [num_src, heads].
-        score_dst: The target's part, [num_dst, heads].
-        edge_score: The edge's part, in the graph's edge order, [edges, heads].
+        att_src: The attention vector of the sources, float32 or float64,
+            [heads, channels].
+        att_dst: That of the targets; None if they have no part in the logits.
+        z_dst: The targets' features, [num_dst, heads, channels]; None if the targets
+            are the first of the sources.
+        edge_score: The edge's part over T, in the graph's edge order, [edges, heads].
+        theta: Gives the temperature of all heads, 0-d, or of each, [heads]; None for 1.
         negative_slope: LeakyReLU's slope below zero.
         dropout: Rate of dropout on the attention weights.
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Also return the weights (after dropout), [edges, heads].
     """
-    inputs = (z, score_src, score_dst, edge_score)
+    inputs = (z, att_src, att_dst, z_dst, edge_score, theta)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
-    return _attend(GAT, graph, inputs, *options)
+    return attend_with(GAT, graph, inputs, *options)
 
 
 def gatv2(
@@ -168,13 +181,14 @@ def gatv2(
     edge: Tensor | None = None,
     edge_x: Tensor | None = None,
     edge_map: Tensor | None = None,
+    theta: Tensor | None = None,
     *,
     negative_slope: float = 0.2,
     dropout: float = 0.0,
     dropout_seed: Tensor | None = None,
     return_weights: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """GATv2 attention with logits ``<att, leaky(z_src[j] + z_dst[i] + edge)>``.
+    """GATv2 attention with logits ``<att, leaky(z_src[j] + z_dst[i] + edge)> / T``.
 
     Edge features are given projected, as ``edge``, or unprojected with their linear
     map, as ``edge_x`` and ``edge_map``: then kernels compute ``edge_map @ edge_x`` edge
@@ -186,23 +200,24 @@ def gatv2(
         z_src: The sources' features, also what is aggregated,
             [num_src, heads, channels].
         z_dst: The targets' features, [num_dst, heads, channels].
-        att: The attention vector over T, float32 or float64, [heads, channels].
+        att: The attention vector, float32 or float64, [heads, channels].
         edge: The edges' features, in the graph's edge order,
             [edges, heads, channels].
         edge_x: The edges' unprojected features, in the graph's edge order,
             [edges, features].
         edge_map: Their linear map, [heads, channels, features].
+        theta: Gives the temperature of all heads, 0-d, or of each, [heads]; None for 1.
         negative_slope: LeakyReLU's slope below zero.
         dropout: Rate of dropout on the attention weights.
         dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
         return_weights: Also return the weights (after dropout), [edges, heads].
     """
-    inputs = (z_src, z_dst, att, edge, edge_x, edge_map)
+    inputs = (z_src, z_dst, att, edge, edge_x, edge_map, theta)
     options = ((negative_slope,), dropout, dropout_seed, return_weights)
-    return _attend(GATV2, graph, inputs, *options)
+    return attend_with(GATV2, graph, inputs, *options)
 
 
-def _attend(
+def attend_with(
     attention: Attention,
     graph: Graph,
     inputs: tuple[Tensor | None, ...],
@@ -211,14 +226,19 @@ def _attend(
     dropout_seed: Tensor | None,
     return_weights: bool,
 ) -> tuple[Tensor, Tensor | None]:
+    """`attend` with all inputs and settings of an attention, in their order."""
     check_inputs(attention, graph, inputs)
     z = inputs[0]
     assert z is not None
     if dropout != 0.0:
         check_dropout(dropout, dropout_seed, z.size(1))
+    # One number for all heads would not fold with them.
+    inputs = tuple(
+        x.expand(z.size(1)) if x is not None and x.dim() == 0 else x for x in inputs
+    )
     tensors = inputs if dropout == 0.0 else (*inputs, dropout_seed)
     call = Call(attention.name, attention.backends, tensors, graph)
-    call, chosen = _choose(attention, call)
+    call, chosen = choose(attention, call)
     inputs = call.tensors[: len(inputs)]
     if chosen is not None:
         rest = (settings, dropout, dropout_seed, return_weights)
@@ -230,7 +250,7 @@ def _attend(
     return out, weights if return_weights else None
 
 
-def _choose(attention: Attention, call: Call) -> tuple[Call, Backend | None]:
+def choose(attention: Attention, call: Call) -> tuple[Call, Backend | None]:
     """The backend that runs a call, and the call in a form that it takes."""
     chosen, count = backend.find(call), len(attention.inputs)
     if chosen is None and attention.expand is not None:
@@ -247,26 +267,31 @@ def _project_edges(
     edge: Tensor | None,
     edge_x: Tensor | None,
     edge_map: Tensor | None,
+    theta: Tensor | None,
 ) -> tuple[Tensor | None, ...]:
     """GATv2's inputs with projected edge features."""
     if edge_x is not None and edge_map is not None:
         dtype = torch.promote_types(edge_x.dtype, edge_map.dtype)
         projected = reference.project_edges(edge_x.to(dtype), edge_map.to(dtype))
         edge = projected if edge is None else edge + projected
-    return z_src, z_dst, att, edge, None, None
+    return z_src, z_dst, att, edge, None, None, theta
 
 
 GAT = register_attention(
     "gat",
     inputs=[
         Input("z", "SHC"),
-        Input("score_src", "SH", working=True),
-        Input("score_dst", "TH", optional=True, working=True),
+        Input("att_src", "HC", working=True),
+        Input("att_dst", "HC", optional=True, working=True),
+        Input("z_dst", "THC", optional=True),
         Input("edge_score", "EH", optional=True, working=True),
+        Input("theta", "H", optional=True, working=True),
     ],
     reference=reference.gat,
     settings={"negative_slope": 0.2},
     backends=("cpu", "gpu"),
+    # The nodes' scores, of sources and of targets.
+    state=("SH", "TH"),
 )
 GATV2 = register_attention(
     "gatv2",
@@ -277,6 +302,7 @@ GATV2 = register_attention(
         Input("edge", "EHC", optional=True),
         Input("edge_x", "ED", optional=True, working=True),
         Input("edge_map", "HCD", optional=True, working=True),
+        Input("theta", "H", optional=True, working=True),
     ],
     reference=reference.gatv2,
     settings={"negative_slope": 0.2},

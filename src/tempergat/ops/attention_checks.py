@@ -37,9 +37,10 @@ def check_inputs(
     for x, spec, shape_of in zip(
         inputs, attention.inputs, attention.shape_of, strict=True
     ):
-        if (x is None and spec.optional) or (
-            x is not None and x.shape == shape_of(sizes)
-        ):
+        if x is None:
+            if spec.optional:
+                continue
+        elif x.shape == shape_of(sizes) or (spec.shape == "H" and x.dim() == 0):
             continue
         raise ValueError(
             f"{spec.name} must have shape {list(shape_of(sizes))}, to fit the "

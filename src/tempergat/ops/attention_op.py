@@ -43,10 +43,10 @@ def run(
     first = inputs[0]
     assert first is not None
     # Only a backward pass needs the edges by source.
-    by_source = graph.by_source if _has_gradient(inputs) else _NO_ROWS
-    out, _, weights = call(
+    by_source = graph.by_source if has_gradient(inputs) else _NO_ROWS
+    out, _, weights, *_ = call(
         attention.forward_name,
-        *_converted(attention, inputs),
+        *converted(attention, inputs),
         dropout_seed if dropout > 0.0 else None,
         *graph.by_target,
         *by_source,
@@ -57,7 +57,7 @@ def run(
     return out.to(first.dtype), weights if return_weights else None
 
 
-def _has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
+def has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
     """Whether a backward pass may follow."""
     if not torch.is_grad_enabled():
         return False
@@ -65,7 +65,7 @@ def _has_gradient(inputs: tuple[Tensor | None, ...]) -> bool:
     return is_tracing() or in_transform() or any_requires_grad(*inputs)
 
 
-def _converted(
+def converted(
     attention: Attention, inputs: tuple[Tensor | None, ...]
 ) -> tuple[Tensor | None, ...]:
     """The inputs in the types that kernels take.
@@ -93,6 +93,7 @@ def register_ops(attention: Attention) -> None:
     forward, backward = _schemas(attention)
     # -1 for an input that has no heads and serves all of them.
     heads_at = [spec.shape.find("H") for spec in attention.inputs]
+    state_at = [shape.find("H") for shape in attention.state]
     served = [b for b in BACKENDS if b.NAME in attention.backends]
     # A seed is one number per head; out, lse and the weights have heads second.
     register(
@@ -101,7 +102,7 @@ def register_ops(attention: Attention) -> None:
         shapes=_forward_shapes(attention),
         save=_save(attention),
         gradient=_gradient(attention),
-        fold=_fold(attention.forward_name, [*heads_at, 0], [1, 1, 1]),
+        fold=_fold(attention.forward_name, [*heads_at, 0], [1, 1, 1, *state_at]),
     )
     register(
         backward,
@@ -109,7 +110,9 @@ def register_ops(attention: Attention) -> None:
         shapes=_backward_shapes(attention),
         save=save_for_second_derivative(attention),
         gradient=second_derivative(attention),
-        fold=_fold(attention.backward_name, [1, 1, *heads_at, 0, 1, 1], heads_at),
+        fold=_fold(
+            attention.backward_name, [1, 1, *heads_at, 0, 1, 1, *state_at], heads_at
+        ),
     )
 
 
@@ -123,11 +126,13 @@ def _schemas(attention: Attention) -> tuple[str, str]:
     )
     numbers = ", ".join(f"float {n}" for n in (*attention.settings, "dropout"))
     gradients = ", ".join("Tensor" for _ in attention.inputs)
+    results = ", ".join(["Tensor"] * (3 + len(attention.state)))
+    state = "".join(f", Tensor state_{k}" for k in range(len(attention.state)))
     return (
         f"{attention.forward_name}({inputs}, {edges}, {numbers}, bool weights)"
-        " -> (Tensor, Tensor, Tensor)",
+        f" -> ({results})",
         f"{attention.backward_name}(Tensor dout, Tensor? dweights, {inputs}, "
-        f"Tensor out, Tensor lse, {edges}, {numbers}) -> ({gradients})",
+        f"Tensor out, Tensor lse{state}, {edges}, {numbers}) -> ({gradients})",
     )
 
 
@@ -152,7 +157,7 @@ def _backward(backend: Backend, attention: Attention) -> Callable[..., Any]:
 
 
 def _forward_shapes(attention: Attention) -> Callable[..., Any]:
-    def shapes(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def shapes(*arguments: Any) -> tuple[Tensor, ...]:
         forward = Forward.of(attention, arguments)
         z_SHC, (pointer, other, *_) = forward.inputs[0], forward.by_target
         heads, channels = z_SHC.shape[1:]
@@ -160,10 +165,13 @@ def _forward_shapes(attention: Attention) -> Callable[..., Any]:
         work = working_dtype(z_SHC.dtype)
         # Maximum and logarithm of the sum are apart on CUDA devices.
         lse = (targets, heads, 2) if z_SHC.is_cuda else (targets, heads)
+        sizes = {"S": z_SHC.size(0), "T": targets, "H": heads, "C": channels}
+        state = [[sizes[letter] for letter in shape] for shape in attention.state]
         return (
             z_SHC.new_empty(targets, heads, channels),
             z_SHC.new_empty(lse, dtype=work),
             z_SHC.new_empty(edges, heads, dtype=work),
+            *[z_SHC.new_empty(shape, dtype=work) for shape in state],
         )
 
     return shapes
@@ -194,12 +202,12 @@ def _save(attention: Attention) -> Callable[..., None]:
         inputs, seed, by_target, by_source, settings, dropout, _ = (
             attention.forward_layout.split(arguments)
         )
-        out, lse, _ = output
-        ctx.mark_non_differentiable(lse)
+        out, lse, _, *state = output
+        ctx.mark_non_differentiable(lse, *state)
         ctx.set_materialize_grads(False)
         ctx.numbers = (*settings, dropout)
         # In the order of attention.saved_layout.
-        ctx.save_for_backward(*inputs, seed, out, lse, *by_target, *by_source)
+        ctx.save_for_backward(*inputs, seed, out, lse, *state, *by_target, *by_source)
 
     return save
 
@@ -208,7 +216,7 @@ def _gradient(attention: Attention) -> Callable[..., Any]:
     # The seed, the edges and the numbers have no gradient.
     rest = [None] * (attention.forward_layout.length - len(attention.inputs))
 
-    def gradient(ctx: Any, dout: Any, _: Any, dweights: Any) -> Any:
+    def gradient(ctx: Any, dout: Any, _: Any, dweights: Any, *state: Any) -> Any:
         saved = ctx.saved_tensors
         inputs, _, out, *_ = attention.saved_layout.split(saved)
         if dout is None:

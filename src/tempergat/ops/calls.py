@@ -39,7 +39,7 @@ class Input(NamedTuple):
     Attributes:
         name: Its name in messages and in the op's schema.
         shape: A letter per dimension, such as "SHC". The inputs with the letter D are
-            given together or not at all.
+            given together or not at all. One of shape "H" may be a single number.
         optional: Whether it may be None.
         working: Whether it is held in the working type, float32 or float64, in which
             logits and sums are computed; otherwise in the type the features have.
@@ -67,6 +67,8 @@ class Attention:
             ``tempergat.ops.<backend>.<name>``, with ``forward`` and ``backward``.
         expand: Gives the same inputs in a form that needs more memory; called where no
             backend takes them as they are.
+        state: The shapes of what ``forward`` computes beside its results and keeps
+            for ``backward``, in the working type.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Attention:
         settings: dict[str, float],
         backends: tuple[str, ...],
         expand: Expand | None = None,
+        state: tuple[str, ...] = (),
     ) -> None:
         if not inputs or inputs[0].shape != "SHC" or inputs[0].optional:
             raise ValueError(
@@ -97,6 +100,7 @@ class Attention:
         self.settings = settings
         self.backends = backends
         self.expand = expand
+        self.state = state
         # The inputs with the letter D, and where in their shapes it stands.
         self.width_at = tuple(
             (k, spec.shape.index("D"))
@@ -116,7 +120,12 @@ class Attention:
             weights=None,
         )
         self.saved_layout = Layout(
-            inputs=count, dropout_seed=None, out=None, lse=None, **edges
+            inputs=count,
+            dropout_seed=None,
+            out=None,
+            lse=None,
+            state=len(state),
+            **edges,
         )
         self.backward_layout = Layout(
             dout=None,
@@ -154,30 +163,6 @@ def _sizes_of(shape: str) -> Callable[[Any], tuple[int, ...]]:
     return lambda sizes: tuple(sizes[letter] for letter in shape)
 
 
-class Vectors(NamedTuple):
-    """GAT's attention vectors and the temperature they are divided by.
-
-    Attributes:
-        first: A vector for each head, float32, H * C numbers.
-        second: Another, or None.
-        theta: None, or a number for all heads or one for each: then the temperature is
-            ``softplus(theta) + number``.
-        number: The temperature itself where theta is None.
-    """
-
-    first: Tensor
-    second: Tensor | None
-    theta: Tensor | None
-    number: float
-
-    @property
-    def kind(self) -> int:
-        """0 for a fixed temperature, 1 for one of all heads, 2 for one of each."""
-        if self.theta is None:
-            return 0
-        return 1 if self.theta.dim() == 0 else 2
-
-
 class Forward(NamedTuple):
     """A forward call as kernels take it.
 
@@ -208,16 +193,17 @@ class Saved(NamedTuple):
     dropout_seed: Tensor | None
     out: Tensor
     lse: Tensor
+    state: tuple[Tensor, ...]
     by_target: Rows
     by_source: Rows | None
 
     @classmethod
     def of(cls, attention: Attention, tensors: Any) -> Saved:
         """From the flat tensors that autograd has saved."""
-        inputs, seed, out, lse, by_target, by_source = attention.saved_layout.split(
-            tensors
+        inputs, seed, out, lse, state, by_target, by_source = (
+            attention.saved_layout.split(tensors)
         )
-        return cls(inputs, seed, out, lse, Rows(*by_target), _rows(by_source))
+        return cls(inputs, seed, out, lse, state, Rows(*by_target), _rows(by_source))
 
 
 class Backward(NamedTuple):

@@ -10,27 +10,42 @@ from torch import Tensor
 
 from tempergat.ops.graph import Graph
 from tempergat.ops.random import keep_factor
-from tempergat.ops.torch_internals import is_exporting
+from tempergat.ops.torch_internals import in_forward_mode, is_exporting
+
+# What a learnt temperature is at least.
+EPSILON = 1e-6
 
 
 def gat(
     graph: Graph,
     z_SHC: Tensor,
-    score_src_SH: Tensor,
-    score_dst_TH: Tensor | None,
+    att_src_HC: Tensor,
+    att_dst_HC: Tensor | None,
+    z_dst_THC: Tensor | None,
     edge_score_EH: Tensor | None,
+    theta_H: Tensor | None,
     negative_slope: float,
     dropout: float,
     dropout_seed_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """GAT: ``e = leaky(score_src[j] + score_dst[i] + edge_score)``."""
-    u_EH = at_source(graph, score_src_SH)
-    if score_dst_TH is not None:
-        u_EH = u_EH + at_target(graph, score_dst_TH)
+    """GAT: ``e = leaky(<att_src, z[j]> / T + <att_dst, z_dst[i]> / T + edge_score)``.
+
+    Without ``z_dst`` the targets are the first of the sources.
+    """
+    u_EH = at_source(graph, _score(z_SHC, att_src_HC, theta_H))
+    if att_dst_HC is not None:
+        z_dst_THC = z_SHC[: graph.num_dst] if z_dst_THC is None else z_dst_THC
+        u_EH = u_EH + at_target(graph, _score(z_dst_THC, att_dst_HC, theta_H))
     if edge_score_EH is not None:
         u_EH = u_EH + edge_score_EH
     logit_EH = F.leaky_relu(u_EH, negative_slope)
     return attend_by_logits(graph, logit_EH, z_SHC, dropout, dropout_seed_H)
+
+
+def _score(z_NHC: Tensor, att_HC: Tensor, theta_H: Tensor | None) -> Tensor:
+    """The nodes' part of GAT's logits, [N, H]."""
+    divided_HC = divide_by_temperature(att_HC, theta_H)
+    return (z_NHC.to(divided_HC.dtype) * divided_HC).sum(-1)
 
 
 def gatv2(
@@ -41,11 +56,13 @@ def gatv2(
     edge_EHC: Tensor | None,
     edge_x_ED: Tensor | None,
     edge_map_HCD: Tensor | None,
+    theta_H: Tensor | None,
     negative_slope: float,
     dropout: float,
     dropout_seed_H: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """GATv2: ``e = <att, leaky(z_src[j] + z_dst[i] + edge + edge_map edge_x)>``."""
+    """GATv2: ``e = <att, leaky(z_src[j] + z_dst[i] + edge + edge_map edge_x)> / T``."""
+    att_HC = divide_by_temperature(att_HC, theta_H)
     v_EHC = at_source(graph, z_src_SHC).to(att_HC.dtype)
     v_EHC = v_EHC + at_target(graph, z_dst_THC)
     if edge_EHC is not None:
@@ -54,6 +71,31 @@ def gatv2(
         v_EHC = v_EHC + project_edges(edge_x_ED, edge_map_HCD)
     logit_EH = (F.leaky_relu(v_EHC, negative_slope) * att_HC).sum(-1)
     return attend_by_logits(graph, logit_EH, z_src_SHC, dropout, dropout_seed_H)
+
+
+def temperature_of(theta: Tensor) -> Tensor:
+    """``softplus(theta) + EPSILON``, in at least float32."""
+    softplus = F.softplus(at_least_float32(theta))
+    if in_forward_mode():
+        # In forward mode, a 0-d tensor plus a Python number has a float64 tangent.
+        return softplus + torch.full_like(softplus, EPSILON)
+    return softplus + EPSILON
+
+
+def divide_by_temperature(x: Tensor, theta: Tensor | None) -> Tensor:
+    """``x / T`` in at least float32.
+
+    Args:
+        x: A factor of the logits, [..., H, C].
+        theta: Gives T of all heads, 0-d, or of each head, [H]; None for T = 1.
+    """
+    x = at_least_float32(x)
+    return x if theta is None else x / temperature_of(theta).view(-1, 1)
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """Converts half precision to float32; other types stay."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def project_edges(edge_x_ED: Tensor, edge_map_HCD: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ higher derivatives exist too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ def save_for_second_derivative(attention: Attention) -> Callable[..., None]:
         dout, dweights, saved, settings, dropout = attention.backward_layout.split(
             arguments
         )
-        inputs, seed, _, _, by_target, _ = attention.saved_layout.split(saved)
+        inputs, seed, _, _, _, by_target, _ = attention.saved_layout.split(saved)
         ctx.set_materialize_grads(False)
         ctx.settings, ctx.dropout = settings, dropout
         ctx.save_for_backward(dout, dweights, seed, *by_target, *inputs)
@@ -70,3 +70,40 @@ def second_derivative(attention: Attention) -> Callable[..., Any]:
         return tuple(results)
 
     return gradient
+
+
+def gradients_of(
+    function: Callable[..., Sequence[Tensor | None]],
+    upstream: Sequence[Tensor | None],
+    inputs: Sequence[Tensor | None],
+    wanted: Sequence[bool],
+) -> list[Tensor | None]:
+    """Gradients that can be differentiated again; None for inputs without one.
+
+    Args:
+        function: Gives the outputs by differentiable operations.
+        upstream: The gradients of the outputs; None for those that have none.
+        inputs: What the function takes.
+        wanted: Which inputs need a gradient.
+    """
+    # As views, because one input may have been computed from another.
+    given = [None if x is None else x.view_as(x) for x in inputs]
+    outputs = function(*given)
+    pairs = [
+        (out, gradient)
+        for out, gradient in zip(outputs, upstream, strict=True)
+        if out is not None and gradient is not None
+    ]
+    places = [k for k, needed in enumerate(wanted) if needed]
+    leaves: Any = [given[k] for k in places]
+    found = torch.autograd.grad(
+        [out for out, _ in pairs],
+        leaves,
+        [gradient for _, gradient in pairs],
+        create_graph=True,
+        allow_unused=True,
+    )
+    results: list[Tensor | None] = [None] * len(inputs)
+    for k, gradient in zip(places, found, strict=True):
+        results[k] = gradient
+    return results

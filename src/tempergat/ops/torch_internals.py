@@ -61,6 +61,24 @@ def is_tracing() -> bool:
     return torch.compiler.is_compiling() or in_torch_export() or bool(_tracing_state())
 
 
+def execution_mode() -> str:
+    """How the calls of a layer run.
+
+    Returns:
+        "traced": a compiler, exporter or tracer records them; "forward": a forward-mode
+        derivative is taken; "transformed": `torch.func` runs them, perhaps with a stack
+        of many models; "watched": a mode sees every operation; "eager": none of these.
+    """
+    # First: a compiler cannot trace the other questions.
+    if is_tracing():
+        return "traced"
+    if in_forward_mode():
+        return "forward"
+    if in_transform():
+        return "transformed"
+    return "watched" if in_dispatch_mode() else "eager"
+
+
 def is_exporting() -> bool:
     """Whether the recorded program will run without this package."""
     return in_torch_export() or bool(_tracing_state())

@@ -74,7 +74,7 @@ def compile_kernels(
     layers = [
         (layer.attention, layer)
         for layer in model.convs
-        if isinstance(layer, AttentionLayer) and layer.attention is not None
+        if isinstance(layer, AttentionLayer)
     ]
     if runs > 1 and layers:
         _compile_products(dataset, config, runs, device)
@@ -88,6 +88,7 @@ def compile_kernels(
                 nodes=nodes,
                 dropout=training and config.attention_dropout > 0.0,
                 edge=bool(dataset.edge_feature_names),
+                learnt=layer.theta is not None,
                 training=training,
                 device=device,
             )

@@ -134,7 +134,7 @@ def count_gates(loop: Loop, state: State) -> list[Counts | None]:
     counts_by_layer: list[Tensor] = []
 
     def count(layer: Any, inputs: tuple[Any, ...], _: Any) -> None:
-        logit = layer.feature_gate.output_logit(layer, inputs[0])
+        logit = layer.gate_logit(inputs[0])
         counts_by_layer.append(_counts(logit))
 
     def look(_: NodeClassifier) -> Tensor:
@@ -156,7 +156,7 @@ def _gated_layers(loop: Loop) -> list[AttentionLayer]:
     return [
         layer
         for layer in loop.runs.model.convs
-        if isinstance(layer, AttentionLayer) and layer.feature_gate.kind is not None
+        if isinstance(layer, AttentionLayer) and layer.gate is not None
     ]
 
 

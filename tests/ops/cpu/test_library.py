@@ -67,7 +67,10 @@ def test_any_number_of_heads_and_channels(kind: str, heads: int, channels: int) 
     "options",
     [
         Settings(edge=True),
-        Settings(target_score=False),
+        Settings(targets=None),
+        Settings(targets=None, theta="head"),
+        Settings(targets="shared", theta="layer"),
+        Settings(theta="head"),
         Settings(weights=True),
         Settings(weights=True, dropout=0.6),
         Settings(dropout=0.9),
@@ -124,7 +127,8 @@ def test_drawn_shapes_and_options(data: Any) -> None:
     options = Settings(
         edge=data.draw(st.booleans()),
         edge_width=data.draw(st.sampled_from([0, 2, 9])),
-        target_score=data.draw(st.booleans()),
+        targets=data.draw(st.sampled_from([None, "own"])),
+        theta=data.draw(st.sampled_from([None, "layer", "head"])),
         dropout=data.draw(st.sampled_from([0.0, 0.3])),
         weights=data.draw(st.booleans()),
     )
@@ -207,11 +211,11 @@ import os, torch
 from tempergat import ops
 torch.set_num_threads(1)
 graph = ops.Graph(torch.randint(400, (2, 9000)), 400)
-z, score = torch.randn(400, 4, 64), torch.randn(400, 4)
+z, att = torch.randn(400, 4, 64), torch.randn(4, 64)
 found = []
 for threads in (1, 2, 5):
     torch.set_num_threads(threads)
-    ops.gat(graph, z, score, score)
+    ops.gat(graph, z, att, att)
     # OpenMP keeps the threads it once made.
     found.append(len(os.listdir("/proc/self/task")))
 print([after - found[0] for after in found])
@@ -238,19 +242,19 @@ def test_a_hundred_repeats_are_bitwise_equal(kind: str) -> None:
 
 def test_large_logits_neither_overflow_nor_vanish() -> None:
     graph = GRAPHS["hub"]()
-    z = torch.randn(40, 2, 8)
-    score = torch.linspace(-3e4, 3e4, 80).view(40, 2)
-    fast, fast_weights = ops.gat(graph, z, score, score, return_weights=True)
-    slow, slow_weights = reference.gat(graph, z, score, score, None, 0.2, 0.0, None)
+    z, att = torch.randn(40, 2, 8), torch.linspace(-3e4, 3e4, 16).view(2, 8)
+    fast, fast_weights = ops.gat(graph, z, att, return_weights=True)
+    rest = (None, None, None, None, 0.2, 0.0, None)
+    slow, slow_weights = reference.gat(graph, z, att, *rest)
     torch.testing.assert_close(fast, slow)
     torch.testing.assert_close(fast_weights, slow_weights)
 
 
 def test_an_edge_with_logit_minus_infinity_has_no_weight() -> None:
     graph = Graph(torch.tensor([[0, 1, 2], [0, 0, 0]]), 3)
-    z, score = torch.randn(3, 1, 4), torch.zeros(3, 1)
+    z, att = torch.randn(3, 1, 4), torch.zeros(1, 4)
     masked = torch.tensor([[0.0], [-torch.inf], [0.0]])
-    out, weights = ops.gat(graph, z, score, score, masked, return_weights=True)
+    out, weights = ops.gat(graph, z, att, edge_score=masked, return_weights=True)
     assert weights is not None
     assert weights.flatten().tolist() == [0.5, 0.0, 0.5]
     torch.testing.assert_close(out[0], (z[0] + z[2]) / 2)
@@ -262,10 +266,11 @@ def test_edges_with_logit_minus_infinity_may_come_first() -> None:
     graph = Graph(torch.stack([spokes, torch.zeros_like(spokes)]), 200)
     masked = torch.randn(200, 3)
     masked[:150] = -torch.inf
-    inputs = (torch.randn(200, 3, 4), *[torch.randn(200, 3)] * 2, masked)
+    z, att = torch.randn(200, 3, 4), torch.randn(3, 4)
+    inputs = (z, att, att, z, masked)
     found, expected = ([x.clone().requires_grad_() for x in inputs] for _ in range(2))
     out, weights = ops.gat(graph, *found, return_weights=True)
-    slow, slow_weights = reference.gat(graph, *expected, 0.2, 0.0, None)
+    slow, slow_weights = reference.gat(graph, *expected, None, 0.2, 0.0, None)
     torch.testing.assert_close(weights, slow_weights)
     torch.testing.assert_close(out, slow)
     out.sin().sum().backward()
@@ -310,15 +315,15 @@ def test_a_missing_library_warns_once_and_the_reference_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph, z = GRAPHS["random"](), torch.randn(23, 2, 4)
-    score = torch.randn(23, 2)
-    expected, _ = ops.gat(graph, z, score, score)
+    att = torch.randn(2, 4)
+    expected, _ = ops.gat(graph, z, att, att)
     monkeypatch.setattr(cpu, "library", cpu.Library(tmp_path / "_cpu.so"))
     with pytest.warns(RuntimeWarning, match=r"python -m tempergat\.ops\.cpu\.build"):
-        out, _ = ops.gat(graph, z, score, score)
+        out, _ = ops.gat(graph, z, att, att)
     torch.testing.assert_close(out, expected)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ops.gat(graph, z, score, score)
+        ops.gat(graph, z, att, att)
     assert "was not built" in ops.explain(graph, z).refused["cpu"]
 
 
@@ -414,13 +419,13 @@ import os, signal, torch
 from tempergat import ops
 torch.set_num_threads(2)
 graph = ops.Graph(torch.randint(400, (2, 9000)), 400)
-z, score = torch.randn(400, 4, 64), torch.randn(400, 4)
-expected, _ = ops.gat(graph, z, score, score)
+z, att = torch.randn(400, 4, 64), torch.randn(4, 64)
+expected, _ = ops.gat(graph, z, att, att)
 child = os.fork()
 if child == 0:
     # Whoever waits for ever is ended by the alarm.
     signal.alarm(60)
-    out, _ = ops.gat(graph, z, score, score)
+    out, _ = ops.gat(graph, z, att, att)
     os._exit(0 if bytes(out.numpy()) == bytes(expected.numpy()) else 1)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

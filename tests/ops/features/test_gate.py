@@ -10,7 +10,7 @@ from tempergat.ops.features import gate
 from tests.support.interpreted import run_interpreted
 
 
-def _by_formula(logit: Tensor, x: Tensor, _: bool) -> tuple[Tensor, Tensor]:
+def _by_formula(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     value = 1 / (1 + torch.exp(-logit))
     return x * value, value.sum()
 
@@ -18,7 +18,7 @@ def _by_formula(logit: Tensor, x: Tensor, _: bool) -> tuple[Tensor, Tensor]:
 def _results(function: Any, logit: Tensor, x: Tensor, dout: Tensor) -> list[Tensor]:
     """Output, sum and both gradients; the sum has a gradient of its own."""
     leaves = [logit.clone().requires_grad_(), x.clone().requires_grad_()]
-    out, parts = function(*leaves, True)
+    out, parts = function(*leaves)
     total = parts.sum()
     loss = (out * dout).sum() + 0.3 * total
     return [out.detach(), total.detach(), *torch.autograd.grad(loss, leaves)]
@@ -36,7 +36,8 @@ def test_gate_and_its_sum_have_the_formula_s_values_and_gradients() -> None:
 
 def test_the_sum_of_a_half_precision_gate_is_single_precision() -> None:
     x = torch.randn(7000, 5).bfloat16()
-    out, total = gate.sigmoid_gate(x, x, True)
+    out, total = gate.sigmoid_gate(x, x)
+    assert total is not None
     assert (out.dtype, total.dtype) == (torch.bfloat16, torch.float32)
 
 
@@ -87,7 +88,7 @@ def test_a_second_derivative_of_the_kernels_is_right() -> None:
         (_by_formula, torch.float64),
     ):
         leaf = logit.to(dtype, copy=True).requires_grad_()
-        out, total = function(leaf, x.to(dtype), True)
+        out, total = function(leaf, x.to(dtype))
         loss = out.square().sum() + total.sum().square()
         (first,) = torch.autograd.grad(loss, leaf, create_graph=True)
         second.append(torch.autograd.grad(first.square().sum(), leaf)[0].double())

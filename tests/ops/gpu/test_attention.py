@@ -165,7 +165,10 @@ def test_any_number_of_heads_and_channels(kind: str, heads: int, channels: int) 
     "options",
     [
         Settings(edge=True),
-        Settings(target_score=False),
+        Settings(targets=None),
+        Settings(targets=None, theta="head"),
+        Settings(targets="shared", theta="layer"),
+        Settings(theta="head"),
         Settings(weights=True),
         Settings(weights=True, dropout=0.6),
         Settings(edge=True, dropout=0.9),
@@ -190,7 +193,8 @@ def test_drawn_graphs_and_options(data: Any) -> None:
     graph = Graph(index, (sources, targets), self_loops=data.draw(st.booleans()))
     options = Settings(
         edge=data.draw(st.booleans()),
-        target_score=data.draw(st.booleans()),
+        targets=data.draw(st.sampled_from([None, "own"])),
+        theta=data.draw(st.sampled_from([None, "layer", "head"])),
         dropout=data.draw(st.sampled_from([0.0, 0.5])),
         weights=data.draw(st.booleans()),
     )
@@ -266,8 +270,7 @@ def test_tables_of_more_than_two_billion_elements(kind: str) -> None:
     z = torch.zeros(rows, heads, channels, device="cuda", dtype=torch.bfloat16)
     z[-100:] = torch.randn(100, heads, channels, device="cuda").bfloat16()
     if kind == "gat":
-        rest = [torch.randn(rows, heads, device="cuda")]
-        short = [rest[0][-100:].contiguous()]
+        rest = short = [torch.randn(heads, channels, device="cuda")]
     else:
         z_dst = torch.randn(7, heads, channels, device="cuda").bfloat16()
         rest = short = [z_dst, torch.randn(heads, channels, device="cuda")]
@@ -342,8 +345,7 @@ class _Model(torch.nn.Module):
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         z = self.weight(x).view(-1, 4, 8)
         if self.kind == "gat":
-            score = (z.float() * self.att).sum(-1)
-            out = ops.gat(graph, z, score, score)[0]
+            out = ops.gat(graph, z, self.att, self.att)[0]
         else:
             out = ops.gatv2(graph, z, z, self.att)[0]
         return out.flatten(1)

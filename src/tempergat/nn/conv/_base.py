@@ -8,10 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.dense.linear import Linear
 
 from tempergat.nn.adjacency import resolve
-from tempergat.nn.conv._description import describe
 from tempergat.nn.conv._inputs import (
     add_loop_features,
     check_count,
@@ -20,41 +18,46 @@ from tempergat.nn.conv._inputs import (
     check_rate,
     count_nodes,
 )
-from tempergat.nn.conv._kernels import compile_kernels
-from tempergat.nn.conv._messages import why_messages
-from tempergat.nn.conv._one_node import run_as_one_node
-from tempergat.nn.gate import FeatureGate, GateKind
-from tempergat.nn.projection import (
-    BatchedProjection,
-    Features,
-    Projectable,
-    first_rows,
-    make_projection,
-    models_are_batched,
-    project,
-)
+from tempergat.nn.conv._messages import MessageLayer
+from tempergat.nn.gate import FeatureGate, GateKind, check_gate
+from tempergat.nn.projection import Features, NodeInputs, make_projection
 from tempergat.nn.sides import Sides
-from tempergat.nn.temperature import Temperature, TemperatureKind
-from tempergat.ops import Graph, draw_seed, fold_in, is_tracing, keep_factor
+from tempergat.nn.temperature import Temperature, TemperatureKind, check_temperature
+from tempergat.ops import (
+    Graph,
+    compile_ahead,
+    draw_seed,
+    execution_mode,
+    fold_in,
+)
+
+# Shown by `repr` only where a layer differs from them.
+_DEFAULTS = {
+    "concat": True,
+    "dropout": 0.0,
+    "add_self_loops": True,
+    "edge_dim": None,
+    "residual": False,
+}
 
 
-class AttentionLayer(MessagePassing):  # type: ignore[misc]
+class AttentionLayer(Temperature, FeatureGate, MessageLayer, MessagePassing):  # type: ignore[misc]
     """Base of the attention layers; see :class:`TemperGATConv` for the arguments.
 
-    A layer defines its linear maps (``_projections``, ``_project``) and its attention:
-    ``_attend`` for a whole graph at once, and ``_attend_by_messages`` with PyG's
-    ``edge_update`` and ``message``.
+    A layer names its ``attention`` and defines its linear maps (``_projections``,
+    ``_project``), the attention's inputs (``_attention_inputs``), and
+    ``_attend_by_messages`` with PyG's ``edge_update`` and ``message``.
 
-    The weighted sum thus exists three times. ``_attend`` calls a fused kernel, which
-    builds no tensor per edge and channel. PyG's explainers, hooks, other aggregations
+    The weighted sum thus exists three times. `ops.attend_and_gate` calls kernels, which
+    build no tensor per edge and channel. PyG's explainers, hooks, other aggregations
     and subclasses that override ``message`` need the messages themselves, so the
     second way builds them as PyG does. The third is `tempergat.ops.reference`, the
     specification of the kernels, which also serves where no kernel can.
     ``tests/nn/test_three_ways.py`` compares them.
     """
 
-    # The op that `_attend` calls, whose kernels are compiled in advance.
-    attention: str | None = None
+    # The name of a registered attention.
+    attention: str
 
     def __init__(
         self,
@@ -78,8 +81,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
     ) -> None:
         check_count("out_channels", out_channels)
         check_count("heads", heads)
-        softmax_temperature = Temperature(temperature, init_temp)
-        feature_gate = FeatureGate(gate, gate_bias_init)
+        check_temperature(temperature, init_temp)
+        check_gate(gate)
         check_rate("dropout", dropout)
         super().__init__(node_dim=0, **kwargs)
         self.in_channels = in_channels
@@ -93,8 +96,9 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         self.fill_value = fill_value
         self.residual = residual
         self.cache = cache
-        self.softmax_temperature = softmax_temperature
-        self.feature_gate = feature_gate
+        # Registered by `_initialize`, after the parameters that PyG's layers have.
+        self.temperature_kind, self.init_temp = temperature, init_temp
+        self._gate, self.gate_bias_init = gate, gate_bias_init
         # Set by `upgrade`: PyG's GATConv ignores edge_attr without edge_dim.
         self.ignores_edge_attr = False
         self._warned_about_edge_attr = False
@@ -121,11 +125,16 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         start from the same weights.
         """
         self.reset_shared_parameters()
-        width = self.heads * self.out_channels
-        self.softmax_temperature.add_to(self, self.heads)
-        self.feature_gate.add_to(self, self.in_channels, width, share_gate)
+        self.add_temperature(self.temperature_kind, self.heads, self.init_temp)
+        self.add_gate(
+            self._gate,
+            self.in_channels,
+            self.heads * self.out_channels,
+            self.gate_bias_init,
+            share_gate,
+        )
         # The initial weights of stored runs come from a second draw.
-        self.feature_gate.reset(self)
+        self.reset_gate()
 
     def reset_parameters(self) -> None:
         """Draws all parameters again, those of temperature and gate last."""
@@ -138,31 +147,8 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
 
     def reset_temperature_and_gate(self) -> None:
         """Sets theta and draws the gate."""
-        self.softmax_temperature.reset(self)
-        self.feature_gate.reset(self)
-
-    @property
-    def temperature(self) -> Tensor | None:
-        """The current softmax temperature: 0-d, [heads], or None when plain."""
-        return self.softmax_temperature.value(self)
-
-    @property
-    def gate(self) -> GateKind:
-        """Which gate the layer has: ``"post"``, ``"first"`` or None."""
-        return self.feature_gate.kind
-
-    def _save_to_state_dict(
-        self, destination: Any, prefix: str, keep_vars: bool
-    ) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)
-        self.feature_gate.save_kind(destination, prefix)
-
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, *others: Any
-    ) -> None:
-        # torch's last argument is the list of error messages.
-        self.feature_gate.refuse_other_kind(local_metadata, prefix, others[-1])
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *others)
+        self.reset_temperature()
+        self.reset_gate()
 
     @property
     def target_to_source(self) -> bool:
@@ -182,15 +168,11 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             raise ValueError("this layer has no gate; make it with gate='post'")
         sides = self._check_features(x)
         if self.gate == "post":
-            return torch.sigmoid(self.feature_gate.output_logit(self, sides.dst))
-        gate = self.feature_gate.feature_logits(self, sides).map(torch.sigmoid)
+            return torch.sigmoid(self.gate_logit(sides.dst))
+        gate = self.gate_logits(sides).map(torch.sigmoid)
         if gate.is_shared and not isinstance(x, tuple | list):
             return gate.src
         return gate.src, gate.dst
-
-    def slow_path_reason(self) -> str | None:
-        """Why the layer must build every message, as PyG does; None if it need not."""
-        return why_messages(self)
 
     def _check_features(
         self, x: Features | tuple[Features, Features | None]
@@ -207,76 +189,98 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         dropout_seed: Tensor | None,
     ) -> Any:
         """The forward pass: edges, linear maps, gate, attention, gate, output."""
-        sizes = count_nodes(x, size, edge_index)
-        edge_attr = self._check_edge_attr(edge_attr)
+        mode = execution_mode()
         by_messages = self.slow_path_reason() is not None
+        return_weights = bool(return_attention_weights)
+        sizes = count_nodes(x, size, edge_index)
+        edge_attr = self._check_edge_attr(edge_attr, mode)
         check_device(edge_index, x.src)
-        if self.attention is not None and not by_messages:
-            compile_kernels(self, x.src, bool(return_attention_weights))
+        if mode == "eager" and x.src.device.type == "cuda" and not by_messages:
+            self._compile_kernels(x.src, return_weights)
         adjacency = resolve(
             edge_index,
             sizes,
             self_loops=self.add_self_loops,
             reverse=self.target_to_source,
-            static_shapes=not (by_messages or return_attention_weights),
+            static_shapes=not (by_messages or return_weights),
             cache=self.cache,
         )
         graph = adjacency.graph
         if edge_attr is None and self.edge_dim is not None:
-            edge_attr = self._check_edge_attr(adjacency.values)
+            edge_attr = self._check_edge_attr(adjacency.values, mode)
         if edge_attr is not None:
             edge_attr = add_loop_features(
                 graph, edge_attr, self.fill_value, self.target_to_source
             )
 
-        seeds = self._head_seeds(dropout_seed, x.src.device)
-        if edge_attr is None and not (by_messages or return_attention_weights):
-            whole = run_as_one_node(self, x, graph, seeds)
-            if whole is not None:
-                return whole
-
-        inputs = self._batched(x)
-        targets = inputs.dst
-        if inputs.is_shared and graph.num_dst < graph.num_src:
-            targets = first_rows(inputs.src, graph.num_dst)
+        inputs = self._inputs(x, graph, mode)
         residual = None
-        if self.res is not None and targets is not None:
-            residual = project(self.res, targets)
-        z = self._project(inputs, targets)
+        if self.res is not None and inputs.dst is not None:
+            residual = inputs.dst.project_targets(self.res)
+        z = self._project(inputs)
         gate_logit = None
         if self.gate == "post":
-            gate_logit = self.feature_gate.output_logit(self, targets)
+            gate_logit = self.gate_logit(inputs.dst)
         elif self.gate == "first":
             in_use = None if graph.in_use is None else graph.in_use[0]
-            z = self.feature_gate.gate_features(self, z, inputs, in_use)
+            z = self.gate_features(z, inputs, in_use)
         z = z.map(self._split_heads)
 
+        seeds = self._head_seeds(dropout_seed, x.src.device)
+        # Heads are joined, and a residual is added, before the bias.
+        ends_here = self.concat and residual is None
         if by_messages:
             out, alpha = self._attend_by_messages(graph, z, edge_attr, seeds)
+            out = out.flatten(1)
+            if gate_logit is not None:
+                out = self.gate_output(out, gate_logit, graph)
         else:
-            out, alpha = self._attend(
+            out, alpha = self.attend(
+                self.attention,
                 graph,
-                z,
-                edge_attr,
-                negative_slope=self.negative_slope,
+                self._attention_inputs(graph, z, edge_attr),
+                gate_logit,
+                self.bias if ends_here else None,
+                mode=mode,
                 dropout=0.0 if seeds is None else self.dropout,
                 dropout_seed=seeds,
-                return_weights=bool(return_attention_weights),
+                return_weights=return_weights,
+                negative_slope=self.negative_slope,
             )
-        if gate_logit is not None:
-            in_use = None if graph.in_use is None else graph.in_use[1]
-            out = self.feature_gate.gate_output(self, out, gate_logit, in_use)
-        out = self._combine(out, residual)
-        if return_attention_weights:
+        if by_messages or not ends_here:
+            out = self._combine(out, residual)
+        if return_weights:
             return out, adjacency.pack(alpha.to(out.dtype))
         return out
 
-    def _check_edge_attr(self, edge_attr: Tensor | None) -> Tensor | None:
+    def _compile_kernels(self, x: Features, return_weights: bool) -> None:
+        """Has the GPU kernels of a whole step compiled in parallel.
+
+        Otherwise each kernel would be compiled when it is first launched, one after the
+        other. Only the first call of its kind does anything.
+        """
+        half = torch.is_autocast_enabled("cuda")
+        compile_ahead(
+            self.attention,
+            self.heads,
+            self.out_channels,
+            dtype=torch.get_autocast_dtype("cuda") if half else x.dtype,
+            dropout=self.training and self.dropout > 0.0,
+            gate=self.gate is not None,
+            edge=self.edge_dim is not None,
+            learnt=self.theta is not None and self.theta.dim() == 0,
+            weights=return_weights,
+            training=torch.is_grad_enabled(),
+            device=x.device,
+        )
+
+    def _check_edge_attr(self, edge_attr: Tensor | None, mode: str) -> Tensor | None:
         if edge_attr is None:
             return None
         if self.edge_dim is None:
             if self.ignores_edge_attr:
-                self._warn_about_edge_attr()
+                if mode != "traced":
+                    self._warn_about_edge_attr()
                 return None
             raise ValueError(
                 f"edge_attr of shape {list(edge_attr.shape)} was given, but the layer "
@@ -295,7 +299,7 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         return edge_attr
 
     def _warn_about_edge_attr(self) -> None:
-        if self._warned_about_edge_attr or is_tracing():
+        if self._warned_about_edge_attr:
             return
         self._warned_about_edge_attr = True
         warnings.warn(
@@ -304,16 +308,16 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
             stacklevel=3,
         )
 
-    def _batched(self, x: Sides[Features]) -> Sides[Projectable]:
-        """The inputs, with all their linear maps as one product where that pays."""
-        if not (x.is_shared and isinstance(x.src, Tensor) and models_are_batched()):
-            return Sides(x.src, x.dst)
-        projections = self._projections()
-        maps: list[Linear | None] = [projections.src, projections.dst]
-        maps += [*self.feature_gate.maps(self), self.res]
-        once = dict.fromkeys(lin for lin in maps if lin is not None)
-        batched = BatchedProjection(x.src, list(once))
-        return Sides(batched, batched)
+    def _inputs(self, x: Sides[Features], graph: Graph, mode: str) -> Sides[NodeInputs]:
+        """The inputs by side, with the linear maps that will be applied to them."""
+        lins = self._projections()
+        if x.is_shared:
+            maps = (lins.src, lins.dst, *self.gate_maps(), self.res)
+            fewer = graph.num_dst < graph.num_src
+            both = NodeInputs(x.src, maps, mode, graph.num_dst if fewer else None)
+            return Sides(both, both)
+        dst = None if x.dst is None else NodeInputs(x.dst, (), mode)
+        return Sides(NodeInputs(x.src, (), mode), dst)
 
     def _split_heads(self, z: Tensor) -> Tensor:
         return z.view(-1, self.heads, self.out_channels)
@@ -325,47 +329,10 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         base = draw_seed(device) if given is None else given
         return fold_in(base, torch.arange(self.heads, device=device))
 
-    def _message_edges(self, graph: Graph) -> Tensor:
-        """The edges in the order of rows that PyG's ``propagate`` expects."""
-        edges = graph.edge_index
-        return edges.flip(0) if self.target_to_source else edges
-
-    def _pair(self, values: Sides[Any], reader: Any) -> tuple[Any, Any]:
-        """Values of sources and targets in the order in which PyG reads them.
-
-        PyG writes ``propagate`` and ``edge_updater`` from templates, which take the
-        sources' value first. If it cannot, and for explainers, it uses the methods of
-        ``MessagePassing`` instead, which take it in the order of ``edge_index``.
-
-        Args:
-            values: The values.
-            reader: ``self.propagate`` or ``self.edge_updater``.
-        """
-        in_order_of_rows = reader.__module__ == MessagePassing.__module__
-        if self.target_to_source and in_order_of_rows:
-            return values.dst, values.src
-        return values.src, values.dst
-
-    def _sum_messages(
-        self, edge_index: Tensor, z: Sides[Tensor], alpha: Tensor, size: tuple[int, int]
-    ) -> tuple[Tensor, Tensor]:
-        """Builds all messages and sums them, as PyG does; also returns the weights."""
-        alpha = alpha.to(z.src.dtype)
-        x = self._pair(z, self.propagate)
-        # propagate_type: (x: OptPairTensor, alpha: Tensor)
-        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
-        return out, alpha
-
-    def _drop(self, alpha: Tensor, edge_id: Tensor, seeds: Tensor | None) -> Tensor:
-        """Dropout on attention weights that are computed edge by edge."""
-        if seeds is None:
-            return alpha
-        edge_id = edge_id.unsqueeze(-1)
-        return alpha * keep_factor(seeds, edge_id, self.dropout, alpha.dtype)
-
     def _combine(self, out: Tensor, residual: Tensor | None) -> Tensor:
         """Joins the heads, then adds residual and bias."""
-        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        if not self.concat:
+            out = self._split_heads(out).mean(dim=1)
         if residual is not None:
             out = out + residual
         if self.bias is not None:
@@ -379,4 +346,13 @@ class AttentionLayer(MessagePassing):  # type: ignore[misc]
         )
 
     def __repr__(self) -> str:
-        return describe(self)
+        given = {name: getattr(self, name) for name in _DEFAULTS}
+        shown = {
+            "heads": self.heads,
+            **{name: x for name, x in given.items() if x != _DEFAULTS[name]},
+            "temperature": self.temperature_kind,
+            "gate": self.gate,
+        }
+        settings = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        channels = f"{self.in_channels}, {self.out_channels}"
+        return f"{type(self).__name__}({channels}, {settings})"

@@ -1,6 +1,14 @@
-"""When a layer must build the messages of all edges, as PyG does."""
+"""A layer that builds the messages of all edges, as PyG does, and when it must."""
+
+from __future__ import annotations
 
 from typing import Any
+
+from torch import Tensor
+from torch_geometric.nn.conv import MessagePassing
+
+from tempergat.nn.sides import Sides
+from tempergat.ops import Graph, keep_factor
 
 # PyG's dictionaries of hooks, and the method that each belongs to.
 _HOOKS = {
@@ -11,26 +19,69 @@ _HOOKS = {
 _OVERRIDABLE_METHODS = ("message", "aggregate", "update", "edge_update")
 
 
-def why_messages(layer: Any) -> str | None:
-    """Why a layer must build every message; None if it need not.
+class MessageLayer:
+    """The part of an attention layer that goes through PyG's ``propagate``."""
 
-    Args:
-        layer: An attention layer.
-    """
-    own = layer.__dict__
-    for hooks, method in _HOOKS.items():
-        if own[hooks]:
-            return f"a {method} hook is registered"
-    if layer.explain:
-        return "an explainer is active"
-    if layer.aggr not in ("add", "sum"):
-        return f"aggr is {layer.aggr!r}, not 'add'"
-    if layer.decomposed_layers != 1:
-        return f"decomposed_layers is {layer.decomposed_layers}"
-    for name in _OVERRIDABLE_METHODS:
-        if name in own:
-            return f"{name}() was replaced on this instance"
-        owner = next(c for c in type(layer).__mro__ if name in c.__dict__)
-        if not owner.__module__.startswith(("tempergat.nn", "torch_geometric.nn")):
-            return f"{owner.__name__} overrides {name}()"
-    return None
+    def slow_path_reason(self: Any) -> str | None:
+        """Why the layer must build every message, as PyG does; None if it need not."""
+        own = self.__dict__
+        for hooks, method in _HOOKS.items():
+            if own[hooks]:
+                return f"a {method} hook is registered"
+        if self.explain:
+            return "an explainer is active"
+        if self.aggr not in ("add", "sum"):
+            return f"aggr is {self.aggr!r}, not 'add'"
+        if self.decomposed_layers != 1:
+            return f"decomposed_layers is {self.decomposed_layers}"
+        for name in _OVERRIDABLE_METHODS:
+            if name in own:
+                return f"{name}() was replaced on this instance"
+            owner = next(c for c in type(self).__mro__ if name in c.__dict__)
+            if not owner.__module__.startswith(("tempergat.nn", "torch_geometric.nn")):
+                return f"{owner.__name__} overrides {name}()"
+        return None
+
+    def _message_edges(self: Any, graph: Graph) -> Tensor:
+        """The edges in the order of rows that PyG's ``propagate`` expects."""
+        edges = graph.edge_index
+        return edges.flip(0) if self.target_to_source else edges
+
+    def _pair(self: Any, values: Sides[Any], reader: Any) -> tuple[Any, Any]:
+        """Values of sources and targets in the order in which PyG reads them.
+
+        PyG writes ``propagate`` and ``edge_updater`` from templates, which take the
+        sources' value first. If it cannot, and for explainers, it uses the methods of
+        ``MessagePassing`` instead, which take it in the order of ``edge_index``.
+
+        Args:
+            values: The values.
+            reader: ``self.propagate`` or ``self.edge_updater``.
+        """
+        in_order_of_rows = reader.__module__ == MessagePassing.__module__
+        if self.target_to_source and in_order_of_rows:
+            return values.dst, values.src
+        return values.src, values.dst
+
+    def _sum_messages(
+        self: Any,
+        edge_index: Tensor,
+        z: Sides[Tensor],
+        alpha: Tensor,
+        size: tuple[int, int],
+    ) -> tuple[Tensor, Tensor]:
+        """Builds all messages and sums them, as PyG does; also returns the weights."""
+        alpha = alpha.to(z.src.dtype)
+        x = self._pair(z, self.propagate)
+        # propagate_type: (x: OptPairTensor, alpha: Tensor)
+        out = self.propagate(edge_index, x=x, alpha=alpha, size=size)
+        return out, alpha
+
+    def _drop(
+        self: Any, alpha: Tensor, edge_id: Tensor, seeds: Tensor | None
+    ) -> Tensor:
+        """Dropout on attention weights that are computed edge by edge."""
+        if seeds is None:
+            return alpha
+        edge_id = edge_id.unsqueeze(-1)
+        return alpha * keep_factor(seeds, edge_id, self.dropout, alpha.dtype)

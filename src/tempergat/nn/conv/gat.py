@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -12,25 +11,13 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.utils import softmax
 
-from tempergat import ops
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import (
-    Features,
-    Projectable,
-    is_plain,
-    make_projection,
-    models_are_batched,
-    multiply,
-    project,
-)
+from tempergat.nn.projection import Features, NodeInputs, is_plain, make_projection
 from tempergat.nn.sides import Sides
-from tempergat.nn.temperature import EPSILON, TemperatureKind, at_least_float32
-from tempergat.ops import Graph, is_tracing
-
-# Numbers in the projected features of a few molecules.
-_SMALL = 1 << 15
+from tempergat.nn.temperature import TemperatureKind
+from tempergat.ops import Graph, at_least_float32, dense_linear, execution_mode
 
 
 class TemperGATConv(AttentionLayer):
@@ -191,72 +178,28 @@ class TemperGATConv(AttentionLayer):
             return Sides(self.lin, self.lin)
         return Sides(self.lin_src, self.lin_dst)
 
-    def _project(
-        self, x: Sides[Projectable], targets: Projectable | None
-    ) -> Sides[Tensor]:
+    def _project(self, inputs: Sides[NodeInputs]) -> Sides[Tensor]:
+        src, dst = inputs.src, inputs.dst
+        if self.lin is None:
+            z_dst = None if dst is None else dst.project_targets(self.lin_dst)
+            return Sides(src.project(self.lin_src), z_dst)
         # With one linear map the targets' rows are among the sources'.
-        sides = x if self.lin is not None else Sides(x.src, targets)
-        return self._projections().map(project, sides)
+        return Sides(self.lin, self.lin).map(_project_all, inputs)
 
-    def _attention_vectors(self) -> tuple[Tensor, Tensor | None]:
-        return self.att_src, self.att_dst
-
-    def _scores(self, z: Sides[Tensor]) -> Sides[Tensor]:
-        """The nodes' parts of the logits over T, [num_nodes, heads] on each side."""
-        # Autocast would round the logits to half precision.
-        with _without_autocast(z.src.device.type):
-            if not z.is_shared:
-                return z.map(
-                    lambda side, att: self._scores_of(side, att)[0],
-                    Sides(self.att_src, self.att_dst),
-                )
-            scores = self._small_scores(z.src) if self._is_small(z.src) else None
-            if scores is not None:
-                return Sides(*scores)
-            both = torch.cat([self.att_src, self.att_dst])
-            score_src, score_dst = self._scores_of(z.src, both)
-            return Sides(score_src, score_dst)
-
-    def _scores_of(self, z: Tensor, att: Tensor) -> tuple[Tensor, ...]:
-        """The scores of attention vectors [A, heads, channels], [num_nodes, heads]."""
-        att_AHC = self.softmax_temperature.divide(self, att)
-        together = multiply(_flat(z), self._score_matrix(att_AHC))
-        return together.view(-1, att.size(0), self.heads).unbind(1)
-
-    def _is_small(self, z: Tensor) -> bool:
-        """Whether the time of a call is that of its operations, not of their work."""
-        return (
-            z.is_cpu
-            # The small gradients of att_edge stay closer to PyG's without.
-            and self.lin_edge is None
-            and z.dtype in (torch.float32, torch.float64)
-            and not (is_tracing() or models_are_batched())
-            and z.numel() <= _SMALL
-        )
-
-    def _small_scores(self, z: Tensor) -> tuple[Tensor, Tensor] | None:
-        """The scores of both sides, for a small graph, where a function gives them."""
-        if self.softmax_temperature.is_fixed:
-            return None
-        return ops.tempered_scores(z, self.att_src, self.att_dst, self.theta, EPSILON)
+    def _attention_inputs(
+        self, graph: Graph, z: Sides[Tensor], edge_attr: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        att_src = self.divide_by_fixed_temperature(self.att_src)
+        att_dst = z_dst = None
+        if z.dst is not None:
+            att_dst = self.divide_by_fixed_temperature(self.att_dst).squeeze(0)
+            z_dst = None if z.is_shared else cut_to_targets(z, graph).dst
+        edge_score = None if edge_attr is None else self._edge_score(edge_attr)
+        return z.src, att_src.squeeze(0), att_dst, z_dst, edge_score, self.theta
 
     def _score(self, z: Tensor, att: Tensor) -> Tensor:
         """One side's part of the logits, in PyG's order of operations."""
-        with _without_autocast(z.device.type):
-            return (
-                at_least_float32(z) * self.softmax_temperature.divide(self, att)
-            ).sum(-1)
-
-    def _score_matrix(self, att_AHC: Tensor) -> Tensor:
-        """Attention vectors over T as a block-diagonal matrix.
-
-        Returns:
-            The weight, [A * heads, heads * channels], of a linear map that gives the
-            scores of the first vector, then those of the second.
-        """
-        same_head = torch.eye(self.heads, dtype=torch.bool, device=att_AHC.device)
-        blocks_AHHC = torch.where(same_head.unsqueeze(-1), att_AHC.unsqueeze(1), 0.0)
-        return blocks_AHHC.flatten(2).flatten(0, 1)
+        return (at_least_float32(z) * self.divide_by_temperature(att)).sum(-1)
 
     def _edge_score(self, edge_attr: Tensor) -> Tensor:
         """The edges' part of the logits over T, [E, heads].
@@ -271,31 +214,13 @@ class TemperGATConv(AttentionLayer):
         unit = torch.eye(
             edge_attr.size(-1), dtype=edge_attr.dtype, device=edge_attr.device
         )
-        weight = self.lin_edge(unit)
-        with _without_autocast(edge_attr.device.type):
-            att = self.softmax_temperature.divide(self, self.att_edge)
-            folded = self._score_matrix(att) @ at_least_float32(weight).t()
-            return multiply(at_least_float32(edge_attr), folded)
-
-    def _attend(
-        self,
-        graph: Graph,
-        z: Sides[Tensor],
-        edge_attr: Tensor | None,
-        **settings: Any,
-    ) -> tuple[Tensor, Tensor | None]:
-        edge_score = None if edge_attr is None else self._edge_score(edge_attr)
-        if z.src.is_cuda:
-            temperature = self.softmax_temperature.parts(self)
-            att = (self.att_src, self.att_dst)
-            nodes = (z.src, z.dst)
-            result = ops.gat_from_vectors(
-                graph, nodes, att, *temperature, edge_score, **settings
-            )
-            if result is not None:
-                return result
-        scores = cut_to_targets(self._scores(z), graph)
-        return ops.gat(graph, z.src, scores.src, scores.dst, edge_score, **settings)
+        folded = self._score(self._split_heads(self.lin_edge(unit)), self.att_edge)
+        # Autocast would round the logits to half precision.
+        with torch.autocast(edge_attr.device.type, enabled=False):
+            edge_attr = at_least_float32(edge_attr)
+            if execution_mode() == "transformed":
+                return dense_linear(edge_attr, folded.t())
+            return edge_attr @ folded
 
     def _attend_by_messages(
         self,
@@ -341,13 +266,5 @@ class TemperGATConv(AttentionLayer):
         return alpha.unsqueeze(-1) * x_j
 
 
-def _without_autocast(device: str) -> AbstractContextManager[Any]:
-    """Switches autocast off; entering torch's context takes time where it is off."""
-    if torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
-    return nullcontext()
-
-
-def _flat(z: Tensor) -> Tensor:
-    """Features of all heads side by side, in at least float32."""
-    return at_least_float32(z.flatten(1))
+def _project_all(lin: Linear, inputs: NodeInputs) -> Tensor:
+    return inputs.project(lin)

@@ -11,20 +11,13 @@ from torch_geometric.nn.dense.linear import Linear
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.utils import softmax
 
-from tempergat import ops
 from tempergat.nn.conv._base import AttentionLayer
 from tempergat.nn.conv._inputs import cut_to_targets
 from tempergat.nn.gate import GateKind
-from tempergat.nn.projection import (
-    Features,
-    Projectable,
-    is_plain,
-    make_projection,
-    project,
-)
+from tempergat.nn.projection import Features, NodeInputs, is_plain, make_projection
 from tempergat.nn.sides import Sides
-from tempergat.nn.temperature import TemperatureKind, at_least_float32
-from tempergat.ops import Graph
+from tempergat.nn.temperature import TemperatureKind
+from tempergat.ops import Graph, at_least_float32
 
 
 class TemperGATv2Conv(AttentionLayer):
@@ -146,36 +139,26 @@ class TemperGATv2Conv(AttentionLayer):
     def _projections(self) -> Sides[Linear]:
         return Sides(self.lin_l, self.lin_r)
 
-    def _project(
-        self, x: Sides[Projectable], targets: Projectable | None
-    ) -> Sides[Tensor]:
-        if x.is_shared and self.share_weights:
-            z = project(self.lin_l, x.src)
+    def _project(self, inputs: Sides[NodeInputs]) -> Sides[Tensor]:
+        z = inputs.src.project(self.lin_l)
+        if inputs.is_shared and self.share_weights:
             return Sides(z, z)
-        return self._projections().map(project, Sides(x.src, targets))
+        assert inputs.dst is not None
+        return Sides(z, inputs.dst.project_targets(self.lin_r))
 
-    def _attention_vectors(self) -> tuple[Tensor, Tensor | None]:
-        return self.att, None
-
-    def _attend(
-        self,
-        graph: Graph,
-        z: Sides[Tensor],
-        edge_attr: Tensor | None,
-        **settings: Any,
-    ) -> tuple[Tensor, Tensor | None]:
+    def _attention_inputs(
+        self, graph: Graph, z: Sides[Tensor], edge_attr: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         z = cut_to_targets(z, graph)
-        assert z.dst is not None
-        att = self.softmax_temperature.divide(self, self.att).squeeze(0)
-        edge = self._edge_inputs(edge_attr)
-        return ops.gatv2(graph, z.src, z.dst, att, *edge, **settings)
+        att = self.divide_by_fixed_temperature(self.att).squeeze(0)
+        return z.src, z.dst, att, *self._edge_inputs(edge_attr), self.theta
 
     def _edge_inputs(self, edge_attr: Tensor | None) -> tuple[Tensor | None, ...]:
         """Projected edge features, or the features and their linear map."""
         if edge_attr is None:
-            return ()
+            return None, None, None
         if not is_plain(self.lin_edge):
-            return (self._split_heads(self.lin_edge(edge_attr)),)
+            return self._split_heads(self.lin_edge(edge_attr)), None, None
         weight = self.lin_edge.weight
         return None, edge_attr, weight.view(self.heads, self.out_channels, -1)
 
@@ -215,7 +198,7 @@ class TemperGATv2Conv(AttentionLayer):
         if edge_attr is not None:
             x = x + self._split_heads(self.lin_edge(edge_attr))
         x = F.leaky_relu(at_least_float32(x), self.negative_slope)
-        alpha = (x * self.softmax_temperature.divide(self, self.att)).sum(dim=-1)
+        alpha = (x * self.divide_by_temperature(self.att)).sum(dim=-1)
         alpha = softmax(alpha, index, ptr, dim_size)
         return self._drop(alpha, edge_id, head_seeds)
 

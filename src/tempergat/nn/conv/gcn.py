@@ -16,10 +16,9 @@ from tempergat.ops import Graph
 class GCNLayer(LinearLayer):
     r"""Graph convolution, :math:`D^{-1/2} (A + I) D^{-1/2} X W^\top + b`.
 
-    Its parameters have the names and the initial values of PyG's ``GCNConv``. The
-    aggregation is attention with equal logits: a mean over each target's edges. With
-    weights for the edges, A holds them, D their sums, and the logits their logarithms.
-    A self-loop of the graph keeps its weight; one that is added has the weight 1.
+    Its parameters have the names and the initial values of PyG's ``GCNConv``. With
+    weights for the edges, A holds them and D their sums. A self-loop of the graph keeps
+    its weight; one that is added has the weight 1.
 
     Args:
         in_channels: Features per node; -1 to take it from the first input.
@@ -50,24 +49,11 @@ class GCNLayer(LinearLayer):
         of_sources = own if degree is None else degree.to(z.dtype)
         if of_sources.size(0) < z.size(0):
             of_sources = with_frontier(of_sources, z.size(0))
-        scaled = (z * of_sources.unsqueeze(-1).rsqrt()).unsqueeze(1)
-        logits = torch.zeros(
-            scaled.shape[:2],
-            device=z.device,
-            dtype=torch.promote_types(z.dtype, torch.float32),
+        scaled = z * of_sources.unsqueeze(-1).rsqrt()
+        of_targets = own if degree is None else of_sources[:num_dst]
+        return (
+            ops.weighted_sum(graph, scaled, weights) * of_targets.unsqueeze(-1).rsqrt()
         )
-        if weights is None:
-            mean, _ = ops.gat(graph, scaled, logits)
-        else:
-            # The softmax of log w is w over its sum. A slope of 1 keeps the logarithms
-            # of weights below 1 as they are.
-            least = torch.finfo(weights.dtype).tiny
-            score = weights.clamp(min=least).log().to(logits.dtype).unsqueeze(-1)
-            mean, _ = ops.gat(graph, scaled, logits, None, score, negative_slope=1.0)
-        factor = own.sqrt()
-        if degree is not None:
-            factor = own * of_sources[:num_dst].rsqrt()
-        return mean.squeeze(1) * factor.unsqueeze(-1)
 
 
 def batch_degree(graph: Graph, edge_weight: Tensor | None) -> Tensor:

@@ -8,13 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn.inits import zeros
 
-from tempergat.nn.projection import (
-    Features,
-    as_features,
-    first_rows,
-    make_projection,
-    project,
-)
+from tempergat.nn.projection import Features, as_features, make_projection, project
 from tempergat.ops import Graph
 
 
@@ -79,9 +73,8 @@ class LinearLayer(nn.Module):
         out = self._aggregate(z, edge_index, edge_weight, degree) + self.bias
         if self.res is None:
             return out
-        is_part = out.size(0) < x.size(0)
-        targets = first_rows(x, out.size(0)) if is_part else x
-        return out + project(self.res, targets)
+        rows = x[: out.size(0)] if isinstance(x, Tensor) else x
+        return out + project(self.res, rows)[: out.size(0)]
 
     def _aggregate(
         self,

@@ -199,7 +199,7 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     reference = next(old.parameters())
     new.to(device=reference.device, dtype=reference.dtype)
     # As exact as this type allows.
-    new.softmax_temperature.reset(new)
+    new.reset_temperature()
     # A pruned weight is not a parameter; a hook computes it before each call.
     pruned = set(new._parameters) - set(old._parameters) - {"theta"}
     for name in pruned:
@@ -272,7 +272,7 @@ def start_gate(layer: Any) -> None:
     for name in ("lin_gate", "lin_gate_src", "lin_gate_dst"):
         if hasattr(layer, name):
             getattr(layer, name).weight.zero_()
-            getattr(layer, name).bias.fill_(layer.feature_gate.bias_init)
-    opening = 1.0 / (1.0 + math.exp(-layer.feature_gate.bias_init))
+            getattr(layer, name).bias.fill_(layer.gate_bias_init)
+    opening = 1.0 / (1.0 + math.exp(-layer.gate_bias_init))
     for owner, name, power in _rescaled(layer, layer.gate):
         getattr(owner, name).mul_(opening**power)

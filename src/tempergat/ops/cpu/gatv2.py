@@ -1,14 +1,17 @@
 """GATv2's attention by the C++ kernels; the mathematics is in ops/README.md."""
 
+import torch
 from torch import Tensor
 
 from tempergat.ops.calls import Backward, Forward
 from tempergat.ops.cpu.call import KernelCall
+from tempergat.ops.reference import divide_by_temperature, temperature_of
 
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     """Output [T, H, C], log-sum-exp [T, H] and weights [E, H] (or no rows of them)."""
-    z_src, z_dst, att, edge, edge_x, edge_map = call.inputs
+    z_src, z_dst, att, edge, edge_x, edge_map, theta = call.inputs
+    att = divide_by_temperature(att, theta)
     (slope,) = call.settings
     kernel = KernelCall(z_src, slope, call.dropout, call.dropout_seed)
     kernel.add_features(z_src=z_src, z_dst=z_dst, edge=edge)
@@ -20,7 +23,10 @@ def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
 def backward(call: Backward) -> tuple[Tensor, ...]:
     """The gradients of all inputs; without rows where they are absent."""
     saved = call.saved
-    z_src, z_dst, att, edge, edge_x, edge_map = saved.inputs
+    z_src, z_dst, att, edge, edge_x, edge_map, theta = saved.inputs
+    temperature = None if theta is None else temperature_of(theta)
+    if temperature is not None:
+        att = att / temperature.view(-1, 1)
     assert saved.by_source is not None
     (slope,) = call.settings
     kernel = KernelCall(z_src, slope, call.dropout, saved.dropout_seed)
@@ -49,4 +55,18 @@ def backward(call: Backward) -> tuple[Tensor, ...]:
     size = heads * (2 * att.element_size() + (channels + 7) // 8)
     kernel.add_records(saved.by_target, size)
     kernel.run("gatv2_backward")
-    return dz_src, dz_dst, datt, dedge, dedge_x, dedge_map
+    dtheta = att.new_empty(0)
+    if theta is not None and temperature is not None:
+        datt, dtheta = _divide_backward(datt, att, theta, temperature)
+    return dz_src, dz_dst, datt, dedge, dedge_x, dedge_map, dtheta
+
+
+def _divide_backward(
+    dout: Tensor, divided: Tensor, theta: Tensor, temperature: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of the vector and of theta, in autograd's order of operations."""
+    temperature = temperature.view(-1, 1)
+    product = dout.neg() * (divided / temperature)
+    dtemperature = product.sum(-1) if theta.dim() else product.sum()
+    dtheta = torch.ops.aten.softplus_backward(dtemperature, theta, 1, 20)
+    return dout / temperature, dtheta

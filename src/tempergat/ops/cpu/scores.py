@@ -1,4 +1,4 @@
-"""GAT's scores of all nodes over the temperature, by the C++ functions."""
+"""GAT's scores of nodes over the temperature, by the C++ functions."""
 
 from __future__ import annotations
 
@@ -10,65 +10,95 @@ import torch
 from torch import Tensor
 
 from tempergat.ops.cpu import library
+from tempergat.ops.reference import EPSILON
 
 _NAMES = {torch.float32: "float", torch.float64: "double"}
 
 
 @functools.cache
 def _function(kind: str, dtype: torch.dtype) -> Any:
-    pointer, number = ctypes.c_void_p, ctypes.c_int64
-    shared = (*[number] * 3, *[pointer] * 4, number, ctypes.c_double)
-    results = [pointer] * (2 if kind == "scores" else 6)
-    return library.library.function(f"{kind}_{_NAMES[dtype]}", *shared, *results)
-
-
-def serves(dtype: torch.dtype) -> bool:
-    """Whether the functions below take tensors of a type."""
-    return dtype in _NAMES and library.library.problem is None
+    pointer, number, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
+    given = (*[number] * 3, pointer, number, *[pointer] * 3, number, real, number)
+    results: list[Any] = [pointer] * 2
+    if kind == "scores_backward":
+        results += [number, *[pointer] * 4]
+    return library.library.function(f"{kind}_{_NAMES[dtype]}", *given, *results)
 
 
 def forward(
-    z: Tensor, att_src: Tensor, att_dst: Tensor, theta: Tensor | None, epsilon: float
-) -> tuple[Tensor, Tensor]:
-    """The scores of both vectors, [nodes, heads]; the tensors are contiguous."""
-    scores = z.new_empty(z.shape[:2]), z.new_empty(z.shape[:2])
-    run = _function("scores", z.dtype)
-    given = _arguments(z, att_src, att_dst, theta, epsilon)
-    library.check("scores", run(*given, *[x.data_ptr() for x in scores]))
-    return scores
+    z: Tensor,
+    vectors: tuple[Tensor, ...],
+    theta: Tensor | None,
+    scores: tuple[Tensor, ...],
+) -> None:
+    """Writes ``<z, a> / T`` for each of one or two vectors a.
+
+    Args:
+        z: The features, [nodes, H, C].
+        vectors: The attention vectors, contiguous, [H, C] each.
+        theta: Gives T; contiguous, 0-d or [H]; None for 1.
+        scores: Where the scores go, [nodes, H] each.
+    """
+    z, given = _arguments(z, vectors, theta)
+    status = _function("scores", z.dtype)(*given, *_addresses(scores))
+    library.check("scores", status)
 
 
 def backward(
-    dscores: tuple[Tensor, ...],
     z: Tensor,
-    att_src: Tensor,
-    att_dst: Tensor,
+    vectors: tuple[Tensor, ...],
     theta: Tensor | None,
-    epsilon: float,
-) -> tuple[Tensor | None, ...]:
-    """The gradients of z, both vectors and theta."""
-    dz, datt_src = z.new_empty(z.shape), att_src.new_empty(att_src.shape)
-    datt_dst = att_dst.new_empty(att_dst.shape)
-    dtheta = None if theta is None else theta.new_empty(theta.shape)
-    run = _function("scores_backward", z.dtype)
-    given = _arguments(z, att_src, att_dst, theta, epsilon)
-    dense = [x.contiguous() for x in dscores]
-    results = (*dense, dz, datt_src, datt_dst)
-    address = None if dtheta is None else dtheta.data_ptr()
-    status = run(*given, *[x.data_ptr() for x in results], address)
+    dscores: tuple[Tensor, ...],
+    dz: Tensor,
+) -> tuple[list[Tensor], Tensor | None]:
+    """Adds to the gradient of z and returns those of the vectors and of theta.
+
+    Args:
+        z: As in `forward`, like the next two.
+        vectors: The attention vectors.
+        theta: Gives T.
+        dscores: The gradients of the scores. The second may have fewer rows than z.
+        dz: The gradient of z so far, contiguous.
+    """
+    z, given = _arguments(z, vectors, theta)
+    total = dz if dz.dtype == z.dtype else dz.to(z.dtype)
+    datt = [torch.empty_like(vector) for vector in vectors]
+    dtheta = None if theta is None else torch.empty_like(theta)
+    incoming = tuple(d.contiguous() for d in dscores)
+    status = _function("scores_backward", z.dtype)(
+        *given,
+        *_addresses(incoming),
+        incoming[-1].size(0),
+        total.data_ptr(),
+        *_addresses(datt),
+        None if dtheta is None else dtheta.data_ptr(),
+    )
     library.check("scores_backward", status)
-    return dz, datt_src, datt_dst, dtheta
+    if total is not dz:
+        dz.copy_(total)
+    return datt, dtheta
+
+
+def _addresses(tensors: Any) -> tuple[int | None, int | None]:
+    return tensors[0].data_ptr(), tensors[1].data_ptr() if len(tensors) > 1 else None
 
 
 def _arguments(
-    z: Tensor, att_src: Tensor, att_dst: Tensor, theta: Tensor | None, epsilon: float
-) -> tuple[Any, ...]:
-    return (
+    z: Tensor, vectors: tuple[Tensor, ...], theta: Tensor | None
+) -> tuple[Tensor, tuple[Any, ...]]:
+    """The features as the functions take them, and all arguments of a call."""
+    if z.dtype != vectors[0].dtype:
+        z = z.to(vectors[0].dtype)
+    # Rows may be apart, as in a slice of a wider product.
+    if z.stride()[1:] != (z.size(2), 1):
+        z = z.contiguous()
+    return z, (
         *z.shape,
         z.data_ptr(),
-        att_src.data_ptr(),
-        att_dst.data_ptr(),
+        z.stride(0),
+        *_addresses(vectors),
         None if theta is None else theta.data_ptr(),
         0 if theta is None else theta.numel(),
-        epsilon,
+        EPSILON,
+        library.library.threads(),
     )

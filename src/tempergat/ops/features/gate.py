@@ -14,28 +14,21 @@ from torch import Tensor
 
 from tempergat.ops.backend import Backend, find
 from tempergat.ops.calls import Call
+from tempergat.ops.second_derivative import gradients_of
 from tempergat.ops.torch_internals import in_transform, is_tracing
 
-# Numbers in the features of a few molecules.
-_SMALL = 1 << 15
 
-
-def sigmoid_gate(
-    logit: Tensor, x: Tensor, with_total: bool
-) -> tuple[Tensor, Tensor | None]:
+def sigmoid_gate(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """``x * sigmoid(logit)``, and the sum of the sigmoid in at least float32.
-
-    For a small graph on the CPU the sigmoid itself is returned in place of its sum:
-    most sums are never used, and computing one costs time in every step.
 
     Args:
         logit: The gate before its sigmoid.
         x: The features, of the same shape.
-        with_total: Whether the sum is wanted.
 
     Returns:
         The features, and a tensor whose elements add up to the sum: a single number, or
-        partial sums, which only the few who need the sum have to add up.
+        partial sums, which only the few who need the sum have to add up. Where
+        gradients are off there may be none.
     """
     backend = find_backend(logit, x)
     if backend is not None:
@@ -44,16 +37,14 @@ def sigmoid_gate(
         )
         return result
     gate = torch.sigmoid(logit)
-    if not with_total:
+    if not torch.is_grad_enabled():
         return x * gate, None
-    if x.numel() <= _SMALL and x.is_cpu and not (is_tracing() or in_transform()):
-        return x * gate, gate
     dtype = torch.promote_types(gate.dtype, torch.float32)
     return x * gate, gate.sum(dtype=dtype)
 
 
 def close_rows(logit: Tensor, in_use: Tensor) -> None:
-    """Closes the gate of all rows behind the first ``in_use``, in place.
+    """Closes the gate of all rows after the first ``in_use``, in place.
 
     At minus infinity the gate and its derivative are 0, so autograd need not know.
 
@@ -83,6 +74,11 @@ def find_backend(logit: Tensor, x: Tensor) -> Backend | None:
     return find(Call("gate", ("gpu",), (x, logit)))
 
 
+def _gated(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    gate = torch.sigmoid(logit)
+    return x * gate, gate
+
+
 class _SigmoidGate(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -95,17 +91,16 @@ class _SigmoidGate(torch.autograd.Function):
         return result
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor | None, ...]:
         dout, dsums = gradients
         logit, x = ctx.saved_tensors
         if dout is None:
             dout = torch.zeros_like(x)
         if torch.is_grad_enabled():
             # A second derivative will be taken.
-            gate = torch.sigmoid(logit)
-            dgate = dout * x
             if dsums is not None:
-                every = dsums.repeat_interleave(ctx.kernels.BLOCK)[: x.numel()]
-                dgate = dgate + every.view_as(x)
-            return dgate.to(x.dtype) * gate * (1 - gate), dout * gate, None
+                dsums = dsums.repeat_interleave(ctx.kernels.BLOCK)[: x.numel()]
+                dsums = dsums.view_as(x).to(x.dtype)
+            upstream, wanted = (dout, dsums), ctx.needs_input_grad[:2]
+            return *gradients_of(_gated, upstream, (logit, x), wanted), None
         return (*ctx.kernels.backward(dout, dsums, logit, x), None)

@@ -183,7 +183,7 @@ def linear(
     return out if bias is None else out + bias
 
 
-def _product(rows: Rows, values_KV: Tensor, x_RBO: Tensor, **known: bool) -> Tensor:
+def product(rows: Rows, values_KV: Tensor, x_RBO: Tensor, **known: bool) -> Tensor:
     """Sums of rows of x, weighted per model: [rows, B, O], row after row.
 
     Args:
@@ -225,7 +225,7 @@ def _forward(
     # Transposed as one matrix, which torch does in blocks.
     x_FBO = weight_BOF.flatten(0, 1).t().contiguous()
     x_FBO = x_FBO.view(weight_BOF.size(2), *weight_BOF.shape[:2])
-    return _product(rows, values_KV, x_FBO, in_order=True)
+    return product(rows, values_KV, x_FBO, in_order=True)
 
 
 def _backward(
@@ -233,7 +233,7 @@ def _backward(
 ) -> Tensor:
     rows = Rows(ccol, row, element, element)
     # Nodes that are far from all training nodes have no gradient.
-    dx_FBO = _product(rows, values_KV, dout_NBO, skip_zeros=True)
+    dx_FBO = product(rows, values_KV, dout_NBO, skip_zeros=True)
     dweight = dx_FBO.flatten(1).t().contiguous()
     return dweight.view(*dx_FBO.shape[1:], dx_FBO.size(0))
 
@@ -271,7 +271,7 @@ def _second_gradient(ctx: Any, d_BOF: Tensor) -> Any:
     return (ddout.index_add(0, row, message), *[None] * 4)
 
 
-def _fold_values(values: Tensor, dim: int | None, models: int, size: int) -> Tensor:
+def fold_values(values: Tensor, dim: int | None, models: int, size: int) -> Tensor:
     """Values for ``size`` times ``models`` weights."""
     if dim is None:
         return values if values.size(1) == 1 else values.repeat(1, size)
@@ -282,7 +282,7 @@ def _fold_forward(info: Any, in_dims: Any, *arguments: Any) -> Any:
     size = info.batch_size
     values, weight = arguments[:2]
     folded = fold(weight, in_dims[1], 0, size)
-    values = _fold_values(values, in_dims[0], folded.size(0) // size, size)
+    values = fold_values(values, in_dims[0], folded.size(0) // size, size)
     out = call("sparse_linear", values, folded, *arguments[2:])
     return out.unflatten(1, (size, -1)), 1
 
@@ -291,7 +291,7 @@ def _fold_backward(info: Any, in_dims: Any, *arguments: Any) -> Any:
     size = info.batch_size
     dout, values = arguments[:2]
     folded = fold(dout, in_dims[0], 1, size)
-    values = _fold_values(values, in_dims[1], folded.size(1) // size, size)
+    values = fold_values(values, in_dims[1], folded.size(1) // size, size)
     dweight = call("sparse_linear_backward", folded, values, *arguments[2:])
     return dweight.unflatten(0, (size, -1)), 0
 

@@ -3,12 +3,15 @@
 # ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
 """GAT's attention in Triton: one read of each edge's feature row per pass."""
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.calls import Backward, Forward
+from tempergat.ops.calls import Backward, Forward, Saved
+from tempergat.ops.gpu import scores
 from tempergat.ops.gpu.common import (
     again_with_weights,
     dense,
@@ -20,6 +23,7 @@ from tempergat.ops.gpu.common import (
 )
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule, slots_by_source
+from tempergat.ops.gpu.scores import Vectors
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
 from tempergat.ops.gpu.tiles import Tile, choose_tile
@@ -106,11 +110,32 @@ def _forward_kernel(
     )  # fmt: skip
 
 
-def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
-    """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] (or none of them)."""
-    z, _, score_dst, edge_score = call.inputs
+def forward(call: Forward) -> tuple[Tensor, ...]:
+    """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] and the nodes' scores."""
+    z, att_src, att_dst, z_dst, edge_score, theta = map(dense, call.inputs)
+    assert z is not None
+    assert att_src is not None
+    targets, score_dst = call.by_target.pointer.size(0) - 1, None
+    if att_dst is not None and z_dst is None:
+        vectors = Vectors(att_src, att_dst, theta)
+        score_src, score_dst = scores.forward(z, vectors)
+        score_dst = score_dst[:targets]
+    else:
+        (score_src,) = scores.forward(z, Vectors(att_src, None, theta))
+        if att_dst is not None and z_dst is not None:
+            (score_dst,) = scores.forward(z_dst, Vectors(att_dst, None, theta))
     flags = (score_dst is not None, edge_score is not None)
-    return attend(_forward_kernel, _tile(z), call, flags)
+    inner = call._replace(inputs=(z, score_src, score_dst, edge_score))
+    results = attend(_forward_kernel, _tile(z), inner, flags)
+    if score_dst is None:
+        score_dst = score_src.new_empty(targets, z.size(1))
+    return *results, score_src, score_dst
+
+
+def statistics_of(saved: Saved) -> dict[str, Any]:
+    """What `sums.statistics` is called with for this attention."""
+    score_dst = None if saved.inputs[2] is None else saved.state[1]
+    return {"score": score_dst, "apart": True}
 
 
 @triton.jit(do_not_specialize=["threshold", "num_heads"])
@@ -208,22 +233,49 @@ def _backward_kernel(
         tl.store(dscore_ptr + row * H + heads, dscore, mask=in_heads)
 
 
-def backward(
-    call: Backward, table: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of z, score_src, score_dst and edge_score (no rows: absent).
+def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
+    """The gradients of all inputs; without rows where they are absent.
 
     Args:
         call: The call.
         table: What `statistics` would return, where it is known already.
     """
+    saved = call.saved
+    z, att_src, att_dst, z_dst, _, theta = map(dense, saved.inputs)
+    assert z is not None
+    assert att_src is not None
+    heads, channels = att_src.shape
+    dz, dscore_src, dscore_dst, dedge_score = _edge_gradients(call, z, table)
+    datt_dst = att_src.new_empty(0, channels)
+    dz_dst = z.new_empty(0, heads, channels)
+    second = att_dst if z_dst is None else None
+    vectors = Vectors(att_src, second, theta)
+    dscores = (dscore_src,) if second is None else (dscore_src, dscore_dst)
+    datt_src, found, dtheta = scores.backward(z, vectors, dscores, dz, add=True)
+    if found is not None:
+        datt_dst = found
+    if att_dst is not None and z_dst is not None:
+        dz_dst, vectors = torch.empty_like(z_dst), Vectors(att_dst, None, theta)
+        datt_dst, _, more = scores.backward(
+            z_dst, vectors, (dscore_dst,), dz_dst, add=False
+        )
+        if dtheta is not None and more is not None:
+            dtheta += more
+    if dtheta is None:
+        dtheta = att_src.new_empty(0)
+    return dz, datt_src, datt_dst, dz_dst, dedge_score, dtheta
+
+
+def _edge_gradients(
+    call: Backward, z: Tensor, table: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of z, of both scores and of edge_score (no rows: absent)."""
     saved, (negative_slope,) = call.saved, call.settings
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), dense(call.dweights)
-    z, score_src, score_dst, edge_score = map(dense, saved.inputs)
-    assert z is not None
-    assert score_src is not None
+    edge_score, score_src = dense(saved.inputs[4]), saved.state[0]
+    has_dst = saved.inputs[2] is not None
     _, heads, channels = z.shape
     dz = torch.empty_like(z)
     dscore_src = torch.empty_like(score_src)
@@ -238,12 +290,12 @@ def backward(
     target_plan, plan = schedule(by_target.pointer), schedule(by_source.pointer)
     weight_term = None
     if dweights is not None:
-        _, _, weights = forward(again_with_weights(call))
+        weights = forward(again_with_weights(call))[2]
         weight_term = segment_sum(
             target_plan, out.size(0), by_target.position, weights, dweights
         )
     if table is None:
-        table = statistics(dout, out, saved.lse, weight_term, score_dst, apart=True)
+        table = statistics(dout, out, saved.lse, weight_term, **statistics_of(saved))
     part = plan.room(dscore_src, heads * channels)
     part_score = plan.room(dscore_src, heads)
     launch(
@@ -256,7 +308,7 @@ def backward(
         ),
         (dropout.threshold, dropout.keep_scale, float(negative_slope), heads),
         (
-            *tile.constants(heads, channels), score_dst is not None,
+            *tile.constants(heads, channels), has_dst,
             edge_score is not None, dweights is not None, dropout.on,
         ),
         tile.warps,
@@ -264,7 +316,7 @@ def backward(
     merge_sum(plan, part, dz, (part_score, dscore_src))
     absent = score_src.new_empty(0, heads)
     dscore_dst = absent
-    if score_dst is not None:
+    if has_dst:
         index, via = by_target.position, None
         if edge_score is None:
             index, via = slots_by_source(by_target, by_source)

@@ -25,14 +25,13 @@ class RowGradients(NamedTuple):
         logit: Of the gate before its sigmoid.
         x: Of the features.
         statistics: What attention's backward pass needs of each row.
-        columns: Partial sums over rows, of the gradient of the result and of that of
-            the logit, [programs, 2, H, C].
+        bias: Partial sums over rows of the gradient of the result, [programs, H, C].
     """
 
     logit: Tensor
     x: Tensor
     statistics: Tensor
-    columns: Tensor
+    bias: Tensor
 
 
 @triton.jit(do_not_specialize=["count", "width"])
@@ -87,33 +86,29 @@ def _backward_rows_kernel(
     )
     program = tl.program_id(0).to(tl.int64)
     dout_sum = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
-    dlogit_sum = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
     for start in range(program * BLOCK_R, num_rows, tl.num_programs(0) * BLOCK_R):
         rows = start + tl.arange(0, BLOCK_R)
         inside = (rows < num_rows)[:, None, None] & in_row[None]
         offset = rows[:, None, None] * (H * C) + cell[None]  # [R, H, C]
-        dout = tl.load(dout_ptr + offset, mask=inside, other=0.0)
-        logit = tl.load(logit_ptr + offset, mask=inside, other=0.0)
-        x = tl.load(x_ptr + offset, mask=inside, other=0.0)
+        dout = tl.load(dout_ptr + offset, mask=inside, other=0.0).to(tl.float32)
+        logit = tl.load(logit_ptr + offset, mask=inside, other=0.0).to(tl.float32)
+        x = tl.load(x_ptr + offset, mask=inside, other=0.0).to(tl.float32)
         gate = tl.sigmoid(logit)
         dgate = dout * x
         if DSUMS:
             dgate += tl.load(dsums_ptr + offset // BLOCK, mask=inside, other=0.0)
         dlogit = dgate * gate * (1.0 - gate)
         dx = dout * gate
-        tl.store(dlogit_ptr + offset, dlogit, mask=inside)
-        tl.store(dx_ptr + offset, dx, mask=inside)
+        tl.store(dlogit_ptr + offset, dlogit.to(dlogit_ptr.dtype.element_ty), inside)
+        tl.store(dx_ptr + offset, dx.to(dx_ptr.dtype.element_ty), mask=inside)
         dout_sum += tl.sum(dout, axis=0)
-        dlogit_sum += tl.sum(dlogit, axis=0)
         delta = tl.sum(dx * x, axis=2)  # [R, H]
         here = (rows < num_rows)[:, None] & in_heads[None, :]
         store_statistics(
             delta, rows, here, heads, lse_ptr, score_ptr, statistics_ptr, H,
             SCORE, APART,
         )  # fmt: skip
-    target = part_ptr + program * (2 * H * C) + cell
-    tl.store(target, dout_sum, mask=in_row)
-    tl.store(target + H * C, dlogit_sum, mask=in_row)
+    tl.store(part_ptr + program * (H * C) + cell, dout_sum, mask=in_row)
 
 
 @triton.jit(do_not_specialize=["width", "count"])
@@ -183,22 +178,26 @@ def backward_of_rows(
     """`backward` and `sums.statistics` in one pass, with sums over all rows.
 
     Args:
-        dout: The gradient of the features, float32, as all tensors; [rows, H, C].
+        dout: The gradient of the features, [rows, H * C].
         dsums: That of the partial sums, if any.
-        logit: The gate before its sigmoid.
+        logit: The gate before its sigmoid, [rows, H * C].
         x: Attention's output, [rows, H, C].
         lse: Its log-sum-exp.
-        score: As in `sums.statistics`.
-        apart: As there.
+        score: The score of each target that `sums.statistics` keeps, or None.
+        apart: Whether the two numbers of ``lse`` stay apart.
     """
-    dout, (rows, heads, channels) = dout.contiguous(), x.shape
+    dout, logit, (rows, heads, channels) = (
+        dout.contiguous(),
+        logit.contiguous(),
+        x.shape,
+    )
     dsums = None if dsums is None else dsums.contiguous()
     dlogit, dx = torch.empty_like(logit), torch.empty_like(x)
     columns = 2 + apart + (score is not None)
     table = lse.new_empty(rows, columns, heads)
     block, tiles, constants = rows_tile(x)
     programs = min(divide_up(rows, block), _PROGRAMS)
-    part = lse.new_empty(programs, 2, heads, channels)
+    part = lse.new_empty(programs, heads, channels)
     launch(
         _backward_rows_kernel,
         (programs, tiles),

@@ -5,15 +5,17 @@
 One kernel forward; one backward, and a second one that adds up its partial sums.
 """
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.calls import Vectors
 from tempergat.ops.gpu.common import tile_of_row
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.sums import rows_tile
+from tempergat.ops.reference import EPSILON
 
 # The most programs of the backward pass, each of which keeps its own sum.
 _PROGRAMS = 1024
@@ -24,10 +26,31 @@ _MOST_FOR_ONE = 1 << 16
 _BLOCK = 512
 
 
+class Vectors(NamedTuple):
+    """One or two attention vectors and the temperature they are divided by.
+
+    Attributes:
+        first: A vector for each head, float32, [H, C].
+        second: Another, or None.
+        theta: Gives the temperature of all heads, 0-d, or of each, [H]; None for 1.
+    """
+
+    first: Tensor
+    second: Tensor | None
+    theta: Tensor | None
+
+    @property
+    def kind(self) -> int:
+        """0 for no temperature, 1 for one of all heads, 2 for one of each."""
+        if self.theta is None:
+            return 0
+        return 1 if self.theta.dim() == 0 else 2
+
+
 @triton.jit
-def _temperature(theta_ptr, heads, in_heads, number, LEARNT: tl.constexpr):
-    """The temperature of each head: the number, or softplus(theta) plus the number."""
-    temperature = tl.zeros(heads.shape, tl.float32) + number
+def _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT: tl.constexpr):
+    """The temperature of each head: 1, or softplus(theta) + epsilon."""
+    temperature = tl.full(heads.shape, 1.0, tl.float32)
     if LEARNT:
         # One theta for all heads, or one for each.
         theta = tl.load(theta_ptr + heads * (LEARNT - 1), mask=in_heads, other=0.0)
@@ -36,14 +59,14 @@ def _temperature(theta_ptr, heads, in_heads, number, LEARNT: tl.constexpr):
         rounded = 1.0 + x
         log = tl.log(rounded) * (x / tl.where(rounded == 1.0, 1.0, rounded - 1.0))
         log = tl.where(rounded == 1.0, x, log)
-        temperature += tl.where(theta > 20.0, theta, log)
+        temperature = tl.where(theta > 20.0, theta, log) + epsilon
     return temperature
 
 
 @triton.jit(do_not_specialize=["num_rows", "num_heads"])
 def _forward_kernel(
     z_ptr, first_att_ptr, second_att_ptr, theta_ptr, first_ptr, second_ptr,
-    num_rows, num_heads, number,
+    num_rows, num_heads, epsilon,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
     SECOND: tl.constexpr, LEARNT: tl.constexpr,
@@ -51,7 +74,7 @@ def _forward_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    temperature = _temperature(theta_ptr, heads, in_heads, number, LEARNT)[:, None]
+    temperature = _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT)[:, None]
     rows = tl.program_id(0).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)
     inside = rows < num_rows
     z = tl.load(  # [R, H, C]
@@ -70,7 +93,7 @@ def _forward_kernel(
 @triton.jit(do_not_specialize=["num_rows", "second_rows", "num_heads"])
 def _backward_kernel(
     z_ptr, first_att_ptr, second_att_ptr, theta_ptr, dfirst_ptr, dsecond_ptr,
-    dz_ptr, part_ptr, num_rows, second_rows, num_heads, number,
+    dz_ptr, part_ptr, num_rows, second_rows, num_heads, epsilon,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
     SECOND: tl.constexpr, LEARNT: tl.constexpr, ADD: tl.constexpr,
@@ -78,7 +101,7 @@ def _backward_kernel(
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
     )
-    temperature = _temperature(theta_ptr, heads, in_heads, number, LEARNT)[:, None]
+    temperature = _temperature(theta_ptr, heads, in_heads, epsilon, LEARNT)[:, None]
     program = tl.program_id(0).to(tl.int64)
     first = tl.load(first_att_ptr + cell, mask=in_row, other=0.0) / temperature
     dfirst = tl.zeros([BLOCK_H, BLOCK_C], tl.float32)
@@ -127,26 +150,24 @@ def _sum_parts(
     return tl.sum(total, axis=0)
 
 
-@triton.jit(do_not_specialize=["num_parts", "column_parts", "num_heads"])
+@triton.jit(do_not_specialize=["num_parts", "num_heads"])
 def _finish_kernel(
     part_ptr, first_att_ptr, second_att_ptr, theta_ptr,
-    dfirst_att_ptr, dsecond_att_ptr, dtheta_ptr, column_part_ptr, columns_ptr,
-    num_parts, column_parts, num_heads, number,
+    dfirst_att_ptr, dsecond_att_ptr, dtheta_ptr, num_parts, num_heads, epsilon,
     C: tl.constexpr, BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr,
-    VECTORS: tl.constexpr, LEARNT: tl.constexpr, ALONE: tl.constexpr,
-    COLUMNS: tl.constexpr,
+    VECTORS: tl.constexpr, LEARNT: tl.constexpr, ALL_HEADS: tl.constexpr,
 ):  # fmt: skip
     # One program for all heads can add up the gradient of their one theta.
     head = tl.program_id(0)
     end = head + 1
-    if ALONE:
+    if ALL_HEADS:
         end = num_heads
     dtheta = tl.zeros([1], tl.float32)
     channels = tl.arange(0, BLOCK_C)
     inside = channels < C
     while head < end:
         one = head + tl.arange(0, 1)
-        temperature = _temperature(theta_ptr, one, one >= 0, number, LEARNT)
+        temperature = _temperature(theta_ptr, one, one >= 0, epsilon, LEARNT)
         cell = head * C + channels
         product = tl.zeros([BLOCK_C], tl.float32)
         for vector in tl.static_range(VECTORS):
@@ -165,12 +186,6 @@ def _finish_kernel(
             theta = tl.load(theta_ptr + one * (LEARNT - 1))
             dtemperature = -tl.sum(product, axis=0) / (temperature * temperature)
             dtheta += dtemperature * tl.sigmoid(theta)
-        for column in tl.static_range(COLUMNS):
-            total = _sum_parts(
-                column_part_ptr, cell, inside, column, column_parts, num_heads * C,
-                COLUMNS, BLOCK_P, BLOCK_C,
-            )  # fmt: skip
-            tl.store(columns_ptr + column * num_heads * C + cell, total, mask=inside)
         head += 1
     if LEARNT:
         tl.store(dtheta_ptr + tl.program_id(0) + tl.arange(0, 1), dtheta)
@@ -178,12 +193,12 @@ def _finish_kernel(
 
 @triton.jit(do_not_specialize=["num_heads"])
 def _divide_kernel(
-    att_ptr, theta_ptr, out_ptr, num_heads, number,
+    att_ptr, theta_ptr, out_ptr, num_heads, epsilon,
     C: tl.constexpr, BLOCK: tl.constexpr, LEARNT: tl.constexpr,
 ):  # fmt: skip
     cell = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = cell < num_heads * C
-    temperature = _temperature(theta_ptr, cell // C, inside, number, LEARNT)
+    temperature = _temperature(theta_ptr, cell // C, inside, epsilon, LEARNT)
     att = tl.load(att_ptr + cell, mask=inside, other=0.0)
     tl.store(out_ptr + cell, att / temperature, mask=inside)
 
@@ -191,7 +206,7 @@ def _divide_kernel(
 def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
     """``<z, a> / T`` for each attention vector a, float32, [N, H] each."""
     rows, heads, _ = z.shape
-    first, second, theta, number = vectors
+    first, second, theta = vectors
     scores = [first.new_empty(rows, heads)]
     if second is not None:
         scores.append(first.new_empty(rows, heads))
@@ -200,7 +215,7 @@ def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
         _forward_kernel,
         (divide_up(rows, block), tiles),
         (z, first, second, theta, scores[0], scores[-1]),
-        (rows, heads, number),
+        (rows, heads, EPSILON),
         (*constants, second is not None, vectors.kind),
         warps=4,
     )
@@ -208,14 +223,8 @@ def forward(z: Tensor, vectors: Vectors) -> list[Tensor]:
 
 
 def backward(
-    z: Tensor,
-    vectors: Vectors,
-    dscores: tuple[Tensor, ...],
-    dz: Tensor,
-    *,
-    add: bool,
-    columns: Tensor | None = None,
-) -> tuple[Vectors, Tensor | None]:
+    z: Tensor, vectors: Vectors, dscores: tuple[Tensor, ...], dz: Tensor, *, add: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Writes the gradient of z and returns those of the vectors and of theta.
 
     Args:
@@ -224,13 +233,9 @@ def backward(
         dscores: The gradients of the scores. The second may have fewer rows than z.
         dz: Where the gradient of z goes.
         add: Whether it is added to what is there.
-        columns: Partial sums of something else, [programs, sums, H, C], if any.
-
-    Returns:
-        The gradients, and the sums of ``columns`` over its programs.
     """
     rows, heads, channels = z.shape
-    first, second, theta, number = vectors
+    first, second, theta = vectors
     block, tiles, constants = rows_tile(z)
     most = _PROGRAMS_OF_FEW if rows <= _FEW else _PROGRAMS
     programs = min(divide_up(rows, block), most)
@@ -240,73 +245,64 @@ def backward(
         _backward_kernel,
         (programs, tiles),
         (z, first, second, theta, dscores[0], dscores[-1], dz, part),
-        (rows, dscores[-1].size(0), heads, number),
+        (rows, dscores[-1].size(0), heads, EPSILON),
         (*constants, second is not None, vectors.kind, add),
         warps=4,
     )
-    return _finish(part, vectors, columns)
+    return _finish(part, vectors)
 
 
 def _finish(
-    part_PAHC: Tensor, vectors: Vectors, columns: Tensor | None
-) -> tuple[Vectors, Tensor | None]:
-    """The gradients of the vectors and of theta, from those of vectors over T.
-
-    Also the sums of ``columns``, as in `backward`.
-    """
+    part_PAHC: Tensor, vectors: Vectors
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The gradients of the vectors and of theta, from those of vectors over T."""
     programs, count, heads, channels = part_PAHC.shape
-    first, second, theta, number = vectors
-    dfirst = first.new_empty(first.shape)
-    dsecond = None if second is None else first.new_empty(second.shape)
+    first, second, theta = vectors
+    dfirst = torch.empty_like(first)
+    dsecond = None if second is None else torch.empty_like(second)
     # One program takes too long for the sums of many nodes.
-    alone = vectors.kind == 1 and part_PAHC.numel() <= _MOST_FOR_ONE
+    all_heads = vectors.kind == 1 and part_PAHC.numel() <= _MOST_FOR_ONE
     dtheta = None
     if theta is not None:
-        dtheta = first.new_empty(theta.shape if alone else heads)
-    sums = None if columns is None else columns.new_empty(columns.shape[1:])
-    column_parts, num_columns = (0, 0) if columns is None else columns.shape[:2]
+        dtheta = first.new_empty(theta.shape if all_heads else heads)
     width = power_of_two(channels)
     launch(
         _finish_kernel,
-        (1 if alone else heads, 1),
-        (part_PAHC, first, second, theta, dfirst, dsecond, dtheta, columns, sums),
-        (programs, column_parts, heads, number),
-        (
-            channels, max(1, 2048 // width), width, count, vectors.kind, alone,
-            num_columns,
-        ),
+        (1 if all_heads else heads, 1),
+        (part_PAHC, first, second, theta, dfirst, dsecond, dtheta),
+        (programs, heads, EPSILON),
+        (channels, max(1, 2048 // width), width, count, vectors.kind, all_heads),
         warps=4,
-    )  # fmt: skip
-    if dtheta is not None and vectors.kind == 1 and not alone:
+    )
+    if dtheta is not None and vectors.kind == 1 and not all_heads:
         dtheta = dtheta.sum()
-    return Vectors(dfirst, dsecond, dtheta, number), sums
+    return dfirst, dsecond, dtheta
 
 
-def divide(att_HC: Tensor, theta: Tensor, number: float) -> Tensor:
-    """The attention vectors over the temperature."""
-    vectors = Vectors(att_HC, None, theta, number)
+def divide(att_HC: Tensor, theta: Tensor | None) -> Tensor:
+    """An attention vector over the temperature."""
+    if theta is None:
+        return att_HC
     out = torch.empty_like(att_HC)
-    heads, channels = att_HC.shape[-2:]
+    heads, channels = att_HC.shape
     launch(
         _divide_kernel,
         (divide_up(out.numel(), _BLOCK), 1),
         (att_HC, theta, out),
-        (heads, number),
-        (channels, _BLOCK, vectors.kind),
+        (heads, EPSILON),
+        (channels, _BLOCK, Vectors(att_HC, None, theta).kind),
         warps=4,
     )
     return out
 
 
 def divide_backward(
-    dout: Tensor,
-    att_HC: Tensor,
-    theta: Tensor,
-    number: float,
-    columns: Tensor | None = None,
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The gradients of the vectors and of theta, and the sums of ``columns``."""
-    part = dout.contiguous().view(1, 1, *att_HC.shape[-2:])
-    vectors = Vectors(att_HC, None, theta, number)
-    (datt, _, dtheta, _), sums = _finish(part, vectors, columns)
-    return datt, dtheta, sums
+    dout: Tensor, att_HC: Tensor, theta: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The gradients of the vector and of theta; the latter without rows if absent."""
+    if theta is None:
+        return dout, dout.new_empty(0)
+    part = dout.contiguous().view(1, 1, *att_HC.shape)
+    datt, _, dtheta = _finish(part, Vectors(att_HC, None, theta))
+    assert dtheta is not None
+    return datt, dtheta

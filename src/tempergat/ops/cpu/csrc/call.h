@@ -10,7 +10,7 @@
 
 namespace tempergat {
 
-constexpr int64_t kInterfaceVersion = 5;
+constexpr int64_t kInterfaceVersion = 6;
 
 enum Storage : int64_t { kFloat32 = 0, kFloat64 = 1, kBfloat16 = 2 };
 enum Isa : int64_t { kGeneric = 0, kAvx2 = 1, kAvx512 = 2 };

@@ -205,27 +205,27 @@ TEMPERGAT_EXPORT void tempergat_group_by_source(const int32_t* src, const int32_
   tempergat::group_by_source(src, dst, count, num_src, pointer, other, position);
 }
 
-// See scores.h; results that are not wanted do not exist, theta may be null.
+// See scores.h; what is optional there may be null.
 #define TEMPERGAT_SCORES(Real)                                                         \
   TEMPERGAT_EXPORT int64_t tempergat_scores_##Real(                                    \
-      int64_t nodes, int64_t heads, int64_t channels, const Real* z,                   \
-      const Real* att_src, const Real* att_dst, const Real* theta, int64_t thetas,     \
-      double epsilon, Real* src, Real* dst) {                                          \
+      int64_t nodes, int64_t heads, int64_t channels, const Real* z, int64_t stride,   \
+      const Real* first, const Real* second, const Real* theta, int64_t thetas,        \
+      double epsilon, int64_t threads, Real* src, Real* dst) {                         \
     Real* const scores[2] = {src, dst};                                                \
-    return tempergat::Scores<Real>{nodes, heads,  channels, z, {att_src, att_dst},     \
-                                   theta, thetas, epsilon}                             \
+    return tempergat::Scores<Real>{nodes, heads,  channels, z,       stride,           \
+                                   {first, second}, theta, thetas, epsilon, threads}   \
         .forward(scores);                                                              \
   }                                                                                    \
   TEMPERGAT_EXPORT int64_t tempergat_scores_backward_##Real(                           \
-      int64_t nodes, int64_t heads, int64_t channels, const Real* z,                   \
-      const Real* att_src, const Real* att_dst, const Real* theta, int64_t thetas,     \
-      double epsilon, const Real* dsrc, const Real* ddst, Real* dz, Real* datt_src,    \
-      Real* datt_dst, Real* dtheta) {                                                  \
+      int64_t nodes, int64_t heads, int64_t channels, const Real* z, int64_t stride,   \
+      const Real* first, const Real* second, const Real* theta, int64_t thetas,        \
+      double epsilon, int64_t threads, const Real* dsrc, const Real* ddst,             \
+      int64_t rows, Real* dz, Real* dfirst, Real* dsecond, Real* dtheta) {             \
     const Real* const dscores[2] = {dsrc, ddst};                                       \
-    Real* const datt[2] = {datt_src, datt_dst};                                        \
-    return tempergat::Scores<Real>{nodes, heads,  channels, z, {att_src, att_dst},     \
-                                   theta, thetas, epsilon}                             \
-        .backward(dscores, dz, datt, dtheta);                                          \
+    Real* const datt[2] = {dfirst, dsecond};                                           \
+    return tempergat::Scores<Real>{nodes, heads,  channels, z,       stride,           \
+                                   {first, second}, theta, thetas, epsilon, threads}   \
+        .backward(dscores, rows, dz, datt, dtheta);                                    \
   }
 
 TEMPERGAT_SCORES(float)

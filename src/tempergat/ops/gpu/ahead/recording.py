@@ -10,7 +10,7 @@ from torch import Tensor
 from triton.runtime import driver
 
 from tempergat.ops import gpu
-from tempergat.ops.calls import Backward, Forward, Saved, Vectors
+from tempergat.ops.calls import Backward, Forward, Saved
 from tempergat.ops.gpu.ahead import Coming
 from tempergat.ops.gpu.launch import recording
 from tempergat.ops.gpu.schedule import (
@@ -79,66 +79,26 @@ def _attend(coming: Coming) -> None:
     if by_source is not None:
         keep_slots_of_edges(by_source.position, by_source.position)
     inputs = _inputs(coming)
-    z = inputs[0]
-    # Many models at once take these in plain PyTorch.
-    scores = coming.op == "gat" and coming.models == 1
-    gate = coming.gate and coming.models == 1
-    att = _empty(heads, channels)
-    vectors = Vectors(att, att, att.new_empty(()) if coming.learnt else None, 1.0)
-    if scores:
-        gpu.kernels("scores").forward(z, vectors)
-    elif coming.learnt and coming.models == 1:
-        gpu.kernels("scores").divide(att, vectors.theta, 1.0)
     seed = _seeds(coming) if coming.dropout else None
     rate = _RATE if coming.dropout else 0.0
-    attention = gpu.kernels(coming.op)
+    attention, gates = gpu.kernels(coming.op), gpu.kernels("gate")
     weights = coming.weights
     call = Forward(inputs, seed, by_target, by_source, _SETTINGS, rate, weights)
-    out, lse, _ = attention.forward(call)
-    gates = gpu.kernels("gate")
-    # As `one_node/layer.py` runs it, with the layer's bias.
-    in_one = gate and not (coming.edge or weights) and out.dtype == torch.float32
+    out, lse, _, *state = attention.forward(call)
+    # Many models at once take it in plain PyTorch.
+    gate = coming.gate and coming.models == 1
+    flat = out.flatten(1)
     if gate:
-        gates.forward(out, out, _empty(heads * channels) if in_one else None)
+        bias = _empty(heads * channels, dtype=coming.dtype)
+        gates.forward(flat, flat, bias)
     if not coming.training:
         return
-    if coming.op == "gat" and coming.models > 1:
-        of_scores = (2 * coming.heads, coming.heads * channels)
-        _take_outer(coming.nodes, coming.models, *of_scores)
-    columns = None
-    if in_one:
-        # The targets' scores are kept apart in the table of GAT.
-        score = inputs[2] if coming.op == "gat" else None
-        columns = gates.backward_of_rows(
-            out, None, out, out, lse, score, apart=coming.op == "gat"
-        ).columns
-    elif gate:
-        gates.backward(out, None, out, out)
-    saved = Saved(inputs, seed, out, lse, by_target, by_source)
-    attention.backward(Backward(out, None, saved, _SETTINGS, rate))
-    _end_step(coming, inputs, vectors, columns)
-    if in_one:
-        # Large graphs take one operation after the other.
-        gates.forward(out, out)
-        gates.backward(out, None, out, out)
-        _end_step(coming, inputs, vectors, None)
-
-
-def _end_step(
-    coming: Coming,
-    inputs: tuple[Tensor | None, ...],
-    vectors: Vectors,
-    columns: Tensor | None,
-) -> None:
-    """The gradients of attention vectors and temperature."""
-    if coming.models > 1:
-        return
-    z, scores = inputs[0], gpu.kernels("scores")
-    if coming.op == "gat":
-        scores.backward(z, vectors, inputs[1:3], z, add=True, columns=columns)
-    elif coming.learnt:
-        att, theta = vectors.first, vectors.theta
-        scores.divide_backward(att, att, theta, 1.0, columns)
+    saved = Saved(inputs, seed, out, lse, tuple(state), by_target, by_source)
+    table = None
+    if gate:
+        more = attention.statistics_of(saved)
+        table = gates.backward_of_rows(flat, None, flat, out, lse, **more).statistics
+    attention.backward(Backward(out, None, saved, _SETTINGS, rate), table)
 
 
 def _rows() -> Rows:
@@ -153,11 +113,15 @@ def _inputs(coming: Coming) -> tuple[Tensor | None, ...]:
     # Memory that is not written to takes no space.
     nodes, heads = coming.nodes, coming.heads * coming.models
     z = _empty(nodes, heads, coming.channels, dtype=coming.dtype)
+    att, theta = _empty(heads, coming.channels), None
+    if coming.learnt:
+        # The temperatures of many models are given head by head.
+        theta = _empty() if coming.models == 1 else _empty(heads)
     if coming.op == "gat":
-        edge = _empty(1, heads) if coming.edge else None
-        return z, _empty(nodes, heads), _empty(nodes, heads), edge
+        edge_score = _empty(1, heads) if coming.edge else None
+        return z, att, att, None, edge_score, theta
     edge = z[:1] if coming.edge else None
-    return z, z, _empty(heads, coming.channels), edge, None, None
+    return z, z, att, edge, None, None, theta
 
 
 def _seeds(coming: Coming) -> Tensor:

@@ -8,12 +8,14 @@ gradients of z_dst, att and edge) and by source (two rows per edge; gives the
 gradient of z_src).
 """
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.calls import Backward
+from tempergat.ops.calls import Backward, Saved
 from tempergat.ops.gpu.common import (
     again_with_weights,
     dense,
@@ -36,6 +38,7 @@ from tempergat.ops.gpu.gatv2.edge_features import (
 from tempergat.ops.gpu.gatv2.forward_pass import forward, tile_of, widen
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule
+from tempergat.ops.gpu.scores import divide, divide_backward
 from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
 from tempergat.ops.gpu.tiles import Tile
 
@@ -257,6 +260,11 @@ def _source_kernel(
         tl.store(dz_src_ptr + row_cell, dz.to(dz_src_ptr.dtype.element_ty), mask=in_row)
 
 
+def statistics_of(saved: Saved) -> dict[str, Any]:
+    """What `sums.statistics` is called with for this attention."""
+    return {"score": None, "apart": False}
+
+
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     """The gradients of all inputs; without rows where they are absent.
 
@@ -268,10 +276,11 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), dense(call.dweights)
-    z_src, z_dst, att, edge, edge_x, edge_map = map(dense, saved.inputs)
+    z_src, z_dst, given, edge, edge_x, edge_map, theta = map(dense, saved.inputs)
     assert z_src is not None
     assert z_dst is not None
-    assert att is not None
+    assert given is not None
+    att = divide(given, theta)
     _, heads, channels = z_src.shape
     dz_src, dz_dst = torch.empty_like(z_src), torch.empty_like(z_dst)
     dedge = z_dst.new_empty(0, heads, channels)
@@ -293,12 +302,12 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     target_plan = schedule(by_target.pointer)
     weight_term = None
     if dweights is not None:
-        _, _, weights = forward(again_with_weights(call))
+        weights = forward(again_with_weights(call))[2]
         weight_term = segment_sum(
             target_plan, out.size(0), by_target.position, weights, dweights
         )
     if table is None:
-        table = statistics(dout, out, saved.lse, weight_term, None, apart=False)
+        table = statistics(dout, out, saved.lse, weight_term, **statistics_of(saved))
     maps = (edge_x, map_by_feature(edge_map))
     tensors = (dout, dweights, z_src, z_dst, att, edge, *maps, table)
 
@@ -340,4 +349,5 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     if dedge_x is not None and dmap is not None:
         gradient = dedge_x[0] if blocks == 1 else dedge_x.sum(0)
         features = gradient, dmap.sum(0).permute(1, 2, 0).contiguous()
-    return dz_src, dz_dst, datt.sum(0), dedge, *features
+    datt, dtheta = divide_backward(datt.sum(0), given, theta)
+    return dz_src, dz_dst, datt, dedge, *features, dtheta

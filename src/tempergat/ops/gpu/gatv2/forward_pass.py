@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tempergat.ops.calls import Forward
 from tempergat.ops.gpu.common import (
+    dense,
     keep_factor,
     load_item,
     tile_of_row,
@@ -24,6 +25,7 @@ from tempergat.ops.gpu.gatv2.edge_features import (
     map_by_feature,
 )
 from tempergat.ops.gpu.launch import device_of
+from tempergat.ops.gpu.scores import divide
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.tiles import Tile, choose_tile
 
@@ -160,11 +162,13 @@ def _forward_kernel(
 
 def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] (or none of them)."""
-    z_src, _, _, edge, edge_x, edge_map = call.inputs
+    z_src, z_dst, att, edge, edge_x, edge_map, theta = call.inputs
     if edge_x is None:
         width, tile = 0, tile_of(z_src, lanes=512 // z_src.element_size())
     else:
         width = edge_x.size(1)
         tile = features_tile(z_src, width)
-    call = call._replace(inputs=(*call.inputs[:5], map_by_feature(edge_map)))
+    divided = divide(att.contiguous(), dense(theta))
+    inputs = (z_src, z_dst, divided, edge, edge_x, map_by_feature(edge_map))
+    call = call._replace(inputs=inputs)
     return attend(_forward_kernel, tile, call, (edge is not None, width))

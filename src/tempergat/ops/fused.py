@@ -1,0 +1,271 @@
+"""Attention with temperature, gate and bias: what a layer does after its linear maps.
+
+In eager code all of it is one function of autograd, by the kernels of the attention and
+of the gate: on a small graph, one node for every operation would take longer than the
+work. Everything else (compilers, exporters, `torch.func`, modes that watch operations,
+tensors of other types) takes `attend_and_gate_in_steps`, which is also what a second
+derivative differentiates.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from tempergat.ops import gpu
+from tempergat.ops.attention import attend_with, choose, registered
+from tempergat.ops.attention_checks import check_dropout, check_inputs
+from tempergat.ops.attention_op import converted
+from tempergat.ops.calls import Attention, Backward, Call, Forward, Saved
+from tempergat.ops.features.gate import sigmoid_gate
+from tempergat.ops.graph import Graph
+from tempergat.ops.registration import refuse_tangents
+from tempergat.ops.second_derivative import gradients_of
+from tempergat.ops.torch_internals import (
+    SingleLevelFunction,
+    any_requires_grad,
+    in_forward_mode,
+)
+
+_PLAIN_TYPES = frozenset((Tensor, Parameter, type(None)))
+
+
+class Gated(NamedTuple):
+    """What `attend_and_gate` returns.
+
+    Attributes:
+        out: The output, [T, H * C].
+        weights: The attention weights, [E, H], if they are wanted.
+        total: A tensor whose elements add up to the sum of the gate, if there is one.
+    """
+
+    out: Tensor
+    weights: Tensor | None
+    total: Tensor | None
+
+
+class _Options(NamedTuple):
+    """What a call has beside the tensors that may have gradients."""
+
+    attention: Attention
+    graph: Graph
+    settings: tuple[float, ...]
+    dropout: float
+    seed: Tensor | None
+    return_weights: bool
+    with_total: bool
+    kernels: Any = None
+    on_gpu: bool = False
+
+
+def attend_and_gate(
+    attention: str,
+    graph: Graph,
+    inputs: tuple[Tensor | None, ...],
+    gate_logit: Tensor | None,
+    bias: Tensor | None,
+    *,
+    eager: bool,
+    dropout: float,
+    dropout_seed: Tensor | None,
+    return_weights: bool,
+    **settings: float,
+) -> Gated:
+    """``attention(graph, *inputs) * sigmoid(gate_logit) + bias``.
+
+    Args:
+        attention: The name of a registered attention.
+        graph: The graph.
+        inputs: All inputs of the attention, in order; None for those that are absent.
+        gate_logit: The gate before its sigmoid, [T, H * C]; None for no gate.
+        bias: What is added to every row, [H * C].
+        eager: Whether the calls run at once, without anything that records, transforms
+            or watches them.
+        dropout: Rate of dropout on the attention weights.
+        dropout_seed: One int64 seed per head, needed when ``dropout`` > 0.
+        return_weights: Whether the weights (after dropout) are wanted.
+        settings: The attention's numbers by name, such as ``negative_slope``.
+    """
+    kind = registered(attention)
+    numbers = tuple((kind.settings | settings).values())
+    # A mean gate counts where gradients are on.
+    rest = (dropout, dropout_seed, return_weights, torch.is_grad_enabled())
+    options = _Options(kind, graph, numbers, *rest)
+    if eager and _PLAIN_TYPES.issuperset(map(type, (*inputs, gate_logit, bias))):
+        z = inputs[0]
+        check_inputs(kind, graph, inputs)
+        assert z is not None
+        if dropout != 0.0:
+            check_dropout(dropout, dropout_seed, z.size(1))
+        tensors = (*inputs, gate_logit, bias, dropout_seed)
+        call = Call(kind.name, kind.backends, tensors, graph)
+        call, chosen = choose(kind, call)
+        if chosen is not None and _fit(z, graph, gate_logit, bias):
+            inputs = converted(kind, call.tensors[: len(inputs)])
+            if inputs[0] is not None and inputs[0].dtype == z.dtype:
+                on_gpu = chosen.NAME == gpu.NAME
+                options = options._replace(kernels=chosen.kernels, on_gpu=on_gpu)
+                return _run(options, gate_logit, bias, inputs)
+    return _in_steps(options, gate_logit, bias, *inputs)
+
+
+def _fit(
+    z: Tensor, graph: Graph, gate_logit: Tensor | None, bias: Tensor | None
+) -> bool:
+    """Whether gate and bias have the type and the shape of attention's output."""
+    width = z.size(1) * z.size(2)
+    if gate_logit is not None and (
+        gate_logit.dtype != z.dtype or gate_logit.shape != (graph.num_dst, width)
+    ):
+        return False
+    return bias is None or (bias.dtype == z.dtype and bias.shape == (width,))
+
+
+def _run(
+    options: _Options,
+    gate_logit: Tensor | None,
+    bias: Tensor | None,
+    inputs: tuple[Tensor | None, ...],
+) -> Gated:
+    if torch.is_grad_enabled() and any_requires_grad(*inputs, gate_logit, bias):
+        out, weights, total = _Fused.apply(options, gate_logit, bias, *inputs)
+    else:
+        (out, weights, total), *_ = _forward(options, None, gate_logit, bias, *inputs)
+    return Gated(out, weights if options.return_weights else None, total)
+
+
+def _in_steps(
+    options: _Options,
+    gate_logit: Tensor | None,
+    bias: Tensor | None,
+    *inputs: Tensor | None,
+) -> Gated:
+    """The same by torch's operations and the registered op."""
+    out, weights = attend_with(
+        options.attention,
+        options.graph,
+        inputs,
+        options.settings,
+        options.dropout,
+        options.seed,
+        options.return_weights,
+    )
+    out, total = out.flatten(1), None
+    if gate_logit is not None:
+        out, total = sigmoid_gate(gate_logit, out)
+    return Gated(out if bias is None else out + bias, weights, total)
+
+
+def _forward(
+    options: _Options,
+    by_source: Any,
+    gate_logit: Tensor | None,
+    bias: Tensor | None,
+    *inputs: Any,
+) -> tuple[Gated, Tensor | None, list[Tensor]]:
+    """The results, the gate as backward needs it, and what attention computed."""
+    kernels, graph, dropout = options.kernels, options.graph, options.dropout
+    attended, lse, weights, *state = kernels(options.attention.name).forward(
+        Forward(
+            inputs,
+            options.seed if dropout > 0.0 else None,
+            graph.by_target,
+            by_source,
+            options.settings,
+            dropout,
+            options.return_weights,
+        )
+    )
+    out, gate, total = attended.flatten(1), None, None
+    if gate_logit is None:
+        out = out if bias is None else out + bias
+    elif options.on_gpu:
+        gate = gate_logit
+        out, total = kernels("gate").forward(gate_logit, out, bias)
+    else:
+        gate = torch.sigmoid(gate_logit)
+        out = out * gate
+        out = out if bias is None else out.add_(bias)
+        if options.with_total:
+            total = gate.sum(dtype=torch.promote_types(gate.dtype, torch.float32))
+    return Gated(out, weights, total), gate, [attended, lse, *state]
+
+
+class _Fused(SingleLevelFunction):  # type: ignore[misc]
+    @staticmethod
+    def forward(
+        ctx: Any, options: _Options, gate_logit: Any, bias: Any, *inputs: Any
+    ) -> Gated:
+        by_source = options.graph.by_source
+        results, gate, computed = _forward(
+            options, by_source, gate_logit, bias, *inputs
+        )
+        ctx.set_materialize_grads(False)
+        # The gate itself, or its logit, which is an input.
+        own = None if gate is gate_logit else gate
+        ctx.save_for_backward(gate_logit, bias, *inputs, own, *computed)
+        ctx.options = options
+        return results
+
+    @staticmethod
+    def backward(
+        ctx: Any, dout: Any, dweights: Any = None, dtotal: Any = None
+    ) -> tuple[Any, ...]:
+        if in_forward_mode():
+            refuse_tangents((dout, dweights, dtotal))
+        options: _Options = ctx.options
+        count = len(options.attention.inputs)
+        gate_logit, bias, *saved = ctx.saved_tensors
+        inputs, (gate, attended, lse, *state) = saved[:count], saved[count:]
+        if dout is None:
+            dout = attended.new_zeros(attended.flatten(1).shape)
+        if torch.is_grad_enabled():
+            # A second derivative will be taken.
+            given, wanted = (gate_logit, bias, *inputs), ctx.needs_input_grad[1:]
+            again = functools.partial(_in_steps, options)
+            upstream = (dout, dweights, dtotal)
+            return None, *gradients_of(again, upstream, given, wanted)
+        graph, dropout = options.graph, options.dropout
+        seed = options.seed if dropout > 0.0 else None
+        rows = graph.by_target, graph.by_source
+        kept = Saved(tuple(inputs), seed, attended, lse, tuple(state), *rows)
+        kernels = options.kernels(options.attention.name)
+        gates: Any = options.kernels("gate") if options.on_gpu else None
+        dattended, dlogit, dbias, table = dout, None, None, {}
+        if gate_logit is not None and gates is None:
+            dgate = dout * attended.flatten(1)
+            if dtotal is not None:
+                dgate += dtotal
+            dlogit = torch.ops.aten.sigmoid_backward(dgate, gate)
+            dattended = dout * gate
+        elif gate_logit is not None and dweights is None:
+            more = kernels.statistics_of(kept)
+            dlogit, dattended, statistics, partial = gates.backward_of_rows(
+                dout, dtotal, gate_logit, attended, lse, **more
+            )
+            table = {"table": statistics}
+            dbias = partial.sum(0).flatten().to(dout.dtype)
+        elif gate_logit is not None:
+            flat = attended.flatten(1)
+            dlogit, dattended = gates.backward(dout, dtotal, gate_logit, flat)
+        if ctx.needs_input_grad[2] and dbias is None:
+            dbias = dout.sum(0)
+        call = Backward(
+            dattended.view(attended.shape), dweights, kept, options.settings, dropout
+        )
+        gradients = kernels.backward(call, **table)
+        return (
+            None,
+            dlogit,
+            dbias if ctx.needs_input_grad[2] else None,
+            *[
+                gradient if needed else None
+                for gradient, needed in zip(
+                    gradients, ctx.needs_input_grad[3:], strict=True
+                )
+            ],
+        )

@@ -1,1 +1,0 @@
-"""A layer on a small graph as one node of autograd."""

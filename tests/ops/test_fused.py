@@ -1,0 +1,189 @@
+"""Attention with gate and bias as one function: the same numbers as step by step."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tempergat.nn import TemperGATConv, TemperGATv2Conv, gate_penalty
+from tempergat.ops import fused
+from tests.support.interpreted import run_interpreted
+
+LAYERS = {"gat": TemperGATConv, "gatv2": TemperGATv2Conv}
+NODES, FEATURES, HEADS, CHANNELS = 9, 5, 3, 4
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {"temperature": None, "gate": None},
+    "temperature": {"gate": None},
+    "by head": {"temperature": "head", "init_temp": 0.5},
+    "fixed": {"temperature": 0.7},
+    "gate first": {"gate": "first"},
+    "both": {"dropout": 0.4},
+    "mean": {"concat": False, "residual": True},
+    "no bias": {"bias": False},
+    "edges": {"edge_dim": 2},
+}
+
+
+def edges_and_input(device: str = "cpu") -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    edges = torch.randint(NODES, (2, 30), generator=generator)
+    x = torch.randn(NODES, FEATURES, generator=generator)
+    return edges.to(device), x.to(device)
+
+
+def results(layer: Any, x: Tensor, edges: Tensor, order: int = 1) -> list[Tensor]:
+    """Output and weights, then gradients of an order of the input and parameters."""
+    leaves = [x.clone().requires_grad_(), *layer.parameters()]
+    edge_attr = None if layer.edge_dim is None else x.new_ones(30, 2).cumsum(0) / 30
+    seed = torch.tensor(3, device=x.device)
+    rest = {"return_attention_weights": True, "dropout_seed": seed}
+    out, (_, weights) = layer(leaves[0], edges, edge_attr, **rest)
+    loss = (out * torch.linspace(-1, 2, out.numel()).view_as(out).to(out)).sum()
+    loss = loss + weights.square().sum()
+    if layer.gate is not None:
+        loss = loss + 5 * gate_penalty(layer)
+    gradients = torch.autograd.grad(
+        loss, leaves, create_graph=order == 2, allow_unused=True
+    )
+    if order == 2:
+        again = sum(g.square().sum() for g in gradients if g is not None)
+        gradients = torch.autograd.grad(again, leaves, allow_unused=True)
+    found = [
+        torch.zeros_like(leaf) if g is None else g
+        for leaf, g in zip(leaves, gradients, strict=True)
+    ]
+    return [out.detach(), weights.detach(), *found]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_outputs_and_gradients_are_those_of_the_steps(
+    backbone: str, options: str, order: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **OPTIONS[options]).double()
+    edges, x = edges_and_input()
+    calls: list[Any] = []
+    run = fused._run
+    monkeypatch.setattr(fused, "_run", lambda *a: (calls.append(a), run(*a))[1])
+    found = results(layer, x.double(), edges, order)
+    assert len(calls) == 1
+    monkeypatch.setattr(fused, "_fit", lambda *_: False)
+    expected = results(layer, x.double(), edges, order)
+    assert len(calls) == 1
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_no_gradient_is_computed_that_nobody_needs(backbone: str) -> None:
+    layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS)
+    for name, parameter in layer.named_parameters():
+        parameter.requires_grad_("lin" not in name)
+    edges, x = edges_and_input()
+    layer(x, edges).sum().backward()
+    for name, parameter in layer.named_parameters():
+        assert (parameter.grad is None) == ("lin" in name), name
+
+
+def test_hooks_of_a_linear_map_are_called() -> None:
+    layer = TemperGATConv(FEATURES, CHANNELS, HEADS)
+    edges, x = edges_and_input()
+    seen = []
+    handle = layer.lin_gate.register_forward_hook(lambda *_: seen.append("own"))
+    layer(x, edges)
+    handle.remove()
+    add = torch.nn.modules.module.register_module_forward_hook
+    handle = add(lambda module, *_: seen.append(type(module).__name__))
+    layer(x, edges)
+    handle.remove()
+    assert seen == ["own", "Linear", "GateLinear", "TemperGATConv"]
+
+
+def test_the_output_may_be_changed_in_place() -> None:
+    for options in OPTIONS.values():
+        layer = TemperGATConv(FEATURES, CHANNELS, HEADS, **options).eval()
+        if layer.edge_dim is not None:
+            continue
+        edges, x = edges_and_input()
+        parameters = list(layer.parameters())
+        expected = torch.autograd.grad(layer(x, edges).relu().sum(), parameters)
+        found = torch.autograd.grad(layer(x, edges).relu_().sum(), parameters)
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_wide_features_are_multiplied_once(backbone: str, sparse: bool) -> None:
+    layer = LAYERS[backbone](600, CHANNELS, HEADS, residual=True).double()
+    edges, _ = edges_and_input()
+    x = torch.randn(NODES, 600, dtype=torch.double).relu()
+    given = x.to_sparse() if sparse else x
+    out = layer(given, edges)
+    names = []
+    waiting = [out.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None:
+            names.append(node.name())
+            waiting += [following for following, _ in node.next_functions]
+    assert "CatBackward0" in names
+    for lin in (layer.lin_gate, layer.res):
+        # A map with a hook is called by itself, and so all are one by one.
+        lin.register_forward_hook(lambda *_: None)
+    expected = layer(given, edges)
+    torch.testing.assert_close(out, expected)
+    leaves = list(layer.parameters())
+    found = torch.autograd.grad(out.sin().sum(), leaves)
+    wanted = torch.autograd.grad(expected.sin().sum(), leaves)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+INTERPRETED = """
+import torch
+from tempergat.ops import fused, gpu
+from tests.ops.test_fused import (
+    CHANNELS, FEATURES, HEADS, LAYERS, OPTIONS, edges_and_input, results
+)
+choose = fused.choose
+calls = []
+def on_gpu(kind, call):
+    calls.append(call)
+    return choose(kind, call)[0], gpu
+edges, x = edges_and_input()
+cases = ("plain", "by head", "both", "edges")
+for name, backbone in ((n, b) for n in cases for b in LAYERS):
+    torch.manual_seed(0)
+    layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **OPTIONS[name])
+    fused.choose = on_gpu
+    found = results(layer, x, edges)
+    assert calls
+    fused.choose = choose
+    exact = results(layer.double(), x.double(), edges)
+    for one, other in zip(found, exact, strict=True):
+        error = (one.double() - other).abs().max() / other.abs().max().clamp(min=1e-2)
+        assert error < 5e-6, (backbone, name, float(error))
+"""
+
+
+def test_interpreted_kernels_agree_with_float64() -> None:
+    run_interpreted(INTERPRETED)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("backbone", LAYERS)
+def test_a_gpu_agrees_with_float64(backbone: str, order: int) -> None:
+    for options in OPTIONS.values():
+        layer = LAYERS[backbone](FEATURES, CHANNELS, HEADS, **options).cuda()
+        edges, x = edges_and_input("cuda")
+        found = results(layer, x, edges, order)
+        exact = results(layer.double(), x.double(), edges, order)
+        for one, other in zip(found, exact, strict=True):
+            scale = other.abs().max().clamp(min=1e-2)
+            limit = 5e-6 if order == 1 else 2e-4
+            assert (one.double() - other).abs().max() / scale < limit
