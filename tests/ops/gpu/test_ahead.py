@@ -54,9 +54,9 @@ if sys.argv[2] == "names":
 elif sys.argv[2] == "types":
     print(*names, *numbers)
 else:
-    for future in launch._coming.values():
+    for future in launch._compiling.values():
         assert future.result().asm["cubin"]
-    print(len(launch._coming))
+    print(len(launch._compiling))
 """
 
 
@@ -198,8 +198,8 @@ def test_a_layer_needs_no_other_kernels_than_those_compiled_ahead(
     ops.compile_ahead(layer.attention, 5, 24, dropout=True, gate=True, learnt=True)
     while any("_record" in thread.name for thread in threading.enumerate()):
         time.sleep(0.01)
-    assert launch._coming
-    for future in list(launch._coming.values()):
+    assert launch._compiling
+    for future in list(launch._compiling.values()):
         future.result()
     compiled = []
     knobs.compilation.listener = lambda **facts: compiled.append(facts["src"].name)

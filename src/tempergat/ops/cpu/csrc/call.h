@@ -1,9 +1,8 @@
 // The C interface of the CPU kernels: plain data, no torch, no Python.
 //
-// ops/cpu/structures.py mirrors these structures field by field. Whoever changes one of
-// them, or what a field means, raises kInterfaceVersion here and INTERFACE_VERSION in
-// ops/cpu/library.py: a library of another version, or with a Call of another size, is
-// refused when it is loaded.
+// ops/cpu/library.py mirrors these structures field by field. Whoever changes one of them,
+// or what a field means, raises kInterfaceVersion here and INTERFACE_VERSION there: a
+// library of another version, or with a Call of another size, is refused when it is loaded.
 #pragma once
 
 #include <cstdint>
