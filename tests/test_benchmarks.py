@@ -61,7 +61,7 @@ def test_a_kernel_with_a_wrong_gradient_has_no_speed(
 def test_kernels_on_a_gpu_are_compared_with_the_same_function(kind: str) -> None:
     graph = Graph(torch.randint(20, (2, 100)), 20)
     z = torch.randn(20, 2, 4)
-    rest = [torch.randn(20, 2), torch.randn(20, 2)]
+    rest = [torch.randn(2, 4), torch.randn(2, 4)]
     if kind == "gatv2":
         rest = [torch.randn(20, 2, 4), torch.randn(2, 4)]
     expected = attention_checks.REFERENCES[kind](graph, z, *rest)

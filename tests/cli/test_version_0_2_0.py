@@ -27,21 +27,22 @@ def store(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_a_comparison_finds_its_stored_runs_and_trains_none(
+def test_stored_runs_are_counted_and_not_mixed_with_those_of_now(
     command: Command, store: Path, graph: str
 ) -> None:
     options = ["--methods", "gat,temp_gated", "--runs", 2, "--epochs", 4]
     options += [*GRAPHS[graph], "--device", "cpu", "--out", "out", "--json"]
     ended = command("compare", graph, *options)
     assert ended.status == 0, ended.err
-    assert "4 of 4 runs are there already" in ended.err
     then = json.loads((FIXTURES / f"{graph}.json").read_text())
     now = json.loads(ended.out)
+    # They have the graph, the settings and the seeds of now, but other numerics.
+    counted = "4 runs made on cpu with numerics 1 are in the store"
+    assert any(note.startswith(counted) for note in now["notes"])
     assert now["fingerprints"] == then["fingerprints"]
-    for found, before in zip(now["results"], then["results"], strict=True):
-        # The time is that of the stored runs, to the last digit.
-        for name in ("method", "scores", "time_s", "selected", "confusion"):
-            assert found[name] == before[name]
+    for result, before in zip(now["results"], then["results"], strict=True):
+        assert result["scores"] == before["scores"]
+        assert result["time_s"] != before["time_s"]
 
 
 def test_a_report_shows_the_stored_comparisons(command: Command, store: Path) -> None:
@@ -85,7 +86,8 @@ def test_stored_runs_are_trained_again_to_the_same_scores(method: str) -> None:
         assert {rule: vars(found) for rule, found in run.scores.items()} == (
             record["scores"]
         )
-        learned = run.selected.temperatures + run.selected.gate_means
-        stored = record["selected"]
-        expected = stored["temperatures"] + stored["gate_means"]
-        assert learned == pytest.approx(expected, rel=1e-5)
+        learned, stored = run.selected, record["selected"]
+        assert learned.temperatures == pytest.approx(stored["temperatures"], rel=1e-5)
+        # The gradient of a bias before batch norm is rounding, which Adam scales up to
+        # whole steps. The running mean shows them in evaluation.
+        assert learned.gate_means == pytest.approx(stored["gate_means"], rel=1e-2)

@@ -77,7 +77,7 @@ def test_runs_come_back_as_they_were_but_for_their_group(
     kept = sorted(read_runs(table), key=lambda r: r.seed)
     assert kept == [replace(r, group_id=None) for r in runs]
     lines = table.read_bytes().split(b"\n", 1)
-    assert lines[0].decode().split(",") == list(COLUMNS)
+    assert lines[0].decode().split(",") == [*COLUMNS, "numerics"]
 
 
 def test_every_attribute_that_0_1_0_lacked_comes_back(
@@ -182,7 +182,7 @@ def test_one_dataset_replaces_its_own_rows_only(
 ) -> None:
     before = {name: lines_of(published, name) for name in ("citeseer", "pubmed")}
     configs = json.loads(configs_path(published).read_text())
-    store = fill(tmp_path / "store", [run(seed=seed) for seed in range(3)])
+    store = fill(tmp_path / "s", [run(seed=seed, numerics=1) for seed in range(3)])
     merged = export_stores([store], published)
     assert {name: lines_of(published, name) for name in before} == before
     assert len(lines_of(published, "cora")) == 3

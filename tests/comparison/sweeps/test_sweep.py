@@ -19,6 +19,7 @@ from tempergat.comparison.sweeps.state import Progress
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.data import Dataset, csbm, gaussian
 from tempergat.training import (
+    NUMERICS,
     Condition,
     OutOfMemory,
     Run,
@@ -428,9 +429,9 @@ def test_two_processes_share_the_work(tmp_path: Path) -> None:
     ]
 
 
-def test_runs_of_version_0_1_0_are_compared_with_those_of_cpus_alone() -> None:
-    assert numerics_of("cpu") == 1
-    assert numerics_of("cuda (NVIDIA H200)") == 2
+def test_runs_of_cpus_and_of_gpus_have_numerics_of_their_own() -> None:
+    assert numerics_of("cpu") == 2
+    assert numerics_of("cuda (NVIDIA H200)") == 3
 
 
 def test_runs_made_elsewhere_are_counted_and_not_returned(store: Store) -> None:
@@ -444,7 +445,10 @@ def test_runs_made_elsewhere_are_counted_and_not_returned(store: Store) -> None:
     assert again == here
     assert not any(progress.epoch for progress in events)
     for progress in events:
-        assert progress.elsewhere == {("cuda (NVIDIA H200)", 1): 4, ("cpu", 7): 1}
+        assert progress.elsewhere == {
+            ("cuda (NVIDIA H200)", NUMERICS): 4,
+            ("cpu", 7): 1,
+        }
     assert elsewhere_note(events[0].elsewhere) == (
         "1 run made on cpu with numerics 7 and 4 runs made on cuda (NVIDIA H200) are "
         "in the store and are not compared with these."

@@ -332,7 +332,9 @@ class AttentionLayer(Temperature, FeatureGate, MessageLayer, MessagePassing):  #
     def _combine(self, out: Tensor, residual: Tensor | None) -> Tensor:
         """Joins the heads, then adds residual and bias."""
         if not self.concat:
-            out = self._split_heads(out).mean(dim=1)
+            # Other aggregations may give several values per channel.
+            channels = out.size(1) // self.heads
+            out = out.view(-1, self.heads, channels).mean(dim=1)
         if residual is not None:
             out = out + residual
         if self.bias is not None:

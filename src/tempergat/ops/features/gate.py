@@ -37,10 +37,11 @@ def sigmoid_gate(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor | None]:
         )
         return result
     gate = torch.sigmoid(logit)
+    out = x * gate
     if not torch.is_grad_enabled():
-        return x * gate, None
+        return out, None
     dtype = torch.promote_types(gate.dtype, torch.float32)
-    return x * gate, gate.sum(dtype=dtype)
+    return out, gate.sum(dtype=dtype)
 
 
 def close_rows(logit: Tensor, in_use: Tensor) -> None:
