@@ -70,7 +70,8 @@ def assert_same_function(theirs, ours, x, *args, **kwargs):
         scale = value.abs().max().item()
         rounding = (value - exact[name]).abs().max().item()
         difference = (found[name] - value).abs().max().item()
-        assert difference <= 1e-6 * scale + rounding, name
+        # Our own rounding may be twice that of PyG.
+        assert difference <= 1e-6 * scale + 2 * rounding, name
 
 
 @pytest.mark.parametrize("backbone", PAIRS)
