@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple, TypeVar
 
-from tempergat.comparison.storage.schema import check_row, with_checksum
+from tempergat.comparison.storage.schema import RUN_COLUMNS, check_row, with_checksum
 from tempergat.training import (
     Condition,
     LayerRecord,
@@ -26,18 +26,8 @@ Item = TypeVar("Item")
 Confusion = tuple[tuple[int, ...], ...]
 # Far above what is trained; a damaged store may say more.
 _MOST_CLASSES = 10_000
-# The columns that a run has as attributes too, in the order of the table.
-_PLAIN_COLUMNS = (
-    "fingerprint",
-    "method",
-    "config_hash",
-    "seed",
-    "numerics",
-    "device",
-    "dataset",
-    "status",
-    "group_id",
-)
+# The columns that a run has as attributes too; then come its record and a checksum.
+_PLAIN_COLUMNS = RUN_COLUMNS[:-2]
 
 
 def encode(run: Run) -> tuple[Any, ...]:
