@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempergat.base import UserError, listed, one_line, printable
+from tempergat.base import UserError, printable
 from tempergat.cli.options.groups import Reading, with_reading_options
 from tempergat.cli.options.shared import Json, complete_dataset
 from tempergat.cli.ui.output import echo, print_json
 
 if TYPE_CHECKING:
-    from tempergat.data import Entry, Finding, ReadOptions
+    from tempergat.data import Entry
 
 _Root = Annotated[
     Path | None,
     typer.Option(help="Data root; TEMPERGAT_DATA or the user's cache when left out."),
 ]
-
-_SHOWN_COLUMNS = 20
-
 
 EXAMPLES = ("tempergat data list", "tempergat data check path/to/my/graph")
 
@@ -95,17 +92,10 @@ def check(
     if `compare` and `train` would refuse it.
     """
     _refuse_name(path)
-    from tempergat.data import Finding, check_graph
+    from tempergat.data import check_graph
+    from tempergat.training import refuse_untrainable
 
-    options = reading.options()
-    findings = check_graph(path, options)
-    is_labelled = all(finding.subject != "labels" for finding in findings)
-    refusal: UserError | None = None
-    try:
-        findings += _loaded(path, options, is_labelled, reading.scale)
-    except UserError as error:
-        refusal = error
-        findings.append(Finding("compare", "refuses the graph", one_line(str(error))))
+    findings = check_graph(path, reading.options(), reading.scale, refuse_untrainable)
     if as_json:
         print_json([dataclasses.asdict(finding) for finding in findings])
     else:
@@ -116,8 +106,8 @@ def check(
             line = f"{finding.subject:<{width}}  {value}"
             shown = f"{line}  ->  {finding.action}" if needed else line
             echo(printable(shown))
-    if refusal is not None:
-        raise refusal
+    if findings[-1].subject == "compare":
+        raise UserError(findings[-1].action)
 
 
 # The commands by name, and what a user may type.
@@ -135,38 +125,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, str]]] = {
         ),
     ),
 }
-
-
-def _loaded(
-    path: Path, options: "ReadOptions", is_labelled: bool, scale: bool
-) -> "list[Finding]":
-    """What the files were taken for, scaled columns, and notes on reading the graph.
-
-    Raises:
-        UserError: The graph cannot be loaded or trained on.
-    """
-    from tempergat.data import Finding, as_dataset, describe_reading
-
-    dataset = as_dataset(path, options=options, labelled=is_labelled, scale=scale)
-    if is_labelled:
-        from tempergat.training import refuse_untrainable
-
-        refuse_untrainable(dataset)
-    taken_for = [
-        Finding(f"read: {subject.replace('_', ' ')}", what)
-        for subject, what in describe_reading(dataset).items()
-        if subject != "scaled"
-    ]
-    notes = [Finding("note", note) for note in dataset.notes]
-    scaled = [
-        f"{name} (mean {mean:.6g}, deviation {deviation:.6g})"
-        for name, (mean, deviation) in dataset.scaled_columns.items()
-    ]
-    if not scaled:
-        return taken_for + notes
-    action = "centred and divided by their deviation for training; not with --no-scale"
-    shown = listed(scaled, _SHOWN_COLUMNS)
-    return [*taken_for, Finding("scaled columns", shown, action), *notes]
 
 
 def _refuse_name(path: Path) -> None:

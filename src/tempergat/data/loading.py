@@ -300,20 +300,22 @@ def _open(
         )
         unsplit = opened.unsplit
         if unsplit.name not in CATALOG:
-            # The name of the file or folder is short enough for tables. Bytes in it
-            # that are not text, and control characters, are replaced: tables, pictures
-            # and terminals cannot show them.
-            short = os.fsencode(_short_name(Path(graph).resolve()))
-            unsplit = replace(unsplit, name=printable(short.decode(errors="replace")))
+            unsplit = replace(unsplit, name=short_name(Path(graph)))
     return replace(opened, unsplit=unsplit if scale else replace(unsplit, scaling={}))
 
 
-def _short_name(path: Path) -> str:
-    """The name of a file without its suffix, or of a folder as it is."""
+def short_name(path: Path) -> str:
+    """The name of a file without its suffix, or of a folder, as tables show it.
+
+    Bytes in it that are not text, and control characters, are replaced: tables,
+    pictures and terminals cannot show them.
+    """
+    path = path.resolve()
     if path.is_dir():
-        return path.name or OBJECT_NAME
-    unzipped = path.with_suffix("") if path.suffix == ".gz" else path
-    return unzipped.stem
+        name = path.name or OBJECT_NAME
+    else:
+        name = (path.with_suffix("") if path.suffix == ".gz" else path).stem
+    return printable(os.fsencode(name).decode(errors="replace"))
 
 
 def _refuse_split(split: int | str | None, split_seed: int | None) -> None:

@@ -12,6 +12,7 @@ from torch_geometric.utils import homophily as pyg_homophily
 from tempergat.base.errors import UserError
 from tempergat.data import as_dataset, describe_reading, homophily_measures, load
 from tempergat.data.homophily_measures import h2_index, homophily
+from tempergat.data.user import open_graph
 from tempergat.data.user.report import check_graph
 from tests.data.conftest import require_raw_files
 
@@ -193,6 +194,23 @@ def test_report_on_a_graph_without_features_says_that_training_needs_some(
     (tmp_path / "nodes.csv").write_text("label\n0\n1\n")
     (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
     assert findings_of(tmp_path)["features"] == "none"
+
+
+def test_a_report_reads_the_tables_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nodes.csv").write_text("f,label\n" + "1,0\n2,1\n" * 5)
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n")
+    folders: list[Path] = []
+    read_folder = open_graph.read_folder
+
+    def count(folder: Path, *arguments: Any) -> Any:
+        folders.append(folder)
+        return read_folder(folder, *arguments)
+
+    monkeypatch.setattr(open_graph, "read_folder", count)
+    assert findings_of(tmp_path)["read: label"] == "from label"
+    assert folders == [tmp_path]
 
 
 def test_contradiction_stops_the_report(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tempergat.base import UserError, explain_unreadable
 from tempergat.data.tables.folder import join_tables
 from tempergat.data.tables.nodes import read_nodes
 from tempergat.data.tables.table import Table
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import Problems, ReadOptions
 from tempergat.data.user.user_graph import UserGraph
 
 # The columns that a node or an edge has without any attribute.
@@ -26,14 +26,14 @@ _OWN_COLUMNS = {"node": ("id",), "edge": ("source", "target")}
 
 
 def read_graphml(
-    path: Path, options: ReadOptions, require_finite: bool, labelled: bool
+    path: Path, options: ReadOptions, problems: Problems, labelled: bool
 ) -> UserGraph:
     """Reads a GraphML file. Attributes are columns, as in tables.
 
     Args:
         path: The file.
         options: How its attributes are read.
-        require_finite: Whether missing values and infinity are refused as features.
+        problems: Receives missing values and infinity among the features.
         labelled: Whether there must be labels.
 
     Raises:
@@ -50,7 +50,7 @@ def read_graphml(
         parser.parse()
     options = replace(options, id="id")
     pieces = [parser.table("node")]
-    nodes = read_nodes(path, pieces, options, require_finite, labelled)
+    nodes = read_nodes(path, pieces, options, problems, labelled)
     graph = join_tables(nodes, path, [parser.table("edge")], {}, options, labelled)
     notes = (
         f"{path}: the attribute {name} is not read, because {name} is part of GraphML "

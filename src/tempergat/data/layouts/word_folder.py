@@ -21,7 +21,7 @@ from tempergat.data.tables.files import find_table, iter_tables, unread_files
 from tempergat.data.tables.folder import join_tables
 from tempergat.data.tables.nodes import read_node_table
 from tempergat.data.tables.split_tables import split_tables
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.options import Problems, ReadOptions
 from tempergat.data.user.user_graph import UserGraph
 
 _FEATURES = "features.json"
@@ -69,7 +69,7 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         features=(),
     )
     ends = [(edges, 0), (edges, 1)]
-    nodes = read_node_table(target, ends, options, True, labelled)
+    nodes = read_node_table(target, ends, options, Problems(), labelled)
     split = split_tables(folder, options, labelled)
     graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)
     rows = {name: row for row, name in enumerate(nodes.ids)}

@@ -44,7 +44,7 @@ def read_heterophilous(paths: dict[str, Path]) -> Data:
     wanted = {mask: (len(data.y), _NUM_SPLITS) for mask in MASKS}
     for name, shape in {**wanted, "x": (len(data.y), *data.x.shape[1:])}.items():
         require_shape(path, name, tuple(data[name].shape), shape)
-    drop_unused_classes(str(path), UserGraph(data), None, masks)
+    drop_unused_classes(str(path), UserGraph(data), masks)
     data.x = data.x.float()
     return data
 

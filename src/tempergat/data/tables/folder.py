@@ -18,22 +18,22 @@ from tempergat.data.tables.split_tables import read_split, split_tables
 from tempergat.data.tables.table import Table, as_numbers, as_text
 from tempergat.data.user.edges import with_edge_columns
 from tempergat.data.user.labels import classes_of_texts, known_labels
-from tempergat.data.user.options import ReadOptions, missing_numbers
+from tempergat.data.user.options import Problems, ReadOptions, missing_numbers
 from tempergat.data.user.user_graph import UserGraph
 
 
 def read_folder(
     folder: Path,
     options: ReadOptions,
-    require_finite: bool = True,
-    labelled: bool = True,
+    problems: Problems,
+    labelled: bool,
 ) -> UserGraph:
     """Reads `nodes`, `edges` and, where there is one, the table of the split.
 
     Args:
         folder: Where the tables are.
         options: How they are read.
-        require_finite: Whether NaN and infinity are refused as features.
+        problems: Receives missing values and infinity among the features.
         labelled: Whether some node must have a label; otherwise labels and splits are
             not read.
 
@@ -43,7 +43,7 @@ def read_folder(
     node_table = _require_table(folder, "nodes")
     edge_table = _require_table(folder, "edges")
     ends = [(edge_table, side) for side in (0, 1)]
-    nodes = read_node_table(node_table, ends, options, require_finite, labelled)
+    nodes = read_node_table(node_table, ends, options, problems, labelled)
     split = split_tables(folder, options, labelled)
     edges = iter_tables(edge_table)
     graph = join_tables(nodes, edge_table, edges, split, options, labelled)
@@ -164,7 +164,7 @@ def _read_edges(
         ends.append(np.stack(rows))
         for name in [name for name in names if name in asked]:
             remedy = "make it numbers, or leave it out"
-            values = as_numbers(piece, name, missing, True, remedy)
+            values = as_numbers(piece, name, missing, Problems(), remedy)
             parts.setdefault(name, []).append(values)
     columns = {name: np.concatenate(several) for name, several in parts.items()}
     return np.concatenate(ends, axis=1), names, columns

@@ -21,6 +21,7 @@ from tempergat.data.tables.table import (
     different_texts,
 )
 from tempergat.data.user.options import (
+    Problems,
     ReadOptions,
     in_python,
     missing_numbers,
@@ -82,7 +83,7 @@ def read_node_table(
     path: Path,
     edges: Sequence[tuple[Path, int]],
     options: ReadOptions,
-    require_finite: bool,
+    problems: Problems,
     labelled: bool,
 ) -> Nodes:
     """Reads the table of nodes from a file.
@@ -92,7 +93,7 @@ def read_node_table(
         edges: The tables of edges, and which end of them is one of these nodes: 0 for
             the source, 1 for the target.
         options: How it is read.
-        require_finite: Whether missing values and infinity are refused as features.
+        problems: Receives missing values and infinity among the features.
         labelled: Whether there must be labels; otherwise labels and splits are not
             read.
 
@@ -105,7 +106,7 @@ def read_node_table(
     found_id = id_column_of_edges(options, first, edges, labelled)
     if found_id is not None:
         options = replace(options, id=found_id)
-    nodes = read_nodes(path, chain([first], pieces), options, require_finite, labelled)
+    nodes = read_nodes(path, chain([first], pieces), options, problems, labelled)
     nodes.found_id = found_id
     return nodes
 
@@ -114,7 +115,7 @@ def read_nodes(
     path: Path,
     pieces: Iterable[Table],
     options: ReadOptions,
-    require_finite: bool,
+    problems: Problems,
     labelled: bool,
 ) -> Nodes:
     """Reads the table of nodes from at least one piece; see `read_node_table`."""
@@ -126,7 +127,7 @@ def read_nodes(
         plain = [name for name in columns.features if name not in columns.one_hot]
         if plain:
             gaps = missing_numbers(options)
-            numbers = [as_numbers(piece, n, gaps, require_finite) for n in plain]
+            numbers = [as_numbers(piece, n, gaps, problems) for n in plain]
             values["x"] = np.stack(numbers, axis=1)
         values |= _texts_and_masks(piece, columns, missing, labelled)
         for name, part in values.items():
@@ -185,7 +186,7 @@ def read_mask(piece: Table, name: str, missing: frozenset[str]) -> np.ndarray:
     texts = as_text(piece.columns[name])
     column = np.array([TRUTH.get(text.lower(), text) for text in texts], dtype=object)
     plain = replace(piece, columns={name: column})
-    values = as_numbers(plain, name, missing, False, remedy)
+    values = as_numbers(plain, name, missing, remedy=remedy)
     values = np.nan_to_num(values)
     wrong = np.flatnonzero((values != 0) & (values != 1))
     if len(wrong):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base import UserError, listed
-from tempergat.data.user.options import in_python, option_flag
+from tempergat.data.user.options import Problems, in_python, option_flag
 from tempergat.data.user.splits import split_part
 
 LEAVE_OUT = f"leave the column out with --features {in_python('features')}"
@@ -82,7 +82,7 @@ def as_numbers(
     table: Table,
     name: str,
     missing: frozenset[str],
-    require_finite: bool = True,
+    problems: Problems | None = None,
     remedy: str | None = None,
 ) -> np.ndarray:
     """A column as float32.
@@ -91,8 +91,8 @@ def as_numbers(
         table: The table.
         name: The column.
         missing: What `missing_words` returned; such a value becomes NaN.
-        require_finite: Whether missing values, infinity and what float32 cannot hold
-            are refused.
+        problems: Receives missing values, infinity and what float32 cannot hold,
+            which None allows.
         remedy: What to do about a word; by default what to do about a feature.
 
     Raises:
@@ -117,13 +117,14 @@ def as_numbers(
     with np.errstate(over="ignore"):
         values = wide.astype(np.float32)
     wrong = np.flatnonzero(~np.isfinite(values))
-    if require_finite and len(wrong):
+    if problems is not None and len(wrong):
         row = int(wrong[0])
         kind = "a missing value" if math.isnan(wide[row]) else "not a finite number"
-        raise UserError(
+        problem = (
             f"{table.at(row)}: {name} is {column[row]!r}, which is {kind}; fill it, "
             f"drop the row, or {LEAVE_OUT}"
         )
+        problems.add(UserError(problem))
     return values
 
 

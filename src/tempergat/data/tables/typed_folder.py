@@ -30,7 +30,7 @@ from tempergat.data.tables.folder import with_targets
 from tempergat.data.tables.nodes import Nodes, node_rows, read_node_table
 from tempergat.data.tables.split_tables import split_tables
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.options import Problems, ReadOptions, in_python
 from tempergat.data.user.user_graph import UserGraph
 
 EdgeType = tuple[str, str, str]
@@ -49,8 +49,8 @@ def is_typed_folder(folder: Path) -> bool:
 def read_typed_folder(
     folder: Path,
     options: ReadOptions,
-    require_finite: bool = True,
-    labelled: bool = True,
+    problems: Problems,
+    labelled: bool,
 ) -> UserGraph:
     """Reads the tables of all node types and edge types; arguments as `read_folder`.
 
@@ -77,7 +77,7 @@ def read_typed_folder(
             for side in (0, 1)
             if kind[2 * side] == name
         ]
-        nodes[name] = read_node_table(path, ends, given, require_finite, is_target)
+        nodes[name] = read_node_table(path, ends, given, problems, is_target)
     data = HeteroData()
     for name, of_type in nodes.items():
         data[name].num_nodes = len(of_type)

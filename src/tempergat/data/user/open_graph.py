@@ -25,14 +25,13 @@ attributes, or a saved dataset of one graph, and is read without running code. I
 A folder with `edge_index.npy` is that of a large graph, see `array_folder`.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import (
     UserError,
@@ -63,10 +62,20 @@ from tempergat.data.tables.typed_folder import (
     read_typed_folder,
 )
 from tempergat.data.user.node_features import telling_features
-from tempergat.data.user.options import ReadOptions, in_python, option_flag
+from tempergat.data.user.options import (
+    Problems,
+    ReadOptions,
+    in_python,
+    option_flag,
+)
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
-from tempergat.data.user.validate import drop_unused_classes, normalise
+from tempergat.data.user.validate import (
+    check_labels,
+    count_nodes,
+    drop_unused_classes,
+    normalise,
+)
 
 USER_SUFFIXES = (".pt", ".npz", ".graphml")
 # Name of a graph that is given as a PyG object, which has no name.
@@ -96,52 +105,85 @@ def open_user_graph(
         UserError: The files are missing or damaged, or the graph contradicts itself.
     """
     options = options or ReadOptions()
+    read = read_user_graph(graph, options, Problems(), labelled, use_masks)
+    return with_splits(graph, read, options, labelled, use_masks)
+
+
+def read_user_graph(
+    graph: Path | Data | HeteroData,
+    options: ReadOptions,
+    problems: Problems,
+    labelled: bool = True,
+    use_masks: bool = True,
+) -> UserGraph:
+    """Reads a graph as it is given, and checks its labels.
+
+    Args:
+        graph: The path or the object.
+        options: How it is read.
+        problems: Receives what is wrong with it. Where problems are collected, edges
+            and features of a folder of arrays are checked in any case.
+        labelled: Whether there must be labels; otherwise every label is set to unknown.
+        use_masks: Whether a split in tables is read; otherwise it is left out.
+
+    Raises:
+        UserError: It cannot be read, or its labels are not classes.
+    """
+    name = _name_of(graph)
     if isinstance(graph, Path):
-        name, origin = str(graph), str(graph.resolve())
-        read = read_user_graph(graph, options, labelled=labelled, use_masks=use_masks)
+        read = _read_files(graph, options, problems, labelled, use_masks)
     else:
-        name, origin = OBJECT_NAME, "a PyG object"
         # A model passes on the options of its training graph.
         if labelled:
             refuse_unused_options(graph, options)
         read = from_pyg(name, graph, options)
-    data = read.data
-    kind = target_type(name, data, options.target, labelled)
-    read = normalise(name, read, kind, options, labelled)
-    store = data if kind is None else data[kind]
-    masks: dict[str, Tensor] = {}
-    num_classes = 0
+    target = options.target
+    try:
+        target = target_type(name, read.data, options.target, labelled)
+    except UserError as error:
+        if labelled:
+            raise
+        problems.add(error)
+    read = replace(read, target=target)
     if labelled:
-        masks = given_masks(name, store) if use_masks else {}
-        read = drop_unused_classes(name, read, kind, masks)
-        read = _with_note_on_leaks(name, read, store, masks)
-        num_classes = int(store.y.max()) + 1
+        return check_labels(name, read)
+    read.store.y = torch.full((count_nodes(name, read.data, target),), UNLABELLED)
+    return read
+
+
+def with_splits(
+    graph: Path | Data | HeteroData,
+    read: UserGraph,
+    options: ReadOptions,
+    labelled: bool,
+    use_masks: bool,
+) -> GraphWithSplits:
+    """Normalises a graph that `read_user_graph` returned, in place, and its splits.
+
+    Raises:
+        UserError: The graph contradicts itself.
+    """
+    name = _name_of(graph)
+    read = normalise(name, read, options)
+    masks: dict[str, Tensor] = {}
+    if labelled:
+        masks = given_masks(name, read.store) if use_masks else {}
+        read = drop_unused_classes(name, read, masks)
+        read = _with_note_on_leaks(name, read, masks)
+    shared = {field.name for field in fields(Dataset)} & vars(read).keys()
     unsplit = Dataset(
         name=name,
-        data=data,
-        target=kind,
-        num_classes=num_classes,
+        num_classes=int(read.store.y.max()) + 1 if labelled else 0,
         metric="accuracy",
-        source=origin,
+        source=str(graph.resolve()) if isinstance(graph, Path) else "a PyG object",
         fingerprint="",
         license="the user's",
         read_options=options
         if read.found_id is None
         else replace(options, id=read.found_id),
-        node_ids=read.node_ids,
-        class_names=read.class_names,
-        feature_names=read.feature_names,
-        label_name=read.label_name,
-        split_name=read.split_name,
-        undirected=read.undirected,
-        edge_feature_names=read.edge_feature_names,
-        edge_weight_name=read.edge_weight_name,
-        type_names=read.type_names,
-        # Columns and classes may be called anything.
-        notes=tuple(map(one_line, read.notes)),
-        how_read=read.how_read,
+        **{field: getattr(read, field) for field in shared},
     )
-    hashes = hash_tensors(data, read.mapped_hashes) | _drop_unused_columns(read)
+    hashes = hash_tensors(read.data, read.mapped_hashes) | _drop_unused_columns(read)
     unsplit = _with_scaling(unsplit, read, options)
     if not labelled:
         empty = dict.fromkeys(MASKS, np.zeros(len(unsplit.store.y), dtype=bool))
@@ -165,21 +207,28 @@ def open_user_graph(
     )
 
 
+def _name_of(graph: Path | Data | HeteroData) -> str:
+    return str(graph) if isinstance(graph, Path) else OBJECT_NAME
+
+
 def _with_scaling(unsplit: Dataset, read: UserGraph, options: ReadOptions) -> Dataset:
     """Adds how columns of tables are scaled, or a note on features used as given."""
+    # Columns and classes may be called anything.
+    notes = tuple(map(one_line, read.notes))
     if not read.has_columns:
-        notes = map(one_line, note_on_scales(unsplit.name, unsplit.data))
-        return replace(unsplit, notes=(*unsplit.notes, *notes))
+        notes += tuple(map(one_line, note_on_scales(unsplit.name, unsplit.data)))
+        return replace(unsplit, notes=notes)
     scaling = scaling_of(unsplit.data)
     if options.make_features is not None:
         scaling.pop(".x", None)
-    return replace(unsplit, scaling=scaling)
+    return replace(unsplit, scaling=scaling, notes=notes)
 
 
 def _with_note_on_leaks(
-    name: str, read: UserGraph, store: BaseStorage, masks: dict[str, Tensor]
+    name: str, read: UserGraph, masks: dict[str, Tensor]
 ) -> UserGraph:
     """Adds a note where a feature alone tells the class of all training nodes."""
+    store = read.store
     x = store.get("x")
     if x is None:
         return read
@@ -220,38 +269,26 @@ def _drop_unused_columns(read: UserGraph) -> dict[str, str]:
     return lines
 
 
-def read_user_graph(
+def _read_files(
     path: Path,
     options: ReadOptions,
-    require_finite: bool = True,
-    labelled: bool = True,
-    use_masks: bool = True,
+    problems: Problems,
+    labelled: bool,
+    use_masks: bool,
 ) -> UserGraph:
-    """Reads the files of a graph and checks each by itself.
-
-    Args:
-        path: A folder of tables, an `.npz` or a `.pt`.
-        options: How they are read.
-        require_finite: Whether NaN and infinity in a table are refused.
-        labelled: Whether there must be labels.
-        use_masks: Whether a split in tables is read; otherwise it is left out.
-
-    Raises:
-        UserError: They cannot be read.
-    """
     with explain_unreadable(path):
         is_folder, is_file = path.is_dir(), path.is_file()
     if is_folder and is_array_folder(path):
-        return read_array_folder(path, options, labelled)
+        return read_array_folder(path, options, labelled, verify=problems.collect)
     tables = options
     if not use_masks and options.split_column is None:
         tables = replace(options, split_column="")
     if is_folder and is_word_folder(path):
         return read_word_folder(path, tables, labelled)
     if is_folder and is_typed_folder(path):
-        return read_typed_folder(path, tables, require_finite, labelled)
+        return read_typed_folder(path, tables, problems, labelled)
     if is_folder:
-        return read_folder(path, tables, require_finite, labelled)
+        return read_folder(path, tables, problems, labelled)
     if not is_file:
         kind = not_a_file(path)
         if kind in (None, "missing"):
@@ -266,7 +303,7 @@ def read_user_graph(
     if path.suffix == ".pt":
         return read_pt(path, options)
     if path.suffix == ".graphml":
-        return read_graphml(path, tables, require_finite, labelled)
+        return read_graphml(path, tables, problems, labelled)
     raise UserError(
         f"{path} is neither a folder with nodes.csv and edges.csv nor a .npz, .pt "
         "or .graphml file; save the graph as one of these"

@@ -72,6 +72,24 @@ class ReadOptions:
         ]
 
 
+class Problems:
+    """What is wrong with a graph: raised at once, or collected for a report.
+
+    Attributes:
+        errors: What was collected.
+    """
+
+    def __init__(self, collect: bool = False) -> None:
+        self.collect = collect
+        self.errors: list[UserError] = []
+
+    def add(self, error: UserError) -> None:
+        """Raises a problem, or collects it where reading can go on after it."""
+        if not self.collect:
+            raise error
+        self.errors.append(error)
+
+
 def missing_words(options: ReadOptions) -> frozenset[str]:
     """The words that stand for a missing value, in lower case."""
     return frozenset({"", *(word.strip().lower() for word in options.missing)})

@@ -1,11 +1,8 @@
-"""Reports what a user graph holds and what loading does with it.
-
-What is done is decided by the functions that loading calls as well.
-"""
+"""Reports what a user graph holds and what loading does with it."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +11,25 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import listed
-from tempergat.data.dataset import UNLABELLED, node_counts
+from tempergat.base import UserError, listed
+from tempergat.data.dataset import (
+    UNLABELLED,
+    Dataset,
+    describe_reading,
+    node_counts,
+)
 from tempergat.data.features import column_blocks, column_kinds
 from tempergat.data.homophily_measures import h2_index, homophily
-from tempergat.data.layouts.array_folder import is_array_folder, read_array_folder
+from tempergat.data.loading import short_name
 from tempergat.data.splits import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED
 from tempergat.data.user.edges import decide_direction, reverse_share
 from tempergat.data.user.labels import NoLabels
-from tempergat.data.user.open_graph import read_user_graph, target_type
-from tempergat.data.user.options import ReadOptions
+from tempergat.data.user.open_graph import read_user_graph, with_splits
+from tempergat.data.user.options import Problems, ReadOptions
 from tempergat.data.user.splits import check_masks, given_masks, numbered_splits
 from tempergat.data.user.user_graph import UserGraph
 from tempergat.data.user.validate import (
     check_features,
-    check_labels,
     classes_in_splits,
     edge_stores,
 )
@@ -57,67 +58,108 @@ _UNLABELLED = Finding(
 )
 
 
-def check_graph(path: Path, options: ReadOptions | None = None) -> list[Finding]:
-    """Reports what a user graph holds.
+def check_graph(
+    path: Path,
+    options: ReadOptions | None = None,
+    scale: bool = True,
+    refuse: Callable[[Dataset], None] | None = None,
+) -> list[Finding]:
+    """Reports what a user graph holds, and how it is read.
 
     Args:
         path: A folder of tables, an `.npz` or a `.pt`.
         options: How it is read; the defaults when left out.
+        scale: Whether columns of tables are scaled for training.
+        refuse: Raises for a graph that cannot be trained on.
+
+    Returns:
+        The findings. If the graph cannot be used, the last one is about `compare` and
+        says why.
 
     Raises:
         UserError: The files cannot be read, or contradict themselves.
     """
     options = options or ReadOptions()
-    if is_array_folder(path):
-        return _check_array_folder(path, options)
+    problems, labelled = Problems(collect=True), True
     try:
-        read = read_user_graph(path, options, require_finite=False)
-        kind = target_type(str(path), read.data, options.target)
-        read = check_labels(str(path), read, kind)
+        read = read_user_graph(path, options, problems)
     except NoLabels:
-        read = read_user_graph(path, options, require_finite=False, labelled=False)
-        kind = None if isinstance(read.data, Data) else options.target
-    data = read.data
-    store = data if kind is None else data[kind]
-    is_labelled = isinstance(store.get("y"), Tensor) and (store.y != UNLABELLED).any()
+        problems, labelled = Problems(collect=True), False
+        read = read_user_graph(path, options, problems, labelled=False)
+    if read.mapped_hashes:
+        findings = _findings_on_arrays(path, read, labelled)
+    else:
+        findings = _findings(path, read, options, labelled)
+    try:
+        if problems.errors:
+            raise problems.errors[0]
+        graph = with_splits(path, read, options, labelled, use_masks=True)
+        unsplit = replace(graph.unsplit, name=short_name(path))
+        dataset = replace(graph, unsplit=unsplit).choose()
+        if labelled and refuse is not None:
+            refuse(dataset)
+    except UserError as error:
+        return [*findings, Finding("compare", "refuses the graph", str(error))]
+    return findings + _how_read(dataset, scale)
+
+
+def _findings(
+    path: Path, read: UserGraph, options: ReadOptions, labelled: bool
+) -> list[Finding]:
+    """What a graph holds before its edges are merged and reversed."""
+    data, store = read.data, read.store
     check_features(str(path), data)
     findings = _nodes_and_edges(path, data, read, options)
-    classes = Finding("classes", int(store.y.max()) + 1) if is_labelled else _UNLABELLED
+    classes = Finding("classes", int(store.y.max()) + 1) if labelled else _UNLABELLED
     findings.insert(1, classes)
-    if kind is not None:
-        findings.insert(1, Finding("classified node type", kind))
-    if is_labelled:
+    if read.target is not None:
+        findings.insert(1, Finding("classified node type", read.target))
+    if labelled:
         findings += _labels(store.y.numpy(), read)
         findings += _split(path, store, read.class_names)
     for node_store in data.node_stores:
         names = read.feature_names if node_store is store or data is store else None
         findings += _features(node_store, names)
-    if is_labelled:
-        findings += _homophily(data, kind, store.y.numpy())
+    if labelled:
+        findings += _homophily(data, read.target, store.y.numpy())
     return findings
 
 
-def _check_array_folder(path: Path, options: ReadOptions) -> list[Finding]:
+def _findings_on_arrays(path: Path, read: UserGraph, labelled: bool) -> list[Finding]:
     """What a folder of arrays holds, as far as it costs no memory."""
-    try:
-        read = read_array_folder(path, options, labelled=True, verify=True)
-        unread = read.notes
-        read = check_labels(str(path), read, None)
-    except NoLabels:
-        read = read_array_folder(path, options, labelled=False, verify=True)
-        unread = read.notes
     data = read.data
     findings = [
         Finding("nodes", int(data.num_nodes)),
-        Finding("edges", int(data.edge_index.size(1)), "followed as they are listed"),
+        Finding("edges", int(data.num_edges), "followed as they are listed"),
         Finding("features", int(data.x.size(1))),
-        *(Finding("not read", note) for note in unread),
+        *(Finding("not read", note) for note in read.notes if "not read" in note),
     ]
-    if "y" not in data:
+    if not labelled:
         return [*findings, _UNLABELLED]
     findings.append(Finding("classes", int(data.y.max()) + 1))
     findings += _labels(data.y.numpy(), read)
     return findings + _split(path, data, read.class_names)
+
+
+def _how_read(dataset: Dataset, scale: bool) -> list[Finding]:
+    """What the files were taken for, scaled columns, and notes on reading the graph."""
+    findings = [
+        Finding(f"read: {subject.replace('_', ' ')}", what)
+        for subject, what in describe_reading(dataset).items()
+        if subject != "scaled"
+    ]
+    columns = dataset.scaled_columns if scale else {}
+    scaled = [
+        f"{name} (mean {mean:.6g}, deviation {deviation:.6g})"
+        for name, (mean, deviation) in columns.items()
+    ]
+    if scaled:
+        action = (
+            "centred and divided by their deviation for training; not with --no-scale"
+        )
+        shown = listed(scaled, _SHOWN_FEATURES)
+        findings.append(Finding("scaled columns", shown, action))
+    return findings + [Finding("note", note) for note in dataset.notes]
 
 
 def _nodes_and_edges(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.storage import BaseStorage
 
 from tempergat.data.dataset import HowRead, TypeNames
 
@@ -16,6 +17,7 @@ class UserGraph:
         data: The graph. A homogeneous one holds `edge_attr` (float32, edges x columns)
             and `edge_weight` (float32, edges) only where `edge_feature_names` and
             `edge_weight_name` say so.
+        target: Node type that is classified; None in a homogeneous graph.
         node_ids: The `id` of each node; None where nodes are numbered.
         class_names: The label of each class; None where the labels are numbers.
         feature_names: The name of each feature; None where they have none.
@@ -41,6 +43,7 @@ class UserGraph:
     """
 
     data: Data | HeteroData
+    target: str | None = None
     node_ids: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
@@ -56,6 +59,11 @@ class UserGraph:
     has_columns: bool = False
     how_read: HowRead = field(default_factory=HowRead)
     found_id: str | None = None
+
+    @property
+    def store(self) -> BaseStorage | Data:
+        """The part of the graph that holds the nodes to classify."""
+        return self.data if self.target is None else self.data[self.target]
 
     def not_reading(self, names: Iterable[str]) -> "UserGraph":
         """The graph, where more files, columns or arrays are not used."""

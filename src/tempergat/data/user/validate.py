@@ -27,24 +27,16 @@ from tempergat.data.user.options import ReadOptions, in_python
 from tempergat.data.user.user_graph import UserGraph
 
 
-def normalise(
-    source: str,
-    read: UserGraph,
-    target: str | None,
-    options: ReadOptions,
-    labelled: bool = True,
-) -> UserGraph:
-    """Checks a graph and normalises it in place.
+def normalise(source: str, read: UserGraph, options: ReadOptions) -> UserGraph:
+    """Checks features and edges of a graph and normalises them in place.
 
-    Edges are sorted and repeated ones merged. Features become float32 and labels int64.
-    Features are made where the options say so. What is mapped stays as it is.
+    Edges are sorted and repeated ones merged. Features become float32. Features are
+    made where the options say so. What is mapped stays as it is.
 
     Args:
         source: Where the graph came from, for errors.
         read: The graph.
-        target: Node type that is classified; None in a homogeneous graph.
         options: How the graph is read.
-        labelled: Whether labels are needed; otherwise every label is set to unknown.
 
     Returns:
         The graph with what was decided about it.
@@ -53,11 +45,6 @@ def normalise(
         UserError: The graph contradicts itself.
     """
     data = read.data
-    store = data if target is None else data[target]
-    if labelled:
-        read = check_labels(source, read, target)
-    else:
-        store.y = torch.full((_count(source, data, target),), UNLABELLED)
     if read.mapped_hashes:
         return read
     check_features(source, data)
@@ -124,21 +111,26 @@ def check_edges(source: str, data: Data | HeteroData) -> list[EdgeStore]:
     if isinstance(data, HeteroData):
         ends = [end for kind in data.edge_types for end in (kind[0], kind[2])]
         for name in {*data.node_types, *ends}:
-            data[name].num_nodes = _count(source, data, name)
+            data[name].num_nodes = count_nodes(source, data, name)
         for kind in data.edge_types:
             sizes = (data[kind[0]].num_nodes, data[kind[2]].num_nodes)
             stores.append((kind, data[kind], sizes))
         if not stores:
             raise UserError(f"{source} has no edge types; add an edge_index for one")
     else:
-        count = data.num_nodes = _count(source, data, None)
+        count = data.num_nodes = count_nodes(source, data, None)
         stores.append((None, data, (count, count)))
     for kind, store, sizes in stores:
         _check_edges(source, "" if kind is None else f" of {kind}", store, sizes)
     return stores
 
 
-def _count(source: str, data: Data | HeteroData, kind: str | None) -> int:
+def count_nodes(source: str, data: Data | HeteroData, kind: str | None) -> int:
+    """The number of nodes of a type; `kind` is None in a homogeneous graph.
+
+    Raises:
+        GraphError: It is not known.
+    """
     store = data if kind is None else data[kind]
     for name in ("x", "y"):
         value = store.get(name)
@@ -192,7 +184,7 @@ def _counts_from_one(ends: Tensor, sizes: tuple[int, int]) -> bool:
     return int(ends.min()) == 1 and max(past) == 0
 
 
-def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
+def check_labels(source: str, read: UserGraph) -> UserGraph:
     """Checks labels and makes them classes from 0 in int64, in place.
 
     Returns:
@@ -201,7 +193,7 @@ def check_labels(source: str, read: UserGraph, target: str | None) -> UserGraph:
     Raises:
         UserError: They are missing, or not classes.
     """
-    store = read.data if target is None else read.data[target]
+    store = read.store
     labels = store.get("y")
     notes: tuple[str, ...] = ()
     if not isinstance(labels, Tensor):
@@ -250,20 +242,18 @@ def classes_in_splits(labels: np.ndarray, masks: Mapping[str, Tensor]) -> np.nda
 
 
 def drop_unused_classes(
-    source: str, read: UserGraph, target: str | None, masks: Mapping[str, Tensor]
+    source: str, read: UserGraph, masks: Mapping[str, Tensor]
 ) -> UserGraph:
     """Makes nodes unlabelled whose class is in no split, in place.
 
     Args:
         source: Where the graph came from, for the note.
         read: The graph, with checked labels.
-        target: Node type that is classified; None in a homogeneous graph.
         masks: The masks of all splits; empty where a split will be made.
     """
     if not masks:
         return read
-    store = read.data if target is None else read.data[target]
-    labels = store.y.numpy()
+    labels = read.store.y.numpy()
     kept = classes_in_splits(labels, masks)
     count = int(labels.max()) + 1
     if not len(kept) or len(kept) == count:
@@ -272,7 +262,7 @@ def drop_unused_classes(
     dropped = [names[at] for at in range(count) if at not in kept]
     position = np.full(count + 1, UNLABELLED, dtype=np.int64)
     position[kept] = np.arange(len(kept))
-    store.y = torch.from_numpy(position[labels])
+    read.store.y = torch.from_numpy(position[labels])
     one = len(dropped) == 1
     note = (
         f"{source}: no split contains {'class' if one else 'classes'} "
