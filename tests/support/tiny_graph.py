@@ -31,6 +31,17 @@ def write_graph_of_splits(path: Path, splits: int) -> Path:
     )
 
 
+def write_tables(folder: Path, names: list[str], feature: str = "f") -> list[str]:
+    """A ring of named nodes as two CSVs; returns the words of its two classes."""
+    folder.mkdir()
+    words = ["<script>", "</style>&amp;"]
+    rows = [f"{name},{n % 5},{n % 3},{words[n % 2]}" for n, name in enumerate(names)]
+    (folder / "nodes.csv").write_text("\n".join([f"id,{feature},g,label", *rows]))
+    pairs = [f"{a},{b}" for a, b in zip(names, names[1:] + names[:1], strict=True)]
+    (folder / "edges.csv").write_text("\n".join(["source,target", *pairs]))
+    return words
+
+
 def write_recipe(path: Path, **changes: Any) -> Path:
     """A recipe with short runs, some settings changed for all methods."""
     shared = {

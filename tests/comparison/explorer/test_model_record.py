@@ -19,14 +19,9 @@ from tempergat.comparison.explorer.layers import (
     pack_numbers,
 )
 from tempergat.comparison.explorer.model_record import record
-from tempergat.data import csbm
-from tests.comparison.explorer.test_page import write_explorer
+from tests.comparison.explorer.test_page import graph, write_explorer
 from tests.support.tiny_graph import write_recipe
 from tests.support.typed_graph import typed_graph
-
-
-def graph(n: int = 60) -> Any:
-    return csbm(n=n, a=10.0, b=4.0, d=8, mu=0.6)
 
 
 def trained(folder: Path, graph: Any, method: Any, **changes: Any) -> TrainedModel:

@@ -12,7 +12,7 @@ import tempergat
 from tempergat import UserError
 from tempergat.comparison.explorer.node_picture import COLOURS
 from tempergat.nn import build_model
-from tests.support.tiny_graph import write_recipe
+from tests.support.tiny_graph import write_recipe, write_tables
 from tests.support.typed_graph import typed_graph
 
 
@@ -100,22 +100,14 @@ def test_it_shows_in_notebooks_and_is_saved(tmp_path: Path) -> None:
 
 def test_a_trained_model_knows_the_words_of_ids_and_classes(tmp_path: Path) -> None:
     folder = tmp_path / "graph"
-    folder.mkdir()
-    names = [f"n{number}" for number in range(12)]
-    words = ["<script>", "b & b"]
-    rows = [
-        f"{name},{number % 5},{words[number % 2]}" for number, name in enumerate(names)
-    ]
-    (folder / "nodes.csv").write_text("\n".join(["id,f,label", *rows]))
-    pairs = [f"{a},{b}" for a, b in zip(names, names[1:] + names[:1], strict=True)]
-    (folder / "edges.csv").write_text("\n".join(["source,target", *pairs]))
+    words = write_tables(folder, [f"n{number}" for number in range(12)])
     recipe = write_recipe(tmp_path / "recipe.yaml", epochs=2)
     trained = tempergat.train(
         folder, "temp_only", recipe=recipe, split="40/30/30", progress=False
     )
     picture = tempergat.draw_node(trained, folder, "n4")
     shown = [element.text for element in parsed(picture).iter() if element.text]
-    assert "<script>" in shown
+    assert words[0] in shown
     assert any("n5 · " in text for text in shown)
     with pytest.raises(UserError, match="there is no node 'n99' in 12 nodes; ids are"):
         tempergat.draw_node(trained, folder, "n99")

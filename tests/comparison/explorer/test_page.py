@@ -15,7 +15,7 @@ from tempergat.comparison.explorer.page import explorer_page
 from tempergat.data import MASKS, Dataset, csbm, normalize_rows, to_dense
 from tempergat.nn import model_values
 from tests.support.browser import opened
-from tests.support.tiny_graph import write_recipe
+from tests.support.tiny_graph import write_recipe, write_tables
 
 
 def write_explorer(model: TrainedModel, path: Path, graph: Any = None) -> ModelRecord:
@@ -35,8 +35,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def graph() -> Dataset:
-    return csbm(n=60, a=10.0, b=4.0, d=8, mu=0.6)
+def graph(n: int = 60) -> Dataset:
+    return csbm(n=n, a=10.0, b=4.0, d=8, mu=0.6)
 
 
 def trained(folder: Path, name: str = "gate after attention") -> TrainedModel:
@@ -74,19 +74,19 @@ def slide(page: Any, power: float) -> None:
 
 def shown_coefficients(page: Any) -> dict[str, float]:
     """The coefficients in the page's table, by neighbour."""
-    found: dict[str, float] = page.evaluate(
+    weights: dict[str, float] = page.evaluate(
         "Object.fromEntries([...document.querySelectorAll('[data-at=rows] tr')].map("
         "(row) => [row.cells[0].textContent, Number(row.cells[3].dataset.now)]))"
     )
-    return found
+    return weights
 
 
 def shown_probabilities(page: Any) -> list[float]:
-    found: list[float] = page.evaluate(
+    shares: list[float] = page.evaluate(
         "[...document.querySelectorAll('[data-probability]')].map("
         "(bar) => Number(bar.dataset.probability))"
     )
-    return found
+    return shares
 
 
 def check_node(page: Any, model: Any, data: Any, node: int) -> None:
@@ -270,8 +270,8 @@ def test_jumping_goes_through_the_misclassified_nodes(
         assert page.inner_text("[data-at=title]") == f"Node {wrong[0]}"
         page.click("text=previous wrong")
         assert page.inner_text("[data-at=title]") == f"Node {wrong[-1]}"
-        found = f"wrong test node {len(wrong)} of {len(wrong)}"
-        assert page.inner_text("[data-at=said]") == found
+        last = f"wrong test node {len(wrong)} of {len(wrong)}"
+        assert page.inner_text("[data-at=said]") == last
         page.select_option("[data-at=among]", "all")
         go_to(page, every[-1])
         page.click("text=next wrong")
@@ -302,10 +302,10 @@ def test_nodes_without_a_label_are_shown_and_searched_as_unknown(
         assert all(sign.endswith("?") for sign in signs)
         assert "question mark: class not known" in page.inner_text("figcaption")
         page.fill("[data-at=find]", "class 1")
-        found = int((data.y == 1).sum())
+        count = int((data.y == 1).sum())
         guessed = int(((data.y < 0) & (predicted == 1)).sum())
         said = page.inner_text("[data-at=said]")
-        assert said.startswith(f"{found} nodes found")
+        assert said.startswith(f"{count} nodes found")
         assert f"{guessed} nodes of unknown class predicted class 1" in said
         assert page.locator("[data-at=found] .unknown").count() == 0
         page.fill("[data-at=find]", "predicted class 1")
@@ -396,13 +396,8 @@ def test_only_positive_weights_open_a_gate(file: Path, chromium: Any) -> None:
 
 def test_words_of_tables_show_as_text(tmp_path: Path, chromium: Any) -> None:
     folder = tmp_path / 'a"><img src=x>'
-    folder.mkdir()
     names = ["<script>alert(1)</script>", *(f"n{n}" for n in range(1, 20))]
-    words = ["<script>", "</style>&amp;"]
-    rows = [f"{name},{n % 5},{n % 3},{words[n % 2]}" for n, name in enumerate(names)]
-    (folder / "nodes.csv").write_text("\n".join(["id,<b>,f,label", *rows]))
-    pairs = [f"{a},{b}" for a, b in zip(names, names[1:] + names[:1], strict=True)]
-    (folder / "edges.csv").write_text("\n".join(["source,target", *pairs]))
+    words = write_tables(folder, names, feature="<b>")
     recipe = write_recipe(tmp_path / "recipe.yaml", epochs=2)
     model = tempergat.train(
         folder, "temp_gated", recipe=recipe, split="40/30/30", progress=False

@@ -40,12 +40,12 @@ def colours(theme: str) -> dict[str, np.ndarray]:
         r':root(?:\[data-theme="dark"\])? \{(.*?)\}', sheet.read_text(), re.DOTALL
     )
     block = light if theme == "light" else dark
-    found = {}
+    theme_colours = {}
     for name, code in re.findall(r"--([\w-]+): #([0-9a-f]{6})", block):
         value = np.array([int(code[at : at + 2], 16) / 255 for at in (0, 2, 4)])
         steep = ((value + 0.055) / 1.055) ** 2.4
-        found[name] = np.where(value <= 0.04045, value / 12.92, steep)
-    return found
+        theme_colours[name] = np.where(value <= 0.04045, value / 12.92, steep)
+    return theme_colours
 
 
 def contrast(one: np.ndarray, other: np.ndarray) -> float:
@@ -62,17 +62,21 @@ def lab(colour: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_words_and_lines_stand_out_of_the_page(theme: str) -> None:
-    found = colours(theme)
+    theme_colours = colours(theme)
     for name in ("ink", "soft", "accent", "good", "bad"):
-        assert contrast(found[name], found["paper"]) >= 4.5, name
+        assert contrast(theme_colours[name], theme_colours["paper"]) >= 4.5, name
     for number in range(6):
-        assert contrast(found[f"c{number}"], found["paper"]) >= 3.0, number
+        assert contrast(theme_colours[f"c{number}"], theme_colours["paper"]) >= 3.0, (
+            number
+        )
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("sight", SEEN_WITH)
 def test_colours_of_methods_are_worse_than_best(theme: str, sight: str) -> None:
-    found = colours(theme)
-    seen = {n: lab(np.array(SEEN_WITH[sight]) @ found[f"c{n}"]) for n in range(6)}
+    theme_colours = colours(theme)
+    seen = {
+        n: lab(np.array(SEEN_WITH[sight]) @ theme_colours[f"c{n}"]) for n in range(6)
+    }
     for one, other in combinations(seen, 2):
         assert np.linalg.norm(seen[one] - seen[other]) > 10, (one, other)

@@ -114,8 +114,10 @@ def test_the_highest_mean_is_called_best_only_where_the_answer_says_so() -> None
 
 
 def test_every_run_is_a_dot() -> None:
-    dots = [found for tag, found in _Page(comparison()).tags if tag == "circle"]
-    assert sum("dot" in (found["class"] or "") for found in dots) == 24
+    dots = [
+        attributes for tag, attributes in _Page(comparison()).tags if tag == "circle"
+    ]
+    assert sum("dot" in (attributes["class"] or "") for attributes in dots) == 24
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
@@ -140,12 +142,16 @@ def several(*names: str) -> Comparisons:
 def test_several_graphs_have_an_overview_and_a_section_each() -> None:
     page = _Page(several("cora", "citeseer", "pubmed"))
     sections = [
-        found["id"] for tag, found in page.tags if tag == "section" and "id" in found
+        attributes["id"]
+        for tag, attributes in page.tags
+        if tag == "section" and "id" in attributes
     ]
     assert sections == ["graph-1", "graph-2", "graph-3"]
-    links = [found["href"] for tag, found in page.tags if tag == "a"]
+    links = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert links == [f"#{anchor}" for anchor in sections]
-    labels = {found.get("aria-label") for tag, found in page.tags if tag == "svg"}
+    labels = {
+        attributes.get("aria-label") for tag, attributes in page.tags if tag == "svg"
+    }
     assert "Average ranks with critical difference" in labels
     assert "Difference to the baseline by method and graph" in labels
 

@@ -55,9 +55,9 @@ def test_without_failures_there_is_no_column_for_them() -> None:
 
 
 def test_json_is_strict_and_in_percent(result: DatasetResult) -> None:
-    found = json.loads(json.dumps(as_json(result), allow_nan=False))
-    assert found["dataset"] == "cora"
-    gcn, gat, gated = found["results"]
+    facts = json.loads(json.dumps(as_json(result), allow_nan=False))
+    assert facts["dataset"] == "cora"
+    gcn, gat, gated = facts["results"]
     assert (gcn["method"], gcn["runs"], gcn["failed"]) == ("gcn", 8, 1)
     assert gat["mean"] == pytest.approx(80.0)
     assert gat["comparison"] is None
@@ -68,9 +68,9 @@ def test_json_is_strict_and_in_percent(result: DatasetResult) -> None:
 
 def test_json_stays_strict_where_a_learned_value_is_no_number() -> None:
     runs = [run(seed=seed, last=LayerRecord((math.nan,), ())) for seed in range(2)]
-    (found,) = as_json(dataset_result(runs, METHODS, "gat"))["results"]
-    assert found["last"] == {"temperatures": [None], "gate_means": []}
-    json.dumps(found, allow_nan=False)
+    (facts,) = as_json(dataset_result(runs, METHODS, "gat"))["results"]
+    assert facts["last"] == {"temperatures": [None], "gate_means": []}
+    json.dumps(facts, allow_nan=False)
 
 
 def test_csv_has_a_line_per_method_with_numbers_in_full(result: DatasetResult) -> None:

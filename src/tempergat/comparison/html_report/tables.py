@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tempergat.comparison.html_report.page import (
     as_sentence,
@@ -25,15 +25,13 @@ from tempergat.comparison.report.sentences import ONE_CLASS_MARK, notes_on_one_c
 from tempergat.comparison.report.tables import (
     AGAINST_BACKBONE,
     AGAINST_HIGHEST,
-    Cells,
-    has_both_questions,
+    Column,
     notes_on_methods,
-    result_cells,
+    result_columns,
     shown_comparisons,
 )
 from tempergat.comparison.results import (
     LARGEST_CLASS,
-    METRIC_NAMES,
     DatasetResult,
     MethodResult,
 )
@@ -44,29 +42,10 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"[<+-]?\d[\d,]*(\.\d+)?")
 _NONE = "-"
-_VERDICT = "verdict"
 # Of the drawing of a method's runs in a notebook.
 _WIDTH, _HEIGHT, _MARGIN = 150.0, 16.0, 6.0
 _NUMBER_STYLE = ' style="text-align: right; white-space: nowrap"'
 _WORD_STYLE = ' style="text-align: left; white-space: nowrap"'
-
-
-class _Column(NamedTuple):
-    """A column of the table of scores.
-
-    `view` names the one of the two views that has it; empty for both. `about` is shown
-    while the pointer is over the heading.
-    """
-
-    heading: str
-    cells: Cells
-    view: str = ""
-    about: str = ""
-
-    @property
-    def attribute(self) -> str:
-        """What shows the column in its view only, as HTML."""
-        return f' data-in="{self.view}"' if self.view else ""
 
 
 def score_table(comparison: "Comparison", published: Mapping[str, PaperCell]) -> str:
@@ -77,9 +56,11 @@ def score_table(comparison: "Comparison", published: Mapping[str, PaperCell]) ->
         published: The paper's scores by method, where it has the dataset.
     """
     result, table = comparison.result, comparison.text_table
-    columns = _columns(result, published)
+    columns = list(result_columns(result).values())
+    if published:
+        columns += _paper_columns(result, published)
     head = "".join(
-        sort_heading(number, column.heading, column.about, column.attribute)
+        sort_heading(number, column.heading, column.about, _attribute(column))
         for number, column in enumerate(columns)
     )
     highest = None if result.best is None else result.best.summary.mean
@@ -108,67 +89,47 @@ def score_table(comparison: "Comparison", published: Mapping[str, PaperCell]) ->
     )
 
 
-def _columns(
+def _paper_columns(
     result: DatasetResult, published: Mapping[str, PaperCell]
-) -> list[_Column]:
-    cells = result_cells(result)
-    is_second = has_both_questions(result)
-    score = "mean ± standard deviation over runs"
-    difference = "mean of paired differences, in points"
-    of_verdict = AGAINST_BACKBONE if is_second else _VERDICT
-    columns = [
-        _Column("method", cells["method"]),
-        _Column(METRIC_NAMES[result.metric], cells["mean"], "scores", score),
-        _Column("95 % interval", cells["interval"], "scores"),
-        _Column("difference", cells["difference"], "differences", difference),
-        _Column("its 95 % interval", cells["difference_interval"], "differences"),
-        _Column("against", cells["baseline"], "differences"),
-        _Column("p", cells["p"], "differences", "paired t-test, Holm-corrected"),
-        _Column("d", cells["d"], "differences", "Cohen's d of the pairs"),
-        _Column(of_verdict, cells["verdict"]),
-        _Column("runs", cells["runs"]),
+) -> list[Column]:
+    """The paper's scores, and how far the result is from them."""
+    theirs = [published.get(method) for method in result.methods]
+    means = [None if cell is None else cell.mean for cell in theirs]
+    scores = [
+        _NONE if cell is None else mean_and_std(cell.mean, cell.std) for cell in theirs
     ]
-    if is_second:
-        about = "tests of all pairs, Holm-corrected"
-        column = _Column(AGAINST_HIGHEST, cells[AGAINST_HIGHEST], about=about)
-        columns.insert(3, column)
-    if any(row.summary.failed for row in result.results):
-        columns.append(_Column("failed", cells["failed"]))
-    if published:
-        theirs = [published.get(method) for method in result.methods]
-        means = [None if cell is None else cell.mean for cell in theirs]
-        scores = [
-            _NONE if cell is None else mean_and_std(cell.mean, cell.std)
-            for cell in theirs
-        ]
-        ours = [row.summary.mean for row in result.results]
-        gains = [
-            None if mean is None or score is None else score - mean
-            for score, mean in zip(ours, means, strict=True)
-        ]
-        about = "the paper's mean ± standard deviation"
-        columns.append(_Column("paper", Cells(scores, means), about=about))
-        gained = Cells([signed(gain) for gain in gains], gains)
-        about = "this mean minus the paper's"
-        columns.append(_Column("to the paper", gained, about=about))
-    return columns
+    gains = [
+        None if mean is None or row.summary.mean is None else row.summary.mean - mean
+        for row, mean in zip(result.results, means, strict=True)
+    ]
+    about = "the paper's mean ± standard deviation"
+    gained = [signed(gain) for gain in gains]
+    return [
+        Column("paper", scores, means, about=about),
+        Column("to the paper", gained, gains, about="this mean minus the paper's"),
+    ]
 
 
-def _row(row: MethodResult, number: int, columns: Sequence[_Column], badge: str) -> str:
+def _attribute(column: Column) -> str:
+    """What shows a column in its view only, as HTML."""
+    return f' data-in="{column.view}"' if column.view else ""
+
+
+def _row(row: MethodResult, number: int, columns: Sequence[Column], badge: str) -> str:
     """A method's row; the badge stands beside the name of the highest mean."""
     cells = []
     for place, column in enumerate(columns):
-        key, kind = column.cells.keys[number], ""
+        key, kind = column.keys[number], ""
         if not isinstance(key, str):
             key, kind = "" if key is None else repr(float(key)), ' class="number"'
-        text = html.escape(column.cells.texts[number])
+        text = html.escape(column.texts[number])
         data = f' data-key="{html.escape(key)}"'
         if place == 0:
             cells.append(_name_cell(row, text, data, badge))
             continue
-        if column.heading in (_VERDICT, AGAINST_BACKBONE, AGAINST_HIGHEST):
+        if column.heading in ("verdict", AGAINST_BACKBONE, AGAINST_HIGHEST):
             kind = f' class="verdict {text.replace(" ", "-")}"'
-        cells.append(f"<td{kind}{data}{column.attribute}>{text}</td>")
+        cells.append(f"<td{kind}{data}{_attribute(column)}>{text}</td>")
     return f"<tr{' class=best' if badge else ''}>{''.join(cells)}</tr>"
 
 
@@ -186,13 +147,13 @@ def _name_cell(row: MethodResult, name: str, data: str, badge: str) -> str:
     return f'<th scope="row"{data}{_tooltip(row.method)}>{name}{mark}</th>'
 
 
-def _foot(result: DatasetResult, columns: Sequence[_Column]) -> str:
+def _foot(result: DatasetResult, columns: Sequence[Column]) -> str:
     """The row of the largest class, which sorting leaves at the end."""
     if result.largest_class is None:
         return ""
     words = [percent(result.largest_class.mean), *(_NONE for _ in columns[2:])]
     cells = "".join(
-        f"<td{column.attribute}>{word}</td>"
+        f"<td{_attribute(column)}>{word}</td>"
         for column, word in zip(columns[1:], words, strict=True)
     )
     return f'<tfoot><tr><th scope="row">{LARGEST_CLASS}</th>{cells}</tr></tfoot>'

@@ -18,6 +18,22 @@ from tempergat.stats import PairedComparison, RankTable, Summary
 # The column that says which methods are best; those after it are about backbones.
 AGAINST_HIGHEST = "against highest"
 AGAINST_BACKBONE = "against backbone"
+# The view of the report that has a column, and what the column means.
+_LOOKS = {
+    "score": ("scores", "mean ± standard deviation over runs"),
+    "95 % interval": ("scores",),
+    AGAINST_HIGHEST: ("", "tests of all pairs, Holm-corrected"),
+    "difference": ("differences", "mean of paired differences, in points"),
+    "its 95 % interval": ("differences",),
+    "against": ("differences",),
+    "p": ("differences", "paired t-test, Holm-corrected"),
+    "d": ("differences", "Cohen's d of the pairs"),
+}
+# The columns of a table that is not a report, where there are such.
+_SHOWN = (
+    *("method", "score", "95 % interval", "runs", "failed"),
+    *(AGAINST_HIGHEST, "difference", "p", "d", "verdict"),
+)
 _SELECTION_WORDS = {
     "best_val_accuracy": "at the first epoch of best validation {metric}",
     "last_epoch": "at the last epoch",
@@ -32,62 +48,82 @@ _V2 = "_v2"
 _LOWEST_SCORE, _HIGHEST_SCORE = 0.0, 100.0
 
 
-class Cells(NamedTuple):
-    """What the cells of a column say, and the values that they are sorted by."""
+class Column(NamedTuple):
+    """A column of the table of scores.
 
+    Attributes:
+        heading: Its name.
+        texts: What its cells say, one for each method.
+        keys: The values that they are sorted by.
+        view: The one of the report's two views that has it; empty for both.
+        about: What it means; the report shows it while the pointer is over the heading.
+    """
+
+    heading: str
     texts: Sequence[str]
     keys: Sequence[float | str | None]
+    view: str = ""
+    about: str = ""
 
 
-def result_cells(result: DatasetResult) -> dict[str, Cells]:
-    """All columns that a table of the result may have, with a cell for each method."""
+def result_columns(result: DatasetResult) -> dict[str, Column]:
+    """All columns of a table of the result by name, in the order of the report."""
     summaries = [row.summary for row in result.results]
     shown = shown_comparisons(result)
     compared = [shown.get(method) for method in result.methods]
+    with_baseline = _against_baselines(result)
+    highest = _verdicts(result, _against_highest(result), "highest")
+    is_second = has_both_questions(result)
 
     def of_pairs(name: str) -> list[Any]:
         return [None if pair is None else getattr(pair, name) for pair in compared]
 
-    def numbers(values: Sequence[float | None], text_of: Any) -> Cells:
-        return Cells([text_of(value) for value in values], values)
-
-    def words(texts: Sequence[str]) -> Cells:
-        return Cells(texts, texts)
-
-    with_highest = _against_highest(result)
-    with_baseline = _against_baselines(result)
-    highest = _verdicts(result, with_highest, "highest")
-    low, baselines = of_pairs("low"), of_pairs("baseline")
-    return {
-        "method": words(result.methods),
-        "mean": Cells(
-            [mean_and_std(summary.mean, summary.std) for summary in summaries],
+    low, high, baselines = (of_pairs(name) for name in ("low", "high", "baseline"))
+    # What is sorted by, and what it is called.
+    cells: dict[str, tuple[Sequence[Any], Sequence[str]]] = {
+        "method": (result.methods, result.methods),
+        "score": (
             [summary.mean for summary in summaries],
+            [mean_and_std(summary.mean, summary.std) for summary in summaries],
         ),
-        "interval": Cells(
-            [interval_text(summary, result.splits) for summary in summaries],
+        "95 % interval": (
             [summary.low for summary in summaries],
+            [interval_text(summary, result.splits) for summary in summaries],
         ),
-        "runs": numbers([summary.runs for summary in summaries], str),
-        "failed": numbers([summary.failed for summary in summaries], str),
-        AGAINST_HIGHEST: words(highest),
-        "difference": numbers(of_pairs("difference"), signed),
-        "difference_interval": Cells(
+        AGAINST_HIGHEST: (highest, highest),
+        "difference": _with_texts(of_pairs("difference"), signed),
+        "its 95 % interval": (
+            low,
             [
                 "-" if None in ends else f"{signed(ends[0])} to {signed(ends[1])}"
-                for ends in zip(low, of_pairs("high"), strict=True)
+                for ends in zip(low, high, strict=True)
             ],
-            low,
         ),
-        "baseline": Cells(
-            [name or "-" for name in baselines], [name or "" for name in baselines]
-        ),
-        "p": numbers(of_pairs("t_p_holm"), p_value),
-        "d": numbers(of_pairs("effect_size"), signed),
-        "verdict": words(
-            _verdicts(result, with_baseline, "baseline") if with_baseline else highest
-        ),
+        "against": ([n or "" for n in baselines], [n or "-" for n in baselines]),
+        "p": _with_texts(of_pairs("t_p_holm"), p_value),
+        "d": _with_texts(of_pairs("effect_size"), signed),
+        "verdict": (highest, highest),
+        "runs": _with_texts([summary.runs for summary in summaries], str),
+        "failed": _with_texts([summary.failed for summary in summaries], str),
     }
+    if with_baseline:
+        cells["verdict"] = (_verdicts(result, with_baseline, "baseline"),) * 2
+    if not is_second:
+        del cells[AGAINST_HIGHEST]
+    if not any(summary.failed for summary in summaries):
+        del cells["failed"]
+    headings = {
+        "score": METRIC_NAMES[result.metric],
+        "verdict": AGAINST_BACKBONE if is_second else "verdict",
+    }
+    return {
+        name: Column(headings.get(name, name), texts, keys, *_LOOKS.get(name, ()))
+        for name, (keys, texts) in cells.items()
+    }
+
+
+def _with_texts(values: list[Any], text_of: Any) -> tuple[list[Any], list[str]]:
+    return values, [text_of(value) for value in values]
 
 
 def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
@@ -97,35 +133,30 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
         result: The result of one dataset.
         notes: Sentences to put below the table, before those on failed runs.
     """
-    cells = {name: column.texts for name, column in result_cells(result).items()}
+    all_columns = result_columns(result)
+    shown = {name: all_columns[name] for name in _SHOWN if name in all_columns}
     baselines = sorted({c.baseline for c in shown_comparisons(result).values()})
-    against = f"against {baselines[0]}" if len(baselines) == 1 else AGAINST_BACKBONE
-    metric = METRIC_NAMES[result.metric]
-    columns = {
-        "method": [
-            f"{row.method} {ONE_CLASS_MARK}" if row.only_class else row.method
-            for row in result.results
-        ],
-        metric: cells["mean"],
-        "95 % interval": cells["interval"],
-        "runs": cells["runs"],
-    }
-    if any(row.summary.failed for row in result.results):
-        columns["failed"] = cells["failed"]
-    if has_both_questions(result):
-        columns[AGAINST_HIGHEST] = cells[AGAINST_HIGHEST]
-    columns[against] = cells["difference"]
-    columns |= {name: cells[name] for name in ("p", "d", "verdict")}
+    headings = {name: column.heading for name, column in shown.items()}
+    headings["difference"] = (
+        f"against {baselines[0]}" if len(baselines) == 1 else AGAINST_BACKBONE
+    )
+    headings["verdict"] = "verdict"
+    texts = {name: column.texts for name, column in shown.items()}
+    texts["method"] = [
+        f"{row.method} {ONE_CLASS_MARK}" if row.only_class else row.method
+        for row in result.results
+    ]
     largest = result.largest_class
     footer: tuple[tuple[str, ...], ...] = ()
     if largest is not None:
-        rest = ("-",) * (len(columns) - 2)
+        rest = ("-",) * (len(shown) - 2)
         footer = ((LARGEST_CLASS, percent(largest.mean), *rest),)
+    metric = METRIC_NAMES[result.metric]
     selected = _SELECTION_WORDS[result.selection].format(metric=metric)
     return Table(
         f"{result.dataset}: test {metric} in percent, {selected}",
-        tuple(columns),
-        tuple(zip(*columns.values(), strict=True)),
+        tuple(headings.values()),
+        tuple(zip(*texts.values(), strict=True)),
         (
             *_notes_on_statistics(result, bool(baselines)),
             *notes_on_largest_class([result]),
