@@ -49,9 +49,10 @@ def read_graphml(
     with explain_unreadable(path):
         parser.parse()
     options = replace(options, id="id")
-    pieces = [parser.table("node")]
-    nodes = read_nodes(path, pieces, options, problems, labelled)
-    graph = join_tables(nodes, path, [parser.table("edge")], {}, options, labelled)
+    pieces = iter([parser.table("node")])
+    nodes = read_nodes(pieces, (), options, problems, labelled)
+    edges = iter([parser.table("edge")])
+    graph = join_tables(nodes, edges, {}, options, labelled)
     notes = (
         f"{path}: the attribute {name} is not read, because {name} is part of GraphML "
         "itself; rename it to use it"

@@ -17,10 +17,8 @@ from torch import Tensor
 from tempergat.base import UserError, explain_unreadable, first_line, shown
 from tempergat.data.features import csr_tensor
 from tempergat.data.formats.errors import GraphError
-from tempergat.data.tables.files import find_table, iter_tables, unread_files
-from tempergat.data.tables.folder import join_tables
-from tempergat.data.tables.nodes import read_node_table
-from tempergat.data.tables.split_tables import split_tables
+from tempergat.data.tables.files import find_table, iter_tables
+from tempergat.data.tables.folder import read_tables
 from tempergat.data.user.options import Problems, ReadOptions
 from tempergat.data.user.user_graph import UserGraph
 
@@ -68,14 +66,12 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         label=options.label or next((n for n in _LABELS if n in names), None),
         features=(),
     )
-    ends = [(edges, 0), (edges, 1)]
-    nodes = read_node_table(target, ends, options, Problems(), labelled)
-    split = split_tables(folder, options, labelled)
-    graph = join_tables(nodes, edges, iter_tables(edges), split, options, labelled)
-    rows = {name: row for row, name in enumerate(nodes.ids)}
+    graph = read_tables(folder, target, edges, options, Problems(), labelled)
+    ids = graph.node_ids or map(str, range(int(graph.data.num_nodes)))
+    rows = {name: row for row, name in enumerate(ids)}
     graph.data.x = read_word_lists(folder / _FEATURES, rows)
-    read = (target, edges, folder / _FEATURES, *split.values())
-    return graph.not_reading(unread_files(folder, read))
+    unread = [name for name in graph.how_read.not_read if name != _FEATURES]
+    return replace(graph, how_read=replace(graph.how_read, not_read=tuple(unread)))
 
 
 def read_word_lists(

@@ -1,7 +1,8 @@
 """Reads a folder of tables into a PyG graph."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tempergat.base import UserError, explain_unreadable
 from tempergat.data.dataset import HowRead
 from tempergat.data.tables.columns import edge_ends
 from tempergat.data.tables.files import find_table, iter_tables, unread_files
-from tempergat.data.tables.nodes import Nodes, node_rows, read_node_table
+from tempergat.data.tables.nodes import Nodes, node_rows, read_nodes
 from tempergat.data.tables.split_tables import read_split, split_tables
 from tempergat.data.tables.table import Table, as_numbers, as_text
 from tempergat.data.user.edges import with_edge_columns
@@ -42,20 +43,29 @@ def read_folder(
     """
     node_table = _require_table(folder, "nodes")
     edge_table = _require_table(folder, "edges")
+    return read_tables(folder, node_table, edge_table, options, problems, labelled)
+
+
+def read_tables(
+    folder: Path,
+    node_table: Path,
+    edge_table: Path,
+    options: ReadOptions,
+    problems: Problems,
+    labelled: bool,
+) -> UserGraph:
+    """Reads these tables, and that of the split; arguments as in `read_folder`."""
     ends = [(edge_table, side) for side in (0, 1)]
-    nodes = read_node_table(node_table, ends, options, problems, labelled)
+    nodes = read_nodes(iter_tables(node_table), ends, options, problems, labelled)
     split = split_tables(folder, options, labelled)
-    edges = iter_tables(edge_table)
-    graph = join_tables(nodes, edge_table, edges, split, options, labelled)
+    graph = join_tables(nodes, iter_tables(edge_table), split, options, labelled)
     read = (node_table, edge_table, *split.values())
-    graph = replace(graph, found_id=nodes.found_id)
     return graph.not_reading(unread_files(folder, read))
 
 
 def join_tables(
     nodes: Nodes,
-    edge_path: Path,
-    edges: Iterable[Table],
+    edges: Iterator[Table],
     split: dict[str, Path],
     options: ReadOptions,
     labelled: bool,
@@ -64,9 +74,8 @@ def join_tables(
 
     Args:
         nodes: The nodes.
-        edge_path: The file of the edges.
-        edges: The table of the edges, in pieces.
-        split: The tables of the split, as `split_tables` finds them.
+        edges: The table of the edges, in at least one piece.
+        split: What `split_tables` returned.
         options: How the tables are read.
         labelled: Whether labels and splits are read.
 
@@ -77,9 +86,11 @@ def join_tables(
     if nodes.features is not None:
         data.x = torch.from_numpy(nodes.features)
     graph = with_targets(data, data, nodes, split, options, labelled)
-    edge_index, names, columns = _read_edges(edges, nodes, options)
-    data.edge_index = torch.from_numpy(edge_index)
-    return with_edge_columns(graph, str(edge_path), names, columns.__getitem__, options)
+    first = next(edges)
+    ends, names, columns = _read_edges(chain([first], edges), nodes, options)
+    data.edge_index = torch.from_numpy(ends)
+    source = str(first.path)
+    return with_edge_columns(graph, source, names, columns.__getitem__, options)
 
 
 def with_targets(
@@ -96,7 +107,7 @@ def with_targets(
         data: The graph.
         store: The part of it that holds the nodes to classify.
         nodes: These nodes.
-        split: The tables of the split, as `split_tables` finds them.
+        split: What `split_tables` returned.
         options: How the tables are read.
         labelled: Whether the split is read.
 
@@ -126,6 +137,7 @@ def with_targets(
         split_name=nodes.columns.split,
         notes=notes,
         has_columns=True,
+        id_of_edges=nodes.id_of_edges,
         how_read=how_read,
     )
 

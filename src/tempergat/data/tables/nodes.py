@@ -1,6 +1,6 @@
 """Reads the table of nodes, and finds nodes by their ids."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -10,7 +10,6 @@ import numpy as np
 
 from tempergat.base import UserError, require_memory
 from tempergat.data.tables.columns import NodeColumns, node_columns
-from tempergat.data.tables.files import iter_tables
 from tempergat.data.tables.ids import id_column_of_edges
 from tempergat.data.tables.table import (
     LEAVE_OUT,
@@ -47,7 +46,7 @@ class Nodes:
         splits: The split of each node, "" where it is in none; None without.
         masks: The masks that the table holds, by name.
         ids: The id of each node, or its number as text, as a pandas `Index`.
-        found_id: The column of the ids, where the edges show it and not its name.
+        id_of_edges: The column of the ids, where the edges show it and not its name.
     """
 
     path: Path
@@ -59,7 +58,7 @@ class Nodes:
     splits: np.ndarray | None
     masks: dict[str, np.ndarray]
     ids: Any = None
-    found_id: str | None = None
+    id_of_edges: str | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -79,19 +78,19 @@ class Nodes:
         return None
 
 
-def read_node_table(
-    path: Path,
+def read_nodes(
+    pieces: Iterator[Table],
     edges: Sequence[tuple[Path, int]],
     options: ReadOptions,
     problems: Problems,
     labelled: bool,
 ) -> Nodes:
-    """Reads the table of nodes from a file.
+    """Reads the table of nodes.
 
     Args:
-        path: The file.
+        pieces: The table, in at least one piece.
         edges: The tables of edges, and which end of them is one of these nodes: 0 for
-            the source, 1 for the target.
+            the source, 1 for the target. They may show which column names the nodes.
         options: How it is read.
         problems: Receives missing values and infinity among the features.
         labelled: Whether there must be labels; otherwise labels and splits are not
@@ -101,28 +100,13 @@ def read_node_table(
         UserError: The table contradicts itself, or it is not clear which column is
             what.
     """
-    pieces = iter_tables(path)
     first = next(pieces)
-    found_id = id_column_of_edges(options, first, edges, labelled)
-    if found_id is not None:
-        options = replace(options, id=found_id)
-    nodes = read_nodes(path, chain([first], pieces), options, problems, labelled)
-    nodes.found_id = found_id
-    return nodes
-
-
-def read_nodes(
-    path: Path,
-    pieces: Iterable[Table],
-    options: ReadOptions,
-    problems: Problems,
-    labelled: bool,
-) -> Nodes:
-    """Reads the table of nodes from at least one piece; see `read_node_table`."""
-    missing, columns = missing_words(options), None
+    id_of_edges = id_column_of_edges(options, first, edges, labelled)
+    if id_of_edges is not None:
+        options = replace(options, id=id_of_edges)
+    columns, missing = node_columns(first, options, labelled), missing_words(options)
     parts: dict[str, list[np.ndarray]] = {}
-    for piece in pieces:
-        columns = columns or node_columns(piece, options, labelled)
+    for piece in chain([first], pieces):
         values = {"row": piece.numbers}
         plain = [name for name in columns.features if name not in columns.one_hot]
         if plain:
@@ -132,13 +116,11 @@ def read_nodes(
         values |= _texts_and_masks(piece, columns, missing, labelled)
         for name, part in values.items():
             parts.setdefault(name, []).append(part)
-    # There is at least one piece.
-    assert columns is not None
     values = {name: np.concatenate(several) for name, several in parts.items()}
     if not len(values["row"]):
-        raise UserError(f"{path} has no rows; a graph needs at least one node")
+        raise UserError(f"{first.path} has no rows; a graph needs at least one node")
     nodes = Nodes(
-        path=path,
+        path=first.path,
         columns=columns,
         numbers=values["row"],
         features=values.get("x"),
@@ -146,6 +128,7 @@ def read_nodes(
         labels=values.get("label"),
         splits=values.get("split"),
         masks={mask: values[mask] for mask in columns.masks if mask in values},
+        id_of_edges=id_of_edges,
     )
     if columns.one_hot:
         words = {name: values[f"word {name}"] for name in columns.one_hot}

@@ -27,7 +27,7 @@ from tempergat.data.tables.files import (
     unread_files,
 )
 from tempergat.data.tables.folder import with_targets
-from tempergat.data.tables.nodes import Nodes, node_rows, read_node_table
+from tempergat.data.tables.nodes import Nodes, node_rows, read_nodes
 from tempergat.data.tables.split_tables import split_tables
 from tempergat.data.user.labels import NoLabels
 from tempergat.data.user.options import Problems, ReadOptions, in_python
@@ -77,7 +77,8 @@ def read_typed_folder(
             for side in (0, 1)
             if kind[2 * side] == name
         ]
-        nodes[name] = read_node_table(path, ends, given, problems, is_target)
+        pieces = iter_tables(path)
+        nodes[name] = read_nodes(pieces, ends, given, problems, is_target)
     data = HeteroData()
     for name, of_type in nodes.items():
         data[name].num_nodes = len(of_type)
@@ -97,6 +98,8 @@ def read_typed_folder(
     return replace(
         graph,
         notes=(*notes, *graph.notes),
+        # An option for the id is for all types, and each shows its own.
+        id_of_edges=None,
         type_names={name: _names_of(of_type) for name, of_type in nodes.items()},
         how_read=replace(graph.how_read, nodes=_named_by(nodes)),
     ).not_reading((*left_out, *unread))

@@ -179,8 +179,8 @@ def with_splits(
         fingerprint="",
         license="the user's",
         read_options=options
-        if read.found_id is None
-        else replace(options, id=read.found_id),
+        if read.id_of_edges is None
+        else replace(options, id=read.id_of_edges),
         **{field: getattr(read, field) for field in shared},
     )
     hashes = hash_tensors(read.data, read.mapped_hashes) | _drop_unused_columns(read)

@@ -38,8 +38,8 @@ class UserGraph:
         has_columns: Whether the features are columns of tables, which are scaled for
             training; others are used as given.
         how_read: What the files were taken for.
-        found_id: The column that names the nodes, where it was found by what it holds
-            and not by its name.
+        id_of_edges: The column that names the nodes, where the edges show it and not
+            its name.
     """
 
     data: Data | HeteroData
@@ -58,7 +58,7 @@ class UserGraph:
     mapped_hashes: Mapping[str, str] = field(default_factory=dict)
     has_columns: bool = False
     how_read: HowRead = field(default_factory=HowRead)
-    found_id: str | None = None
+    id_of_edges: str | None = None
 
     @property
     def store(self) -> BaseStorage | Data:
