@@ -10,7 +10,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "tempergat"
 # Loaded by their own names, because they load matplotlib or scikit-learn.
 SEPARATE_MODULES = {"figures", "estimator"}
 # Loaded by their names as the kernels of an op and of sampling.
-KERNELS = {"ops/gpu/gatv2", "ops/gpu/sampling"}
+KERNELS = {"ops/gpu/sampling"}
 
 
 @cache

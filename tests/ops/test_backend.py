@@ -143,9 +143,9 @@ def test_the_launch_path_follows_the_launcher_s_signature(
 
     call = eval(f"lambda self, {parameters}: None")
     monkeypatch.setattr(driver.CudaLauncher, "__call__", call)
-    launch.launcher_form.cache_clear()
+    launch.direct_launch.cache_clear()
     assert words in ops.launch_path()
-    launch.launcher_form.cache_clear()
+    launch.direct_launch.cache_clear()
 
 
 def test_the_launch_path_says_that_triton_is_missing(

@@ -81,7 +81,7 @@ def _at_limits(device: str, beyond: int) -> Iterator[Sizes]:
     yield Sizes(30, CHECKED_WHOLE // 2 + beyond, 3, 4, 3)
     if device != "cuda":
         return
-    from tempergat.ops.gpu import schedule, scores, tiles
+    from tempergat.ops.gpu import common, schedule, scores
 
     yield Sizes(2, 2 * schedule.LONGEST_OF_SMALL + beyond, 2, 8, 3)
     yield Sizes(20, schedule._SMALL + beyond, 2, 8, 3)
@@ -89,7 +89,7 @@ def _at_limits(device: str, beyond: int) -> Iterator[Sizes]:
     yield Sizes(3, 9, 1, gpu._MOST_CHANNELS + beyond, 1)
     yield Sizes(12, 40, 2, 8, gpu._MOST_EDGE_FEATURES + beyond)
     yield Sizes(12, 40, 2, gpu._LARGEST_MAP // 16 + beyond, 16)
-    yield Sizes(12, 40, tiles._MOST_KNOWN_HEADS + beyond, 4, 3)
+    yield Sizes(12, 40, common._MOST_KNOWN_HEADS + beyond, 4, 3)
 
 
 def _alone(rng: random.Random, sizes: Sizes, check: str) -> Iterator[str]:

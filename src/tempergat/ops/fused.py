@@ -243,7 +243,7 @@ class _Fused(SingleLevelFunction):  # type: ignore[misc]
             dlogit = torch.ops.aten.sigmoid_backward(dgate, gate)
             dattended = dout * gate
         elif gate_logit is not None and dweights is None:
-            more = kernels.statistics_of(kept)
+            more = kernels.statistics_options(kept)
             dlogit, dattended, statistics, partial = gates.backward_of_rows(
                 dout, dtotal, gate_logit, attended, lse, **more
             )

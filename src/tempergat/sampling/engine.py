@@ -15,21 +15,13 @@ from tempergat.sampling import reference
 from tempergat.sampling.draws import Key
 from tempergat.sampling.reference import SampledHops
 
-# So many batches of a size are sampled on a GPU before a CUDA graph is recorded.
+# So many batches of a size are sampled on a GPU before a CUDA graph is captured.
 _PLAIN_CALLS = 3
 # By the pointers of a graph's first relation, for as long as they live: memory of the
-# C++ engine that no call is using (a thread takes some out and puts it back), and what
-# was recorded on a GPU.
+# C++ engine that no call is using (a thread takes some out and puts it back), and
+# samplers captured on a GPU.
 _idle: Any = WeakTensorKeyDictionary()
-_recordings: Any = WeakTensorKeyDictionary()
-
-
-class _Recording:
-    """How often batches were sampled, by number of seeds; then their CUDA graph."""
-
-    def __init__(self) -> None:
-        self.count: dict[int, int] = {}
-        self.recorded: Any = None
+_captures: Any = WeakTensorKeyDictionary()
 
 
 def sample(
@@ -90,12 +82,12 @@ def sample_on_gpu(
     device = relations[0].pointer.device
     seeds = seeds.to(device)
     has_one_type = len(relations) == len(num_nodes) == 1
-    recorded = None
+    captured = None
     if has_one_type and device.type == "cuda":
         facts = (relations[0], num_nodes[0], seeds.size(0), fanout[0], replace)
-        recorded = _recorded(kernels, *facts)
-    if recorded is not None:
-        sampled, nodes, edges = recorded.sample(seeds, key.of_step())
+        captured = _captured_sampler(kernels, *facts)
+    if captured is not None:
+        sampled, nodes, edges = captured.sample(seeds, key.of_step())
     else:
         number = torch.full((1,), key.of_step(), dtype=torch.int64, device=device)
         graph = (relations, num_nodes, seed_type, seeds, fanout)
@@ -112,7 +104,7 @@ def sample_on_gpu(
     )
 
 
-def _recorded(
+def _captured_sampler(
     kernels: Any,
     relation: Relation,
     num_nodes: int,
@@ -121,17 +113,18 @@ def _recorded(
     replace: bool,
 ) -> Any | None:
     """What samples such batches as a CUDA graph, once there were a few of them."""
-    of_graph = _recordings.setdefault(relation.pointer, {})
-    recording = of_graph.setdefault((tuple(fanout), replace), _Recording())
-    recorded, count = recording.recorded, recording.count
-    if recorded is not None and num_seeds <= recorded.batch_size:
-        return recorded
-    count[num_seeds] = count.get(num_seeds, 0) + 1
-    if count[num_seeds] > _PLAIN_CALLS:
+    of_graph = _captures.setdefault(relation.pointer, {})
+    # How often batches were sampled, by number of seeds; then their sampler.
+    capture = of_graph.setdefault((tuple(fanout), replace), {})
+    sampler = capture.get("sampler")
+    if sampler is not None and num_seeds <= sampler.batch_size:
+        return sampler
+    capture[num_seeds] = capture.get(num_seeds, 0) + 1
+    if capture[num_seeds] > _PLAIN_CALLS:
         facts = (relation, num_nodes, num_seeds, fanout, replace)
-        if kernels.can_record(*facts):
-            recording.recorded = kernels.Recorded(*facts)
-            return recording.recorded
+        if kernels.can_capture(*facts):
+            capture["sampler"] = kernels.CapturedSampler(*facts)
+            return capture["sampler"]
     return None
 
 

@@ -13,14 +13,14 @@ import sys
 import torch
 from tempergat.ops import gpu, reference
 from tempergat.ops.calls import Backward, Forward, Saved
-from tempergat.ops.gpu.gatv2 import backward_pass
+from tempergat.ops.gpu import gatv2
 from tempergat.ops.gpu import schedule as gpu_schedule
 from tests.support.attention_cases import (
     GRAPHS, NAMES, Settings, in_order, make_inputs, results, scale_of)
 
 # Rows are cut, and programs serve several items, even on graphs this small.
 gpu_schedule.LONGEST = gpu_schedule.LONGEST_OF_SMALL = 8
-backward_pass._TARGET_PROGRAMS = 3
+gatv2._TARGET_PROGRAMS = 3
 torch.manual_seed(0)
 kind, name = sys.argv[1:]
 graph = GRAPHS[name]()

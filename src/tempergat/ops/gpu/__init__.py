@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from tempergat.ops.gpu import ahead
+from tempergat.ops.gpu import precompile
 from tempergat.ops.torch_internals import in_dispatch_mode, in_transform, is_tracing
 
 # A graph is made by functions of this package, and calls have graphs.
@@ -197,7 +197,7 @@ def compile_ahead(
     training: bool = True,
     device: torch.device | str | None = None,
 ) -> None:
-    """Compiles the kernels of coming calls in background threads.
+    """Compiles the kernels of later calls in background threads.
 
     Returns at once; a later call waits for its own kernels only. Nothing is done where
     the kernels do not run, nor when the same was asked for before. What is compiled
@@ -224,12 +224,12 @@ def compile_ahead(
     Raises:
         ValueError: If there is no such op.
     """
-    if op not in ahead.OPS:
-        raise ValueError(f"op must be one of {', '.join(ahead.OPS)}, got {op!r}")
+    if op not in precompile.OPS:
+        raise ValueError(f"op must be one of {', '.join(precompile.OPS)}, got {op!r}")
     facts = (models, nodes, dtype, dropout, gate, edge, learnt, weights, training)
-    coming = ahead.Coming(op, heads, channels, *facts)
+    request = precompile.CompileRequest(op, heads, channels, *facts)
     place = torch.device(DEVICE_TYPE if device is None else device)
-    if ahead.is_requested(coming, place):
+    if (request, place) in precompile.requests:
         return
     if place.type != DEVICE_TYPE or not torch.cuda.is_available():
         return
@@ -237,7 +237,7 @@ def compile_ahead(
         return
     number = torch.cuda.current_device() if place.index is None else place.index
     if _device_refusal(number) is None:
-        ahead.request(coming, place, number)
+        precompile.start(request, place, number)
 
 
 def sampling_kernels(device: torch.device) -> Any | None:
@@ -252,10 +252,10 @@ def launch_path() -> str:
     """How kernels are launched with the installed Triton, in words."""
     if TRITON is None:
         return "not at all: triton is not installed"
-    form = importlib.import_module(f"{__name__}.launch").launcher_form()
-    if form == "tried":
+    support = importlib.import_module(f"{__name__}.launch").direct_launch()
+    if support == "tested":
         return f"directly: the launcher of triton {TRITON} takes plain addresses"
-    if form == "untried":
+    if support == "untested":
         return (
             f"directly: the launcher of triton {TRITON} takes plain addresses by its "
             "signature; this form of it was never tried on a GPU"

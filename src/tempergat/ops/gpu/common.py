@@ -8,14 +8,19 @@ places in the arrays of `Rows`; `cell` is an offset within a row of H * C number
 Offsets into tables are 64 bits wide throughout.
 """
 
+import functools
 from typing import NamedTuple
 
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.calls import Backward, Forward
+from tempergat.ops.gpu.launch import power_of_two
 from tempergat.ops.random import drop_threshold
+
+# The heads of an ordinary layer are a compile-time constant of its kernels. Many models
+# at once have more, and share what is compiled.
+_MOST_KNOWN_HEADS = 8
 
 
 class Dropout(NamedTuple):
@@ -38,18 +43,50 @@ def dense(x: Tensor | None) -> Tensor | None:
     return None if x is None else x.contiguous()
 
 
-def again_with_weights(call: Backward) -> Forward:
-    """The forward call of a backward call, this time with its weights."""
-    saved = call.saved
-    return Forward(
-        saved.inputs,
-        saved.dropout_seed,
-        saved.by_target,
-        saved.by_source,
-        call.settings,
-        call.dropout,
-        weights=True,
-    )
+class Tile(NamedTuple):
+    """The part of a row one program serves, and how many edges it has in flight.
+
+    ``edges`` of them lie side by side in the lanes of a warp, each lane with sums of
+    its own; ``unroll`` such groups are read before the first is used.
+    """
+
+    heads: int
+    channels: int
+    edges: int
+    unroll: int
+    warps: int
+
+    def constants(self, heads: int, channels: int) -> tuple[int, ...]:
+        """The kernels' KNOWN_HEADS, C, BLOCK_E, BLOCK_H, BLOCK_C, UNROLL and EXACT."""
+        exact = heads % self.heads == 0 and channels == self.channels
+        known = heads if exact and heads <= _MOST_KNOWN_HEADS else 0
+        blocks = (self.edges, self.heads, self.channels, self.unroll)
+        return (known, channels, *blocks, exact)
+
+
+@functools.lru_cache
+def choose_tile(
+    heads: int, channels: int, itemsize: int, width: int, lanes: int
+) -> Tile:
+    """A tile for tables with so many heads, channels and bytes per element.
+
+    Args:
+        heads: Number of heads.
+        channels: Channels per head.
+        itemsize: Bytes per element.
+        width: The most columns (heads times channels), unless one head has more.
+        lanes: The elements that one step handles side by side.
+    """
+    if channels % 4:
+        # Rows that are not a multiple of 16 bytes are loaded element by element; a
+        # smaller tile avoids spills.
+        width, lanes = min(width, 64), min(lanes, 64)
+    padded = power_of_two(channels)
+    block = min(power_of_two(heads), max(1, width // padded))
+    columns = block * padded
+    edges = max(1, lanes // columns)
+    unroll = 4 if edges * columns * itemsize <= 1024 else 2
+    return Tile(block, padded, edges, unroll, max(1, min(8, columns // 512)))
 
 
 @triton.jit
@@ -58,6 +95,15 @@ def load_item(items_ptr, number):
     item = items_ptr + number * 4
     row = tl.load(item).to(tl.int64)
     return row, tl.load(item + 1), tl.load(item + 2), tl.load(item + 3).to(tl.int64)
+
+
+@triton.jit
+def store_item(item, row, start, end, partial, mask):
+    """Writes items of a schedule at these places."""
+    tl.store(item, row, mask=mask)
+    tl.store(item + 1, start, mask=mask)
+    tl.store(item + 2, end, mask=mask)
+    tl.store(item + 3, partial, mask=mask)
 
 
 @triton.jit

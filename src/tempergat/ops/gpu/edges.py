@@ -20,12 +20,13 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu import schedule as schedules
-from tempergat.ops.gpu.launch import divide_up, is_recording, launch
+from tempergat.ops.gpu.common import store_item
+from tempergat.ops.gpu.launch import divide_up, is_compile_only, launch
 
 _BLOCK = 256
 _FACTS = 9
 # Where kernels are only compiled, one row is cut on each side, so that all are needed.
-_RECORDED_FACTS = [0] * 7 + [(1 << 32) + 1] * 2
+_COMPILE_ONLY_FACTS = [0] * 7 + [(1 << 32) + 1] * 2
 
 
 class Grouped(NamedTuple):
@@ -107,11 +108,8 @@ def _group_rows(
     end = count_below(sorted_ptr, total, rows + (first_key + 1))
     tl.store(pointer_ptr + rows, start, mask=rows <= num_rows)
     inside = rows < num_rows
-    item = items_ptr + rows * 4
-    tl.store(item, rows, mask=inside)
-    tl.store(item + 1, start, mask=inside)
-    tl.store(item + 2, end, mask=inside)
-    tl.store(item + 3, tl.full(rows.shape, -1, tl.int32), mask=inside)
+    whole_row = tl.full(rows.shape, -1, tl.int32)
+    store_item(items_ptr + rows * 4, rows, start, end, whole_row, inside)
     degree = tl.where(inside, end - start, 0)
     largest = tl.max(degree, axis=0).to(tl.int64)
     tl.atomic_max(facts_ptr + 5 + SIDE, largest, sem="relaxed")
@@ -226,10 +224,8 @@ def _cut_kernel(
         low = (degree.to(tl.int64) * k // chunks).to(tl.int32)
         high = (degree.to(tl.int64) * (k + 1) // chunks).to(tl.int32)
         item = items_ptr + (rows + items_before + k) * 4
-        tl.store(item, rows, mask=here)
-        tl.store(item + 1, start + low, mask=here)
-        tl.store(item + 2, start + high, mask=here)
-        tl.store(item + 3, tl.where(is_cut, first + k, -1), mask=here)
+        partial = tl.where(is_cut, first + k, -1)
+        store_item(item, rows, start + low, start + high, partial, here)
     merge = merges_ptr + cut_before * 3
     tl.store(merge, rows, mask=is_cut)
     tl.store(merge + 1, first, mask=is_cut)
@@ -286,7 +282,7 @@ def group_edges(
     )  # fmt: skip
     target_pointer, _, source_pointer = pointers.split(spaces)
     # The only time that the host waits for the device.
-    numbers = _RECORDED_FACTS if is_recording() else facts.tolist()
+    numbers = _COMPILE_ONLY_FACTS if is_compile_only() else facts.tolist()
     kept = total - numbers[4]
     cuts = [(cut >> 32, cut & 0xFFFFFFFF) for cut in numbers[7:9]]
     longest = schedules.longest_item(kept)

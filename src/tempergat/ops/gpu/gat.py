@@ -13,7 +13,8 @@ from torch import Tensor
 from tempergat.ops.calls import Backward, Forward, Saved
 from tempergat.ops.gpu import scores
 from tempergat.ops.gpu.common import (
-    again_with_weights,
+    Tile,
+    choose_tile,
     dense,
     dropout_of,
     keep_factor,
@@ -26,7 +27,6 @@ from tempergat.ops.gpu.schedule import schedule, slots_by_source
 from tempergat.ops.gpu.scores import Vectors
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
 from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
-from tempergat.ops.gpu.tiles import Tile, choose_tile
 
 
 def _tile(z: Tensor) -> Tile:
@@ -132,10 +132,10 @@ def forward(call: Forward) -> tuple[Tensor, ...]:
     return *results, score_src, score_dst
 
 
-def statistics_of(saved: Saved) -> dict[str, Any]:
-    """What `sums.statistics` is called with for this attention."""
+def statistics_options(saved: Saved) -> dict[str, Any]:
+    """The arguments of `sums.statistics` for this attention."""
     score_dst = None if saved.inputs[2] is None else saved.state[1]
-    return {"score": score_dst, "apart": True}
+    return {"score": score_dst, "split_lse": True}
 
 
 @triton.jit(do_not_specialize=["threshold", "num_heads"])
@@ -288,14 +288,9 @@ def _edge_gradients(
     dropout = dropout_of(call.dropout, saved.dropout_seed)
     tile = _tile(z)
     target_plan, plan = schedule(by_target.pointer), schedule(by_source.pointer)
-    weight_term = None
-    if dweights is not None:
-        weights = forward(again_with_weights(call))[2]
-        weight_term = segment_sum(
-            target_plan, out.size(0), by_target.position, weights, dweights
-        )
     if table is None:
-        table = statistics(dout, out, saved.lse, weight_term, **statistics_of(saved))
+        call = call._replace(dout=dout, dweights=dweights)
+        table = statistics(call, forward, **statistics_options(saved))
     part = plan.room(dscore_src, heads * channels)
     part_score = plan.room(dscore_src, heads)
     launch(

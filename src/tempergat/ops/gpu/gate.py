@@ -2,8 +2,6 @@
 # mypy: disable-error-code="no-untyped-def, assignment"
 """The feature gate in Triton: one pass forward, one backward."""
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
@@ -16,22 +14,6 @@ from tempergat.ops.gpu.sums import rows_tile, store_statistics
 BLOCK = 2048
 # The most programs of the backward pass that adds up columns.
 _PROGRAMS = 128
-
-
-class RowGradients(NamedTuple):
-    """The gradients of gated features that attention has computed.
-
-    Attributes:
-        logit: Of the gate before its sigmoid.
-        x: Of the features.
-        statistics: What attention's backward pass needs of each row.
-        bias: Partial sums over rows of the gradient of the result, [programs, H, C].
-    """
-
-    logit: Tensor
-    x: Tensor
-    statistics: Tensor
-    bias: Tensor
 
 
 @triton.jit(do_not_specialize=["count", "width"])
@@ -79,7 +61,8 @@ def _backward_rows_kernel(
     dlogit_ptr, dx_ptr, statistics_ptr, part_ptr, num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    SCORE: tl.constexpr, APART: tl.constexpr, DSUMS: tl.constexpr, BLOCK: tl.constexpr,
+    SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr, DSUMS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -106,7 +89,7 @@ def _backward_rows_kernel(
         here = (rows < num_rows)[:, None] & in_heads[None, :]
         store_statistics(
             delta, rows, here, heads, lse_ptr, score_ptr, statistics_ptr, H,
-            SCORE, APART,
+            SCORE, SPLIT_LSE,
         )  # fmt: skip
     tl.store(part_ptr + program * (H * C) + cell, dout_sum, mask=in_row)
 
@@ -124,7 +107,7 @@ def _close_kernel(logit_ptr, in_use_ptr, width, count, BLOCK: tl.constexpr):
 
 
 def close(logit: Tensor, in_use: Tensor) -> None:
-    """Sets the logits of all rows behind the first ``in_use`` to minus infinity."""
+    """Sets the logits of all rows after the first ``in_use`` to minus infinity."""
     count, block = logit.numel(), 8 * BLOCK
     numbers = (count // max(logit.size(0), 1), count)
     grid = (divide_up(count, block), 1)
@@ -173,8 +156,8 @@ def backward_of_rows(
     lse: Tensor,
     score: Tensor | None,
     *,
-    apart: bool,
-) -> RowGradients:
+    split_lse: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`backward` and `sums.statistics` in one pass, with sums over all rows.
 
     Args:
@@ -184,16 +167,17 @@ def backward_of_rows(
         x: Attention's output, [rows, H, C].
         lse: Its log-sum-exp.
         score: The score of each target that `sums.statistics` keeps, or None.
-        apart: Whether the two numbers of ``lse`` stay apart.
+        split_lse: Whether the table has the two numbers of ``lse``, or their sum.
+
+    Returns:
+        The gradients of logit and x, the table of `sums.statistics`, and partial sums
+        over rows of dout for the gradient of a bias, [programs, H, C].
     """
-    dout, logit, (rows, heads, channels) = (
-        dout.contiguous(),
-        logit.contiguous(),
-        x.shape,
-    )
+    dout, logit = dout.contiguous(), logit.contiguous()
+    rows, heads, channels = x.shape
     dsums = None if dsums is None else dsums.contiguous()
     dlogit, dx = torch.empty_like(logit), torch.empty_like(x)
-    columns = 2 + apart + (score is not None)
+    columns = 2 + split_lse + (score is not None)
     table = lse.new_empty(rows, columns, heads)
     block, tiles, constants = rows_tile(x)
     programs = min(divide_up(rows, block), _PROGRAMS)
@@ -203,7 +187,7 @@ def backward_of_rows(
         (programs, tiles),
         (dout, dsums, logit, x, lse, score, dlogit, dx, table, part),
         (rows, heads),
-        (*constants, score is not None, apart, dsums is not None, BLOCK),
+        (*constants, score is not None, split_lse, dsums is not None, BLOCK),
         warps=4,
     )
-    return RowGradients(dlogit, dx, table, part)
+    return dlogit, dx, table, part

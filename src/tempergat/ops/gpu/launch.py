@@ -5,9 +5,9 @@ which takes longer than a kernel on a small graph. Here the compiled kernel is l
 by what it depends on, and gets plain addresses from the second launch on, without
 Triton's hooks for profilers.
 
-Kernels can be compiled before they are needed (`ahead/`): inside `recording`, launches
-with tensors of the CPU are compiled by background threads and not run. A real launch
-waits for its own kernel only.
+Kernels can be compiled before they are needed (`precompile.py`): inside `compile_only`,
+launches with tensors of the CPU are compiled by background threads and not run. A real
+launch waits for its own kernel only.
 """
 
 import functools
@@ -17,45 +17,33 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from triton.compiler import CompiledKernel
 from triton.runtime import driver
 
-from tempergat.ops.gpu.ahead.workers import Workers
+from tempergat.ops.gpu.precompile import BackgroundThreads
 from tempergat.ops.torch_internals import current_device, current_stream
 
-# What a compiled kernel is called with before its own arguments. The second form is
-# that of Triton 3.7, read in its source and never run here.
+# The parameters of Triton's launcher, which starts a compiled kernel. The second list
+# is that of Triton 3.7, read in its source and never run here.
 _PLACE = ("self", "gridX", "gridY", "gridZ", "stream", "function")
 _METADATA = ("kernel_metadata", "launch_metadata")
 _HOOKS = ("launch_enter_hook", "launch_exit_hook")
-_TRIED_FORM = (*_PLACE, "args")
+_TESTED_PARAMETERS = (*_PLACE, "args")
+_UNTESTED_PARAMETERS = (*_PLACE, *_METADATA, *_HOOKS, "args")
 _SCRATCH = ("global", "profile")
-_UNTRIED_FORM = (*_PLACE, *_METADATA, *_HOOKS, "args")
-
-
-class _Start(NamedTuple):
-    """How a compiled kernel is started.
-
-    Attributes:
-        function: Called with the grid, the stream, ``before``, then the kernel's own
-            arguments.
-        before: What stands between.
-    """
-
-    function: Any
-    before: tuple[Any, ...]
-
-
+# How a compiled kernel is started: a function, and what it is called with between grid
+# and stream on one side, and the kernel's own arguments on the other.
+_Start = tuple[Any, tuple[Any, ...]]
 _compiled: dict[Any, _Start] = {}
 # Kernels that background threads compile, by the same keys.
 _compiling: dict[Any, Future[Any]] = {}
 _MOST_THREADS = 8
 _loading = threading.Lock()
-_recorded = threading.local()
+_compile_only = threading.local()
 # Up to here Triton passes a number as 32 bits.
 _WIDEST = 2**31
 
@@ -101,7 +89,7 @@ def launch(
     if first is None:
         first = next(t for t in tensors if t is not None)
     device = first.get_device()
-    if device < 0 and is_recording():
+    if device < 0 and is_compile_only():
         _compile_in_background(kernel, types, numbers, constants, warps)
         return
     if device >= 0 and device != current_device():
@@ -117,12 +105,12 @@ def launch(
     if start is None and key in _compiling:
         start = _finished(key)
     if start is not None:
-        stream = current_stream(device)
-        place = (grid[0], grid[1], 1, stream, *start.before)
-        start.function(*place, *addresses, *numbers, *constants)
+        function, before = start
+        place = (grid[0], grid[1], 1, current_stream(device), *before)
+        function(*place, *addresses, *numbers, *constants)
         return
     compiled = kernel[grid](*tensors, *numbers, *constants, num_warps=warps)
-    if usual and isinstance(compiled, CompiledKernel) and launcher_form() is not None:
+    if usual and isinstance(compiled, CompiledKernel) and direct_launch() is not None:
         _compiled[key] = _start_of(compiled)
 
 
@@ -132,39 +120,39 @@ def _start_of(compiled: CompiledKernel) -> _Start:
     launcher = compiled.run
     function, rest = compiled.function, (compiled.packed_metadata, None, None, None)
     sizes = [getattr(launcher, f"{kind}_scratch_size", -1) for kind in _SCRATCH]
-    if launcher_form() == "tried" and sizes == [0, 0]:
+    if direct_launch() == "tested" and sizes == [0, 0]:
         # What the launcher itself calls for a kernel that needs no memory of its own.
         flags = (launcher.launch_cooperative_grid, launcher.launch_pdl, None, None)
-        return _Start(launcher.launch, (function, *flags, *rest))
-    return _Start(launcher, (function, *rest))
+        return launcher.launch, (function, *flags, *rest)
+    return launcher, (function, *rest)
 
 
 @contextmanager
-def recording(device: int) -> Iterator[None]:
+def compile_only(device: int) -> Iterator[None]:
     """Compiles for this device what the thread launches with tensors of the CPU."""
-    _recorded.device = device
+    _compile_only.device = device
     try:
         yield
     finally:
-        _recorded.device = -1
+        _compile_only.device = -1
 
 
-def is_recording() -> bool:
+def is_compile_only() -> bool:
     """Whether this thread's launches with tensors of the CPU are only compiled."""
-    return getattr(_recorded, "device", -1) >= 0
+    return getattr(_compile_only, "device", -1) >= 0
 
 
 def device_of(tensor: Tensor) -> int:
     """The number of the device that a kernel with this tensor runs on; -1 for none."""
-    if is_recording():
-        recorded: int = _recorded.device
-        return recorded
+    if is_compile_only():
+        device: int = _compile_only.device
+        return device
     return tensor.get_device()
 
 
 @functools.cache
-def _threads() -> Workers:
-    return Workers(min(_MOST_THREADS, os.cpu_count() or 1))
+def _threads() -> BackgroundThreads:
+    return BackgroundThreads(min(_MOST_THREADS, os.cpu_count() or 1))
 
 
 def _compile_in_background(
@@ -174,9 +162,9 @@ def _compile_in_background(
     constants: tuple[Any, ...],
     warps: int,
 ) -> None:
-    device = _recorded.device
+    device = _compile_only.device
     key = (kernel.fn, warps, constants, *types, device)
-    if key in _compiled or key in _compiling or launcher_form() is None:
+    if key in _compiled or key in _compiling or direct_launch() is None:
         return
 
     def build() -> CompiledKernel:
@@ -209,16 +197,17 @@ def _finished(key: Any) -> _Start | None:
 
 
 @functools.cache
-def launcher_form() -> str | None:
-    """Which known form the installed Triton's launcher has.
+def direct_launch() -> str | None:
+    """Whether the installed Triton's launcher can be called directly.
 
     Returns:
-        "tried" or "untried", whether a launcher of this form was ever run here; None
-        for one that is not known, which only Triton itself can call.
+        "tested" or "untested", whether a launcher with these parameters was ever run
+        here; None for unknown parameters, which only Triton itself can pass.
     """
     try:
         from triton.backends.nvidia.driver import CudaLauncher
     except ImportError:
         return None
     names = tuple(inspect.signature(CudaLauncher.__call__).parameters)
-    return {_TRIED_FORM: "tried", _UNTRIED_FORM: "untried"}.get(names)
+    known = {_TESTED_PARAMETERS: "tested", _UNTESTED_PARAMETERS: "untested"}
+    return known.get(names)

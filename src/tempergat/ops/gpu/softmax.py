@@ -12,6 +12,7 @@ from torch import Tensor
 from tempergat.ops.calls import Forward
 from tempergat.ops.gpu.common import (
     Dropout,
+    Tile,
     dense,
     dropout_of,
     keep_factor,
@@ -19,7 +20,6 @@ from tempergat.ops.gpu.common import (
 )
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
 from tempergat.ops.gpu.schedule import Schedule, schedule
-from tempergat.ops.gpu.tiles import Tile
 from tempergat.ops.graph import Rows
 
 

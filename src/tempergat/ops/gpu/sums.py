@@ -2,17 +2,16 @@
 # mypy: disable-error-code="no-untyped-def, assignment"
 """Sums over a row's edges, merged where a row was cut; and backward's statistics."""
 
+from collections.abc import Callable
+
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.common import (
-    load_item,
-    tile_of_row,
-)
+from tempergat.ops.calls import Backward, Forward
+from tempergat.ops.gpu.common import choose_tile, load_item, tile_of_row
 from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
-from tempergat.ops.gpu.schedule import Schedule
-from tempergat.ops.gpu.tiles import choose_tile
+from tempergat.ops.gpu.schedule import Schedule, schedule
 
 
 @triton.jit
@@ -137,16 +136,16 @@ def segment_sum(
 @triton.jit
 def store_statistics(
     delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H,
-    SCORE: tl.constexpr, APART: tl.constexpr,
+    SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr,
 ):  # fmt: skip
     """Writes rows of the table that `statistics` returns; delta is [R, H]."""
     offset = rows[:, None] * H + heads[None, :]
     max_logit = tl.load(lse_ptr + offset * 2, mask=inside, other=0.0)
     log_sum = tl.load(lse_ptr + offset * 2 + 1, mask=inside, other=0.0)
-    LSE: tl.constexpr = 2 if APART else 1
+    LSE: tl.constexpr = 2 if SPLIT_LSE else 1
     COLUMNS: tl.constexpr = LSE + 2 if SCORE else LSE + 1
     target = statistics_ptr + rows[:, None] * (COLUMNS * H) + heads[None, :]
-    if APART:
+    if SPLIT_LSE:
         tl.store(target, max_logit, mask=inside)
         tl.store(target + H, log_sum, mask=inside)
     else:
@@ -163,7 +162,7 @@ def _statistics_kernel(
     num_rows, num_heads,
     KNOWN_HEADS: tl.constexpr, C: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_C: tl.constexpr, EXACT: tl.constexpr,
-    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr, APART: tl.constexpr,
+    WEIGHT_TERM: tl.constexpr, SCORE: tl.constexpr, SPLIT_LSE: tl.constexpr,
 ):  # fmt: skip
     H, heads, in_heads, cell, in_row = tile_of_row(
         num_heads, KNOWN_HEADS, C, BLOCK_H, BLOCK_C, EXACT
@@ -179,34 +178,50 @@ def _statistics_kernel(
         offset = rows[:, None] * H + heads[None, :]
         delta += tl.load(weight_term_ptr + offset, mask=inside, other=0.0)
     store_statistics(
-        delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H, SCORE, APART
-    )
+        delta, rows, inside, heads, lse_ptr, score_ptr, statistics_ptr, H,
+        SCORE, SPLIT_LSE,
+    )  # fmt: skip
 
 
 def statistics(
-    dout: Tensor,
-    out: Tensor,
-    lse: Tensor,
-    weight_term: Tensor | None,
+    call: Backward,
+    forward: Callable[[Forward], tuple[Tensor, ...]],
     score: Tensor | None,
     *,
-    apart: bool,
+    split_lse: bool,
 ) -> Tensor:
     """What backward needs of each target, float32, [T, 2 to 4, H].
 
-    In this order: lse, as two numbers if they stay apart, delta (and score). delta is
-    ``<dout, out>`` per head, plus ``weight_term``, the sum over a row's edges of
-    ``weight * dweight``.
+    In this order: lse, delta (and score). With ``split_lse``, lse is two columns: the
+    maximum and the logarithm of the sum. delta is ``<dout, out>`` per head, plus the
+    sum over a row's edges of ``weight * dweight`` where weights were returned.
+
+    Args:
+        call: The call, with dense gradients.
+        forward: The attention's forward pass, which gives the weights again.
+        score: The score of each target, if its row of the table holds it.
+        split_lse: Whether the table has the two numbers of lse, or their sum.
     """
+    saved, dout = call.saved, call.dout
     rows, heads, _ = dout.shape
-    columns = 2 + apart + (score is not None)
-    table = lse.new_empty(rows, columns, heads)
+    weight_term = None
+    if call.dweights is not None:
+        by_target = saved.by_target
+        again = (saved.inputs, saved.dropout_seed, by_target, saved.by_source)
+        numbers = (call.settings, call.dropout)
+        weights = forward(Forward(*again, *numbers, weights=True))[2]
+        plan = schedule(by_target.pointer)
+        weight_term = segment_sum(
+            plan, rows, by_target.position, weights, call.dweights
+        )
+    columns = 2 + split_lse + (score is not None)
+    table = saved.lse.new_empty(rows, columns, heads)
     if table.numel() == 0:
         return table
     block, tiles, constants = rows_tile(dout)
     grid = (divide_up(rows, block), tiles)
-    constants += (weight_term is not None, score is not None, apart)
-    tensors = (dout, out, lse, weight_term, score, table)
+    constants += (weight_term is not None, score is not None, split_lse)
+    tensors = (dout, saved.out, saved.lse, weight_term, score, table)
     launch(_statistics_kernel, grid, tensors, (rows, heads), constants, warps=4)
     return table
 

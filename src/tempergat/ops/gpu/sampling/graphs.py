@@ -86,13 +86,31 @@ def _exact_graph(
             by_source=by_source,
             slots=layer.slots[:length],
         )
-    target_plan = layer.target_plan.exactly(*facts[:3])
-    source_plan = layer.source_plan.exactly(*facts[4:7])
+    target_plan = _exact_schedule(*layer.target_plan, *facts[:3])
+    source_plan = _exact_schedule(*layer.source_plan, *facts[4:7])
     return _graph(layer, sizes, target_plan, source_plan, self_loops)
 
 
 def _first(tensors: Sequence[Tensor], length: int) -> tuple[Tensor, ...]:
     return tuple(x[:length] for x in tensors)
+
+
+def _exact_schedule(
+    items: Tensor, merges: Tensor, num_items: int, num_partials: int, num_merges: int
+) -> Schedule:
+    """The schedule, given how many items, partial results and merges there are."""
+    used = items[merges.size(0) - num_items :]
+    return Schedule(used, merges[:num_merges], num_partials)
+
+
+def _padded_schedule(items: Tensor, merges: Tensor) -> Schedule:
+    """The schedule without knowing what was cut.
+
+    Items that do nothing write to one more partial result. Merges that do nothing write
+    zeros to the last row, which must not be in use.
+    """
+    extra = merges.size(0)
+    return Schedule(items, merges, 2 * extra + 1 if extra else 0)
 
 
 def padded_graph(
@@ -114,8 +132,8 @@ def padded_graph(
     layer = group_layer(
         batch, depth, sizes, facts, looped=self_loops, both=training, padded=True
     )
-    plans = layer.target_plan.padded(), layer.source_plan.padded()
-    graph = _graph(layer, sizes, *plans, self_loops)
+    plans = [_padded_schedule(*x) for x in (layer.target_plan, layer.source_plan)]
+    graph = _graph(layer, sizes, plans[0], plans[1], self_loops)
     graph.padded = True
     return graph
 

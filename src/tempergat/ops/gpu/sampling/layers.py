@@ -20,9 +20,9 @@ import triton.language as tl
 from torch import Tensor
 
 from tempergat.ops.gpu import schedule as schedules
+from tempergat.ops.gpu.common import store_item
 from tempergat.ops.gpu.edges import count_below
 from tempergat.ops.gpu.launch import divide_up, launch
-from tempergat.ops.gpu.sampling.plans import Plan, schedule_rows
 
 _BLOCK = 256
 # No row is as long.
@@ -60,7 +60,7 @@ class Batch(NamedTuple):
     loops: Tensor | None
 
 
-# By target, then by source: further items, partial results and merges. Behind the first
+# By target, then by source: further items, partial results and merges. After the first
 # three: the number of edges that are kept.
 FACTS = 8
 
@@ -73,18 +73,19 @@ class Layer(NamedTuple):
         by_target: Pointer, other, position and edge_id of the edges by target.
         by_source: The same by source; None if it was not asked for.
         slots: For each slot by target, the slot by source of the same edge.
-        target_plan: How the rows by target are divided.
-        source_plan: How those by source are divided.
-        facts: As `FACTS` says, int32.
+        target_plan: The schedule's items and merges of the rows by target, with room
+            for as many cut rows as there can be. Items: at the end one per row, before
+            them the further ones of rows that were cut, before them ones that do
+            nothing. Merges: the rows that were cut, then ones that do nothing.
+        source_plan: The same of the rows by source.
     """
 
     ends: tuple[Tensor, ...]
     by_target: tuple[Tensor, ...]
     by_source: tuple[Tensor, ...] | None
     slots: Tensor
-    target_plan: Plan
-    source_plan: Plan
-    facts: Tensor
+    target_plan: tuple[Tensor, Tensor]
+    source_plan: tuple[Tensor, Tensor]
 
 
 @triton.jit
@@ -124,16 +125,48 @@ def _key_kernel(
     )
     # Items and merges that do nothing, where none are written later.
     zero = tl.zeros([BLOCK], tl.int32)
-    item, here = items_ptr + place * 4, place < extra
-    tl.store(item, zero, mask=here)
-    tl.store(item + 1, zero, mask=here)
-    tl.store(item + 2, zero, mask=here)
-    tl.store(item + 3, zero + partial, mask=here)
-    merge, here = merges_ptr + place * 3, place < extra
+    item, merge, here = items_ptr + place * 4, merges_ptr + place * 3, place < extra
+    store_item(item, zero, zero, zero, zero + partial, here)
     tl.store(merge, zero + (num_src - 1), mask=here)
     tl.store(merge + 1, zero + partial, mask=here)
     tl.store(merge + 2, zero, mask=here)
     tl.store(facts_ptr + place, zero, mask=place < 8)
+
+
+@triton.jit
+def _schedule_rows(
+    items_ptr, merges_ptr, facts_ptr, rows, inside, start, end, extra, longest
+):
+    """An item for each row; long rows get more, and a merge.
+
+    `schedule.py` says what these are. There the host reads how many rows must be cut;
+    here room is made for as many as there can be.
+    """
+    lanes = rows * 0
+    degree = tl.where(inside, end - start, 0)
+    cut = degree > longest
+    chunks = tl.where(cut, (degree + longest - 1) // longest, 1)
+    first_partial = lanes - 1
+    if tl.max(degree, axis=0) > longest:
+        # Which places a row gets does not matter: its chunks stay in order.
+        item = tl.atomic_add(facts_ptr + lanes, chunks - 1, mask=cut)
+        partial = tl.atomic_add(facts_ptr + 1 + lanes, chunks, mask=cut)
+        merge = merges_ptr + 3 * tl.atomic_add(
+            facts_ptr + 2 + lanes, lanes + 1, mask=cut
+        )
+        first_partial = tl.where(cut, partial, -1)
+        tl.store(merge, rows, mask=cut)
+        tl.store(merge + 1, partial, mask=cut)
+        tl.store(merge + 2, chunks, mask=cut)
+        for k in range(1, tl.max(chunks, axis=0)):
+            here = cut & (k < chunks)
+            low = start + (degree.to(tl.int64) * k // chunks).to(tl.int32)
+            high = start + (degree.to(tl.int64) * (k + 1) // chunks).to(tl.int32)
+            place = items_ptr + (extra - item - k) * 4
+            store_item(place, rows, low, high, partial + k, here)
+    # The first chunk, or the whole row.
+    place = items_ptr + (extra + rows) * 4
+    store_item(place, rows, start, start + degree // chunks, first_partial, inside)
 
 
 @triton.jit
@@ -200,7 +233,7 @@ def _layer_kernel(
         start += tl.minimum(rows, looped_rows)
         end += tl.minimum(rows + 1, looped_rows)
         tl.store(target_pointer_ptr + rows, start, mask=rows <= num_dst)
-        schedule_rows(
+        _schedule_rows(
             target_items_ptr, target_merges_ptr, facts_ptr,
             rows, rows < num_dst, start, end, target_extra, target_longest,
         )  # fmt: skip
@@ -223,7 +256,7 @@ def _layer_kernel(
             # The self-loop is the last of its row by target, too.
             last = _row_start(pointer_ptr, loops_ptr, rows + 1, expanded, used, LOOPS)
             tl.store(slots_ptr + last + rows, end - 1, mask=here)
-        schedule_rows(
+        _schedule_rows(
             source_items_ptr, source_merges_ptr, facts_ptr + 4,
             rows, rows < num_src, start, end, source_extra, source_longest,
         )  # fmt: skip
@@ -260,8 +293,8 @@ def group_layer(
     new = batch.source.new_empty
     keys = new(num_edges)
     cut = 0 if padded else extra
-    target_plan = Plan(new(cut + num_dst, 4), new(cut, 3))
-    source_plan = Plan(new(extra + num_src if both else 0, 4), new(extra, 3))
+    target_plan = (new(cut + num_dst, 4), new(cut, 3))
+    source_plan = (new(extra + num_src if both else 0, 4), new(extra, 3))
     launch(
         _key_kernel,
         (divide_up(max(num_edges, extra, FACTS), _BLOCK), 1),
@@ -306,5 +339,4 @@ def group_layer(
         by_target_slots[:slots],
         target_plan,
         source_plan,
-        facts,
     )

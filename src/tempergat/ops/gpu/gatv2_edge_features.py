@@ -11,8 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tempergat.ops.gpu.common import Tile, choose_tile
 from tempergat.ops.gpu.launch import power_of_two
-from tempergat.ops.gpu.tiles import Tile, choose_tile
 
 # The elements of the map that a warp holds in registers.
 _HELD_BY_A_WARP = 1024

@@ -1,25 +1,53 @@
-"""Threads that never keep a process from ending.
+"""Compiles kernels before they are needed, in background threads.
 
-The threads of `concurrent.futures` work off all that was submitted before a process
-ends. Here, what is not begun by then is dropped.
+Triton is imported by a background thread too, so that the caller does not wait for it.
 """
+
+from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
+import importlib
 import os
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
-# How long the end of the process waits for what was begun: to stop inside the compiler
-# could crash.
+import torch
+
+OPS = ("gat", "gatv2", "dropout", "aggregate", "outer")
+# How long the end of the process waits for what was begun: to stop inside the compiler,
+# an import or an operation of torch could crash.
 _LAST_SECONDS = 10.0
+# What was asked for, on which device. The result comes when compilation has begun.
+requests: dict[tuple[CompileRequest, torch.device], Future[None]] = {}
 
 
-class Workers:
+class CompileRequest(NamedTuple):
+    """The arguments of `compile_ahead`, which says what they mean, but the device."""
+
+    op: str
+    heads: int
+    channels: int
+    models: int = 1
+    nodes: int = 1
+    dtype: torch.dtype = torch.float32
+    dropout: bool = False
+    gate: bool = False
+    edge: bool = False
+    learnt: bool = False
+    weights: bool = False
+    training: bool = True
+
+
+class BackgroundThreads:
     """A fixed number of threads that run functions in the order of submission.
+
+    They never keep a process from ending. Those of `concurrent.futures` work off all
+    that was submitted before; here, what is not begun by then is dropped.
 
     Args:
         count: The number of threads.
@@ -29,7 +57,7 @@ class Workers:
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._idle = threading.Condition()
         self._running = 0
-        self._closed = False
+        self.closed = False
         self._process = os.getpid()
         for number in range(count):
             name = f"tempergat-compile-{number}"
@@ -43,7 +71,7 @@ class Workers:
         """
         future: Future[Any] = Future()
         with self._idle:
-            if self._closed:
+            if self.closed:
                 future.cancel()
             else:
                 self._waiting.put((future, function))
@@ -53,7 +81,7 @@ class Workers:
         while True:
             future, function = self._waiting.get()
             with self._idle:
-                if self._closed:
+                if self.closed:
                     future.cancel()
                     return
                 self._running += 1
@@ -72,9 +100,32 @@ class Workers:
             # A forked process has none of the threads.
             return
         with self._idle:
-            self._closed = True
+            self.closed = True
             with contextlib.suppress(queue.Empty):
                 while True:
                     # Whoever waits for the result learns that it does not come.
                     self._waiting.get_nowait()[0].cancel()
             self._idle.wait_for(lambda: self._running == 0, _LAST_SECONDS)
+
+
+@functools.cache
+def _request_thread() -> BackgroundThreads:
+    return BackgroundThreads(1)
+
+
+def start(request: CompileRequest, device: torch.device, number: int) -> None:
+    """Starts to compile what was asked for.
+
+    Args:
+        request: What was asked for.
+        device: The device as it was asked for.
+        number: Its number.
+    """
+
+    def find_kernels() -> None:
+        dry_run = importlib.import_module(f"{__package__}.dry_run")
+        if not _request_thread().closed:
+            dry_run.compile_kernels(request, number)
+
+    # What fails there fails again in the call itself, which reports it.
+    requests[request, device] = _request_thread().submit(find_kernels)

@@ -1,10 +1,10 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators
 # mypy: disable-error-code="no-untyped-def, assignment"
 # ruff: noqa: RUF005 (Triton reads tuple + tuple, not the unpacking of tuples)
-"""GATv2's backward pass in Triton.
+"""GATv2's attention in Triton; the forward pass is in `gatv2_forward.py`.
 
-The logits are recomputed twice: by target (one feature row per edge; gives the
-gradients of z_dst, att and edge) and by source (two rows per edge; gives the
+Backward, the logits are recomputed twice: by target (one feature row per edge; gives
+the gradients of z_dst, att and edge) and by source (two rows per edge; gives the
 gradient of z_src).
 """
 
@@ -17,14 +17,14 @@ from torch import Tensor
 
 from tempergat.ops.calls import Backward, Saved
 from tempergat.ops.gpu.common import (
-    again_with_weights,
+    Tile,
     dense,
     dropout_of,
     keep_factor,
     load_item,
     tile_of_row,
 )
-from tempergat.ops.gpu.gatv2.edge_features import (
+from tempergat.ops.gpu.gatv2_edge_features import (
     add_projected,
     add_to_map,
     features_tile,
@@ -35,12 +35,12 @@ from tempergat.ops.gpu.gatv2.edge_features import (
     store_map,
     zero_map,
 )
-from tempergat.ops.gpu.gatv2.forward_pass import forward, tile_of, widen
+from tempergat.ops.gpu.gatv2_forward import forward as forward
+from tempergat.ops.gpu.gatv2_forward import tile_of, widen
 from tempergat.ops.gpu.launch import divide_up, launch
 from tempergat.ops.gpu.schedule import schedule
 from tempergat.ops.gpu.scores import divide, divide_backward
-from tempergat.ops.gpu.sums import merge_sum, segment_sum, statistics
-from tempergat.ops.gpu.tiles import Tile
+from tempergat.ops.gpu.sums import merge_sum, statistics
 
 # The most programs of the pass by target. Each serves every n-th item and keeps its own
 # sum for att's gradient: several times what a large device runs at once, and few enough
@@ -260,9 +260,9 @@ def _source_kernel(
         tl.store(dz_src_ptr + row_cell, dz.to(dz_src_ptr.dtype.element_ty), mask=in_row)
 
 
-def statistics_of(saved: Saved) -> dict[str, Any]:
-    """What `sums.statistics` is called with for this attention."""
-    return {"score": None, "apart": False}
+def statistics_options(saved: Saved) -> dict[str, Any]:
+    """The arguments of `sums.statistics` for this attention."""
+    return {"score": None, "split_lse": False}
 
 
 def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -273,7 +273,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         table: What `statistics` would return, where it is known already.
     """
     saved, (negative_slope,) = call.saved, call.settings
-    by_target, by_source, out = saved.by_target, saved.by_source, saved.out
+    by_target, by_source = saved.by_target, saved.by_source
     assert by_source is not None
     dout, dweights = call.dout.contiguous(), dense(call.dweights)
     z_src, z_dst, given, edge, edge_x, edge_map, theta = map(dense, saved.inputs)
@@ -294,20 +294,12 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     blocks = divide_up(heads, tile.heads)
     dropout = dropout_of(call.dropout, saved.dropout_seed)
     numbers = (dropout.threshold, dropout.keep_scale, float(negative_slope), heads)
-    constants = (
-        *tile.constants(heads, channels), edge is not None, width,
-        dweights is not None,
-        dropout.on, stages,
-    )  # fmt: skip
+    flags = (edge is not None, width, dweights is not None, dropout.on, stages)
+    constants = (*tile.constants(heads, channels), *flags)
     target_plan = schedule(by_target.pointer)
-    weight_term = None
-    if dweights is not None:
-        weights = forward(again_with_weights(call))[2]
-        weight_term = segment_sum(
-            target_plan, out.size(0), by_target.position, weights, dweights
-        )
     if table is None:
-        table = statistics(dout, out, saved.lse, weight_term, **statistics_of(saved))
+        call = call._replace(dout=dout, dweights=dweights)
+        table = statistics(call, forward, **statistics_options(saved))
     maps = (edge_x, map_by_feature(edge_map))
     tensors = (dout, dweights, z_src, z_dst, att, edge, *maps, table)
 

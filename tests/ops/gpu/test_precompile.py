@@ -3,14 +3,13 @@
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import torch
 
 from tempergat import ops
 from tempergat.nn import TemperGATConv, TemperGATv2Conv
-from tempergat.ops.gpu.ahead.workers import Workers
+from tempergat.ops.gpu.precompile import BackgroundThreads
 from tests.support.interpreted import environment_of_programs
 
 # Triton believes that there is a Hopper GPU; it can compile for it, but not run.
@@ -34,8 +33,8 @@ driver.set_active(Driver())
 torch.cuda.device = lambda device: contextlib.nullcontext()
 cache = types.SimpleNamespace(L2_cache_size=50 * 2**20)
 torch.cuda.get_device_properties = lambda device: cache
-from tempergat.ops.gpu import launch
-from tempergat.ops.gpu.ahead import Coming, recording
+from tempergat.ops.gpu import dry_run, launch
+from tempergat.ops.gpu.precompile import CompileRequest
 
 if sys.argv[2] != "compile":
     names, numbers = [], []
@@ -44,11 +43,10 @@ if sys.argv[2] != "compile":
         numbers.extend(type(value).__name__ for value in values)
     launch._compile_in_background = note
 if sys.argv[2] == "types":
-    recording._SETTINGS = (1,) if sys.argv[3] == "whole" else (0.2,)
-options = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
-recording.compile_kernels(Coming(sys.argv[1], 8, 16, **options), 0)
-recording.compile_kernels(Coming(sys.argv[1], 8, 16), 0)
-recording.compile_kernels(Coming(sys.argv[1], 8, 16, gate=True, learnt=True), 0)
+    dry_run._SETTINGS = (1,) if sys.argv[3] == "whole" else (0.2,)
+everything = dict(dropout=True, gate=True, edge=True, learnt=True, weights=True)
+for options in (everything, {}, dict(gate=True, learnt=True)):
+    dry_run.compile_kernels(CompileRequest(sys.argv[1], 8, 16, **options), 0)
 if sys.argv[2] == "names":
     print(*names)
 elif sys.argv[2] == "types":
@@ -74,7 +72,7 @@ def _run(*arguments: str) -> list[str]:
     return run.stdout.split()
 
 
-def test_a_step_is_recorded_in_the_order_in_which_it_needs_kernels() -> None:
+def test_a_dry_run_compiles_kernels_in_the_order_of_their_need() -> None:
     names = _run("gatv2", "names")
     assert names[:2] == ["_key_kernel", "_group_kernel"]
     assert names.index("_merge_softmax_kernel") < names.index("_statistics_kernel")
@@ -89,7 +87,7 @@ def test_a_whole_number_as_slope_needs_no_other_kernels(op: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", ["gat", "gatv2"])
-def test_recorded_kernels_compile_for_a_gpu_that_is_not_here(op: str) -> None:
+def test_kernels_of_a_dry_run_compile_for_a_gpu_that_is_not_here(op: str) -> None:
     (count,) = _run(op, "compile")
     assert int(count) >= 12
 
@@ -107,7 +105,7 @@ def late():
         print("cancelled")
 
 atexit.register(late)
-from tempergat.ops.gpu.ahead.workers import Workers
+from tempergat.ops.gpu.precompile import BackgroundThreads
 
 def run():
     begun.set()
@@ -115,18 +113,18 @@ def run():
     print("finished")
 
 begun = threading.Event()
-workers = Workers(1)
-workers.submit(run)
+threads = BackgroundThreads(1)
+threads.submit(run)
 for _ in range(100):
-    last = workers.submit(lambda: time.sleep(0.5))
+    last = threads.submit(lambda: time.sleep(0.5))
 begun.wait()
 print("end")
 """
 
 # A thread still looks for kernels when the process ends.
-RECORDING = """
+DRY_RUN = """
 import threading, time, types
-from tempergat.ops.gpu import ahead
+from tempergat.ops.gpu import precompile
 
 def find(name):
     begun.set()
@@ -135,8 +133,8 @@ def find(name):
     return types.SimpleNamespace(compile_kernels=lambda *_: print("compiled"))
 
 begun = threading.Event()
-ahead.importlib = types.SimpleNamespace(import_module=find)
-ahead.request(ahead.Coming("gat", 8, 16), None, 0)
+precompile.importlib = types.SimpleNamespace(import_module=find)
+precompile.start(precompile.CompileRequest("gat", 8, 16), None, 0)
 begun.wait()
 print("end")
 """
@@ -144,7 +142,7 @@ print("end")
 
 @pytest.mark.parametrize(
     ("program", "words"),
-    [(ENDING, "end finished cancelled"), (RECORDING, "end found")],
+    [(ENDING, "end finished cancelled"), (DRY_RUN, "end found")],
     ids=["compiling", "looking for kernels"],
 )
 def test_a_process_ends_with_what_is_begun_and_drops_the_rest(
@@ -161,12 +159,12 @@ def test_a_process_ends_with_what_is_begun_and_drops_the_rest(
     assert run.stdout.split() == words.split()
 
 
-def test_workers_give_results_and_errors() -> None:
-    workers = Workers(2)
-    assert workers.submit(lambda: 3).result() == 3
+def test_threads_give_results_and_errors() -> None:
+    threads = BackgroundThreads(2)
+    assert threads.submit(lambda: 3).result() == 3
     with pytest.raises(ZeroDivisionError):
-        workers.submit(lambda: 1 / 0).result()
-    workers.close()
+        threads.submit(lambda: 1 / 0).result()
+    threads.close()
 
 
 def test_nothing_is_compiled_without_a_gpu() -> None:
@@ -187,7 +185,7 @@ def test_a_layer_needs_no_other_kernels_than_those_compiled_ahead(
 ) -> None:
     from triton import knobs
 
-    from tempergat.ops.gpu import launch
+    from tempergat.ops.gpu import launch, precompile
 
     # A size that no other test has.
     layer = layer_class(16, 24, heads=5, dropout=0.5).cuda()
@@ -196,8 +194,8 @@ def test_a_layer_needs_no_other_kernels_than_those_compiled_ahead(
     edge_index[:, :500] %= 2
     x = torch.randn(200, 16, device="cuda")
     ops.compile_ahead(layer.attention, 5, 24, dropout=True, gate=True, learnt=True)
-    while any("_record" in thread.name for thread in threading.enumerate()):
-        time.sleep(0.01)
+    for request in precompile.requests.values():
+        request.result()
     assert launch._compiling
     for future in list(launch._compiling.values()):
         future.result()

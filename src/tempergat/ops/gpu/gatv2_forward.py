@@ -12,12 +12,14 @@ from torch import Tensor
 
 from tempergat.ops.calls import Forward
 from tempergat.ops.gpu.common import (
+    Tile,
+    choose_tile,
     dense,
     keep_factor,
     load_item,
     tile_of_row,
 )
-from tempergat.ops.gpu.gatv2.edge_features import (
+from tempergat.ops.gpu.gatv2_edge_features import (
     add_projected,
     features_tile,
     load_features,
@@ -27,7 +29,6 @@ from tempergat.ops.gpu.gatv2.edge_features import (
 from tempergat.ops.gpu.launch import device_of
 from tempergat.ops.gpu.scores import divide
 from tempergat.ops.gpu.softmax import add_edges, attend, store_softmax
-from tempergat.ops.gpu.tiles import Tile, choose_tile
 
 
 @functools.cache

@@ -15,11 +15,11 @@ from torch import Tensor
 from tempergat.ops.gpu.sampling.hops import Bounds, Sampled, sample
 from tempergat.ops.graph import Relation
 
-# A recording keeps a number for every node of the graph.
+# A captured sampler keeps a number for every node of the graph.
 _MOST_NODES = 1 << 26
 
 
-class Recorded:
+class CapturedSampler:
     """Samples batches of at most so many seeds; each result has its own memory.
 
     Args:
@@ -40,8 +40,8 @@ class Recorded:
     ) -> None:
         device = relation.pointer.device
         self.batch_size, self._hops = batch_size, len(fanout)
-        # The CUDA graph reads their memory. Tensors of its own, because a recording is
-        # dropped with the relation's.
+        # The CUDA graph reads their memory. Tensors of its own, because the
+        # sampler is dropped with the relation's.
         self._memory = relation.pointer.detach(), relation.source.detach()
         self._seeds = torch.full((batch_size,), -1, dtype=torch.int64, device=device)
         self._key = torch.zeros(1, dtype=torch.int64, device=device)
@@ -86,14 +86,14 @@ class Recorded:
         return own, nodes, edges
 
 
-def can_record(
+def can_capture(
     relation: Relation,
     num_nodes: int,
     batch_size: int,
     fanout: Sequence[int],
     replace: bool,
 ) -> bool:
-    """Whether the batches of these arguments can be recorded now."""
+    """Whether such a sampler can be made now."""
     if torch.cuda.is_current_stream_capturing():
         return False
     bounds = Bounds([relation], [num_nodes], 0, batch_size, [fanout], replace)
