@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Hashable
 from importlib.resources.abc import Traversable
 from typing import Any
 
 import yaml
+from yaml.composer import Composer
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
 
 from tempergat.base.errors import UserError
 from tempergat.base.text import LONGEST_VALUE, one_line
@@ -18,6 +22,8 @@ _FLOAT_WITHOUT_POINT = re.compile(r"^[-+]?[0-9]+[eE][-+]?[0-9]+$")
 # aliases to ten aliases, eight times over, would have a hundred million.
 _MOST_VALUES = 10_000
 _LONGEST_REASON = 200
+# Tabs, tags and byte order marks are taken by PyYAML's two parsers in different ways.
+_READ_ALIKE = re.compile("[^\t!\ufeff]*")
 
 
 def read_yaml(
@@ -49,8 +55,14 @@ def read_yaml(
 
 
 def _load(text: str) -> Any:
-    # _Loader builds plain values only, as yaml.SafeLoader does.
-    loader = _Loader(text)
+    if yaml.__with_libyaml__ and _READ_ALIKE.fullmatch(text):
+        # The errors of the fast loader do not show the line.
+        with contextlib.suppress(yaml.YAMLError, ValueError):
+            return _build(_FastLoader(text))
+    return _build(_Loader(text))
+
+
+def _build(loader: _Loader | _FastLoader) -> Any:
     try:
         root = loader.get_single_node()
         if root is None:
@@ -95,7 +107,7 @@ def _refusal(reason: str, node: yaml.Node) -> yaml.YAMLError:
     return yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
 
 
-class _Loader(yaml.SafeLoader):
+class _Values(SafeConstructor, Resolver):
     """Builds plain values only, and refuses a repeated key."""
 
     def construct_mapping(
@@ -111,6 +123,20 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_Loader.add_implicit_resolver(
+_Values.add_implicit_resolver(
     "tag:yaml.org,2002:float", _FLOAT_WITHOUT_POINT, list("-+0123456789")
 )
+
+
+class _Loader(_Values, yaml.SafeLoader):
+    """Reads a file in Python."""
+
+
+if yaml.__with_libyaml__:
+
+    class _FastLoader(_Values, Composer, yaml.CSafeLoader):
+        """Reads a file in C; nodes are composed in Python, where depth is limited."""
+
+        def __init__(self, text: str) -> None:
+            yaml.CSafeLoader.__init__(self, text)
+            Composer.__init__(self)

@@ -231,7 +231,9 @@ class FeatureGate:
     def _save_to_state_dict(
         self, destination: Any, prefix: str, keep_vars: bool
     ) -> None:
-        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[misc]
+        super()._save_to_state_dict(  # type: ignore[misc]
+            destination, prefix, keep_vars
+        )
         # A plain dictionary has no metadata.
         metadata = getattr(destination, "_metadata", None)
         if metadata is not None and prefix[:-1] in metadata:

@@ -61,7 +61,7 @@ def replayed(
     if device.type != "cuda":
         return function
     captures = times >= _FEWEST_CALLS
-    stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     graph = torch.cuda.CUDAGraph()
     calls = 0
 
@@ -192,7 +192,7 @@ class CapturedSteps:
         room = Room((loop.batches.sampler.batch_size, *nodes), edges)
         step = PaddedStep(loop, gpu_sampling(device), room)
         step.begin_epoch()
-        stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.device(device):
             # Compiles the kernels. A step that does not fit changes nothing.

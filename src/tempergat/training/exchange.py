@@ -227,7 +227,8 @@ class Exchange:
 
         def gather(conv: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             h, *others = inputs
-            return _GatheredRows.apply(h, ranks, sizes), *others  # type: ignore[no-untyped-call]
+            rows = _GatheredRows.apply(h, ranks, sizes)  # type: ignore[no-untyped-call]
+            return rows, *others
 
         def add_up(values: Tensor) -> Tensor:
             total: Tensor = _Sum.apply(values, ranks)  # type: ignore[no-untyped-call]

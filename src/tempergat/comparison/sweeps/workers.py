@@ -95,7 +95,8 @@ class LocalWorkers:
         self._streams: SimpleQueue[torch.cuda.Stream] = SimpleQueue()
         if device.type == "cuda" and count > 1:
             for _ in range(count):
-                self._streams.put(torch.cuda.Stream(device))  # type: ignore[no-untyped-call]
+                stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+                self._streams.put(stream)
 
     def __enter__(self) -> Self:
         return self

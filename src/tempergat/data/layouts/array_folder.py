@@ -53,7 +53,8 @@ _LARGE = 1 << 26
 _MAPPED_TYPES = {"edge_index": ("i4", "i8"), "x": ("f2", "f4", "f8")}
 _GRAPH_SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet", ".pt")
 _SPLIT_NAME = re.compile(
-    r"(?<![a-z])(train(ing)?|trn?|val(id(ation)?)?|dev|test(ing)?|splits?|folds?|masks?)"
+    r"(?<![a-z])(train(ing)?|trn?|val(id(ation)?)?|dev|test(ing)?|splits?|folds?"
+    r"|masks?)"
     r"(idx|ind(ex|ices)|ids?|masks?|nodes|set)?(?![a-z])"
 )
 

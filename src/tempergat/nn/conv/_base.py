@@ -41,7 +41,12 @@ _DEFAULTS = {
 }
 
 
-class AttentionLayer(Temperature, FeatureGate, MessageLayer, MessagePassing):  # type: ignore[misc]
+class AttentionLayer(
+    Temperature,
+    FeatureGate,
+    MessageLayer,
+    MessagePassing,  # type: ignore[misc]
+):
     """Base of the attention layers; see :class:`TemperGATConv` for the arguments.
 
     A layer names its ``attention`` and defines its linear maps (``_projections``,

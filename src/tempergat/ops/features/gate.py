@@ -32,9 +32,9 @@ def sigmoid_gate(logit: Tensor, x: Tensor) -> tuple[Tensor, Tensor | None]:
     """
     backend = find_backend(logit, x)
     if backend is not None:
-        result: tuple[Tensor, Tensor] = _SigmoidGate.apply(  # type: ignore[no-untyped-call]
-            logit, x, backend.kernels("gate")
-        )
+        result: tuple[Tensor, Tensor]
+        kernels = backend.kernels("gate")
+        result = _SigmoidGate.apply(logit, x, kernels)  # type: ignore[no-untyped-call]
         return result
     gate = torch.sigmoid(logit)
     out = x * gate

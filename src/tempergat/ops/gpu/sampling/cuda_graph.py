@@ -48,7 +48,7 @@ class CapturedSampler:
         self._lock = threading.Lock()
         self._graph = torch.cuda.CUDAGraph()
         arguments = ([relation], [num_nodes], 0, self._seeds, [fanout], self._key)
-        stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         current = torch.cuda.current_stream(device)
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
