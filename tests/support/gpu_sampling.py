@@ -73,12 +73,12 @@ def check_many_samples(case: Case) -> None:
         expected = reference.sample(*of_one_type(topology, *rest), key, False)
         ours = sample_on_gpu(kernels, *of_one_type(moved, *rest), key, False)
         assert_same_hops(ours, expected)
-    (recording,) = engine._recordings[moved.pointer].values()
-    assert (recording.recorded is not None) == (case.seeds > 0)
-    # The recording does not keep the graph alive.
-    count = len(engine._recordings)
+    (captured,) = engine._captures[moved.pointer].values()
+    assert ("sampler" in captured) == (case.seeds > 0)
+    # The sampler does not keep the graph alive.
+    count = len(engine._captures)
     del moved
-    assert len(engine._recordings) == count - 1
+    assert len(engine._captures) == count - 1
 
 
 def check_typed_sample(device: str) -> None:
