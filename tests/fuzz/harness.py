@@ -29,6 +29,7 @@ import tempergat
 from tempergat.base import UserError
 from tempergat.base.text import LONGEST_MESSAGE
 from tempergat.cli import main
+from tempergat.data import ReadOptions, as_dataset
 
 PREFIX = "tempergat: "
 # How lines begin that a command may print before a refusal.
@@ -57,16 +58,16 @@ class Ending(NamedTuple):
     err: str
 
 
-def fuzz(count: int, attempt: Callable[[np.random.Generator], bool]) -> Counter[bool]:
+def fuzz(
+    count: int, attempt: Callable[[np.random.Generator], bool], more_than: int
+) -> None:
     """Makes and tries inputs; reports all that fail, with their seeds.
 
     Args:
         count: How many inputs.
         attempt: Makes an input with a generator and tries it; returns whether it was
             accepted.
-
-    Returns:
-        How many inputs were accepted and refused; a test should require some of both.
+        more_than: More inputs than this must be accepted, and as many refused.
     """
     chosen = os.environ.get("FUZZ_SEED")
     seeds = range(count) if chosen is None else [int(chosen)]
@@ -84,7 +85,7 @@ def fuzz(count: int, attempt: Callable[[np.random.Generator], bool]) -> Counter[
         pytest.fail(f"{len(failures)} of {count} inputs failed:\n{shown}", False)
     if chosen is not None:
         pytest.skip(f"input {chosen} alone passed: {dict(tally)}")
-    return tally
+    assert min(tally[True], tally[False]) > more_than, tally
 
 
 def run_command(*arguments: object, accepted: tuple[int, ...] = (0,)) -> Ending:
@@ -144,6 +145,18 @@ def run_callable(function: Callable[..., Any], *arguments: Any, **named: Any) ->
         _refuse_long(message)
         return False
     return True
+
+
+def check_and_read(path: Path, rng: np.random.Generator, **options: Any) -> bool:
+    """Has the command check a graph and the library read it, half with options.
+
+    Returns:
+        Whether it was read.
+    """
+    run_command("data", "check", path)
+    chosen = ReadOptions(**options) if rng.integers(2) else ReadOptions()
+    labelled = bool(rng.integers(4))
+    return run_callable(as_dataset, path, labelled=labelled, options=chosen)
 
 
 class _TooSlow(BaseException):

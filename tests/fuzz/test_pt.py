@@ -11,41 +11,19 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 
-from tempergat.data import ReadOptions, as_dataset
 from tests.data.layouts.test_pt import ring
-from tests.fuzz.harness import fuzz, run_callable, run_command
-from tests.fuzz.mutations import VALUES, mutated_bytes
+from tests.fuzz.harness import check_and_read, fuzz
+from tests.fuzz.mutations import VALUES, mutated_bytes, pick
 
 NAMES = (
-    "x",
-    "y",
-    "edge_index",
-    "edge_attr",
-    "edge_weight",
-    "train_mask",
-    "val_mask",
-    "num_nodes",
-    "neg_edge_index",
-    "edge_label_index",
-    "face",
-    "batch",
-    "pos",
-    "edge_name",
-    "node_names",
-)
+    "x", "y", "edge_index", "edge_attr", "edge_weight", "train_mask", "val_mask",
+    "num_nodes", "neg_edge_index", "edge_label_index", "face", "batch", "pos",
+    "edge_name", "node_names",
+)  # fmt: skip
 DTYPES = (
-    torch.bool,
-    torch.uint8,
-    torch.int16,
-    torch.int64,
-    torch.uint16,
-    torch.uint64,
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-    torch.complex64,
-)
+    torch.bool, torch.uint8, torch.int16, torch.int64, torch.uint16, torch.uint64,
+    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64,
+)  # fmt: skip
 
 
 def random_value(rng: np.random.Generator, data: Data) -> Any:
@@ -58,7 +36,7 @@ def random_value(rng: np.random.Generator, data: Data) -> Any:
     values[rng.random(shape) < 0.03] = rng.choice([np.nan, np.inf, 0.5, 1e30])
     match int(rng.integers(6)):
         case 0:
-            return VALUES[int(rng.integers(len(VALUES)))]
+            return pick(rng, VALUES)
         case 1:
             with np.errstate(all="ignore"):
                 return values.astype(rng.choice(["f4", "i8", ">f8", "U3", "O"]))
@@ -68,15 +46,14 @@ def random_value(rng: np.random.Generator, data: Data) -> Any:
             return torch.from_numpy(values).to_sparse_csr()
         case 4 if values.ndim == 2:
             return torch.from_numpy(values).to_sparse()
-    dtype = DTYPES[int(rng.integers(len(DTYPES)))]
-    return torch.tensor(np.nan_to_num(values)).to(dtype)
+    return torch.tensor(np.nan_to_num(values)).to(pick(rng, DTYPES))
 
 
 def random_graph(rng: np.random.Generator) -> Any:
     """A graph with random attributes, in one of the forms that people save."""
     data = ring()
     for _ in range(int(rng.integers(1, 4))):
-        data[NAMES[int(rng.integers(len(NAMES)))]] = random_value(rng, data)
+        data[pick(rng, NAMES)] = random_value(rng, data)
     match int(rng.integers(8)):
         case 0:
             return (data.to_dict(), None, Data)
@@ -120,21 +97,17 @@ def patched_pickle(content: bytes, rng: np.random.Generator) -> bytes:
 @pytest.mark.slow
 def test_a_pt_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "g.pt"
-    whole = io.BytesIO()
     array = ring()
     array.x = array.x.numpy()
-    torch.save(array, whole)
-    InMemoryDataset.save([ring(), ring(4)], str(tmp_path / "several.pt"))
-    batch = io.BytesIO()
-    torch.save(Batch.from_data_list([ring(), ring(4)]), batch)
-    sound = [
-        whole.getvalue(),
-        batch.getvalue(),
-        (tmp_path / "several.pt").read_bytes(),
-    ]
+    torch.save(array, path)
+    sound = [path.read_bytes()]
+    torch.save(Batch.from_data_list([ring(), ring(4)]), path)
+    sound.append(path.read_bytes())
+    InMemoryDataset.save([ring(), ring(4)], str(path))
+    sound.append(path.read_bytes())
 
     def attempt(rng: np.random.Generator) -> bool:
-        original = sound[int(rng.integers(len(sound)))]
+        original = pick(rng, sound)
         match int(rng.integers(4)):
             case 0:
                 content = mutated_bytes(original, rng, most=1)
@@ -147,12 +120,6 @@ def test_a_pt_is_read_or_refused_in_one_line(tmp_path: Path) -> None:
                     # torch itself does not save every tensor.
                     content = b""
         path.write_bytes(content)
-        run_command("data", "check", path)
-        options = ReadOptions()
-        if rng.integers(2):
-            options = ReadOptions(edge_features=("edge_attr",), directed=False)
-        labelled = bool(rng.integers(4))
-        return run_callable(as_dataset, path, labelled=labelled, options=options)
+        return check_and_read(path, rng, edge_features=("edge_attr",), directed=False)
 
-    tally = fuzz(400, attempt)
-    assert min(tally[True], tally[False]) > 20, tally
+    fuzz(400, attempt, more_than=20)
