@@ -4,6 +4,9 @@ python -m studies                       lists the studies
 python -m studies NAME                  fills the page and draws its figures
 python -m studies NAME --run            trains what is missing first
 python -m studies NAME --run GRAPH ...  on these graphs alone
+python -m studies NAME --run GRAPH ... --hidden 256 --methods gat,temp_gated --runs 3
+                                        with other settings, methods or seeds; no result
+                                        of the study changes
 python -m studies noise GRAPH           tables of a graph that is not in its plan
 """
 
@@ -18,10 +21,12 @@ from studies.pages import DOCS, fill
 from studies.results import STUDIES, read_plan
 from tempergat.base import UserError, write_text
 from tempergat.base.figures import save_drawing
+from tempergat.training import SETTINGS, make_overrides
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from studies.runner import Changes
     from tempergat.comparison.sweeps.state import OnProgress, Progress
 
 
@@ -63,7 +68,9 @@ def fill_page(name: str) -> None:
     print(f"filled {page}")
 
 
-def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
+def train(
+    name: str, graphs: list[str], device: str, out: Path, changes: "Changes"
+) -> bool:
     """Trains what the results of a study lack; returns whether all could be trained."""
     from studies.runner import Runner
     from tempergat.cli.options.shared import parse_device
@@ -73,8 +80,13 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
     study = _part(name, "study")
     if study is None:
         raise UserError(f"{name} has no runs of its own; its page is made from others'")
+    if changes and not hasattr(study, "look"):
+        raise UserError(
+            f"{name} has one plan, and takes no other settings, methods or seeds; "
+            "homogeneous, heterogeneous and noise do"
+        )
     for graph in graphs:
-        if graph not in study.GRAPHS and not _is_other(study, graph):
+        if graph not in study.GRAPHS and not hasattr(study, "ANY_GRAPH"):
             known = ", ".join(study.GRAPHS) or "none"
             raise UserError(f"{name} has no graph {graph!r}; there are {known}")
     if hasattr(study, "run"):
@@ -90,8 +102,8 @@ def train(name: str, graphs: list[str], device: str, out: Path) -> bool:
         )
         for graph in graphs or study.GRAPHS:
             try:
-                if _is_other(study, graph):
-                    text = study.look(graph, runner)
+                if _is_look(study, graph, changes):
+                    text = study.look(graph, runner, changes)
                     path = out / f"{name}_{Path(graph).stem}.md"
                     write_text(path, text)
                     print(f"{text}\nwritten to {path}")
@@ -130,16 +142,28 @@ def main() -> int:
     parser.add_argument("--run", action="store_true", help="train what is missing")
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--out", type=Path, default=Path("tempergat-out/studies"))
+    parser.add_argument("--datasets", type=_words, default=[], help="as GRAPH ...: a,b")
+    parser.add_argument("--methods", type=_words, default=[], help="these alone: a,b")
+    parser.add_argument("--runs", type=int, help="seeds, in place of the plan's")
+    for setting, facts in SETTINGS.items():
+        if facts.help:
+            option = f"--{setting.replace('_', '-')}"
+            parser.add_argument(option, type=facts.type, help=facts.help)
     given = parser.parse_intermixed_args()
     if given.name is None:
         list_studies()
         return 0
+    graphs = [*given.graphs, *given.datasets]
     is_whole = True
     try:
-        if given.run or given.graphs:
-            is_whole = train(given.name, given.graphs, given.device, given.out)
+        changes = _changes(given)
         study = _part(given.name, "study")
-        if not any(_is_other(study, graph) for graph in given.graphs):
+        looks = False
+        if given.run or graphs or changes:
+            is_whole = train(given.name, graphs, given.device, given.out, changes)
+            trained = graphs or getattr(study, "GRAPHS", [])
+            looks = any(_is_look(study, graph, changes) for graph in trained)
+        if not looks:
             fill_page(given.name)
     except UserError as error:
         print(f"studies: {error}", file=sys.stderr)
@@ -150,9 +174,25 @@ def main() -> int:
     return 0 if is_whole else 1
 
 
-def _is_other(study: ModuleType | None, graph: str) -> bool:
-    """Whether a study takes a graph that is not in its plan."""
-    return hasattr(study, "look") and graph not in getattr(study, "GRAPHS", ())
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _changes(given: argparse.Namespace) -> "Changes":
+    from studies.runner import Changes
+
+    if given.runs is not None and given.runs < 1:
+        raise UserError(f"--runs is {given.runs}; give a whole number of at least 1")
+    values = {name: getattr(given, name, None) for name in SETTINGS}
+    asked = {name: value for name, value in values.items() if value is not None}
+    return Changes(make_overrides(asked), given.methods, given.runs)
+
+
+def _is_look(study: ModuleType | None, graph: str, changes: "Changes") -> bool:
+    """Whether a study shows tables of a graph in place of filling its page."""
+    if not hasattr(study, "look"):
+        return False
+    return bool(changes) or not hasattr(study, "stages") or graph not in study.GRAPHS
 
 
 def _part(name: str, part: str) -> ModuleType | None:

@@ -20,7 +20,16 @@ from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.state import OnProgress, hash_of
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.data import Dataset, load
-from tempergat.training import Preparation, Run, RunConfig, device_name, numerics_of
+from tempergat.nn import find_method
+from tempergat.training import (
+    Overrides,
+    Preparation,
+    Recipe,
+    Run,
+    RunConfig,
+    device_name,
+    numerics_of,
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,42 @@ class Stage:
 
 
 Stages = Generator[Stage, list[Run], None]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a user asks for in place of a study's plan.
+
+    Attributes:
+        overrides: Settings in place of the recipe's.
+        methods: The methods; none for those of the plan.
+        runs: How many seeds; None for those of the plan.
+    """
+
+    overrides: Overrides = field(default_factory=lambda: Overrides({}))
+    methods: Sequence[str] = ()
+    runs: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.overrides.values or self.methods or self.runs)
+
+    def configs(
+        self, recipe: Recipe, methods: Sequence[str], graph: str
+    ) -> list[RunConfig]:
+        """The settings of the methods asked for, or of those of the plan.
+
+        Raises:
+            UserError: There is no such method, or its settings do not go together.
+        """
+        for method in self.methods:
+            find_method(method)
+        return [
+            self.overrides.applied_to(recipe.config_for(method), graph)
+            for method in self.methods or methods
+        ]
+
+
+UNCHANGED = Changes()
 
 
 @dataclass

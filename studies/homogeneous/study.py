@@ -1,13 +1,19 @@
 """The methods of the paper with its settings, and its variants near its baselines."""
 
-from studies.calibration.study import PLAN, Training, near_trainings
-from studies.runner import Stage, Stages
-from tempergat.comparison.paper import HOMOGENEOUS as GRAPHS
-from tempergat.comparison.paper import PAPER_METHODS
-from tempergat.nn import METHODS
-from tempergat.training import RunConfig, load_recipe
+from collections.abc import Sequence
 
-__all__ = ["GRAPHS", "paper_stage", "stages"]
+from studies.calibration.study import PLAN, Training, near_trainings
+from studies.pages import markdown_table
+from studies.runner import UNCHANGED, Changes, Runner, Stage, Stages
+from tempergat.comparison.paper import HOMOGENEOUS as GRAPHS
+from tempergat.comparison.paper import PAPER_METHODS, read_paper
+from tempergat.comparison.report.formats import mean_and_std
+from tempergat.data import load
+from tempergat.nn import METHODS
+from tempergat.stats import summarise
+from tempergat.training import Run, RunConfig, load_recipe
+
+__all__ = ["GRAPHS", "look", "paper_stage", "stages"]
 
 
 def stages(graph: str) -> Stages:
@@ -30,11 +36,39 @@ def stages(graph: str) -> Stages:
     yield Stage(f"calibration/{graph}.csv", graph, [*configs, *varied], seeds)
 
 
-def paper_stage(graph: str, file: str) -> Stage:
+def paper_stage(graph: str, file: str, changes: Changes = UNCHANGED) -> Stage:
     """Every method of the paper with its recipe, over as many seeds as it has."""
     recipe = load_recipe(f"paper/{graph}")
-    configs = [recipe.config_for(method) for method in PAPER_METHODS]
-    return Stage(file, graph, configs, range(recipe.runs))
+    configs = changes.configs(recipe, PAPER_METHODS, graph)
+    return Stage(file, graph, configs, range(changes.runs or recipe.runs))
+
+
+def look(graph: str, runner: Runner, changes: Changes) -> str:
+    """The paper's column of a graph and ours, trained with what the user asks for.
+
+    Args:
+        graph: One of the paper's datasets.
+        runner: Trains what its store lacks; no file of results is written.
+        changes: What differs from the paper's settings.
+    """
+    runs = runner.train(paper_stage(graph, "", changes), load(graph))
+    return beside_the_paper(graph, runs, changes.overrides.words)
+
+
+def beside_the_paper(graph: str, runs: Sequence[Run], words: str = "") -> str:
+    """Each method's mean and standard deviation in the paper and in some runs."""
+    rows = []
+    for method in dict.fromkeys(run.method for run in runs):
+        mine = [run.selected_scores for run in runs if run.method == method]
+        tests = [100.0 * scores.test for scores in mine if scores]
+        paper = read_paper()[graph].get(method)
+        theirs = "" if paper is None else mean_and_std(paper.mean, paper.std)
+        ours = summarise(tests)
+        shown = mean_and_std(ours.mean, ours.std)
+        rows.append([method, theirs, shown, f"{len(tests)} of {len(mine)}"])
+    head = ["method", "the paper", "ours", "finished runs"]
+    title = f"# {graph}{words}: test score in percent, mean and standard deviation"
+    return f"{title}\n\n{markdown_table(head, rows)}\n"
 
 
 def _variation(training: Training, graph: str, name: str) -> list[RunConfig]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from studies.pages import markdown_table
 from studies.results import read_plan
-from studies.runner import Runner, Stage, Stages
+from studies.runner import UNCHANGED, Changes, Runner, Stage, Stages
 from tempergat.data import load
 from tempergat.nn import AttentionLayer, NodeClassifier
 from tempergat.ops import Graph
@@ -29,14 +29,15 @@ from tempergat.training import (
 )
 
 PLAN = read_plan("noise")
-GRAPHS = PLAN["datasets"]
+GRAPHS = [*PLAN["datasets"], *PLAN["further"]]
+ANY_GRAPH = True  # `look` takes others
 # Enough to see a trend on another graph, too few for the tests of the plan.
 SEEDS_OF_A_LOOK = 5
 
 
 def stages(graph: str) -> Stages:
-    """Every condition of both plans on one graph."""
-    for part in ("epochs", "confirm"):
+    """Every condition of both plans on one graph; of a further one, of the first."""
+    for part in ("epochs", "confirm") if graph in PLAN["datasets"] else ("epochs",):
         plan = PLAN[part]
         first = plan["first_seed"]
         seeds = range(first, first + plan["seeds"])
@@ -44,19 +45,19 @@ def stages(graph: str) -> Stages:
             yield Stage(
                 f"noise/{part}/{graph}.csv",
                 graph,
-                configs(graph, plan),
+                configs(graph, plan, UNCHANGED),
                 seeds,
                 preparation=prepared,
             )
 
 
-def configs(graph: str, plan: dict[str, Any]) -> list[RunConfig]:
-    """The settings of every method: those of the graph's recipe."""
+def configs(graph: str, plan: dict[str, Any], changes: Changes) -> list[RunConfig]:
+    """The settings of every method: those of the graph's recipe, or the user's."""
     _, recipe = recipe_for(graph)
     (decay,) = plan["decay_temperature"]
     return [
-        recipe.config_for(method).with_changes(decay_temperature=decay)
-        for method in plan["methods"]
+        config.with_changes(decay_temperature=decay)
+        for config in changes.configs(recipe, plan["methods"], graph)
     ]
 
 
@@ -123,30 +124,33 @@ def entropy(graph: Graph, weights: Tensor) -> Tensor:
     return (relative * counted).sum() / (counted.sum() * weights.size(-1))
 
 
-def look(graph: str, runner: Runner) -> str:
+def look(graph: str, runner: Runner, changes: Changes) -> str:
     """Accuracy, temperature and gate by level on a graph that is not in the plan.
 
     Args:
         graph: A name or the path of a graph.
         runner: Trains what its store lacks; no file of results is written.
+        changes: What differs from the plan.
     """
     plan, dataset = PLAN["epochs"], load(graph)
-    settings = [settings_on(config, dataset) for config in configs(graph, plan)]
+    asked = configs(graph, plan, changes)
+    settings = [settings_on(config, dataset) for config in asked]
+    seeds = range(changes.runs or SEEDS_OF_A_LOOK)
     by_level: dict[str, list[Run]] = {}
     for prepared in preparations(plan):
-        stage = Stage("", graph, settings, range(SEEDS_OF_A_LOOK), preparation=prepared)
+        stage = Stage("", graph, settings, seeds, preparation=prepared)
         by_level[_level(prepared.condition)] = runner.train(stage, dataset)
     name = Path(graph).stem
-    text = f"# {name} under noise\n\nMeans of {SEEDS_OF_A_LOOK} seeds: enough for a "
-    text += "look, too few for a test. sigma and tau are in units of the features' "
-    text += "root mean square, rho is the share of values lost.\n"
+    text = f"# {name} under noise{changes.overrides.words}\n\nMeans of {len(seeds)} "
+    text += "seeds: a look, not a planned test. sigma and tau are in units of the "
+    text += "features' root mean square, rho is the share of values lost.\n"
     for title, value in (
         ("Test score in percent", _score),
         ("Temperature, mean of the layers", lambda run: run.selected.temperatures),
         ("Gate, mean of the layers", lambda run: run.selected.gate_means),
     ):
         rows = []
-        for method in plan["methods"]:
+        for method in dict.fromkeys(config.method for config in settings):
             cells = [_mean(value, method, runs) for runs in by_level.values()]
             if any(cells):
                 rows.append([method, *cells])

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from studies.noise.trends import page_p, rises
 from studies.pages import markdown_table, p_value, signed
-from studies.results import read_plan, read_runs
+from studies.results import read_plan, read_runs, result_path
 from tempergat.base.figures import new_figure, style
 from tempergat.nn import METHODS
 from tempergat.stats import (
@@ -26,7 +26,9 @@ PAGE = "noise"
 # Folders of results: the first study, the second, and the test on fresh seeds.
 FIRST, SECOND, FRESH = "noise/first", "noise/epochs", "noise/confirm"
 PLAN = read_plan("noise")["epochs"]
-DATASETS = read_plan("noise")["datasets"]
+DATASETS = tuple(read_plan("noise")["datasets"])
+# In the figure alone, once they have runs.
+FURTHER = tuple(read_plan("noise")["further"])
 NOISES = {"missing": "missing coordinates", "gaussian": "Gaussian noise"}
 GROUPS = {
     "gate-first": ["gated_first", "gated_temp", "gated_first_v2", "gated_temp_v2"],
@@ -66,13 +68,14 @@ QUANTITIES = {
 LAST, SELECTED, BEST_LOSS = "last_epoch", "best_val_accuracy", "best_val_loss"
 FIXED = [str(epoch) for epoch in PLAN["epochs"]]
 CELLS = [(dataset, layer) for dataset in DATASETS for layer in (1, 2)]
+LAYER_STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))
 SIGNS = {"rises": "↑", "falls": "↓", "no trend": "·"}
 
 
 @cache
-def read_study(study: str) -> pd.DataFrame:
+def read_study(study: str, datasets: tuple[str, ...] = DATASETS) -> pd.DataFrame:
     """The runs with theta decayed, of seeds that have all their runs on a dataset."""
-    files = [read_runs(f"{study}/{name}.csv") for name in DATASETS]
+    files = [read_runs(f"{study}/{name}.csv") for name in datasets]
     runs = pd.concat(files, ignore_index=True)
     runs = runs[runs["decay_temperature"]]
     finished = runs.groupby(["dataset", "seed"])["test"].transform("count")
@@ -96,7 +99,7 @@ def gains(study: str, who: str, noise: str, rule: str = SELECTED) -> pd.DataFram
     backbones = [METHODS[method].backbone for method in methods]
     gain = scores.loc[methods].mean() - scores.loc[backbones].mean()
     by_seed = 100.0 * gain.groupby(["seed", "dataset"]).mean().unstack("dataset")
-    return by_seed[DATASETS]
+    return by_seed[list(DATASETS)]
 
 
 def pooled(study: str, name: str, rule: str = SELECTED) -> pd.Series:
@@ -215,10 +218,16 @@ class Trend(NamedTuple):
     direction: str  # a key of SIGNS
 
 
+def shown_datasets() -> tuple[str, ...]:
+    """The datasets of the plan, and further ones that have runs."""
+    have = [d for d in FURTHER if result_path(f"{SECOND}/{d}.csv").exists()]
+    return (*DATASETS, *have)
+
+
 @cache
 def learned_values() -> pd.DataFrame:
     """The runs of the second study with each layer's learned values at all moments."""
-    runs = read_study(SECOND)
+    runs = read_study(SECOND, shown_datasets())
     found = []
     for _, run in runs.iterrows():
         at_epochs = json.loads(run["layers_at_epochs"])
@@ -249,7 +258,10 @@ def over_levels(quantity: str, dataset: str, layer: int, moment: str) -> pd.Data
     values = mean_values(tuple(GATED if quantity == "gate" else TEMPERED), noise)
     if quantity == "flatness":
         values = values - mean_values(tuple(TEMPERED.values()), noise)
-    return values[f"{column}_{layer}_{moment}"].loc[dataset].unstack("level")
+    name = f"{column}_{layer}_{moment}"
+    if name not in values:
+        return pd.DataFrame()
+    return values[name].loc[dataset].unstack("level").dropna(how="all")
 
 
 @cache
@@ -304,13 +316,16 @@ def sharper(place: str) -> str:
 
 
 def draw(axes: Any, quantity: str, dataset: str) -> None:
-    """Both layers at the last epoch, and dashed at the selected one."""
+    """Every layer at the last epoch, and dashed at the selected one."""
     for moment, line, words in (
         (LAST, "-", "last epoch"),
         (SELECTED, "--", "epoch of best validation accuracy"),
     ):
-        for layer, colour, marker in ((1, "#0072B2", "o"), (2, "#D55E00", "s")):
-            means = trends(quantity, moment)[dataset, layer].values.mean()
+        for layer, (colour, marker) in enumerate(LAYER_STYLES, 1):
+            values = over_levels(quantity, dataset, layer, moment)
+            if values.empty:
+                continue
+            means = values.mean()
             axes.plot(
                 np.arange(len(means)),
                 means,
@@ -327,23 +342,26 @@ def draw(axes: Any, quantity: str, dataset: str) -> None:
 
 def trends_figure() -> Figure:
     """T against sigma above, the mean gate against rho below; a column per dataset."""
+    datasets = shown_datasets()
     with style():
-        figure = new_figure(0.6 + 2.7 * len(DATASETS), 5.4)
-        panels = figure.subplots(2, len(DATASETS), squeeze=False, sharey="row")
-        for dataset, above, below in zip(DATASETS, *panels, strict=True):
+        figure = new_figure(0.6 + 2.7 * len(datasets), 5.4)
+        panels = figure.subplots(2, len(datasets), squeeze=False, sharey="row")
+        for dataset, above, below in zip(datasets, *panels, strict=True):
             draw(above, "temperature", dataset)
             draw(below, "gate", dataset)
             above.set_xlabel("sigma / RMS")
             below.set_xlabel("missing share rho")
-            sigmas = trends("temperature")[dataset, 1].values
+            sigmas = over_levels("temperature", dataset, 1, LAST)
             above.set_title(f"{dataset}, {len(sigmas)} seeds")
-            absolute = [f"{x * PLAN['feature_rms'][dataset]:.2g}" for x in sigmas]
-            top = above.secondary_xaxis("top")
-            top.set_xticks(np.arange(len(absolute)), labels=absolute)
-            top.set_xlabel("sigma")
+            if dataset in PLAN["feature_rms"]:
+                absolute = [f"{x * PLAN['feature_rms'][dataset]:.2g}" for x in sigmas]
+                top = above.secondary_xaxis("top")
+                top.set_xticks(np.arange(len(absolute)), labels=absolute)
+                top.set_xlabel("sigma")
         panels[0, 0].set_ylabel("learned temperature T")
         panels[1, 0].set_ylabel("mean gate")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
+        legends = [axes.get_legend_handles_labels() for axes in panels[0]]
+        handles, labels = max(legends, key=lambda legend: len(legend[1]))
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
     return figure
 

@@ -144,9 +144,8 @@ def shortened(name: str) -> Recipe:
     """A recipe of the paper with one epoch of narrow layers, for one seed."""
     recipe = load_recipe(name)
     narrow = {"epochs": 1, "heads": 2, "out_heads": min(2, recipe.attention.out_heads)}
-    width = "channels_per_head"
-    if recipe.attention.channels_per_head is None:
-        width = "hidden_channels"
+    widths = ("channels_per_head", "hidden_channels")
+    width = next(name for name in widths if getattr(recipe.attention, name))
     attention, gcn = {**narrow, width: 4}, {"epochs": 1, "hidden_channels": 8}
     if recipe.training == "sampled":
         for block in (attention, gcn):

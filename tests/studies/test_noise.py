@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import defaultdict
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from studies import results
+from studies.noise import tables
 from studies.noise.tables import FRESH, PLANNED, SECOND, gain_tests, trends
 from studies.results import result_path
 
@@ -63,3 +66,31 @@ def test_the_trend_of_t_is_tested_as_scipy_does() -> None:
     found = trends("temperature")["pubmed", 2]
     assert found.direction == "rises"
     assert found.p == pytest.approx(p)
+
+
+def test_the_papers_fourth_dataset_gets_a_panel_once_it_has_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "noise/results/epochs"
+    folder.mkdir(parents=True)
+    for dataset in DATASETS:
+        for path in result_path(SECOND).glob(f"{dataset}.*"):
+            (folder / path.name).symlink_to(path)
+    arxiv = (folder / "pubmed.csv").read_text().replace("\npubmed,", "\nogbn-arxiv,")
+    (folder / "ogbn-arxiv.csv").write_text(arxiv)
+    (folder / "ogbn-arxiv.configs.json").symlink_to(folder / "pubmed.configs.json")
+    before = tables.accuracy()
+    monkeypatch.setattr(results, "STUDIES", tmp_path)
+    for made in (results.read_csv, results.read_runs, tables.read_study):
+        made.cache_clear()
+    for made in (tables.learned_values, tables.mean_values, tables.trends):
+        made.cache_clear()
+    try:
+        titles = [axes.get_title(loc="left") for axes in tables.trends_figure().axes]
+        assert tables.accuracy() == before
+    finally:
+        for made in (tables.learned_values, tables.mean_values, tables.trends):
+            made.cache_clear()
+    assert [title for title in titles if title] == [
+        *(f"{dataset}, 10 seeds" for dataset in (*DATASETS, "ogbn-arxiv"))
+    ]

@@ -8,7 +8,7 @@ import torch
 from studies import runner
 from studies.noise import study
 from studies.noise.study import entropy, look, preparations
-from studies.runner import Runner, Stage
+from studies.runner import Changes, Runner, Stage
 from tempergat.comparison.storage.export import read_runs, write_runs
 from tempergat.comparison.storage.store import Store
 from tempergat.data import Dataset, csbm
@@ -77,11 +77,10 @@ def test_a_look_at_another_graph_prints_tables_and_writes_no_results(
     recipe = load_recipe(write_recipe(tmp_path / "recipe.yaml"))
     monkeypatch.setattr(study, "recipe_for", lambda graph: ("tiny", recipe))
     monkeypatch.setitem(study.PLAN, "epochs", PLAN)
-    monkeypatch.setattr(study, "SEEDS_OF_A_LOOK", 2)
     monkeypatch.delattr(runner, "write_runs")
     path = write_graph(tmp_path / "mine.npz")
     with Store(tmp_path / "store.sqlite") as store:
-        text = look(str(path), Runner(store, CPU))
+        text = look(str(path), Runner(store, CPU), Changes(runs=2))
     assert "| method | no noise | sigma 4 | rho 0.5, tau 1 |" in text
     lines = text.splitlines()
     assert sum(line.startswith("| temp_gated |") for line in lines) == 3

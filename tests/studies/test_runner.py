@@ -1,6 +1,7 @@
 """The runner trains what results lack, survives a kill, and finds ours complete."""
 
 import importlib
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +12,9 @@ import pytest
 import torch
 
 from studies import runner
-from studies.__main__ import train
-from studies.runner import Runner, Stage, Stages
+from studies.__main__ import main, train
+from studies.homogeneous import study as paper
+from studies.runner import Changes, Runner, Stage, Stages
 from tempergat.base import UserError
 from tempergat.comparison.storage.export import read_runs
 from tempergat.comparison.storage.store import Store
@@ -83,7 +85,32 @@ def test_a_killed_study_continues_and_trains_nothing_twice(
 
 def test_a_graph_that_a_study_does_not_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"when has no graph 'coar'; there are .*cora"):
-        train("when", ["coar"], "cpu", tmp_path)
+        train("when", ["coar"], "cpu", tmp_path, Changes())
+
+
+def test_the_papers_table_is_trained_with_what_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(paper, "load", toy)
+    monkeypatch.delattr(runner, "write_runs")
+    asked = "heterogeneous --datasets pokec --hidden 16 --batch-size 8 --epochs 1"
+    asked += f" --methods gat,temp_gated --runs 2 --out {tmp_path}"
+    monkeypatch.setattr(sys, "argv", ["studies", *asked.split()])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    assert "# pokec with epochs=1, hidden=16, batch_size=8: test score" in printed
+    assert re.search(
+        r"\| temp_gated \| [\d.]+ ± [\d.]+ \| [\d.]+ ± .* 2 of 2 ", printed
+    )
+    with Store(tmp_path / "store.sqlite") as store:
+        configs = [run.config for run in store.runs()]
+    assert len(configs) == 4
+    assert {config["hidden_channels"] for config in configs} == {16}
+
+
+def test_a_study_with_one_plan_refuses_other_settings(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="when has one plan"):
+        train("when", ["cora"], "cpu", tmp_path, Changes(runs=2))
 
 
 @pytest.mark.parametrize("name", COMPLETE)

@@ -32,9 +32,9 @@ def test_a_datasets_name_finds_the_papers_recipe() -> None:
 
 
 def test_the_width_is_that_of_all_heads_together() -> None:
-    # 8 heads x 8 channels in one recipe, 8 x 512 in the other.
+    # 8 channels for each of 8 heads in one recipe, 512 in all in the other.
     assert load_recipe("cora").config_for("gat").hidden_channels == 64
-    assert load_recipe("mag-year").config_for("gat").hidden_channels == 4096
+    assert load_recipe("mag-year").config_for("gat").hidden_channels == 512
     assert load_recipe("cora").config_for("gcn").hidden_channels == 64
 
 

@@ -26,13 +26,15 @@ class TemperGATConv(AttentionLayer):
     .. math::
         e_{ij} = \mathrm{LeakyReLU}(a^\top [W h_i \Vert W h_j]), \qquad
         \alpha_{ij} = \frac{\exp(e_{ij} / T)}{\sum_r \exp(e_{ir} / T)}, \qquad
-        h'_i = \left( \sum_j \alpha_{ij} W h_j \right) \odot g_i
+        h'_i = \left( \sum_j \alpha_{ij} W h_j \right) \odot g_i + b
 
     with :math:`T = \mathrm{softplus}(\theta) + 10^{-6}` and
-    :math:`g_i = \sigma(W_g h_i + b_g)`. With ``gate="first"`` the gated features
-    :math:`W h_j \odot g_j` take the place of :math:`W h_j` in the logits and in the
-    messages instead. With ``temperature=None, gate=None`` it is PyG's ``GATConv``,
-    whose ``state_dict`` it loads.
+    :math:`g_i = \sigma(W_g h_i + b_g)`; the bias :math:`b` of PyG's layer, which the
+    paper's equations do not have, is not gated (``bias=False`` leaves it out).
+    With ``gate="first"`` the gated features :math:`W h_j \odot g_j` take the place of
+    :math:`W h_j` in the logits and in the messages instead. With
+    ``temperature=None, gate=None`` it is PyG's ``GATConv``, whose ``state_dict`` it
+    loads.
 
     Args:
         in_channels: Features per node; -1 to take it from the first input; a pair

@@ -26,13 +26,14 @@ class TemperGATv2Conv(AttentionLayer):
     .. math::
         e_{ij} = a^\top \mathrm{LeakyReLU}(W_r h_i + W_l h_j), \qquad
         \alpha_{ij} = \frac{\exp(e_{ij} / T)}{\sum_r \exp(e_{ir} / T)}, \qquad
-        h'_i = \left( \sum_j \alpha_{ij} W_l h_j \right) \odot g_i
+        h'_i = \left( \sum_j \alpha_{ij} W_l h_j \right) \odot g_i + b
 
     with :math:`T = \mathrm{softplus}(\theta) + 10^{-6}` and
-    :math:`g_i = \sigma(W_g h_i + b_g)`. With ``gate="first"`` both projections are
-    gated before they serve in the logits and the messages instead. With
-    ``temperature=None, gate=None`` it is PyG's ``GATv2Conv``, whose ``state_dict`` it
-    loads.
+    :math:`g_i = \sigma(W_g h_i + b_g)`; the bias :math:`b` of PyG's layer, which the
+    paper's equations do not have, is not gated (``bias=False`` leaves it out).
+    With ``gate="first"`` both projections are gated before they serve in the logits and
+    the messages instead. With ``temperature=None, gate=None`` it is PyG's
+    ``GATv2Conv``, whose ``state_dict`` it loads.
 
     Args:
         share_weights: Whether sources and targets are projected by the same matrix.
