@@ -65,23 +65,6 @@ def csbm(
     Raises:
         UserError: A parameter is out of its range.
     """
-    graph = sample_graph(n, a, b, mu, d, classes, sigma, rho, tau, seed)
-    return graph.choose(split, split_seed)
-
-
-def sample_graph(
-    n: int = 2000,
-    a: float = 12.0,
-    b: float = 4.0,
-    mu: float | Sequence[float] = 1.0,
-    d: int = 32,
-    classes: int = 2,
-    sigma: float = 1.0,
-    rho: float = 0.0,
-    tau: float = 1.0,
-    seed: int = 0,
-) -> GraphWithSplits:
-    """Samples a graph before it is split; see `csbm`."""
     n, d, classes = int(n), int(d), int(classes)
     _check(n, a, b, d, classes)
     means = class_means(mu, d, classes)
@@ -118,7 +101,7 @@ def sample_graph(
         fingerprint="",
         license="generated, no restriction",
     )
-    return GraphWithSplits(unsplit, hash_tensors(data))
+    return GraphWithSplits(unsplit, hash_tensors(data)).choose(split, split_seed)
 
 
 def _check(n: int, a: float, b: float, d: int, classes: int) -> None:

@@ -86,8 +86,7 @@ def as_layout(x: Tensor, sparse: str | bool) -> Tensor:
     if wanted == is_sparse:
         return x
     if wanted:
-        matrix = scipy.sparse.csr_array(x.numpy())
-        return csr_tensor(matrix.indptr, matrix.indices, matrix.data, x.shape[1])
+        return as_tensor(scipy.sparse.csr_array(x.numpy()))
     return to_dense(x)
 
 

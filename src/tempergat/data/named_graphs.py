@@ -94,10 +94,12 @@ def open_entry(
 
 def _generate(entry: Entry, options: dict[str, Any]) -> GraphWithSplits:
     try:
-        graph: GraphWithSplits = entry.read(**options)
+        dataset: Dataset = entry.read(**options)
     except TypeError as error:
         raise UserError(f"{entry.name}: {error}; give its options numbers") from error
-    return replace(graph, unsplit=replace(graph.unsplit, name=entry.name))
+    return GraphWithSplits(
+        replace(dataset, name=entry.name), hash_tensors(dataset.data)
+    )
 
 
 def read_entry(

@@ -9,24 +9,12 @@ from __future__ import annotations
 import csv
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from tempergat.base import UserError, did_you_mean, read_yaml
-
-# The types that facts have in YAML, by how `Entry` declares them.
-_YAML_TYPES: Mapping[str, Any] = {
-    "str": str,
-    "int": int,
-    "bool": bool,
-    "int | None": int | None,
-    "float | None": float | None,
-    "str | None": str | None,
-    "tuple[str, ...]": list,
-    "Mapping[str, Any]": dict,
-}
 
 
 @dataclass(frozen=True)
@@ -149,7 +137,7 @@ def read_catalog(catalog: Traversable, files: Traversable) -> dict[str, Entry]:
         files: The table of raw files.
 
     Raises:
-        UserError: A fact is missing, unknown or of another type.
+        UserError: A fact is missing or unknown.
     """
     rows: dict[str, list[dict[str, str]]] = {}
     for row in csv.DictReader(files.read_text(encoding="utf-8").splitlines()):
@@ -161,14 +149,6 @@ def read_catalog(catalog: Traversable, files: Traversable) -> dict[str, Entry]:
 def _entry(
     name: str, facts: dict[str, Any], rows: Mapping[str, list[dict[str, str]]]
 ) -> Entry:
-    types = {one.name: _YAML_TYPES.get(str(one.type)) for one in fields(Entry)}
-    types |= {"members": list, "copies": list, "swapped_with": str}
-    for key, value in facts.items():
-        wanted = None if key == "name" else types.get(key)
-        # True is a whole number in Python.
-        fits = isinstance(value, bool) == (wanted is bool)
-        if wanted is None or not fits or not isinstance(value, wanted):
-            raise UserError(f"{name} in the catalogue has {key}: {value!r}; correct it")
     plain: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in facts.items()
@@ -192,7 +172,7 @@ def _entry(
     try:
         return Entry(name=name, files=listed, swapped_files=others, **plain)
     except TypeError as error:
-        raise UserError(f"{name} in the catalogue: {error}; add it") from error
+        raise UserError(f"{name} in the catalogue: {error}; correct it") from error
 
 
 _FOLDER = resources.files(__package__)

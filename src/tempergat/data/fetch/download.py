@@ -80,7 +80,13 @@ def download(file: RemoteFile, path: Path, progress: Progress | None = None) -> 
             raise DownloadError(f"{file.url}: {reason}")
         if fruitless:
             time.sleep(_PAUSE_S * fruitless)
-    _check(file, part)
+    problem = difference(part, file)
+    if problem:
+        _forget(part)
+        raise UserError(
+            f"{file.url} sent {problem}; the published file was cut short, was "
+            "damaged or has changed, so get it from elsewhere"
+        )
     os.replace(part, path)
     _validator(part).unlink(missing_ok=True)
 
@@ -195,29 +201,21 @@ def _require_disk(file: RemoteFile, part: Path, needed: int | None) -> None:
         )
 
 
-def _check(file: RemoteFile, part: Path) -> None:
-    size = _length(part)
+def difference(path: Path, file: RemoteFile) -> str:
+    """What the size or the checksum of a file should be; empty where they fit.
+
+    It begins with what was seen, like `7 bytes, but a.npz has 9`.
+    """
+    size = path.stat().st_size
     if file.size is not None and size != file.size:
-        _forget(part)
-        raise UserError(
-            f"{file.url} sent {size} bytes, but {file.name} has {file.size}; the "
-            "published file was cut short or has changed, so get it from elsewhere"
-        )
+        return f"{size} bytes, but {file.name} has {file.size}"
     if file.sha256 is None:
-        return
-    seen = sha256_of(part)
-    if seen != file.sha256:
-        _forget(part)
-        raise UserError(
-            f"{file.url} has sha256 {seen}, but {file.name} has {file.sha256}; the "
-            "published file was damaged or has changed, so get it from elsewhere"
-        )
-
-
-def sha256_of(path: Path) -> str:
-    """The sha256 of a file."""
+        return ""
     with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        seen = hashlib.file_digest(stream, "sha256").hexdigest()
+    if seen == file.sha256:
+        return ""
+    return f"sha256 {seen}, but {file.name} has {file.sha256}"
 
 
 def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:

@@ -14,8 +14,8 @@ from tempergat.data.catalog.entries import Entry, RemoteFile
 from tempergat.data.fetch.download import (
     DownloadError,
     Progress,
+    difference,
     download,
-    sha256_of,
     unpack,
 )
 from tempergat.data.formats.errors import DamagedFile
@@ -132,7 +132,7 @@ def _obtain_file(
         with explain_unreadable(path), open(path, "rb"):
             pass
     if file.name in paths:
-        verify(paths[file.name], file)
+        _verify(paths[file.name], file)
     return paths
 
 
@@ -150,7 +150,7 @@ def _fetch(
             raise UserError(_how_to_supply(entry, raw, str(error))) from error
     if not file.members:
         return {file.name: packed}
-    verify(packed, file)
+    _verify(packed, file)
     try:
         unpack(packed, raw, file.members)
     except UserError:
@@ -173,19 +173,8 @@ def _how_to_supply(entry: Entry, raw: Path, reason: str) -> str:
     )
 
 
-def verify(path: Path, file: RemoteFile) -> None:
-    """Checks a file against the size and checksum that are known.
-
-    Raises:
-        UserError: They differ.
-    """
-    size = path.stat().st_size
-    if file.size is not None and size != file.size:
-        raise DamagedFile(path, f"has {size} bytes, but {file.name} has {file.size}")
-    if file.sha256 is not None:
-        seen = sha256_of(path)
-        if seen != file.sha256:
-            raise DamagedFile(
-                path,
-                f"has sha256 {seen}, but {file.name} has {file.sha256}",
-            )
+def _verify(path: Path, file: RemoteFile) -> None:
+    """Checks a file against the size and checksum that are known."""
+    problem = difference(path, file)
+    if problem:
+        raise DamagedFile(path, f"has {problem}")

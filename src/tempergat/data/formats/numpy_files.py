@@ -7,7 +7,6 @@ import math
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,24 +25,6 @@ _HEADER_READERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-
-
-@dataclass(frozen=True)
-class ArrayHeader:
-    """What an array in an archive is, as its header says.
-
-    Attributes:
-        shape: Its shape.
-        dtype: Its type.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def num_bytes(self) -> int:
-        """The memory the array takes."""
-        return math.prod(self.shape) * self.dtype.itemsize
 
 
 class NpzArchive:
@@ -68,7 +49,7 @@ class NpzArchive:
         """The names of the arrays."""
         return tuple(self._members)
 
-    def header(self, name: str) -> ArrayHeader:
+    def header(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Reads the shape and the type of an array."""
         if name not in self._members:
             raise ValueError(f"it has no array {name}")
@@ -78,21 +59,20 @@ class NpzArchive:
             if reader is None:
                 raise ValueError(f"{name} is of the unknown .npy version {version}")
             shape, _, dtype = reader(member)
-        return ArrayHeader(tuple(shape), dtype)
+        return tuple(shape), dtype
 
     def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         """Reads arrays.
 
         Raises:
-            PickledObjects: One holds Python objects.
-            UserError: Together they do not fit in memory.
+            UserError: One holds Python objects, or they do not fit in memory.
         """
         headers = {name: self.header(name) for name in names}
-        for name, header in headers.items():
-            if header.dtype.hasobject:
-                raise PickledObjects(name, header)
+        for name, (_, dtype) in headers.items():
+            if dtype.hasobject:
+                raise refuse_pickled(self._path, name)
         require_memory(
-            sum(header.num_bytes for header in headers.values()),
+            sum(math.prod(shape) * d.itemsize for shape, d in headers.values()),
             f"reading {self._path}",
             "use a machine with more memory",
         )
@@ -111,22 +91,8 @@ def why_unreadable(error: BaseException) -> str:
     return text
 
 
-class PickledObjects(Exception):
-    """An array holds Python objects, which cannot be read without running code.
-
-    Args:
-        name: The array.
-        header: Its header.
-    """
-
-    def __init__(self, name: str, header: ArrayHeader) -> None:
-        super().__init__(f"{name} holds pickled Python objects")
-        self.name = name
-        self.header = header
-
-
-def refuse_pickled(path: Path, objects: PickledObjects) -> GraphError:
-    """The error for an .npz of objects, with the two lines that convert it."""
+def refuse_pickled(path: Path, name: str) -> GraphError:
+    """The error for an array of Python objects, with the two lines that convert it."""
     # A sparse matrix becomes its parts, under the names that readers of graphs know.
     parts = (
         "{n.replace('matrix', p): getattr(a, p) for p in "
@@ -134,7 +100,7 @@ def refuse_pickled(path: Path, objects: PickledObjects) -> GraphError:
     )
     return GraphError(
         f"{path}:",
-        f"{objects.name} holds pickled Python objects, which can run code",
+        f"{name} holds pickled Python objects, which can run code",
         "if you trust the file, convert it in its folder with `import numpy; g = {n: "
         "a.item() if a.ndim == 0 else numpy.array(a.tolist()) for n, a in "
         f"numpy.load({path.name!r}, allow_pickle=True).items()}}` and `numpy.savez("
@@ -157,8 +123,6 @@ def open_npz(path: Path) -> Iterator[NpzArchive]:
             yield NpzArchive(path, stream)
         except UserError:
             raise
-        except PickledObjects as objects:
-            raise refuse_pickled(path, objects) from None
         except Exception as error:
             # A damaged archive can raise almost any exception in zipfile and numpy.
             reason = why_unreadable(error)
@@ -269,19 +233,6 @@ def class_numbers(path: Path, labels: np.ndarray) -> np.ndarray:
     return labels.astype(np.int64)
 
 
-def require_nodes(path: Path, nodes: np.ndarray, count: int) -> None:
-    """Checks that node numbers are below `count`.
-
-    Raises:
-        UserError: A node number is negative or too large.
-    """
-    if len(nodes) and not (nodes.min() >= 0 and nodes.max() < count):
-        raise DamagedFile(
-            path,
-            f"names nodes {nodes.min()} to {nodes.max()}, but there are {count} nodes",
-        )
-
-
 def require_shape(
     path: Path, name: str, shape: tuple[int, ...], wanted: tuple[int, ...]
 ) -> None:
@@ -321,7 +272,7 @@ def read_edge_column(
         UserError: It has another number of rows, or more dimensions.
     """
     count = edge_index.shape[1] if edge_index.dim() == 2 else 0
-    shape = archive.header(name).shape
+    shape = archive.header(name)[0]
     if shape[:1] != (count,) or len(shape) > 2:
         raise GraphError(
             f"{path}:",

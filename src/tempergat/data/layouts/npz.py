@@ -20,11 +20,11 @@ from tempergat.data.formats.errors import GraphError
 from tempergat.data.formats.numpy_files import (
     EDGE_ARRAYS,
     NpzArchive,
-    PickledObjects,
     open_npz,
     read_csr,
     read_edge_column,
     read_tensors,
+    refuse_pickled,
     require_arrays,
 )
 from tempergat.data.user.edges import with_edge_columns
@@ -67,10 +67,9 @@ def _reader_of(path: Path, archive: NpzArchive) -> _Reader:
     if "edges" in names:
         return read_node_edges
     for name in names:
-        header = archive.header(name)
-        if header.dtype.hasobject:
-            # Often a pickled matrix, so that no other name is known.
-            raise PickledObjects(name, header)
+        # Often a pickled matrix, so that no other name is known.
+        if archive.header(name)[1].hasobject:
+            raise refuse_pickled(path, name)
     raise GraphError(
         path,
         f"has no array edge_index, only {', '.join(names[:9]) or 'none'}",

@@ -59,6 +59,30 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         raise UserError(
             f"{folder} has {_FEATURES}, but no edges.csv or target.csv; add it"
         )
+    return read_word_files(target, edges, folder / _FEATURES, options, labelled)
+
+
+def read_word_files(
+    target: Path,
+    edges: Path,
+    words: Path,
+    options: ReadOptions,
+    labelled: bool = True,
+    num_words: int = 0,
+) -> UserGraph:
+    """Reads the three files of this layout, whatever they are called.
+
+    Args:
+        target: The table of nodes; a split is looked for beside it.
+        edges: The table of edges.
+        words: The words of every node.
+        options: Which columns of `target` are the id and the label.
+        labelled: Whether there must be labels.
+        num_words: How many words there are at least.
+
+    Raises:
+        UserError: A file contradicts another.
+    """
     names = list(next(iter(iter_tables(target))).columns)
     options = replace(
         options,
@@ -66,16 +90,16 @@ def read_word_folder(folder: Path, options: ReadOptions, labelled: bool) -> User
         label=options.label or next((n for n in _LABELS if n in names), None),
         features=(),
     )
-    graph = read_tables(folder, target, edges, options, Problems(), labelled)
+    graph = read_tables(target.parent, target, edges, options, Problems(), labelled)
     ids = graph.node_ids or map(str, range(int(graph.data.num_nodes)))
     rows = {name: row for row, name in enumerate(ids)}
-    graph.data.x = read_word_lists(folder / _FEATURES, rows)
-    unread = [name for name in graph.how_read.not_read if name != _FEATURES]
+    graph.data.x = _read_word_lists(words, rows, num_words)
+    unread = [name for name in graph.how_read.not_read if name != words.name]
     return replace(graph, how_read=replace(graph.how_read, not_read=tuple(unread)))
 
 
-def read_word_lists(
-    path: Path, positions: Mapping[str, int], num_words: int = 0
+def _read_word_lists(
+    path: Path, positions: Mapping[str, int], num_words: int
 ) -> Tensor:
     """Reads features that are 1 for every word in a node's list and 0 otherwise.
 

@@ -15,12 +15,16 @@ from tempergat.data.formats.graphs import (
     narrow,
     symmetrize,
 )
+from tempergat.data.formats.number_tables import (
+    read_edges,
+    read_numbers,
+    require_nodes,
+)
 from tempergat.data.formats.numpy_files import (
     class_numbers,
     load_array,
     load_arrays,
     load_csr,
-    require_nodes,
     require_shape,
 )
 from tempergat.data.layouts.npz import read_npz
@@ -93,7 +97,7 @@ def read_attributed(paths: dict[str, Path]) -> Data:
     path = paths["attrs.npz"]
     x = load_csr(path)
     rows = x.shape[0]
-    labels = _numbers(paths["labels.txt"])
+    labels = read_numbers(paths["labels.txt"], np.int64, 2)
     numbered = np.array_equal(np.sort(labels[:, 0]), np.arange(rows))
     if not numbered:
         raise DamagedFile(
@@ -101,25 +105,11 @@ def read_attributed(paths: dict[str, Path]) -> Data:
             f"does not give each of the {rows} nodes of {path.name} one label",
             both=True,
         )
-    ends = _numbers(paths["edgelist.txt"])
-    require_nodes(paths["edgelist.txt"], ends, rows)
+    ends = read_edges(paths["edgelist.txt"], rows)
     classes = np.empty(rows, dtype=np.int64)
     classes[labels[:, 0]] = labels[:, 1] - 1
-    edge_index = deduplicate(ends.T, rows, drop_loops=True)
+    edge_index = deduplicate(ends, rows, drop_loops=True)
     return make_graph(rows, x=x, y=classes, edge_index=edge_index)
-
-
-def _numbers(path: Path) -> np.ndarray:
-    """The pairs of whole numbers in a text file, one pair in each line."""
-    try:
-        lines = path.read_text(encoding="utf-8").replace(",", " ").splitlines()
-        pairs = np.array([line.split() for line in lines], dtype=np.int64)
-    except ValueError as error:
-        raise DamagedFile(
-            path, f"does not hold two whole numbers in each line ({error})"
-        ) from error
-    require_shape(path, "the table", pairs.shape, (len(pairs), 2))
-    return pairs
 
 
 def read_reddit(paths: dict[str, Path]) -> Data:
@@ -127,11 +117,12 @@ def read_reddit(paths: dict[str, Path]) -> Data:
     path = paths["reddit_graph.npz"]
     edges = load_arrays(path, "row", "col", "shape")
     num_nodes = int(edges["shape"][0])
-    require_nodes(path, edges["row"], num_nodes)
-    require_nodes(path, edges["col"], num_nodes)
-    edge_index = deduplicate((edges["row"], edges["col"]), num_nodes)
+    ends = (edges["row"], edges["col"])
+    for side in ends:
+        require_nodes(path, side, num_nodes)
+    edge_index = deduplicate(ends, num_nodes)
     # The edges as read take most of the memory: free them before reading features.
-    del edges
+    del edges, ends, side
     path = paths["reddit_data.npz"]
     nodes = load_arrays(path, "feature", "label", "node_types")
     if len(nodes["label"]) != num_nodes or len(nodes["feature"]) != num_nodes:

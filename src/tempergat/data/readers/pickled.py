@@ -23,6 +23,7 @@ from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import add_relation, deduplicate, make_graph
+from tempergat.data.formats.number_tables import read_numbers
 from tempergat.data.formats.pickles import PLAIN_DATA, load_pickle, load_pickle_stream
 
 _VALIDATION_NODES = 500
@@ -40,7 +41,9 @@ def read_planetoid(paths: dict[str, Path]) -> Data:
     part = {name.split(".", 2)[2]: path for name, path in paths.items()}
     matrices = {name: _load_matrix(part[name]) for name in ("allx", "tx")}
     one_hot = {name: _one_hot_labels(part[name]) for name in ("y", "ally", "ty")}
-    test_index = _test_index(part["test.index"])
+    test_index = read_numbers(part["test.index"], np.int64, 1)[:, 0]
+    if not len(test_index):
+        raise DamagedFile(part["test.index"], "is empty")
     known = matrices["allx"].shape[0]
     num_nodes = max(known, int(test_index.max()) + 1)
     if len(test_index) != matrices["tx"].shape[0] or test_index.min() < known:
@@ -88,16 +91,6 @@ def _one_hot_labels(path: Path) -> np.ndarray:
     if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind != "i":
         raise DamagedFile(path, "holds no one-hot labels")
     return np.where(value.any(axis=1), value.argmax(axis=1), UNLABELLED)
-
-
-def _test_index(path: Path) -> np.ndarray:
-    try:
-        index = np.array(path.read_text().split(), dtype=np.int64)
-    except ValueError as error:
-        raise DamagedFile(path, f"holds more than node numbers: {error}") from error
-    if len(index) == 0:
-        raise DamagedFile(path, "is empty")
-    return index
 
 
 def _edges(path: Path, num_nodes: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import narrow, symmetrize, transpose
-from tempergat.data.readers.ogb import read_numbers
+from tempergat.data.formats.number_tables import read_numbers
 
 # Columns of a profile: the user, public, completion, gender, region, last login,
 # registration, age, then the free-text fields.
@@ -150,7 +150,7 @@ def _profiles(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _friends(path: Path, identifiers: np.ndarray) -> np.ndarray:
-    named = np.ascontiguousarray(read_numbers(path, 2, np.int64).T)
+    named = np.ascontiguousarray(read_numbers(path, np.int64, 2).T)
     ends = np.searchsorted(identifiers, named)
     known = ends < len(identifiers)
     known[known] = identifiers[ends[known]] == named[known]

@@ -1,24 +1,25 @@
 """Published graphs in text files: tables of geom-gcn and MUSAE, and WikiCS in JSON."""
 
-import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 from torch_geometric.data import Data
 
-from tempergat.base import first_line
+from tempergat.base import first_line, listed
 from tempergat.data.dataset import MASKS
+from tempergat.data.features import to_scipy
 from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import deduplicate, make_graph, symmetrize
+from tempergat.data.formats.number_tables import read_edges, require_nodes
 from tempergat.data.formats.numpy_files import (
     load_arrays,
-    require_nodes,
     require_shape,
 )
-from tempergat.data.layouts.word_folder import read_word_lists
+from tempergat.data.layouts.word_folder import read_word_files
+from tempergat.data.user.options import ReadOptions
 
 _NUM_SPLITS = 10
 
@@ -34,7 +35,10 @@ def read_geom_gcn(paths: dict[str, Path], *, word_lists: bool = False) -> Data:
     path = paths["out1_node_feature_label.txt"]
     nodes, rows, columns, labels = [], [], [], []
     num_words = 0
-    for number, line in _data_lines(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines[1:], start=2):
+        if not line.strip():
+            continue
         try:
             node, words, label = line.split("\t")
             values = [int(word) for word in words.split(",")]
@@ -61,12 +65,13 @@ def read_geom_gcn(paths: dict[str, Path], *, word_lists: bool = False) -> Data:
     x.data[:] = 1
     y = np.empty(num_nodes, dtype=np.int64)
     y[nodes] = labels
+    edges = read_edges(paths["out1_graph_edges.txt"], num_nodes, header_lines=1)
     splits = [load_arrays(file, *MASKS) for file in _split_files(paths)]
     return make_graph(
         num_nodes,
         x=x,
         y=y,
-        edge_index=_edges(paths["out1_graph_edges.txt"], num_nodes),
+        edge_index=deduplicate(edges, num_nodes),
         **{name: np.stack([s[name] != 0 for s in splits], axis=1) for name in MASKS},
     )
 
@@ -77,28 +82,6 @@ def _split_files(paths: dict[str, Path]) -> list[Path]:
     return [
         next(path for name, path in paths.items() if name.endswith(end)) for end in ends
     ]
-
-
-def _data_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines after the header with their line numbers; the header is line 1."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for number, line in enumerate(lines[1:], start=2):
-        if line.strip():
-            yield number, line
-
-
-def _edges(path: Path, num_nodes: int) -> np.ndarray:
-    ends = []
-    for number, line in _data_lines(path):
-        parts = line.split("\t")
-        numbers = [int(part) for part in parts if part.isdigit()]
-        if len(parts) != 2 or len(numbers) != 2 or max(numbers) >= num_nodes:
-            raise DamagedFile(
-                f"{path}, row {number}",
-                f"does not hold two node numbers below {num_nodes}",
-            )
-        ends.append(numbers)
-    return deduplicate(np.array(ends, dtype=np.int64).T, num_nodes)
 
 
 def read_musae(
@@ -113,9 +96,9 @@ def read_musae(
 
     Args:
         paths: The edges, the words and the table of nodes, of one graph or of several.
-        id_column: The column that edges and words refer to.
+        id_column: The column that edges and words refer to; it numbers the nodes.
         label_column: The column of the label.
-        classes: The label of each class.
+        classes: The label of each class, sorted.
         num_words: How many words there are at least.
         folder: The folder of the graph in an archive of several.
     """
@@ -124,47 +107,23 @@ def read_musae(
         next(path for name, path in paths.items() if name.endswith(end))
         for end in ("edges.csv", ".json", "target.csv")
     )
-    labels = _labels(table, id_column, label_column, classes)
-    num_nodes = len(labels)
-    ends = _ends(edges)
-    require_nodes(edges, ends, num_nodes)
-    positions = {str(node): node for node in range(num_nodes)}
-    graph = make_graph(num_nodes, y=labels, edge_index=symmetrize(ends, num_nodes))
-    graph.x = read_word_lists(words, positions, num_words)
-    return graph
-
-
-def _labels(
-    path: Path, id_column: str, label_column: str, classes: Sequence[str]
-) -> np.ndarray:
-    with open(path, encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    try:
-        nodes = np.array([int(row[id_column]) for row in rows], dtype=np.int64)
-        numbers = [classes.index(row[label_column]) for row in rows]
-    except (ValueError, TypeError, KeyError) as error:
-        raise DamagedFile(
-            path,
-            f"does not hold {id_column} and {label_column} of every node "
-            f"({first_line(error)})",
-        ) from error
-    if not np.array_equal(np.sort(nodes), np.arange(len(nodes))):
-        raise DamagedFile(path, f"does not number its {len(nodes)} nodes from 0")
-    labels = np.empty(len(nodes), dtype=np.int64)
-    labels[nodes] = numbers
-    return labels
-
-
-def _ends(path: Path) -> np.ndarray:
-    """The source and target of every row below the heading."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()[1:]
-        pairs = [line.split(",") for line in lines if line]
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-    except ValueError as error:
-        raise DamagedFile(
-            path, f"does not hold two node numbers in each row ({first_line(error)})"
-        ) from error
+    options = ReadOptions(id=id_column, label=label_column)
+    graph = read_word_files(table, edges, words, options, num_words=num_words)
+    if graph.class_names not in (None, tuple(classes)):
+        problem = f"has the classes {listed(graph.class_names)}, not {listed(classes)}"
+        raise DamagedFile(table, problem)
+    data = graph.data
+    nodes = np.array(graph.node_ids or range(len(data.y))).astype(np.int64)
+    order = np.argsort(nodes)
+    num_nodes = len(nodes)
+    if not np.array_equal(nodes[order], np.arange(num_nodes)):
+        raise DamagedFile(table, f"does not number its {num_nodes} nodes from 0")
+    return make_graph(
+        num_nodes,
+        x=to_scipy(data.x)[order],
+        y=data.y.numpy()[order],
+        edge_index=symmetrize(nodes[data.edge_index.numpy()], num_nodes),
+    )
 
 
 def read_wikics(paths: dict[str, Path]) -> Data:

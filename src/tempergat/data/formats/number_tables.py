@@ -1,0 +1,113 @@
+"""Reads tables of numbers from text files, plain or gzipped."""
+
+import gzip
+import re
+import warnings
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from tempergat.base import first_line
+from tempergat.data.formats.errors import DamagedFile
+
+
+def read_numbers(
+    path: Path,
+    dtype: type[np.generic],
+    columns: int | None = None,
+    rows: int | None = None,
+    header_lines: int = 0,
+) -> np.ndarray:
+    """Reads a table of numbers, separated by commas, tabs or spaces.
+
+    Args:
+        path: The file; one that ends in `.gz` is unpacked.
+        dtype: Type of the result.
+        columns: Number of values in a row; as many as in the first one when left out.
+        rows: Number of rows, where it is known; any other number is an error.
+        header_lines: How many lines come before the numbers.
+
+    Returns:
+        An array of shape (rows, columns).
+
+    Raises:
+        DamagedFile: The file is damaged or holds anything but such rows.
+    """
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8") as stream:
+            lines = [stream.readline() for _ in range(header_lines + 1)]
+        separator = "," if "," in lines[-1] else None
+        columns = columns or len(lines[-1].split(separator))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            # Otherwise numpy would cut 1.5 to 1.
+            warnings.simplefilter("error", DeprecationWarning)
+            table = np.loadtxt(
+                path,
+                dtype,
+                comments=None,
+                delimiter=separator,
+                skiprows=header_lines,
+                ndmin=2,
+                encoding="utf-8",
+            )
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        raise DamagedFile(path, f"is a damaged file ({first_line(error)})") from error
+    except ValueError as error:
+        row = _row_of(str(error)) + header_lines
+        raise DamagedFile(
+            f"{path}, row {row}", f"does not hold {columns} numbers"
+        ) from error
+    if table.size and table.shape[1] != columns:
+        where = f"{path}, row {header_lines + 1}"
+        raise DamagedFile(where, f"does not hold {columns} numbers")
+    if rows is not None and len(table) != rows:
+        raise DamagedFile(path, f"has {len(table)} rows, but the graph has {rows}")
+    return table.reshape(-1, columns)
+
+
+def _row_of(message: str) -> int:
+    """The row that numpy complains about, from 1; it numbers bad values from 0."""
+    place = re.search(r"at row (\d+)", message)
+    row = int(place[1]) if place else 1
+    return row + 1 if message.startswith("could not convert") else row
+
+
+def read_edges(path: Path, *sizes: int, header_lines: int = 0) -> np.ndarray:
+    """Reads the two ends of every edge, of shape (2, edges).
+
+    Args:
+        path: A table of two columns.
+        sizes: The number of source and of target nodes; one number for both.
+        header_lines: How many lines come before the edges.
+
+    Raises:
+        DamagedFile: The file is damaged, or names a node that there is not.
+    """
+    table = read_numbers(path, np.int64, 2, header_lines=header_lines)
+    edges = np.ascontiguousarray(table.T)
+    require_nodes(path, edges, *sizes, first_row=header_lines + 1)
+    return edges
+
+
+def require_nodes(
+    path: Path, ends: np.ndarray, *sizes: int, first_row: int = 1
+) -> None:
+    """Checks node numbers against the number of nodes.
+
+    Args:
+        path: The file, for the error.
+        ends: Node numbers of shape (sides, edges), or of one side alone.
+        sizes: The number of nodes of each side, or one number for all sides.
+        first_row: The row of the file with the first of them.
+
+    Raises:
+        DamagedFile: A node number is negative or too large.
+    """
+    for side, size in zip(np.atleast_2d(ends), (*sizes, sizes[-1]), strict=False):
+        if len(side) and not (side.min() >= 0 and side.max() < size):
+            row = int(np.flatnonzero((side < 0) | (side >= size))[0])
+            problem = f"names node {side[row]}, but there are {size} nodes"
+            raise DamagedFile(f"{path}, row {row + first_row}", problem)
