@@ -220,6 +220,7 @@ def scores_table(across: AcrossGraphs) -> Table:
             *notes_on_largest_class(results),
         ),
         footer=((LARGEST_CLASS, *means),) if any(largest) else (),
+        scores=tuple(range(1, 1 + len(columns))),
     )
 
 

@@ -56,6 +56,14 @@ def test_a_column_that_is_not_shown_is_not_explained() -> None:
         assert ("Cohen's d" in file.getvalue()) == is_shown
 
 
+def test_best_and_second_are_bold_and_underlined() -> None:
+    marks = Table("scores", COLUMNS, ROWS, scores=(1,)).marks
+    shown = layout(COLUMNS, ROWS, 200, marks)
+    looks = {shown.plain[s.start : s.end]: str(s.style) for s in shown.spans}
+    assert looks["82.00 ± 0.50"] == "bold"
+    assert looks["81.00 ± 0.50"] == "underline"
+
+
 def test_verdicts_are_coloured() -> None:
     styles = {str(span.style) for span in layout(COLUMNS, ROWS, 200).spans}
     assert "green" in styles

@@ -106,6 +106,13 @@ def test_other_graphs_and_metrics_have_no_scores_of_the_paper(
     assert "paper" not in _Page(replace(comparison(), result=ours)).rows[0]
 
 
+def test_best_and_second_scores_are_marked_in_every_table() -> None:
+    text = several("cora", "citeseer").to_html()
+    # The table of each graph, and a column for each in the overview.
+    assert len(re.findall(r'<td class="number second"[^>]*>80.00 ± ', text)) == 2
+    assert len(re.findall(r'<td data-key="84.00" class="best">84.00 ± ', text)) == 2
+
+
 def test_the_highest_mean_is_called_best_only_where_the_answer_says_so() -> None:
     for against, badge in (("gat", "highest mean"), ({}, "best")):
         _, *rows = _Page(comparison(against=against)).rows

@@ -92,6 +92,27 @@ def test_markdown_rows_are_as_wide_as_their_heading(result: DatasetResult) -> No
     assert len({line.count("|") for line in lines}) == 1
 
 
+def test_the_best_score_is_bold_and_the_second_underlined_as_in_the_paper() -> None:
+    means = {"gcn": 79.0, "gat": 80.0, "gated": 84.0, "temp_only": 84.0}
+    runs = study("cora", means, range(8), std=0.0)
+    table = result_table(dataset_result(runs, METHODS, "gat"))
+    markdown, latex = as_markdown(table), as_latex(table)
+    for best in ("gated", "temp_only"):
+        assert f"| {best} | **84.00 ± 0.00** |" in markdown
+    assert "| gat | <ins>80.00 ± 0.00</ins> |" in markdown
+    assert "| gcn | 79.00 ± 0.00 |" in markdown
+    assert r"gated & \textbf{84.00 $\pm$ 0.00} &" in latex
+    assert r"gat & \underline{80.00 $\pm$ 0.00} &" in latex
+    for text in (markdown, latex):
+        assert "Bold is the highest mean, underlined the second highest" in text
+    assert "Bold" not in as_text(table)
+
+
+def test_equal_scores_are_not_marked() -> None:
+    runs = study("cora", {"gat": 80.0, "gated": 80.0}, range(3), std=0.0)
+    assert result_table(dataset_result(runs, METHODS, "gat")).marks == {}
+
+
 def test_latex_escapes_what_latex_would_read() -> None:
     table = Table("a_b & 100 % {x} \\y ~ ^", ("m_1", "±"), (("<0.1", "#$"),))
     text = as_latex(table)

@@ -1,7 +1,8 @@
 """Tables on the terminal."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from tempergat.comparison import Table, aligned
 # Left out in this order where a terminal is too narrow; the written tables have all.
 _DISPENSABLE = ("d", "runs", "p", "95 % interval")
 _GAP = "  "
-_STYLES = {"better": "green", "worse": "red"}
+_STYLES = {"better": "green", "worse": "red", "best": "bold", "second": "underline"}
 _WIDTH_OF_A_FILE = 200
 
 
@@ -56,7 +57,7 @@ def print_table(console: Console, table: Table, answer: str | None = None) -> No
         answer: What it shows, in one sentence; printed directly below the rows.
     """
     console.print(Text(printable(table.title), style="bold"))
-    console.print(layout(table.columns, table.all_rows, console.width))
+    console.print(layout(table.columns, table.all_rows, console.width, table.marks))
     shown = _fitting(table.columns, table.all_rows, console.width)
     hidden = [name for at, name in enumerate(table.columns) if at not in shown]
     if answer is not None:
@@ -65,7 +66,12 @@ def print_table(console: Console, table: Table, answer: str | None = None) -> No
         console.print(Text(printable(note), style="dim"))
 
 
-def layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Text:
+def layout(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    marks: Mapping[tuple[int, int], str] = MappingProxyType({}),
+) -> Text:
     """Rows under their headings, words to the left and numbers to the right.
 
     Args:
@@ -73,6 +79,7 @@ def layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
         rows: Cells, one for each heading.
         width: Characters to a line; the least important columns are left out until
             the rest fits.
+        marks: `best` and `second` by row and column.
     """
     columns, *rows = ([printable(cell) for cell in line] for line in (columns, *rows))
     shown = _fitting(columns, rows, width)
@@ -80,10 +87,20 @@ def layout(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
     laid_out = Text(no_wrap=True, overflow="crop")
     _append_line(laid_out, [Text(cell) for cell in heading])
     laid_out.append("─" * len(_GAP.join(heading)) + "\n", style="dim")
-    for line in cells:
-        _append_line(laid_out, [Text(c, _STYLES.get(c.strip(), "")) for c in line])
+    for row, line in enumerate(cells):
+        looks = [marks.get((row, column), "") for column in shown]
+        _append_line(laid_out, list(map(_cell, line, looks)))
     laid_out.right_crop(1)
     return laid_out
+
+
+def _cell(words: str, mark: str) -> Text:
+    """A padded cell in the style of its mark or its words."""
+    cell = Text(words)
+    start = len(words) - len(words.lstrip())
+    style = _STYLES.get(mark or words.strip(), "")
+    cell.stylize(style, start, len(words.rstrip()))
+    return cell
 
 
 def _append_line(text: Text, cells: Sequence[Text]) -> None:

@@ -64,12 +64,13 @@ def score_table(comparison: "Comparison", published: Mapping[str, PaperCell]) ->
         for number, column in enumerate(columns)
     )
     highest = None if result.best is None else result.best.summary.mean
+    marks = {row: mark for (row, _), mark in table.marks.items()}
     body = ""
     for number, row in enumerate(result.results):
         badge = ""
         if row.summary.mean is not None and row.summary.mean == highest:
             badge = "best" if comparison.best_set == (row.method,) else "highest mean"
-        body += _row(row, number, columns, badge)
+        body += _row(row, number, columns, badge, marks.get(number, ""))
     title = html.escape(table.title)
     notes = ""
     for note in _notes(result, table, published):
@@ -115,13 +116,17 @@ def _attribute(column: Column) -> str:
     return f' data-in="{column.view}"' if column.view else ""
 
 
-def _row(row: MethodResult, number: int, columns: Sequence[Column], badge: str) -> str:
-    """A method's row; the badge stands beside the name of the highest mean."""
+def _row(
+    row: MethodResult, number: int, columns: Sequence[Column], badge: str, mark: str
+) -> str:
+    """A method's row; the badge is of the highest mean, the mark of its score."""
     cells = []
     for place, column in enumerate(columns):
         key, kind = column.keys[number], ""
         if not isinstance(key, str):
-            key, kind = "" if key is None else repr(float(key)), ' class="number"'
+            key = "" if key is None else repr(float(key))
+            is_score = place == 1 and mark
+            kind = f' class="number {mark}"' if is_score else ' class="number"'
         text = html.escape(column.texts[number])
         data = f' data-key="{html.escape(key)}"'
         if place == 0:
@@ -164,7 +169,7 @@ def _notes(
 ) -> list[str]:
     """The notes of the table, but for those that the page says elsewhere."""
     elsewhere = [*notes_on_one_class(result), *notes_on_methods(result.methods)]
-    notes = [note for note in table.notes if note not in elsewhere]
+    notes = [note for note in table.notes_on_marks if note not in elsewhere]
     if published:
         runs = max(cell.runs for cell in published.values())
         notes.append(
@@ -191,15 +196,21 @@ def plain_table(table: Table) -> str:
     A cell that begins with a number is sorted by that number.
     """
     head = "".join(sort_heading(n, name) for n, name in enumerate(table.columns))
-    body, foot = (
+    marks = table.marks
+    lines = [
         "".join(
-            f"<tr>{''.join(_plain_cell(place, text) for place, text in enumerate(row))}"
-            "</tr>"
-            for row in rows
+            _plain_cell(place, text, marks.get((number, place)))
+            for place, text in enumerate(row)
         )
-        for rows in (table.rows, table.footer)
+        for number, row in enumerate(table.all_rows)
+    ]
+    rows = [f"<tr>{line}</tr>" for line in lines]
+    body, foot = (
+        "".join(part) for part in (rows[: len(table.rows)], rows[len(table.rows) :])
     )
-    notes = "".join(f'<p class="note">{html.escape(note)}</p>' for note in table.notes)
+    notes = "".join(
+        f'<p class="note">{html.escape(note)}</p>' for note in table.notes_on_marks
+    )
     content = (
         f"<table><caption>{html.escape(table.title)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
@@ -213,15 +224,15 @@ def plain_table(table: Table) -> str:
     return scrolled(content, table.title) + notes + copy_buttons(table.title, copies)
 
 
-def _plain_cell(place: int, words: str) -> str:
+def _plain_cell(place: int, words: str, mark: str | None) -> str:
     number = _NUMBER.match(words)
     key = "" if words == _NONE else words
     if number is not None:
         key = number[0].strip("<").replace(",", "")
     tag = 'th scope="row"' if place == 0 else "td"
-    return (
-        f'<{tag} data-key="{html.escape(key)}">{html.escape(words)}</{tag.split()[0]}>'
-    )
+    look = f' class="{mark}"' if mark else ""
+    data = f' data-key="{html.escape(key)}"'
+    return f"<{tag}{data}{look}>{html.escape(words)}</{tag.split()[0]}>"
 
 
 def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
@@ -242,20 +253,18 @@ def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
         f"<th{_NUMBER_STYLE if place else _WORD_STYLE}>{html.escape(column)}</th>"
         for place, column in enumerate((*table.columns, f"every run{span}"))
     )
-    means = [row.summary.mean for row in result.results]
-    best = max((mean for mean in means if mean is not None), default=None)
-    rows = zip(table.rows, scores, result.methods, means, strict=True)
+    marks = {row: (place, mark) for (row, place), mark in table.marks.items()}
+    rows = zip(table.rows, scores, result.methods, strict=True)
     body = "".join(
         _notebook_row(
-            cells,
-            _runs_drawn(of_method, low, high - low),
-            method,
-            is_best=mean is not None and mean == best,
+            cells, _runs_drawn(of_method, low, high - low), method, marks.get(number)
         )
-        for cells, of_method, method, mean in rows
+        for number, (cells, of_method, method) in enumerate(rows)
     )
     body += "".join(_notebook_row(cells) for cells in table.footer)
-    notes = "".join(f"<p><small>{html.escape(n)}</small></p>\n" for n in table.notes)
+    notes = "".join(
+        f"<p><small>{html.escape(n)}</small></p>\n" for n in table.notes_on_marks
+    )
     return (
         f"<p><strong>{html.escape(answer)}</strong></p>\n"
         f"<table>\n<caption>{html.escape(table.title)}</caption>\n"
@@ -265,13 +274,20 @@ def notebook_html(result: DatasetResult, table: Table, answer: str) -> str:
 
 
 def _notebook_row(
-    cells: Sequence[str], drawing: str = "", method: str = "", *, is_best: bool = False
+    cells: Sequence[str],
+    drawing: str = "",
+    method: str = "",
+    mark: tuple[int, str] | None = None,
 ) -> str:
-    first, *others = map(html.escape, cells)
-    content = f"<td{_WORD_STYLE}{_tooltip(method)}>{first}</td>" + "".join(
-        f"<td{_NUMBER_STYLE}>{cell}</td>" for cell in others
+    """A row; that of the best score is bold, the second best score is underlined."""
+    texts = list(map(html.escape, cells))
+    place, name = mark or (0, "")
+    if name == "second":
+        texts[place] = f"<u>{texts[place]}</u>"
+    content = f"<td{_WORD_STYLE}{_tooltip(method)}>{texts[0]}</td>" + "".join(
+        f"<td{_NUMBER_STYLE}>{text}</td>" for text in texts[1:]
     )
-    weight = ' style="font-weight: bold"' if is_best else ""
+    weight = ' style="font-weight: bold"' if name == "best" else ""
     return f"<tr{weight}>{content}<td>{drawing}</td></tr>\n"
 
 

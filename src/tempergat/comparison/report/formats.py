@@ -4,12 +4,16 @@ import csv
 import html
 import io
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tempergat.base import printable
 
 _GAP = "  "
+_ON_MARKS = (
+    "Bold is the highest mean, underlined the second highest, whether or not a test "
+    "tells them from others."
+)
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -65,6 +69,8 @@ class Table:
         notes: Sentences below. One that begins with the name of a column and a colon
             explains this column.
         footer: Rows below the others, which sorting leaves there.
+        scores: Columns, from 0, whose highest cell is bold and whose second highest is
+            underlined, as in the paper; equal cells share a mark.
     """
 
     title: str
@@ -72,11 +78,32 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     footer: tuple[tuple[str, ...], ...] = ()
+    scores: tuple[int, ...] = ()
+
+    @property
+    def marks(self) -> dict[tuple[int, int], str]:
+        """`best` and `second` by row and column; none in a column of equal scores."""
+        marks = {}
+        for column in self.scores:
+            texts = {row: line[column] for row, line in enumerate(self.rows)}
+            values = {n: float(t.split()[0]) for n, t in texts.items() if t != "-"}
+            highest = sorted(set(values.values()), reverse=True)[:2]
+            if len(highest) == 2:
+                names = dict(zip(highest, ("best", "second"), strict=True))
+                marks |= {
+                    (n, column): names[v] for n, v in values.items() if v in names
+                }
+        return marks
 
     @property
     def all_rows(self) -> tuple[tuple[str, ...], ...]:
         """The rows with those of the footer."""
         return self.rows + self.footer
+
+    @property
+    def notes_on_marks(self) -> tuple[str, ...]:
+        """The notes, the first on what bold and underlined scores are."""
+        return (_ON_MARKS, *self.notes) if self.marks else self.notes
 
     def notes_without(self, hidden: Collection[str]) -> list[str]:
         """The notes, but for those that explain a hidden column.
@@ -118,21 +145,24 @@ def aligned(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def as_markdown(table: Table) -> str:
     """A pipe table under its title, the notes below it; names are plain text in it."""
-    columns, *rows = (
-        [_markdown(cell) for cell in line] for line in (table.columns, *table.all_rows)
+    columns, *footer = (
+        [_markdown(cell) for cell in line] for line in (table.columns, *table.footer)
     )
+    looks = {"best": "**{}**", "second": "<ins>{}</ins>"}
+    rows = [*_marked(table, _markdown, looks), *footer]
     rule = ["---", *("---:" for _ in columns[1:])]
     return "".join(
         [
             f"**{_markdown(table.title)}**\n\n",
             *("| " + " | ".join(line) + " |\n" for line in (columns, rule, *rows)),
-            *(f"\n{_markdown(note)}\n" for note in table.notes),
+            *(f"\n{_markdown(note)}\n" for note in table.notes_on_marks),
         ]
     )
 
 
 def as_latex(table: Table) -> str:
     """A booktabs table."""
+    looks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}"}
     lines = [
         "% needs \\usepackage{booktabs}",
         "\\begin{table}",
@@ -140,14 +170,14 @@ def as_latex(table: Table) -> str:
         f"\\caption{{{_latex(table.title)}}}",
         f"\\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
         "\\toprule",
-        _latex_line(table.columns),
+        _latex_line(map(_latex, table.columns)),
         "\\midrule",
-        *(_latex_line(row) for row in table.rows),
+        *(_latex_line(row) for row in _marked(table, _latex, looks)),
         *(["\\midrule"] if table.footer else []),
-        *(_latex_line(row) for row in table.footer),
+        *(_latex_line(map(_latex, row)) for row in table.footer),
         "\\bottomrule",
         "\\end{tabular}",
-        *(f"\\par\\smallskip {_latex(note)}" for note in table.notes),
+        *(f"\\par\\smallskip {_latex(note)}" for note in table.notes_on_marks),
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
@@ -176,8 +206,24 @@ def as_plain_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def _latex_line(cells: Sequence[str]) -> str:
-    return " & ".join(_latex(cell) for cell in cells) + r" \\"
+def _marked(
+    table: Table, escape: Callable[[str], str], looks: Mapping[str, str]
+) -> list[list[str]]:
+    """The rows as escaped text, with the marks of best and second best."""
+    marks = table.marks
+    return [
+        [
+            looks[marks[row, column]].format(escape(cell))
+            if (row, column) in marks
+            else escape(cell)
+            for column, cell in enumerate(line)
+        ]
+        for row, line in enumerate(table.rows)
+    ]
+
+
+def _latex_line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 def _latex(text: str) -> str:

@@ -166,6 +166,7 @@ def result_table(result: DatasetResult, notes: Sequence[str] = ()) -> Table:
             *_notes_on_failures(result),
         ),
         footer=footer,
+        scores=(list(headings).index("score"),),
     )
 
 
