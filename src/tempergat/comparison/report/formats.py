@@ -83,7 +83,7 @@ class Table:
     @property
     def marks(self) -> dict[tuple[int, int], str]:
         """`best` and `second` by row and column; none in a column of equal scores."""
-        marks = {}
+        marks: dict[tuple[int, int], str] = {}
         for column in self.scores:
             texts = {row: line[column] for row, line in enumerate(self.rows)}
             values = {n: float(t.split()[0]) for n, t in texts.items() if t != "-"}
