@@ -38,12 +38,12 @@ from tempergat.sampling import (
 )
 from tempergat.sampling.loader import made_ahead
 from tempergat.sampling.reference import SampledHops
-from tempergat.training.batches import SampledBatches
-from tempergat.training.layerwise import infer_layerwise
+from tempergat.training.graphs.layerwise import infer_layerwise
+from tempergat.training.graphs.sampled import SampledGraph
+from tempergat.training.graphs.sampled_batches import SampledBatches
 from tempergat.training.loop import Loop
-from tempergat.training.models import single_model
-from tempergat.training.runs import ModuleRuns
-from tempergat.training.sampled_graph import SampledGraph
+from tempergat.training.runs.models import single_model
+from tempergat.training.runs.modules import ModuleRuns
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import load_recipe
 from tempergat.training.tasks import NodeClasses

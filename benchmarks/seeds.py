@@ -31,7 +31,7 @@ from tempergat.nn.methods import METHODS
 from tempergat.training import RunConfig, group_size, load_recipe
 from tempergat.training.groups import make_loop
 from tempergat.training.loop import COLUMNS
-from tempergat.training.models import single_model
+from tempergat.training.runs.models import single_model
 
 RESULTS = Path(__file__).parent / "results"
 # Equal sums in another order, through 5 steps of Adam.

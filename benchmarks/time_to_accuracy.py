@@ -29,9 +29,9 @@ from benchmarks.sampling import SETTINGS, loop_on, seeds_of
 from tempergat.nn import gate_penalty
 from tempergat.ops import Graph, fold_in
 from tempergat.sampling import NodeFeatures, Topology
-from tempergat.training import capture
+from tempergat.training.devices import capture
+from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.loop import Loop
-from tempergat.training.sampled_graph import SampledGraph
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import load_recipe
 from tempergat.training.tasks import NodeClasses

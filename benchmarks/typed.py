@@ -30,8 +30,8 @@ from benchmarks.origin import machine
 from tempergat.data import Dataset
 from tempergat.ops import Graph
 from tempergat.training import RunConfig, load_recipe
+from tempergat.training.graphs.typed import typed_inputs, union_edges
 from tempergat.training.groups import make_loop
-from tempergat.training.typed_graphs import typed_inputs, union_edges
 
 FIELDS = (
     "dataset", "method", "hidden_channels", "batch_size", "nodes", "edges",

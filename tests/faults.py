@@ -95,7 +95,7 @@ FAULTS = (
     ),
     Fault(
         "the reported epoch is chosen by test scores",
-        "training/loop.py",
+        "training/results.py",
         'np.argmax(columns["val"])',
         'np.argmax(columns["test"])',
         "training/test_groups.py::test_the_score_is_that_of_the_first_best_epoch",

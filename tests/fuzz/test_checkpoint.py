@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from tempergat.training import CHECKPOINT_NAME, predict, train_single
+from tempergat.training import CHECKPOINT_NAME, predict
 from tempergat.training.single.checkpoint import Checkpoint, read, write
 from tests.fuzz.harness import fuzz, run_callable
 from tests.fuzz.mutations import mutated_bytes, mutated_value
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import config, small_graph, train_run
 
 CPU = torch.device("cpu")
 
@@ -19,7 +19,7 @@ CPU = torch.device("cpu")
 @pytest.mark.slow
 def test_a_checkpoint_is_used_or_refused_in_one_line(tmp_path: Path) -> None:
     graph, settings = small_graph(20, d=4), config("temp_gated", epochs=2)
-    train_single(graph, settings, 0, CPU, tmp_path)
+    train_run(settings, tmp_path, graph=graph)
     path = tmp_path / CHECKPOINT_NAME
     content, saved = path.read_bytes(), read(path)
 
@@ -36,7 +36,7 @@ def test_a_checkpoint_is_used_or_refused_in_one_line(tmp_path: Path) -> None:
             write(path, _other_tensors(saved, rng), facts)
         if rng.integers(2):
             return run_callable(predict, path, graph, CPU)
-        return run_callable(train_single, graph, settings, 0, CPU, tmp_path)
+        return run_callable(graph, settings, 0, CPU, tmp_path)
 
     fuzz(350, attempt, more_than=20)
 

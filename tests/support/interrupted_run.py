@@ -5,18 +5,15 @@ from pathlib import Path
 
 import torch
 
-from tempergat.training import train_single
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import config, train_run
 
 
 def train(folder: Path, epochs: int, report: bool) -> None:
     torch.set_num_threads(1)
-    train_single(
-        small_graph(),
+    train_run(
         config("temp_gated", epochs=epochs, feature_dropout=0.3, attention_dropout=0.3),
-        4,
-        torch.device("cpu"),
         folder,
+        seed=4,
         checkpoint_every=7,
         on_epoch=(lambda epoch: print(epoch, flush=True)) if report else None,
     )

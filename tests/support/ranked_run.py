@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 
-from tempergat.training import train_single
 from tempergat.training.loop import Loop
-from tempergat.training.single import training
-from tests.support.run_settings import config, small_graph
+from tempergat.training.single import run_file
+from tests.support.run_settings import config, train_run
 
 KILLED_AT = 5
 
@@ -31,7 +30,7 @@ def train(folder: Path) -> None:
         fanout=(3, 2),
         batch_size=10,
     )
-    train_single(small_graph(), settings, 4, torch.device("cpu"), folder)
+    train_run(settings, folder, seed=4)
 
 
 def die_once(self: Loop, batch: Any, step: Any = Loop.train_on) -> None:
@@ -44,7 +43,7 @@ def die_once(self: Loop, batch: Any, step: Any = Loop.train_on) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     # A checkpoint after every step.
-    training._MOST_SECONDS_BETWEEN_CHECKPOINTS = 0.0
+    run_file._MOST_SECONDS_BETWEEN_CHECKPOINTS = 0.0
     train(Path(sys.argv[1]))
     Loop.train_on = die_once  # type: ignore[method-assign]
     train(Path(sys.argv[2]))

@@ -1,6 +1,7 @@
 """Small settings and graphs that the tests of training share."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -8,7 +9,9 @@ import torch
 from tempergat.data import Dataset, csbm
 from tempergat.training.groups import make_loop
 from tempergat.training.loop import Loop
+from tempergat.training.record import Run
 from tempergat.training.settings.config import RunConfig
+from tempergat.training.single.training import train_model
 
 CPU = torch.device("cpu")
 
@@ -57,3 +60,15 @@ def trained_loop(*arguments: Any, **options: Any) -> Loop:
     loop = loop_of(*arguments, **options)
     loop.run()
     return loop
+
+
+def train_run(
+    settings: RunConfig,
+    folder: Path | None,
+    graph: Dataset | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Run:
+    """Trains one run with a checkpoint, on `small_graph` unless given another."""
+    graph = small_graph() if graph is None else graph
+    return train_model(graph, settings, seed, CPU, folder, **options).run

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from tempergat.training import capture
-from tempergat.training.capture import replayed
+from tempergat.training.devices import capture
+from tempergat.training.devices.capture import replayed
 from tests.support.interpreted import run_interpreted
 from tests.support.run_settings import config, loop_of
 
@@ -17,7 +17,7 @@ PROGRAM = """
 import sys
 import torch
 from tempergat.ops.gpu import sampling as kernels
-from tempergat.training.padded_step import PaddedStep, Room
+from tempergat.training.devices.padded_step import PaddedStep, Room
 from tests.support.run_settings import config, loop_of
 
 method, norm, (layers, epochs) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])

@@ -11,8 +11,8 @@ from torch_geometric.nn import GATConv, GATv2Conv
 import tempergat
 from tempergat.base import UserError
 from tempergat.data import Dataset
-from tempergat.training import train_group, train_single
-from tests.support.run_settings import CPU, config, small_graph, trained_loop
+from tempergat.training import train_group
+from tests.support.run_settings import CPU, config, small_graph, train_run, trained_loop
 
 
 def graph_with_edges(n: int = 40) -> Dataset:
@@ -87,7 +87,7 @@ def test_all_seeds_at_once_follow_one_seed_alone_with_edge_features() -> None:
     graph = graph_with_edges()
     settings = config("temp_gated", epochs=6, feature_dropout=0.3)
     together = train_group(graph, settings, [0, 1], CPU)
-    alone = train_single(graph, settings, 1, CPU, None)
+    alone = train_run(settings, None, graph=graph, seed=1)
     for rule, scores in alone.scores.items():
         assert together[1].scores[rule].epoch == scores.epoch
         assert together[1].scores[rule].test == pytest.approx(scores.test)

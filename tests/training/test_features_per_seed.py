@@ -8,7 +8,8 @@ from torch import Tensor
 
 from tempergat.base import UserError
 from tempergat.training import Condition, Preparation, noise_on_features
-from tempergat.training.groups import finished_runs, train_group
+from tempergat.training.groups import train_group
+from tempergat.training.results import finished_runs
 from tests.support.run_settings import CPU, config, small_graph, trained_loop
 
 

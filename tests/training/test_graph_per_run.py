@@ -3,10 +3,12 @@
 import pytest
 import torch
 
-from tempergat.training.batches import GraphPerRun, WholeGraph
+from tempergat.training.graphs.batches import GraphPerRun, WholeGraph
 from tempergat.training.loop import Loop
-from tempergat.training.models import single_model
-from tempergat.training.runs import ModuleRuns, StackedRuns
+from tempergat.training.results import finished_runs
+from tempergat.training.runs.models import single_model
+from tempergat.training.runs.modules import ModuleRuns
+from tempergat.training.runs.stacked import StackedRuns
 from tempergat.training.tasks import node_classes
 from tests.support.run_settings import CPU, config, small_graph, trained_loop
 
@@ -34,8 +36,21 @@ def test_three_runs_on_three_graphs_equal_three_trainings(
     )
     together = Loop(runs, batches, settings)
     together.run()
+    records = finished_runs(together, graphs, start=0.0)
     for run, (seed, graph) in enumerate(zip(SEEDS, graphs, strict=True)):
         alone = trained_loop(settings, [seed], graph)
+        (expected,) = finished_runs(alone, graph, start=0.0)
+        for name in ("dataset", "fingerprint", "seed", "scores", "training_nodes"):
+            assert getattr(records[run], name) == getattr(expected, name), name
+        assert records[run].confusion == expected.confusion
+        torch.testing.assert_close(
+            torch.tensor(records[run].selected.gate_means),
+            torch.tensor(expected.selected.gate_means),
+            rtol=1e-3,
+            atol=1e-4,
+        )
+        if stacked:
+            assert str(records[run].gate_counts) == str(expected.gate_counts)
         torch.testing.assert_close(
             together.history[:, run], alone.history[:, 0], rtol=1e-4, atol=1e-5
         )

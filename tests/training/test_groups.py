@@ -24,17 +24,18 @@ from tempergat.training import (
     group_size,
     train_group,
 )
+from tempergat.training.devices.memory import bytes_per_seed
 from tempergat.training.evaluate import accuracy, micro_f1
-from tempergat.training.groups import finished_runs
-from tempergat.training.loop import COLUMNS, Loop, chosen_epochs
-from tempergat.training.memory import bytes_per_seed
-from tempergat.training.models import single_model
+from tempergat.training.loop import COLUMNS, Loop
 from tempergat.training.optimizer import is_decayed, make_optimizer
+from tempergat.training.results import chosen_epochs, finished_runs
+from tempergat.training.runs.models import single_model
 from tests.support.run_settings import (
     CPU,
     config,
     loop_of,
     small_graph,
+    train_run,
     trained_loop,
 )
 
@@ -319,7 +320,6 @@ def test_group_size_depends_on_graph_and_settings_alone() -> None:
 
 
 def test_trackers_take_every_epoch(tmp_path: Path) -> None:
-    from tempergat.training import train_single
 
     class Listing:
         def __init__(self) -> None:
@@ -334,7 +334,7 @@ def test_trackers_take_every_epoch(tmp_path: Path) -> None:
             self.finished = True
 
     tracker = Listing()
-    train_single(small_graph(), config(epochs=3), 0, CPU, tmp_path, tracker=tracker)
+    train_run(config(epochs=3), tmp_path, tracker=tracker)
     assert tracker.rows == [(epoch, set(COLUMNS)) for epoch in (1, 2, 3)]
     assert tracker.finished
 

@@ -7,7 +7,7 @@ import torch
 from tempergat import Graph
 from tempergat.nn import METHODS, build_model
 from tempergat.sampling import NodeFeatures, Topology
-from tempergat.training.layerwise import infer_layerwise
+from tempergat.training.graphs.layerwise import infer_layerwise
 from tests.support.run_settings import small_graph
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")

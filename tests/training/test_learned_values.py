@@ -16,8 +16,8 @@ from tempergat.training import (
     noise_on_features,
     train_group,
 )
-from tempergat.training.groups import thinned_curves
 from tempergat.training.learned_values import BINS
+from tempergat.training.results import thinned_curves
 from tests.support import run_settings
 from tests.support.run_settings import CPU, small_graph
 

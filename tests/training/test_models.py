@@ -6,7 +6,7 @@ import torch
 from studies.theory.learned import VARIANTS, sample_graph, train
 from studies.theory.model import MissingNoise, standard_setting
 from tempergat.training import train_group
-from tempergat.training.models import seeded_weights, single_model
+from tempergat.training.runs.models import seeded_weights, single_model
 from tests.support.run_settings import config, small_graph
 
 CPU = torch.device("cpu")

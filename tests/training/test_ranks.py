@@ -15,8 +15,8 @@ import yaml
 from tempergat.base import UserError
 from tempergat.training import CHECKPOINT_NAME
 from tempergat.training.exchange import GraphPart
+from tempergat.training.graphs.sampled import sampled_graph
 from tempergat.training.ranks import Ranks, joined_ranks
-from tempergat.training.sampled_graph import sampled_graph
 from tempergat.training.tasks import node_classes
 from tests.support.interpreted import environment_of_programs
 from tests.support.run_settings import config, small_graph

@@ -17,8 +17,8 @@ from tempergat.comparison.explorer import model_record
 from tempergat.data import Dataset, as_dataset
 from tempergat.sampling import NeighborSampler
 from tempergat.training import config_hash, settings_on, train_group
-from tempergat.training.inputs import edge_inputs_of, features_of
-from tempergat.training.sampled_graph import parts_of, sampled_graph
+from tempergat.training.graphs.inputs import edge_inputs_of, features_of
+from tempergat.training.graphs.sampled import parts_of, sampled_graph
 from tempergat.training.single import checkpoint
 from tests.support.company_graph import COLUMNS, write_companies
 from tests.support.run_settings import config, small_graph

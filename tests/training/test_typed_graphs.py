@@ -5,7 +5,7 @@ import torch
 
 from tempergat.nn import build_typed_model
 from tempergat.ops import Graph
-from tempergat.training.typed_graphs import (
+from tempergat.training.graphs.typed import (
     node_types_of,
     typed_inputs,
     union_edges,

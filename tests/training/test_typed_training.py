@@ -11,8 +11,8 @@ from tempergat.base import UserError
 from tempergat.data import Dataset, as_dataset
 from tempergat.ops import Graph
 from tempergat.training import Loop, RunConfig, load_recipe, train_group
+from tempergat.training.graphs.typed import typed_inputs, union_edges
 from tempergat.training.optimizer import TableAdam, clip_gradients
-from tempergat.training.typed_graphs import typed_inputs, union_edges
 from tests.support.run_settings import CPU, loop_of
 from tests.support.typed_graph import typed_graph
 

@@ -10,7 +10,7 @@ from torch_geometric.nn import GATConv, GCNConv
 
 from tempergat.base import UserError
 from tempergat.training.loop import Loop
-from tempergat.training.models import BuildModule
+from tempergat.training.runs.user_modules import BuildModule
 from tests.support.run_settings import config, loop_of, small_graph, trained_loop
 
 

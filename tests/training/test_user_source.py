@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from torch_geometric.nn import GATConv
 
-from tempergat.training.user_source import callable_name, source_hash
+from tempergat.training.runs.user_modules import callable_name, source_hash
 
 LAYERS = """
 from torch import nn

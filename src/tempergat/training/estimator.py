@@ -18,7 +18,7 @@ from tempergat.data import (
     warn_of_notes,
     with_labels,
 )
-from tempergat.training.models import BuildModule
+from tempergat.training.runs.user_modules import BuildModule
 from tempergat.training.settings.recipes import Recipe, recipe_for
 from tempergat.training.single.training import train
 

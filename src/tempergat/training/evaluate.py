@@ -172,18 +172,15 @@ def scores_of_parts(
         nodes: The nodes of each part.
         labels: Their classes.
     """
+    is_ranking = metric in RANKING_METRICS
+    outputs = logits.softmax(dim=-1) if is_ranking else logits.argmax(dim=-1)
     scores = []
-    if metric in CLASS_METRICS:
-        predicted = logits.argmax(dim=-1)
-        for part, inside in nodes.items():
-            chosen = predicted.index_select(0, inside)
-            score = CLASS_METRICS[metric](chosen, labels[part], logits.size(-1))
-            scores.append(score)
-    else:
-        probabilities = logits.softmax(dim=-1)
-        for part, inside in nodes.items():
-            chosen = probabilities.index_select(0, inside)
-            scores.append(RANKING_METRICS[metric](chosen, labels[part]))
+    for part, inside in nodes.items():
+        judged = (outputs.index_select(0, inside), labels[part])
+        if is_ranking:
+            scores.append(RANKING_METRICS[metric](*judged))
+        else:
+            scores.append(CLASS_METRICS[metric](*judged, logits.size(-1)))
     return torch.stack(scores)
 
 
@@ -225,19 +222,6 @@ def confusion_counts(predicted: Tensor, labels: Tensor, num_classes: int) -> Ten
     counts = torch.zeros(num_classes**2, dtype=torch.int64, device=labels.device)
     counts = counts.scatter_add(0, cells, torch.ones_like(cells))
     return counts.view(num_classes, num_classes)
-
-
-def cross_entropy(
-    logits: Tensor, labels: Tensor, class_weights: Tensor | None = None
-) -> Tensor:
-    """Mean cross-entropy, weighted by the classes of the nodes where weights are given.
-
-    Args:
-        logits: Class scores, [N, classes].
-        labels: The true classes, [N].
-        class_weights: The weight of each class.
-    """
-    return torch.nn.functional.cross_entropy(logits, labels, class_weights)
 
 
 def balanced_weights(labels: Tensor, num_classes: int) -> Tensor:

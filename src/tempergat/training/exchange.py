@@ -29,11 +29,12 @@ from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.ops import Graph
 from tempergat.sampling import Topology
-from tempergat.training.batches import Batch, LargeGraph
-from tempergat.training.models import State
+from tempergat.training.graphs.batches import Batch
+from tempergat.training.graphs.sampled import SampledGraph, once_per_graph
+from tempergat.training.graphs.sampled_batches import LargeGraph
 from tempergat.training.ranks import Ranks
-from tempergat.training.runs import ModuleRuns
-from tempergat.training.sampled_graph import SampledGraph, once_per_graph
+from tempergat.training.runs.models import State
+from tempergat.training.runs.modules import ModuleRuns
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import NodeClasses
 

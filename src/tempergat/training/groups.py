@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,39 +9,32 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
-import torch_geometric
 
-import tempergat
 from tempergat.base import UserError
 from tempergat.data import Dataset
-from tempergat.training.batches import SampledBatches, WholeGraph
-from tempergat.training.capture import EPOCHS_TO_CAPTURE
-from tempergat.training.devices import device_name
+from tempergat.nn import METHODS
+from tempergat.training.devices.capture import EPOCHS_TO_CAPTURE
+from tempergat.training.devices.memory import explain_out_of_memory
 from tempergat.training.exchange import Exchange, GraphPart, prepare_ranks
-from tempergat.training.learned_values import Moments, count_gates, layer_records
-from tempergat.training.loop import COLUMNS, Loop, chosen_epochs
-from tempergat.training.memory import explain_out_of_memory
-from tempergat.training.models import (
-    BuildModule,
-    State,
-    build_user_module,
-    single_model,
-)
+from tempergat.training.graphs.batches import WholeGraph
+from tempergat.training.graphs.sampled import sampled_graph
+from tempergat.training.graphs.sampled_batches import SampledBatches
+from tempergat.training.learned_values import layer_records
+from tempergat.training.loop import Loop
 from tempergat.training.preparation import Preparation
 from tempergat.training.ranks import Ranks
-from tempergat.training.record import Run, Scores, numerics_of
-from tempergat.training.runs import ModuleRuns, StackedRuns
-from tempergat.training.sampled_graph import sampled_graph
+from tempergat.training.record import Run
+from tempergat.training.results import finished_runs
+from tempergat.training.runs.models import single_model
+from tempergat.training.runs.modules import ModuleRuns
+from tempergat.training.runs.stacked import StackedRuns
+from tempergat.training.runs.user_modules import BuildModule, build_user_module
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.tasks import SPLITS, node_classes, refuse_other_training
+from tempergat.training.tasks import node_classes, refuse_other_training
 
 # Where the temperatures and mean gates of a run are recorded, besides its last epoch.
 _EPOCHS_RECORDED = (10, 25, 50, 100, 200, 300, 400, 600, 800)
-# More points than this are not seen in a figure.
-_MOST_POINTS = 50
-_DIGITS = 5
 # Groups may be trained in several threads, but only one is prepared at a time: weights
 # are drawn from torch's generator, which all threads share.
 _one_at_a_time = threading.Lock()
@@ -179,17 +170,24 @@ def train_group(
             loop = make_loop(
                 dataset, config, seeds, device, build=build, preparation=preparation
             )
-            moments = _moments(loop, preparation)
+            epochs, rules = _recorded_moments(loop, preparation)
+            for rule in rules:
+                loop.keep_best(rule)
             if device.type == "cuda" and config.training == "full":
                 # A moment before the capture is measured in its place.
                 first = () if preparation is None else preparation.epochs
                 loop.run(until=min((EPOCHS_TO_CAPTURE, *first)), on_epoch=on_epoch)
-        if moments is None:
-            loop.run(on_epoch=on_epoch)
-            runs = finished_runs(loop, dataset, start)
-        else:
-            moments.train(on_epoch)
-            runs = moments.add_to(finished_runs(loop, dataset, start))
+        measure = None
+        if preparation is not None and isinstance(loop.runs, StackedRuns):
+            measure = preparation.measure
+        learned = {}
+        # Between these epochs the training goes on as without them: on a GPU its CUDA
+        # graph is kept, and each of them costs one or two forward passes.
+        for epoch in epochs:
+            loop.run(until=epoch, on_epoch=on_epoch)
+            learned[epoch] = layer_records(loop, loop.current, measure)
+        loop.run(on_epoch=on_epoch)
+        runs = finished_runs(loop, dataset, start, learned, rules, measure)
     if preparation is None:
         return runs
     known: dict[str, Any] = {
@@ -199,15 +197,25 @@ def train_group(
     return [replace(run, **known) for run in runs]
 
 
-def _moments(loop: Loop, preparation: Preparation | None) -> Moments | None:
-    """What is recorded on the way; None for methods that learn no such values."""
+def _recorded_moments(
+    loop: Loop, preparation: Preparation | None
+) -> tuple[list[int], Sequence[str]]:
+    """Epochs at which learned values are recorded, and rules at whose epochs too.
+
+    Epochs that the training does not reach before its last one are left out. There are
+    none for methods that learn no such values.
+    """
     if not isinstance(loop.runs, StackedRuns):
-        return None
+        return [], ()
+    method = METHODS[loop.config.method]
+    epochs: Sequence[int] = ()
+    rules: Sequence[str] = ()
     if preparation is not None and (preparation.measure or preparation.epochs):
-        return Moments(loop, preparation.measure, preparation.epochs)
-    if not loop.runs.has_learned_values:
-        return None
-    return Moments(loop, None, _EPOCHS_RECORDED, rules=())
+        epochs, rules = preparation.epochs, ("best_val_accuracy", "best_val_loss")
+    elif method.gate is not None or method.temperature is not None:
+        epochs = _EPOCHS_RECORDED
+    reached = sorted(epoch for epoch in epochs if epoch < loop.config.epochs)
+    return reached, rules if reached else ()
 
 
 @contextmanager
@@ -221,117 +229,3 @@ def _precision(preparation: Preparation | None, device: torch.device) -> Iterato
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def finished_runs(loop: Loop, dataset: Dataset, start: float) -> list[Run]:
-    """The records of a finished training, one per run.
-
-    Args:
-        loop: All its epochs are done.
-        dataset: The graph it was trained on.
-        start: `time.perf_counter()` at its start.
-    """
-    config, device = loop.config, loop.device
-    # Waits for the device: before this, the epochs may be queued and not computed.
-    history = loop.history.cpu().numpy()
-    time_s = (time.perf_counter() - start) / len(loop.runs.seeds)
-    memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
-    shared: dict[str, Any] = {
-        "dataset": dataset.name,
-        "fingerprint": dataset.fingerprint,
-        "method": config.method,
-        "config": config.model_dump(mode="json"),
-        "time_s": time_s,
-        "memory_bytes": memory,
-        "device": device_name(device),
-        "numerics": numerics_of(device_name(device)),
-        "versions": versions(),
-        "parameter_count": sum(p.numel() for p in loop.runs.model.parameters()),
-        "training_nodes": dataset.count("train"),
-    }
-    selected = layer_records(loop.layer_values(loop.best))
-    last = layer_records(loop.layer_values(loop.current))
-    evaluation = loop.evaluation(loop.best)
-    gate_counts = count_gates(loop, loop.best)
-    runs = []
-    for slot, (seed, failed_epoch) in enumerate(
-        zip(loop.runs.seeds, loop.failed_epoch.tolist(), strict=True)
-    ):
-        outcome: dict[str, Any]
-        if failed_epoch:
-            outcome = {
-                "status": "failed",
-                "failed_epoch": failed_epoch,
-                "reason": failure_reason(history[failed_epoch - 1, slot], failed_epoch),
-            }
-        else:
-            outcome = {
-                "scores": scores_by_rule(history[:, slot]),
-                "selected": selected[slot],
-                "last": last[slot],
-                "curves": thinned_curves(history[:, slot]),
-                "gate_counts": gate_counts[slot],
-                **_further_scores(evaluation, slot, config, history[:, slot]),
-            }
-        runs.append(Run(seed=seed, **outcome, **shared))
-    return runs
-
-
-def _further_scores(
-    evaluation: State, slot: int, config: RunConfig, history: np.ndarray
-) -> dict[str, Any]:
-    """A run's confusion matrix and further metrics, at the selected epoch."""
-    epoch = chosen_epochs(history)[config.selection]
-    return {
-        "confusion": tuple(map(tuple, evaluation["confusion"][slot].tolist())),
-        "metrics": {
-            name: {config.selection: Scores(epoch, *scores[slot].tolist())}
-            for name, scores in evaluation.items()
-            if name != "confusion"
-        },
-    }
-
-
-def thinned_curves(history: np.ndarray) -> dict[str, tuple[float, ...]]:
-    """At most fifty epochs, the first and the last among them, evenly spread.
-
-    Args:
-        history: One run's rows of `Loop.history`, [epochs, columns].
-
-    Returns:
-        The epochs as `epoch`, from 1, and the values by column.
-    """
-    count = min(len(history), _MOST_POINTS)
-    places = np.unique(np.linspace(0, len(history) - 1, count).round().astype(int))
-    curves = {"epoch": tuple(float(place + 1) for place in places)}
-    for name, values in zip(COLUMNS, history[places].T, strict=True):
-        curves[name] = tuple(float(f"{value:.{_DIGITS}g}") for value in values)
-    return curves
-
-
-def scores_by_rule(history: np.ndarray) -> dict[str, Scores]:
-    """Scores by selection rule; history is one run's, [epochs, columns]."""
-    return {
-        rule: Scores(
-            epoch,
-            *(float(history[epoch - 1, COLUMNS.index(split)]) for split in SPLITS),
-        )
-        for rule, epoch in chosen_epochs(history).items()
-    }
-
-
-def failure_reason(row: np.ndarray, epoch: int) -> str:
-    """Why a run failed, from the row of its history at the failed epoch."""
-    values = dict(zip(COLUMNS, row, strict=True))
-    name, loss = "loss", values["loss"]
-    if math.isfinite(loss):
-        name, loss = "validation loss", values["val_loss"]
-    return f"the {name} was {loss} at epoch {epoch}"
-
-
-def versions() -> dict[str, str]:
-    """Versions of the packages that take part in a run."""
-    modules = (tempergat, torch, torch_geometric, np)
-    return {"python": platform.python_version()} | {
-        module.__name__: str(module.__version__) for module in modules
-    }

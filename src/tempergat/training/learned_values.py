@@ -1,20 +1,18 @@
-"""What runs have learned: temperatures and mean gates at some epochs, and gates."""
+"""What runs have learned: temperatures, mean gates, and how many gates are open."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.nn import AttentionLayer, NodeClassifier
+from tempergat.nn import AttentionLayer, NodeClassifier, temperature_of
 from tempergat.training.loop import Loop
-from tempergat.training.models import State
-from tempergat.training.record import LayerRecord, Run
-from tempergat.training.runs import StackedRuns
+from tempergat.training.record import LayerRecord
+from tempergat.training.runs.models import State
+from tempergat.training.runs.stacked import StackedRuns
 
 # Takes a loop and the parameters and buffers of its runs at some epoch; returns for
 # each run further attributes of its `LayerRecord`.
@@ -25,95 +23,57 @@ BINS = 20
 Counts = tuple[tuple[int, ...], ...]
 
 
-class Moments:
-    """The learned values of stacked runs at fixed and at selected epochs.
-
-    Between fixed epochs the training goes on as without them: on a GPU its CUDA graph
-    is kept, and each moment costs one or two forward passes.
+@torch.no_grad()
+def layer_records(
+    loop: Loop, state: State, measure: Measure | None = None
+) -> list[LayerRecord]:
+    """What each run has learned, at given parameters and buffers, in evaluation.
 
     Args:
-        loop: A training that has done no epoch yet.
+        loop: The runs.
+        state: Parameters and buffers, like `Loop.best`.
         measure: Further values of every layer; None for none.
-        epochs: The fixed epochs, from 1; those that the training does not reach are
-            left out. Without any, nothing is recorded at the selected epochs of rules
-            other than the configured one.
-        rules: Selection rules at whose epochs values are recorded as well.
     """
+    runs = loop.runs
 
-    def __init__(
-        self,
-        loop: Loop,
-        measure: Measure | None,
-        epochs: Iterable[int],
-        rules: Sequence[str] = ("best_val_accuracy", "best_val_loss"),
-    ) -> None:
-        self._loop = loop
-        self._measure = measure
-        self._epochs = sorted(e for e in epochs if e < loop.config.epochs)
-        self._fixed: dict[int, list[LayerRecord]] = {}
-        if self._epochs:
-            for rule in rules:
-                loop.keep_best(rule)
-        self._rules = (*rules, "last_epoch")
+    def compute() -> State:
+        nothing = torch.empty(len(runs.seeds), 0, device=loop.device)
+        values = {"temperatures": nothing, "gate_means": nothing}
+        if not runs.is_own:
+            values["temperatures"] = temperatures_of(state, nothing)
+        if runs.has_gates:
+            with runs.at(state):
+                values["gate_means"] = loop.batches.gate_means(runs)
+        return values
 
-    def train(self, on_epoch: Callable[[int], None] | None = None) -> None:
-        """Trains to the end, as `Loop.run` does."""
-        for epoch in self._epochs:
-            self._loop.run(until=epoch, on_epoch=on_epoch)
-            self._fixed[epoch] = self._records(self._loop.current)
-        self._loop.run(on_epoch=on_epoch)
-
-    def add_to(self, runs: Sequence[Run]) -> list[Run]:
-        """The finished runs with their learned values."""
-        selected = self._records(self._loop.best)
-        if not self._epochs:
-            return [
-                replace(run, selected=record) if run.status == "done" else run
-                for run, record in zip(runs, selected, strict=True)
-            ]
-        by_rule = {
-            rule: self._records(self._loop.best_by(rule)) for rule in self._rules
-        }
-        complete = []
-        for slot, run in enumerate(runs):
-            if run.status != "done":
-                complete.append(run)
-                continue
-            at_epochs = {epoch: values[slot] for epoch, values in self._fixed.items()}
-            for rule, values in by_rule.items():
-                at_epochs[run.scores[rule].epoch] = values[slot]
-            complete.append(
-                replace(
-                    run,
-                    selected=selected[slot],
-                    last=by_rule["last_epoch"][slot],
-                    layers_at_epochs=dict(sorted(at_epochs.items())),
-                )
-            )
-        return complete
-
-    def _records(self, state: State) -> list[LayerRecord]:
-        records = layer_records(self._loop.layer_values(state))
-        if self._measure is None:
-            return records
-        measured = self._measure(self._loop, state)
-        return [
-            replace(record, **values)
-            for record, values in zip(records, measured, strict=True)
-        ]
-
-
-def layer_records(values: State) -> list[LayerRecord]:
-    """One record per run; a layer's value is its mean over heads."""
+    values = loop.from_first(compute)
+    measured = [{}] * len(runs.seeds) if measure is None else measure(loop, state)
     return [
-        LayerRecord(
-            tuple(float(np.mean(value)) for value in temperatures),
-            tuple(float(np.mean(value)) for value in gate_means),
-        )
-        for temperatures, gate_means in zip(
-            values["temperatures"].tolist(), values["gate_means"].tolist(), strict=True
+        LayerRecord(tuple(temperatures), tuple(gate_means), **further)
+        for temperatures, gate_means, further in zip(
+            values["temperatures"].tolist(),
+            values["gate_means"].tolist(),
+            measured,
+            strict=True,
         )
     ]
+
+
+def temperatures_of(state: State, nothing: Tensor) -> Tensor:
+    """The temperature of each layer, averaged over heads, [runs, layers].
+
+    Args:
+        state: Parameters and buffers, [runs, ...] each.
+        nothing: [runs, 0]; what is returned for methods without temperature.
+    """
+    names = (f"convs.{layer}.theta" for layer in range(len(state)))
+    temperatures = [
+        # [runs] or, with one temperature per head, [runs, heads].
+        temperature_of(state[name].detach()).reshape(nothing.size(0), -1).mean(1)
+        for name in names
+        if name in state
+    ]
+    return torch.stack(temperatures, dim=1) if temperatures else nothing
 
 
 def count_gates(loop: Loop, state: State) -> list[Counts | None]:
@@ -128,38 +88,29 @@ def count_gates(loop: Loop, state: State) -> list[Counts | None]:
         One entry per run; None for all where the gates are not counted, or where the
         method has none.
     """
-    layers = _gated_layers(loop)
+    layers: list[AttentionLayer] = []
+    if isinstance(loop.runs, StackedRuns) and loop.batches.node_types is None:
+        convs = [c for c in loop.runs.model.convs if isinstance(c, AttentionLayer)]
+        layers = [conv for conv in convs if conv.gate is not None]
     if not layers:
         return [None] * len(loop.runs.seeds)
     counts_by_layer: list[Tensor] = []
 
     def count(layer: Any, inputs: tuple[Any, ...], _: Any) -> None:
-        logit = layer.gate_logit(inputs[0])
-        counts_by_layer.append(_counts(logit))
+        part = (layer.gate_logit(inputs[0]).sigmoid() * BINS).long()
+        part = part.clamp(max=BINS - 1)
+        counts = [(part == number).sum() for number in range(BINS)]
+        counts_by_layer.append(torch.stack(counts))
 
-    def look(_: NodeClassifier) -> Tensor:
-        return torch.stack(counts_by_layer)
+    def take(_: NodeClassifier) -> Tensor:
+        counts = torch.stack(counts_by_layer)
+        counts_by_layer.clear()
+        return counts
 
     hooks = [layer.register_forward_hook(count) for layer in layers]
     try:
-        counts = loop.observe(state, look)
+        counts = loop.observe(state, take)
     finally:
         for hook in hooks:
             hook.remove()
     return [tuple(map(tuple, run)) for run in counts.tolist()]
-
-
-def _gated_layers(loop: Loop) -> list[AttentionLayer]:
-    is_stacked = isinstance(loop.runs, StackedRuns)
-    if not is_stacked or isinstance(loop.batches.batch.graph, tuple):
-        return []
-    return [
-        layer
-        for layer in loop.runs.model.convs
-        if isinstance(layer, AttentionLayer) and layer.gate is not None
-    ]
-
-
-def _counts(logit: Tensor) -> Tensor:
-    part = (logit.sigmoid() * BINS).long().clamp(max=BINS - 1)
-    return torch.stack([(part == number).sum() for number in range(BINS)])

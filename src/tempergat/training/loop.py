@@ -10,59 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from tempergat.nn import NodeClassifier, temperature_of
-from tempergat.training.batches import (
-    BatchOfRuns,
-    GraphPerRun,
-    SampledBatches,
-    WholeGraph,
-)
-from tempergat.training.capture import CapturedSteps, refusal, replayed
-from tempergat.training.exchange import Exchange, GraphPart
-from tempergat.training.models import State
+from tempergat.nn import NodeClassifier
+from tempergat.training.devices.capture import CapturedSteps, refusal, replayed
+from tempergat.training.exchange import Exchange
+from tempergat.training.graphs.batches import BatchOfRuns, OneBatch
+from tempergat.training.graphs.sampled_batches import LargeGraph
 from tempergat.training.optimizer import make_optimizer, set_learning_rate
-from tempergat.training.runs import ModuleRuns, Result, StackedRuns
+from tempergat.training.runs.models import BestEpoch, State
+from tempergat.training.runs.modules import ModuleRuns
+from tempergat.training.runs.stacked import StackedRuns
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import SPLITS, Targets
 
 # The columns of `Loop.history`.
 COLUMNS = ("loss", "val_loss", *SPLITS)
-
-
-class BestEpoch:
-    """The weights of each run at its best epoch so far.
-
-    Args:
-        state: Parameters and buffers, [runs, ...] each.
-        like: [runs], on the device of the runs.
-
-    Attributes:
-        merit: How good that epoch was; the higher, the better, [runs].
-        state: Parameters and buffers at that epoch.
-    """
-
-    def __init__(self, state: State, like: Tensor) -> None:
-        self.merit = torch.full_like(like, -torch.inf, dtype=torch.float64)
-        self.state: State = {k: v.detach().clone() for k, v in state.items()}
-
-    def update(self, merit: Tensor, current: State, valid: Tensor) -> None:
-        """Takes over the current weights of the runs whose epoch was the best.
-
-        Args:
-            merit: How good the epoch was, [runs].
-            current: Parameters and buffers.
-            valid: Whether a run has not failed, [runs].
-        """
-        # Strictly better, so that the first of several equal epochs is chosen.
-        better = (merit > self.merit) & valid
-        self.merit.copy_(torch.where(better, merit, self.merit))
-        for name, value in current.items():
-            mask = better.view(-1, *[1] * (value.dim() - 1))
-            torch.where(mask, value, self.state[name], out=self.state[name])
 
 
 class Loop:
@@ -94,7 +58,7 @@ class Loop:
     def __init__(
         self,
         runs: StackedRuns | ModuleRuns,
-        batches: WholeGraph | GraphPerRun | SampledBatches | GraphPart,
+        batches: OneBatch | LargeGraph,
         config: RunConfig,
         exchange: Exchange | None = None,
     ) -> None:
@@ -117,7 +81,7 @@ class Loop:
         )
         self.failed_epoch = torch.zeros(count, dtype=torch.int64, device=device)
         self._best: dict[str, BestEpoch] = {}
-        self._keep_best(config.selection)
+        self.keep_best(config.selection)
         self.epochs_done = 0
         self.steps_done = 0
         self.on_step: Callable[[], None] | None = None
@@ -137,7 +101,7 @@ class Loop:
     @property
     def best(self) -> State:
         """Parameters and buffers of each run at its best epoch so far."""
-        return self._best[self.config.selection].state
+        return self.best_by(self.config.selection)
 
     def keep_best(self, rule: str) -> None:
         """Keeps the weights of the best epoch by a further selection rule too.
@@ -147,11 +111,8 @@ class Loop:
         Args:
             rule: One of `SELECTION_RULES`.
         """
-        if rule not in (*self._best, "last_epoch"):
-            self._keep_best(rule)
-
-    def _keep_best(self, rule: str) -> None:
-        self._best[rule] = BestEpoch(self.current, self.failed_epoch)
+        if rule not in self._best:
+            self._best[rule] = BestEpoch(self.current, self.failed_epoch)
 
     def best_by(self, rule: str) -> State:
         """Parameters and buffers of each run at its best epoch so far, by a rule.
@@ -276,11 +237,7 @@ class Loop:
     @torch.no_grad()
     def scores(self) -> State:
         """Each run's `val_loss`, [runs], and its `scores`, [runs, splits]."""
-
-        def compute() -> State:
-            return self._judged(self.task.scores)
-
-        return self._computed(compute)
+        return self.from_first(lambda: self._judged(self.task.scores))
 
     @torch.no_grad()
     def evaluation(self, state: State) -> State:
@@ -294,33 +251,10 @@ class Loop:
             with self.runs.at(state):
                 return self._judged(self.task.evaluation)
 
-        return self._computed(compute)
+        return self.from_first(compute)
 
-    @torch.no_grad()
-    def layer_values(self, state: State) -> State:
-        """What all runs have learned, at given parameters and buffers.
-
-        Returns:
-            `temperatures`, averaged over heads, and `gate_means` in evaluation,
-            [runs, layers] each; no columns for methods without.
-        """
-        runs = self.runs
-
-        def compute() -> State:
-            nothing = torch.empty(len(runs.seeds), 0, device=self.device)
-            values = {"temperatures": nothing, "gate_means": nothing}
-            if not runs.is_own:
-                layers = len(runs.model.convs)
-                values["temperatures"] = _temperatures(state, layers, nothing)
-            if runs.has_gates:
-                with runs.at(state):
-                    values["gate_means"] = self.batches.gate_means(runs)
-            return values
-
-        return self._computed(compute)
-
-    def observe(self, state: State, look: Callable[[NodeClassifier], Result]) -> Result:
-        """Values that the layers of stacked runs record in a pass in evaluation.
+    def observe(self, state: State, look: Callable[[NodeClassifier], Tensor]) -> Tensor:
+        """Values that the layers of the runs record in a pass in evaluation.
 
         Args:
             state: Parameters and buffers, like `best`.
@@ -331,20 +265,20 @@ class Loop:
             What `look` returned, for all runs: [runs, ...].
         """
         with self.runs.at(state):
-            result: Result = self.runs.observe(self.batches.batch, look)
-        return result
+            values: Tensor = self.runs.observe(self.batches.batch, look)
+        return values
+
+    def from_first(self, compute: Callable[[], State]) -> State:
+        """Tensors that the first of several processes computes for all."""
+        if self._exchange is None:
+            return compute()
+        return self._exchange.from_first(compute)
 
     def _judged(self, judge: Callable[[Tensor, Targets], State]) -> State:
         """What a function returns for the class scores and targets of each run."""
         logits = self.batches.logits(self.runs)
         results: State = self.runs.each(judge, logits, self.batches.targets)
         return results
-
-    def _computed(self, compute: Callable[[], State]) -> State:
-        """Tensors that the first of several processes computes for all."""
-        if self._exchange is None:
-            return compute()
-        return self._exchange.from_first(compute)
 
     @torch.no_grad()
     def _record(self, losses: Tensor, val_loss: Tensor, scores: Tensor) -> None:
@@ -418,42 +352,9 @@ class Loop:
             self.captured = CapturedSteps(self)
 
 
-def _temperatures(state: State, num_layers: int, nothing: Tensor) -> Tensor:
-    """The temperatures of all runs, averaged over heads, [runs, layers].
-
-    Args:
-        state: Parameters and buffers, [runs, ...] each.
-        num_layers: Number of layers.
-        nothing: [runs, 0]; what is returned for methods without temperature.
-    """
-    names = [f"convs.{layer}.theta" for layer in range(num_layers)]
-    temperatures = [
-        # [runs] or, with one temperature per head, [runs, heads].
-        temperature_of(state[name].detach()).reshape(nothing.size(0), -1).mean(1)
-        for name in names
-        if name in state
-    ]
-    return torch.stack(temperatures, dim=1) if temperatures else nothing
-
-
 def _with_prefix(prefix: str, state: State) -> State:
     return {
         name.removeprefix(prefix): value
         for name, value in state.items()
         if name.startswith(prefix)
-    }
-
-
-def chosen_epochs(history: np.ndarray) -> dict[str, int]:
-    """The epoch, from 1, that each selection rule chooses for one seed.
-
-    Args:
-        history: One seed's rows of `Loop.history`, [epochs, columns].
-    """
-    columns = dict(zip(COLUMNS, history.T, strict=True))
-    # numpy's argmax and argmin return the first of equal values.
-    return {
-        "best_val_accuracy": int(np.argmax(columns["val"])) + 1,
-        "last_epoch": len(history),
-        "best_val_loss": int(np.argmin(columns["val_loss"])) + 1,
     }

@@ -31,18 +31,13 @@ def make_optimizer(
         tables: The names of those with sparse gradients, whose rows without a gradient
             stay as they are.
     """
-    decayed = {
-        name: parameter
-        for name, parameter in parameters.items()
-        if is_decayed(name, config) and name not in tables
-    }
-    undecayed = {
-        name: parameter
-        for name, parameter in parameters.items()
-        if name not in decayed and name not in tables
-    }
+    decayed: list[Tensor] = []
+    undecayed: list[Tensor] = []
+    for name, parameter in parameters.items():
+        if name not in tables:
+            (decayed if is_decayed(name, config) else undecayed).append(parameter)
     groups = [
-        {"params": list(chosen.values()), "weight_decay": decay}
+        {"params": chosen, "weight_decay": decay}
         for chosen, decay in ((decayed, config.weight_decay), (undecayed, 0.0))
         if chosen
     ]

@@ -15,9 +15,9 @@ from tempergat.data import Dataset, gaussian, missing
 from tempergat.nn import Features, NodeClassifier
 from tempergat.ops import Graph
 from tempergat.training.record import CLEAN, Condition, MatmulPrecision
+from tempergat.training.runs.user_modules import callable_name, source_hash
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import refuse_typed
-from tempergat.training.user_source import callable_name, source_hash
 
 if TYPE_CHECKING:
     from tempergat.training.learned_values import Measure

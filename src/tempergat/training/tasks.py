@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tempergat.base import UserError
@@ -14,12 +15,11 @@ from tempergat.data import DEFAULT_SPLIT, DEFAULT_SPLIT_SEED, Dataset, make_spli
 from tempergat.training.evaluate import (
     RANKING_METRICS,
     balanced_weights,
-    cross_entropy,
     evaluate_parts,
     has_several_classes,
     scores_of_parts,
 )
-from tempergat.training.models import State
+from tempergat.training.runs.models import State
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.settings.recipes import metric_of_run
 
@@ -63,13 +63,13 @@ class NodeClasses:
     device: torch.device
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The loss of some nodes of one run, 0-d.
+        """The loss of some nodes of one run, their mean cross-entropy, 0-d.
 
         Args:
             logits: Their class scores, [nodes, classes].
             labels: Their classes, [nodes].
         """
-        return cross_entropy(logits, labels, self.class_weights)
+        return F.cross_entropy(logits, labels, self.class_weights)
 
     def total_weight(self, labels: Tensor) -> Tensor | float:
         """By what the loss of some nodes is divided."""

@@ -17,7 +17,7 @@ from tests.support.run_settings import config, small_graph
 # In its own process, because the amount of memory that an older one holds is unknown.
 PROGRAM = """
 import resource
-from tempergat.training.memory import keep_freed_memory
+from tempergat.training.devices.memory import keep_freed_memory
 keep_freed_memory()
 import torch
 

@@ -28,7 +28,7 @@ def test_a_run_stopped_within_an_epoch_makes_the_same_file(
         feature_dropout=0.3,
     )
     train_model(small_graph(), settings, 1, CPU, tmp_path / "whole")
-    module = "tempergat.training.single.training._MOST_SECONDS_BETWEEN_CHECKPOINTS"
+    module = "tempergat.training.single.run_file._MOST_SECONDS_BETWEEN_CHECKPOINTS"
     monkeypatch.setattr(module, 0.0)
     write, writes = checkpoint.write, []
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from tempergat.base.errors import UserError
-from tempergat.training import CHECKPOINT_NAME, predict, train_group, train_single
+from tempergat.training import CHECKPOINT_NAME, predict, train_group
 from tempergat.training.single.checkpoint import read, write
 from tests.support.interrupted_run import train
-from tests.support.run_settings import config, small_graph
+from tests.support.run_settings import config, small_graph, train_run
 
 CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[3]
@@ -63,13 +63,13 @@ def test_a_killed_run_continues_to_bitwise_the_same_weights(tmp_path: Path) -> N
 def test_two_trainings_of_a_run_write_the_same_bytes(tmp_path: Path) -> None:
     for name in ("first", "second"):
         settings = config("temp_gated", epochs=4)
-        train_single(small_graph(), settings, 0, CPU, tmp_path / name)
+        train_run(settings, tmp_path / name)
     assert digest(tmp_path / "first") == digest(tmp_path / "second")
 
 
 def test_a_run_alone_has_the_scores_it_has_in_a_group(tmp_path: Path) -> None:
     settings = config("gated", epochs=12)
-    alone = train_single(small_graph(), settings, 3, CPU, tmp_path)
+    alone = train_run(settings, tmp_path, seed=3)
     together = train_group(small_graph(), settings, [2, 3], CPU)[1]
     assert alone.selected_epoch == together.selected_epoch
     assert alone.scores == together.scores
@@ -88,35 +88,23 @@ def test_time_counts_all_stretches_of_a_run(tmp_path: Path) -> None:
 
     settings = config(epochs=12)
     with pytest.raises(Stop):
-        train_single(
-            small_graph(),
-            settings,
-            0,
-            CPU,
-            tmp_path,
-            checkpoint_every=5,
-            on_epoch=stop_at_ten,
-        )
+        train_run(settings, tmp_path, checkpoint_every=5, on_epoch=stop_at_ten)
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
     assert saved.metadata["time_s"] > 0.0
     write(path, saved.tensors, {**saved.metadata, "time_s": 1000.0})
-    run = train_single(small_graph(), settings, 0, CPU, tmp_path)
+    run = train_run(settings, tmp_path)
     assert 1000.0 < run.time_s < 1900.0
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     settings = config(epochs=4)
-    first = train_single(small_graph(), settings, 0, CPU, tmp_path)
+    first = train_run(settings, tmp_path)
     epochs: list[int] = []
-    again = train_single(
-        small_graph(), settings, 0, CPU, tmp_path, on_epoch=epochs.append
-    )
+    again = train_run(settings, tmp_path, on_epoch=epochs.append)
     assert epochs == []
     assert again.scores == first.scores
-    train_single(
-        small_graph(), settings, 0, CPU, tmp_path, resume=False, on_epoch=epochs.append
-    )
+    train_run(settings, tmp_path, resume=False, on_epoch=epochs.append)
     assert epochs == [1, 2, 3, 4]
 
 
@@ -131,18 +119,20 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 def test_the_checkpoint_of_another_run_is_not_continued(
     tmp_path: Path, method: str, seed: int, nodes: int, named: str
 ) -> None:
-    train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path)
+    train_run(config(epochs=2), tmp_path)
     with pytest.raises(UserError, match=f"another run: its {named} is") as found:
-        train_single(small_graph(nodes), config(method, epochs=2), seed, CPU, tmp_path)
+        train_run(
+            config(method, epochs=2), tmp_path, graph=small_graph(nodes), seed=seed
+        )
     for option in ("--out", "out=", "--no-resume", "resume=False"):
         assert option in str(found.value)
 
 
 def test_the_checkpoint_of_another_graph_names_the_graphs(tmp_path: Path) -> None:
-    train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path)
+    train_run(config(epochs=2), tmp_path)
     other = replace(small_graph(80), name="shops")
     with pytest.raises(UserError, match=r"it was trained on .*csbm.*, not on shops; "):
-        train_single(other, config(epochs=3), 0, CPU, tmp_path)
+        train_run(config(epochs=3), tmp_path, graph=other)
 
 
 @pytest.mark.parametrize("method", ["gcn", "temp_gated_v2"])
@@ -150,7 +140,7 @@ def test_predictions_are_those_of_the_selected_epoch(
     tmp_path: Path, method: str
 ) -> None:
     graph = small_graph()
-    result = train_single(graph, config(method, epochs=25), 0, CPU, tmp_path)
+    result = train_run(config(method, epochs=25), tmp_path, graph=graph)
     classes = predict(tmp_path, graph)
     assert classes.shape == (60,)
     for split in ("train", "val", "test"):
@@ -162,7 +152,7 @@ def test_predictions_are_those_of_the_selected_epoch(
 
 
 def test_predictions_refuse_a_graph_with_other_features(tmp_path: Path) -> None:
-    train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path)
+    train_run(config(epochs=2), tmp_path)
     with pytest.raises(UserError, match=r"has 5 features per node, but .* on 12"):
         predict(tmp_path, small_graph(d=5))
 
@@ -219,14 +209,14 @@ def test_a_valid_file_with_other_content_is_a_one_line_error(
     tmp_path: Path, tensors: dict[str, Any], facts: dict[str, Any], message: str
 ) -> None:
     settings = config(epochs=2)
-    train_single(small_graph(), settings, 0, CPU, tmp_path)
+    train_run(settings, tmp_path)
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
     changed = {k: v for k, v in {**saved.tensors, **tensors}.items() if v is not None}
     write(path, changed, {**saved.metadata, **facts})
     for use in (
         lambda: predict(tmp_path, small_graph()),
-        lambda: train_single(small_graph(), settings, 0, CPU, tmp_path),
+        lambda: train_run(settings, tmp_path),
     ):
         with pytest.raises(UserError, match=message) as found:
             use()
@@ -236,18 +226,18 @@ def test_a_valid_file_with_other_content_is_a_one_line_error(
 
 def test_a_checkpoint_with_one_more_tensor_is_not_continued(tmp_path: Path) -> None:
     settings = config(epochs=2)
-    train_single(small_graph(), settings, 0, CPU, tmp_path)
+    train_run(settings, tmp_path)
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
     more = {**saved.tensors, "best.more": torch.ones(1)}
     write(path, more, saved.metadata)
     with pytest.raises(UserError, match=r"holds best\.more, which this run does not"):
-        train_single(small_graph(), settings, 0, CPU, tmp_path)
+        train_run(settings, tmp_path)
 
 
 def test_the_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> None:
     settings = config(epochs=2)
-    train_single(small_graph(), settings, 0, CPU, tmp_path)
+    train_run(settings, tmp_path)
     path = tmp_path / CHECKPOINT_NAME
     saved = read(path)
     facts = {
@@ -258,7 +248,7 @@ def test_the_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> N
     write(path, saved.tensors, facts)
     for use in (
         lambda: predict(tmp_path, small_graph()),
-        lambda: train_single(small_graph(), settings, 0, CPU, tmp_path),
+        lambda: train_run(settings, tmp_path),
     ):
         with pytest.raises(UserError, match=r"tomorrow.* made by tempergat 9\.1\.0"):
             use()
@@ -277,7 +267,7 @@ def test_predictions_that_are_no_numbers_are_not_given_as_classes(
     tmp_path: Path,
 ) -> None:
     graph = small_graph()
-    train_single(graph, config(epochs=2), 0, CPU, tmp_path)
+    train_run(config(epochs=2), tmp_path, graph=graph)
     beyond = small_graph()
     beyond.data.x = torch.full_like(graph.data.x, 3e38)
     with pytest.raises(
@@ -290,9 +280,7 @@ def test_a_run_that_fails_is_stopped_there(tmp_path: Path) -> None:
     epochs: list[int] = []
     settings = config(epochs=200, learning_rate=1e30)
     for _ in range(2):
-        result = train_single(
-            small_graph(), settings, 0, CPU, tmp_path, on_epoch=epochs.append
-        )
+        result = train_run(settings, tmp_path, on_epoch=epochs.append)
         assert result.status == "failed"
         assert epochs == list(range(1, (result.failed_epoch or 0) + 1))
 
@@ -307,18 +295,11 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     in_the_way.write_text("")
     epochs: list[int] = []
     with pytest.raises(UserError, match=r"cannot write .*file"):
-        train_single(
-            small_graph(),
-            config(epochs=1),
-            0,
-            CPU,
-            in_the_way,
-            on_epoch=epochs.append,
-        )
+        train_run(config(epochs=1), in_the_way, on_epoch=epochs.append)
     assert epochs == []
 
 
 def test_a_file_in_place_of_the_output_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     with pytest.raises(UserError, match="a file is where its folder should be"):
-        train_single(small_graph(), config(epochs=2), 0, CPU, tmp_path / "run")
+        train_run(config(epochs=2), tmp_path / "run")

@@ -24,7 +24,7 @@ from tempergat.data import (
     refuse_unused_options,
     tensors,
 )
-from tempergat.training.inputs import types_of
+from tempergat.training.graphs.inputs import types_of
 from tempergat.training.single.metadata import Metadata
 from tempergat.training.tasks import refuse_other_training, refuse_typed
 
@@ -151,29 +151,18 @@ def _options(
     graph: GraphInput, metadata: Metadata, given: ReadOptions | None
 ) -> ReadOptions | None:
     """The options of training, changed by those given now."""
-    if metadata.types is not None and _has_own_target(graph):
+    is_file = isinstance(graph, str | os.PathLike) and named_entry(graph) is None
+    if metadata.types is not None and (is_file or isinstance(graph, HeteroData)):
         # Without labels, the node types do not say which one to classify.
         given = given or ReadOptions()
         given = replace(given, target=given.target or metadata.types[0].name)
     stored = metadata.read_options
-    if (
-        stored is None
-        or not isinstance(graph, str | os.PathLike)
-        or Path(graph).suffix == ".pt"
-        or named_entry(graph) is not None
-    ):
+    if stored is None or not is_file or Path(str(graph)).suffix == ".pt":
         return given
     if metadata.undirected is not None:
         stored = replace(stored, directed=not metadata.undirected)
     changes = {} if given is None else {n: getattr(given, n) for n in given.given()}
     return replace(stored, **changes)
-
-
-def _has_own_target(graph: GraphInput) -> bool:
-    """Whether a graph may be typed, and is not of the catalogue."""
-    if isinstance(graph, str | os.PathLike):
-        return named_entry(graph) is None
-    return isinstance(graph, HeteroData)
 
 
 def _origin_of_option(

@@ -48,26 +48,19 @@ classes = model.predict("path/of/my/graph")
 
 
 def write_folder(
-    model: TrainedModel,
-    folder: str | os.PathLike[str],
-    metadata: Mapping[str, Any],
-    card: Mapping[str, str],
-) -> Path:
+    folder: Path, weights: bytes, metadata: Mapping[str, Any], **card: str
+) -> None:
     """Writes the weights, `config.json` and the model card.
 
     Args:
-        model: The model.
         folder: Where to write; made when missing.
-        metadata: What its checkpoint says about its run, as plain JSON values.
-        card: The words of the card: `method`, `sizes`, `outcome` and `repo_id`.
-
-    Returns:
-        The folder.
+        weights: A checkpoint.
+        metadata: What it says about its run, as plain JSON values.
+        **card: The words of the card: `method`, `sizes`, `outcome` and `repo_id`.
 
     Raises:
         UserError: The folder cannot be written to.
     """
-    folder = Path(folder)
     about = {
         "library_name": "tempergat",
         "tempergat_version": tempergat.__version__,
@@ -80,11 +73,10 @@ def write_folder(
         raise UserError(
             f"cannot make the folder {folder}: {error.strerror}; choose another one"
         ) from error
-    write_into(folder, MODEL_FILE, model.to_bytes())
+    write_into(folder, MODEL_FILE, weights)
     write_into(folder, _CONFIG_FILE, text + "\n")
     words = _CARD.format(**card, version=tempergat.__version__)
     write_into(folder, "README.md", words)
-    return folder
 
 
 def upload(

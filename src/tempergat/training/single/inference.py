@@ -20,7 +20,7 @@ from tempergat.nn import (
     edge_order,
 )
 from tempergat.ops import Graph
-from tempergat.training.inputs import (
+from tempergat.training.graphs.inputs import (
     edge_inputs_of,
     features_of,
     graph_of,
@@ -29,16 +29,15 @@ from tempergat.training.inputs import (
     scaled_edges,
     types_of,
 )
-from tempergat.training.layerwise import infer_layerwise
-from tempergat.training.models import (
+from tempergat.training.graphs.layerwise import infer_layerwise
+from tempergat.training.graphs.sampled import batch_inputs, parts_of
+from tempergat.training.graphs.typed import union_edges
+from tempergat.training.runs.user_modules import (
+    call_user_module,
     explain_errors,
-    require_logits,
     taken_edge_inputs,
 )
-from tempergat.training.sampled_graph import batch_inputs, parts_of
-from tempergat.training.settings.config import RunConfig
 from tempergat.training.single.metadata import Metadata
-from tempergat.training.typed_graphs import union_edges
 
 # Above, predictions are computed layer by layer, some nodes at a time.
 _MOST_NODES_AT_ONCE = 2**20
@@ -54,7 +53,11 @@ def logits_of(module: nn.Module, metadata: Metadata, dataset: Dataset) -> Tensor
     """
     config = metadata.config
     device = next(module.parameters()).device
-    if _goes_layer_by_layer(config, dataset):
+    is_own = config.source_hash is not None
+    is_large = int(dataset.data.num_nodes) > _MOST_NODES_AT_ONCE
+    # All nodes at once may need more memory than there is.
+    may_not_fit = is_large or config.training == "sampled"
+    if may_not_fit and not is_own and not dataset.is_heterogeneous:
         features, topology = parts_of(dataset, config, device)
         edges = _edge_inputs(module, metadata, dataset, torch.device("cpu"))
         assert isinstance(module, NodeClassifier)
@@ -68,22 +71,16 @@ def logits_of(module: nn.Module, metadata: Metadata, dataset: Dataset) -> Tensor
     x = features_of(dataset, config, device)
     edges = _edge_inputs(module, metadata, dataset, device)
     logits: Tensor
-    if config.source_hash is None:
+    if not is_own:
         logits = module(x, graph_of(dataset, config, device), **edges)
         return logits
+    edge_index, classes = (
+        dataset.data.edge_index.long().to(device),
+        metadata.num_classes,
+    )
+    assert isinstance(x, Tensor)
     with explain_errors(config.method):
-        edge_index = dataset.data.edge_index.long().to(device)
-        logits = module(x, edge_index, **edges)
-    expected = [int(dataset.data.num_nodes), metadata.num_classes]
-    return require_logits(config.method, logits, expected)
-
-
-def _goes_layer_by_layer(config: RunConfig, dataset: Dataset) -> bool:
-    """Whether all nodes at once may need more memory than there is."""
-    if config.source_hash is not None or dataset.is_heterogeneous:
-        return False
-    is_large = int(dataset.data.num_nodes) > _MOST_NODES_AT_ONCE
-    return is_large or config.training == "sampled"
+        return call_user_module(config.method, module, x, edge_index, edges, classes)
 
 
 def _edge_inputs(

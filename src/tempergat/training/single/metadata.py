@@ -7,6 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
+import torch
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -23,7 +24,9 @@ import tempergat
 from tempergat.base import UserError, first_validation_error
 from tempergat.data import ColumnScale, Dataset, ReadOptions
 from tempergat.nn import NodeType
-from tempergat.training.inputs import edge_arguments, types_of
+from tempergat.training.devices.choice import device_name
+from tempergat.training.graphs.inputs import edge_arguments, types_of
+from tempergat.training.results import versions
 from tempergat.training.settings.config import Count, RunConfig
 from tempergat.training.single.checkpoint import TRAIN_AGAIN
 
@@ -182,31 +185,52 @@ class Metadata(BaseModel):
         return values
 
 
-def metadata_of(dataset: Dataset, config: RunConfig) -> dict[str, Any]:
-    """The metadata that comes from the training graph, by name."""
+def metadata_of(
+    dataset: Dataset,
+    config: RunConfig,
+    seed: int,
+    in_channels: int,
+    device: torch.device,
+) -> Metadata:
+    """The metadata of a run before its first epoch.
+
+    Args:
+        dataset: The training graph.
+        config: The settings.
+        seed: The run's seed.
+        in_channels: Features per node that the layers get.
+        device: Where it is trained.
+    """
     types = types_of(dataset)
     scaling = dataset.scaling if config.scale_features else {}
 
     def as_list(names: tuple[str, ...] | None) -> list[str] | None:
         return None if names is None else list(names)
 
-    return {
-        "fingerprint": dataset.fingerprint,
-        "num_classes": dataset.num_classes,
-        "dataset": dataset.name,
-        "feature_names": as_list(dataset.feature_names) if types is None else None,
-        "class_names": as_list(dataset.class_names),
-        "label_name": dataset.label_name,
-        "undirected": dataset.undirected,
-        "edge_feature_names": list(dataset.edge_feature_names),
-        "edge_weight_name": dataset.edge_weight_name,
-        "read_options": dataset.read_options,
-        "node_types": types and [_type_metadata(dataset, kind) for kind in types],
-        "scaling": {
+    return Metadata(
+        config=config,
+        seed=seed,
+        fingerprint=dataset.fingerprint,
+        in_channels=in_channels,
+        num_classes=dataset.num_classes,
+        dataset=dataset.name,
+        device=device_name(device),
+        versions=versions(),
+        feature_names=as_list(dataset.feature_names) if types is None else None,
+        class_names=as_list(dataset.class_names),
+        label_name=dataset.label_name,
+        undirected=dataset.undirected,
+        edge_feature_names=list(dataset.edge_feature_names),
+        edge_weight_name=dataset.edge_weight_name,
+        read_options=dataset.read_options,
+        node_types=None
+        if types is None
+        else [_type_metadata(dataset, kind) for kind in types],
+        scaling={
             name: ScaleMetadata(mean=list(scale.mean), deviation=list(scale.deviation))
             for name, scale in scaling.items()
         },
-    }
+    )
 
 
 def _type_metadata(dataset: Dataset, kind: NodeType) -> NodeTypeMetadata:

@@ -21,14 +21,14 @@ from tempergat.data import (
     warn_of_notes,
 )
 from tempergat.nn import GraphCall
-from tempergat.training.inputs import (
+from tempergat.training.graphs.inputs import (
     features_of,
     graph_of,
     row_transform,
     scaled_edges,
 )
-from tempergat.training.models import tensors_of
 from tempergat.training.record import Run
+from tempergat.training.runs.models import tensors_of
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.single import checkpoint, hub
 from tempergat.training.single.graph_inputs import read_for_prediction, typed_dataset
@@ -116,8 +116,13 @@ class TrainedModel(nn.Module):
                 dataset, too.
             edge_weight: Edge weights, likewise.
         """
+        logits: Tensor
         if self._metadata.types is not None:
-            return self._typed_scores(x, edge_index)
+            dataset = typed_dataset(x, edge_index, self._metadata)
+            device = next(self.module.parameters()).device
+            inputs = features_of(dataset, self.config, device)
+            logits = self.module(inputs, graph_of(dataset, self.config, device))
+            return logits
         if not isinstance(x, Tensor):
             raise TypeError("x must be a tensor: the model is for graphs of one type")
         scaling = self._metadata.scales
@@ -130,16 +135,7 @@ class TrainedModel(nn.Module):
             x = to_dense(x)
         given = {"edge_attr": edge_attr, "edge_weight": edge_weight}
         edges = {name: value for name, value in given.items() if value is not None}
-        logits: Tensor = self.module(x.float(), edge_index, **edges)
-        return logits
-
-    def _typed_scores(self, x: Any, edge_index: Any) -> Tensor:
-        dataset = typed_dataset(x, edge_index, self._metadata)
-        device = next(self.module.parameters()).device
-        logits: Tensor = self.module(
-            features_of(dataset, self.config, device),
-            graph_of(dataset, self.config, device),
-        )
+        logits = self.module(x.float(), edge_index, **edges)
         return logits
 
     def read_graph(
@@ -258,15 +254,17 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: The folder cannot be written to.
         """
-        sizes, outcome = self._in_words()
-        card = {
-            "method": self.config.method,
-            "sizes": sizes,
-            "outcome": outcome,
-            "repo_id": Path(folder).name if repo_id is None else repo_id,
-        }
-        metadata = self._metadata.model_dump(mode="json")
-        return hub.write_folder(self, folder, metadata, card)
+        folder, (sizes, outcome) = Path(folder), self._in_words()
+        hub.write_folder(
+            folder,
+            self.to_bytes(),
+            self._metadata.model_dump(mode="json"),
+            method=self.config.method,
+            sizes=sizes,
+            outcome=outcome,
+            repo_id=folder.name if repo_id is None else repo_id,
+        )
+        return folder
 
     def push_to_hub(
         self, repo_id: str, *, private: bool | None = None, token: str | None = None
@@ -337,9 +335,8 @@ class TrainedModel(nn.Module):
     def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
         dataset = self.read_graph(data, read_options)
         known = data.notes if isinstance(data, Dataset) else ()
-        warn_of_notes(
-            replace(dataset, notes=tuple(n for n in dataset.notes if n not in known))
-        )
+        new = tuple(note for note in dataset.notes if note not in known)
+        warn_of_notes(replace(dataset, notes=new))
         self.eval()
         with torch.no_grad():
             logits = logits_of(self.module, self._metadata, dataset)

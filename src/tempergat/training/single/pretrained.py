@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +12,17 @@ from torch.nn.parameter import is_lazy
 
 from tempergat.base import UserError, one_line
 from tempergat.data import GraphInput, ReadOptions
-from tempergat.nn import temperature_of
-from tempergat.training.devices import choose_device
-from tempergat.training.groups import failure_reason, scores_by_rule
-from tempergat.training.models import (
-    BuildModule,
-    State,
-    build_user_module,
-    built_model,
-    explain_errors,
-    single_model,
-    taken_edge_inputs,
-    tensors_of,
-)
+from tempergat.training.devices.choice import choose_device
+from tempergat.training.learned_values import temperatures_of
 from tempergat.training.record import LayerRecord, Run
+from tempergat.training.results import scores_by_rule
+from tempergat.training.runs.models import State, single_model, tensors_of
+from tempergat.training.runs.user_modules import (
+    BuildModule,
+    build_user_module,
+    call_user_module,
+    explain_errors,
+)
 from tempergat.training.single import checkpoint, hub
 from tempergat.training.single.metadata import Metadata, read_metadata
 from tempergat.training.single.model import TrainedModel, failed_run_message
@@ -137,10 +133,22 @@ def _restored_module(
     Raises:
         UserError: The weights do not fit the settings, or `build` is missing.
     """
+    module: nn.Module
     if metadata.config.source_hash is None:
-        # The sizes in a file may be those of a model that no memory can hold.
-        _require_weights(file, _module_without_memory(file, metadata), tensors)
-    module = _empty_module(file, metadata, build)
+        sizes = (metadata.in_channels, metadata.num_classes)
+        facts = (metadata.edge_dim, metadata.types)
+        try:
+            # The sizes in a file may be those of a model that no memory can hold.
+            empty = single_model(metadata.config, *sizes, None, *facts)
+        except (RuntimeError, UserError) as error:
+            raise UserError(
+                f"{file} has settings that no model can be built with: "
+                f"{one_line(str(error), 200)}; {checkpoint.TRAIN_AGAIN}"
+            ) from error
+        _require_weights(file, empty, tensors)
+        module = single_model(metadata.config, *sizes, 0, *facts)
+    else:
+        module = _user_module(file, metadata, build)
     _require_weights(file, module, tensors)
     with torch.no_grad():
         for name, value in tensors_of(module).items():
@@ -149,33 +157,31 @@ def _restored_module(
 
 
 def _run_of(metadata: Metadata, tensors: State) -> Run:
-    """The record of a run, as far as it is in the checkpoint."""
-    epoch, failed_epoch = int(tensors["epoch"]), int(tensors["failed_epoch"])
-    history = tensors["history"][:epoch, 0].numpy()
-    outcome: dict[str, Any]
-    if failed_epoch:
-        reason = failure_reason(history[failed_epoch - 1], failed_epoch)
-        outcome = {"status": "failed", "failed_epoch": failed_epoch, "reason": reason}
-    else:
-        outcome = {
-            "scores": scores_by_rule(history),
-            "selected": LayerRecord(
-                _temperatures(tensors, "best."),
-                tuple(float("nan") if g is None else g for g in metadata.gate_means),
-            ),
-            "last": LayerRecord(_temperatures(tensors, "current.")),
-            "confusion": metadata.confusion and tuple(map(tuple, metadata.confusion)),
+    """The record of a run that has not failed, as far as it is in the checkpoint."""
+    history = tensors["history"][: int(tensors["epoch"]), 0].numpy()
+    temperatures = {}
+    for prefix in ("best.", "current."):
+        state = {
+            name.removeprefix(prefix): value
+            for name, value in tensors.items()
+            if name.startswith(prefix)
         }
+        (of_layers,) = temperatures_of(state, torch.empty(1, 0)).tolist()
+        temperatures[prefix] = tuple(of_layers)
+    gate_means = (float("nan") if g is None else g for g in metadata.gate_means)
     return Run(
         dataset=metadata.dataset,
         fingerprint=metadata.fingerprint,
         method=metadata.config.method,
         seed=metadata.seed,
         config=metadata.config.model_dump(mode="json"),
+        scores=scores_by_rule(history),
+        selected=LayerRecord(temperatures["best."], tuple(gate_means)),
+        last=LayerRecord(temperatures["current."]),
         time_s=metadata.time_s,
         device=metadata.device,
         versions=metadata.versions,
-        **outcome,
+        confusion=metadata.confusion and tuple(map(tuple, metadata.confusion)),
     )
 
 
@@ -202,33 +208,17 @@ def _require_weights(
     checkpoint.require_tensors(file, tensors, wanted)
 
 
-def _module_without_memory(file: Path, metadata: Metadata) -> nn.Module:
-    sizes = (metadata.in_channels, metadata.num_classes)
-    try:
-        with torch.device("meta"):
-            return built_model(
-                metadata.config, *sizes, metadata.edge_dim, metadata.types
-            )
-    except (RuntimeError, ValueError) as error:
-        raise UserError(
-            f"{file} has settings that no model can be built with: "
-            f"{one_line(str(error), 200)}; {checkpoint.TRAIN_AGAIN}"
-        ) from error
-
-
-def _empty_module(
+def _user_module(
     file: Path, metadata: Metadata, build: BuildModule | None
 ) -> nn.Module:
-    config = metadata.config
-    sizes = (metadata.in_channels, metadata.num_classes)
-    if config.source_hash is None:
-        return single_model(config, *sizes, 0, metadata.edge_dim, metadata.types)
+    """A user's module with any weights."""
+    method, sizes = metadata.config.method, (metadata.in_channels, metadata.num_classes)
     if build is None:
         raise UserError(
-            f"{file} holds your own module {config.method}; load it in Python, with "
+            f"{file} holds your own module {method}; load it in Python, with "
             "the callable that builds it: load_model(path, build=...)"
         )
-    module = build_user_module(build, config.method, *sizes, seed=0)
+    module = build_user_module(build, method, *sizes, seed=0)
     if any(is_lazy(parameter) for parameter in module.parameters()):
         # Lazy layers make their weights at the first call.
         x, edge_index = torch.zeros(1, sizes[0]), torch.zeros(2, 1, dtype=torch.int64)
@@ -237,13 +227,6 @@ def _empty_module(
             edges["edge_attr"] = torch.zeros(1, len(metadata.edge_feature_names))
         if metadata.edge_weight_name is not None:
             edges["edge_weight"] = torch.ones(1)
-        with torch.no_grad(), explain_errors(config.method):
-            module.eval()(x, edge_index, **taken_edge_inputs(module, edges))
+        with torch.no_grad(), explain_errors(method):
+            call_user_module(method, module.eval(), x, edge_index, edges, sizes[1])
     return module
-
-
-def _temperatures(tensors: State, prefix: str) -> tuple[float, ...]:
-    """The temperature of each layer, averaged over heads."""
-    names = (f"{prefix}convs.{layer}.theta" for layer in range(len(tensors)))
-    thetas = [tensors[name][0] for name in names if name in tensors]
-    return tuple(float(temperature_of(theta).mean()) for theta in thetas)

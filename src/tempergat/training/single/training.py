@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from tempergat.base import UserError, replace_non_finite
 from tempergat.data import (
@@ -19,33 +18,24 @@ from tempergat.data import (
     as_dataset,
     warn_of_notes,
 )
-from tempergat.training.devices import choose_device, device_name
+from tempergat.training.devices.choice import choose_device
+from tempergat.training.devices.memory import explain_out_of_memory
 from tempergat.training.exchange import require_same_progress
-from tempergat.training.groups import finished_runs, make_loop, versions
-from tempergat.training.loop import COLUMNS, Loop
-from tempergat.training.memory import explain_out_of_memory
-from tempergat.training.models import BuildModule, tensors_of
+from tempergat.training.groups import make_loop
+from tempergat.training.loop import COLUMNS
 from tempergat.training.ranks import joined_ranks
-from tempergat.training.record import Run
+from tempergat.training.results import finished_runs
+from tempergat.training.runs.models import tensors_of
+from tempergat.training.runs.user_modules import BuildModule, callable_name, source_hash
 from tempergat.training.settings.config import RunConfig, settings_on
 from tempergat.training.settings.overrides import make_overrides
 from tempergat.training.settings.recipes import Recipe, recipe_for
-from tempergat.training.single import checkpoint
-from tempergat.training.single.metadata import Metadata, metadata_of, read_metadata
+from tempergat.training.single.metadata import metadata_of
 from tempergat.training.single.model import TrainedModel
-from tempergat.training.single.progress import EpochLines
-from tempergat.training.single.trackers import Tracker
-from tempergat.training.user_source import callable_name, source_hash
+from tempergat.training.single.progress import EpochLines, Tracker
+from tempergat.training.single.run_file import RunFile
 
 OnEpoch = Callable[[int], None]
-
-# In the middle of an epoch, where an epoch has many steps.
-_MOST_SECONDS_BETWEEN_CHECKPOINTS = 60.0
-_START_AGAIN = (
-    f"choose another folder with --out (out= in Python), or {checkpoint.TRAIN_AGAIN}"
-)
-# A checkpoint is continued only by a run that agrees in these.
-_IDENTITY = ("config", "seed", "fingerprint", "in_channels", "num_classes")
 
 
 def train(
@@ -104,19 +94,15 @@ def train(
     """
     overrides = make_overrides(settings, metric, class_weights)
     _, chosen = recipe_for(graph, recipe)
-    build = None if isinstance(method, str) else method
     if isinstance(method, str):
-        config = chosen.config_for(method)
+        config, build = chosen.config_for(method), None
     else:
         config = chosen.config_for_module(callable_name(method), source_hash(method))
+        build = method
     config = overrides.applied_to(config, graph)
     place = choose_device(device)
     dataset = as_dataset(
-        graph,
-        split=split,
-        split_seed=split_seed,
-        options=read_options,
-        scale=scale,
+        graph, split=split, split_seed=split_seed, options=read_options, scale=scale
     )
     config = settings_on(config, dataset)
     if not isinstance(graph, Dataset):
@@ -124,29 +110,10 @@ def train(
     on_epoch = progress if callable(progress) else None
     if progress is True:
         on_epoch = EpochLines(config.epochs).print_line
-    return train_model(
-        dataset,
-        config,
-        seed,
-        place,
-        None if out is None else Path(out),
-        resume=resume,
-        on_epoch=on_epoch,
-        tracker=tracker,
-        build=build,
-    )
-
-
-def train_single(
-    dataset: Dataset,
-    config: RunConfig,
-    seed: int,
-    device: torch.device,
-    checkpoint_dir: Path | None,
-    **options: Any,
-) -> Run:
-    """Trains one run as `train_model` does, and returns its record alone."""
-    return train_model(dataset, config, seed, device, checkpoint_dir, **options).run
+    folder = None if out is None else Path(out)
+    options: dict[str, Any] = {"on_epoch": on_epoch, "tracker": tracker}
+    options |= {"resume": resume, "build": build}
+    return train_model(dataset, config, seed, place, folder, **options)
 
 
 def train_model(
@@ -189,43 +156,18 @@ def train_model(
         raise UserError(
             f"checkpoint_every is {checkpoint_every}; give at least 1 epoch"
         )
-    device = torch.device(device)
-    start = time.perf_counter()
-    with (
-        joined_ranks(config, device) as ranks,
-        explain_out_of_memory(config, 1, device),
-    ):
+    device, start = torch.device(device), time.perf_counter()
+    memory = explain_out_of_memory(config, 1, device)
+    with joined_ranks(config, device) as ranks, memory:
         loop = make_loop(dataset, config, [seed], device, build=build, ranks=ranks)
         # Of several processes, one writes and reports.
         is_first = ranks is None or ranks.is_first
-        facts = Metadata(
-            config=config,
-            seed=seed,
-            in_channels=loop.batches.in_channels,
-            device=device_name(device),
-            versions=versions(),
-            **metadata_of(dataset, config),
-        )
-        file = None
-        if checkpoint_dir is not None:
-            file = Path(checkpoint_dir) / checkpoint.CHECKPOINT_NAME
-        if file is not None and resume and file.exists():
-            start -= _continue_from(file, facts, loop)
+        metadata = metadata_of(dataset, config, seed, loop.batches.in_channels, device)
+        file = RunFile(checkpoint_dir if is_first else None, metadata, loop, start)
+        if resume and checkpoint_dir is not None:
+            file.load_from(Path(checkpoint_dir))
         if ranks is not None:
             require_same_progress(ranks, loop.global_step)
-
-        last_write = start
-
-        def write(**values: Any) -> None:
-            nonlocal last_write
-            if file is not None and is_first:
-                written = facts.model_dump(mode="json") | values
-                checkpoint.write(file, loop.state(), written)
-            last_write = time.perf_counter()
-
-        def after_step() -> None:
-            if time.perf_counter() - last_write >= _MOST_SECONDS_BETWEEN_CHECKPOINTS:
-                write(time_s=time.perf_counter() - start)
 
         def after_epoch(epoch: int) -> None:
             if tracker is not None and is_first:
@@ -234,85 +176,21 @@ def train_model(
             if on_epoch is not None and is_first:
                 on_epoch(epoch)
 
-        # An epoch on samples may take hours.
-        loop.on_step = after_step
-        if loop.epochs_done == 0:
-            # A folder that cannot be written to is noticed before any work is done.
-            write()
-        finished = _is_finished(loop)
+        was_finished = file.is_finished
         try:
-            while not _is_finished(loop):
-                following = loop.epochs_done // checkpoint_every + 1
-                loop.run(until=following * checkpoint_every, on_epoch=after_epoch)
-                if not _is_finished(loop):
-                    write(time_s=time.perf_counter() - start)
+            file.train(checkpoint_every, after_epoch)
         finally:
             if tracker is not None:
                 tracker.finish()
-        run = finished_runs(loop, dataset, start)[0]
+        run = finished_runs(loop, dataset, file.start)[0]
         outcome: dict[str, Any] = {
             "gate_means": replace_non_finite(list(run.selected.gate_means)),
             "confusion": run.confusion and [list(row) for row in run.confusion],
         }
-        if not finished:
-            write(**outcome)
-        facts = facts.model_copy(update=outcome)
+        if not was_finished:
+            file.write(**outcome)
+        metadata = metadata.model_copy(update=outcome)
         with torch.no_grad():
             for name, value in tensors_of(loop.runs.model).items():
                 value.copy_(loop.best[name][0])
-        return TrainedModel(loop.runs.model, facts, loop.state(), run)
-
-
-def _is_finished(loop: Loop) -> bool:
-    return loop.epochs_done == loop.config.epochs or loop.all_failed
-
-
-def _continue_from(file: Path, facts: Metadata, loop: Loop) -> float:
-    """Loads a checkpoint into a training; returns the seconds spent on it so far."""
-    saved = checkpoint.read(file, _START_AGAIN)
-    saved_facts = read_metadata(file, saved.metadata)
-    _refuse_another_run(file, saved_facts, facts)
-    _refuse_other_state(file, saved.tensors, loop)
-    checkpoint.require_progress(file, saved.tensors, loop.config)
-    loop.load_state(saved.tensors)
-    return saved_facts.time_s
-
-
-def _refuse_other_state(path: Path, saved: Mapping[str, Tensor], loop: Loop) -> None:
-    wanted = loop.state()
-    for name, parameter in loop.runs.parameters.items():
-        # Adam has no moments of parameters that never had a gradient.
-        if any(key.startswith(f"adam.{name}.") for key in saved):
-            wanted[f"adam.{name}.step"] = torch.zeros(())
-            wanted[f"adam.{name}.exp_avg"] = parameter
-            wanted[f"adam.{name}.exp_avg_sq"] = parameter
-    checkpoint.require_tensors(path, saved, wanted)
-    others = sorted(set(saved) - set(wanted))
-    if others:
-        raise UserError(
-            f"{path} holds {others[0]}, which this run does not have; {_START_AGAIN}"
-        )
-
-
-def _refuse_another_run(path: Path, saved: Metadata, wanted: Metadata) -> None:
-    theirs, ours = (
-        facts.model_dump(mode="json", include=set(_IDENTITY))
-        for facts in (saved, wanted)
-    )
-    if saved.fingerprint != wanted.fingerprint and saved.dataset != wanted.dataset:
-        # The settings of another graph are often others too.
-        raise UserError(
-            f"{path} belongs to another run: it was trained on {saved.dataset or '?'}, "
-            f"not on {wanted.dataset}; {_START_AGAIN}"
-        )
-    for name in _IDENTITY:
-        seen, value = theirs[name], ours[name]
-        if seen == value:
-            continue
-        if name == "config":
-            name = next(k for k in {**value, **seen} if seen.get(k) != value.get(k))
-            seen, value = seen.get(name), value.get(name)
-        difference = f"its {name} is {seen!r}, not {value!r}"
-        if name == "fingerprint":
-            difference = "its graph or split is another one"
-        raise UserError(f"{path} belongs to another run: {difference}; {_START_AGAIN}")
+        return TrainedModel(loop.runs.model, metadata, loop.state(), run)

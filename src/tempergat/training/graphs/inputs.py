@@ -11,17 +11,17 @@ from tempergat.base import UserError
 from tempergat.data import ColumnScale, Dataset, density, normalize_rows, to_dense
 from tempergat.nn import BACKBONES, METHODS, Features, NodeType, TypedFeatures
 from tempergat.ops import Graph, SparseFeatures
-from tempergat.training.models import (
+from tempergat.training.graphs.typed import (
+    node_types_of,
+    typed_inputs,
+    union_graphs,
+)
+from tempergat.training.runs.user_modules import (
     BuildModule,
     build_user_module,
     taken_edge_inputs,
 )
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.typed_graphs import (
-    node_types_of,
-    typed_inputs,
-    union_graphs,
-)
 
 # What a model is called with besides the edges.
 Inputs = Features | TypedFeatures

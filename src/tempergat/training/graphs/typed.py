@@ -27,9 +27,10 @@ def node_types_of(data: HeteroData, target: str) -> tuple[NodeType, ...]:
     """
     distance = _distances(data, target)
     names = sorted(data.node_types, key=lambda kind: distance[kind])
+    features = [data[name].get("x") for name in names]
     return tuple(
-        NodeType(kind, int(data[kind].num_nodes), _num_features(data, kind))
-        for kind in names
+        NodeType(name, int(data[name].num_nodes), 0 if x is None else int(x.size(1)))
+        for name, x in zip(names, features, strict=True)
     )
 
 
@@ -130,8 +131,3 @@ def _distances(data: HeteroData, target: str) -> dict[str, int]:
             if end in reached:
                 distance.setdefault(source, step)
     return {kind: distance.get(kind, len(data.node_types)) for kind in data.node_types}
-
-
-def _num_features(data: HeteroData, kind: str) -> int:
-    x = data[kind].get("x")
-    return 0 if x is None else int(x.size(1))

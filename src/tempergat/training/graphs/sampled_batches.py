@@ -1,168 +1,26 @@
-"""What runs are trained on, step by step: the whole graph once, or samples of it."""
+"""Batches of a graph that is too large to be one batch: samples, scores by layer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from tempergat.data import Dataset
-from tempergat.nn import NodeClassifier, TypedFeatures
-from tempergat.training.inputs import (
-    edge_inputs_of,
-    features_of,
-    graph_of,
-    in_channels_of,
-    types_of,
-)
-from tempergat.training.layerwise import OnLayer, infer_layerwise
-from tempergat.training.sampled_graph import SampledGraph
+from tempergat.sampling import NeighborSampler
+from tempergat.training.graphs.batches import Batch, edge_dim_of
+from tempergat.training.graphs.layerwise import OnLayer, infer_layerwise
+from tempergat.training.graphs.sampled import SampledGraph
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import NodeClasses, Targets
 
 if TYPE_CHECKING:
-    from tempergat.training.preparation import Preparation
-    from tempergat.training.runs import Logits, ModuleRuns, StackedRuns
+    from tempergat.training.runs.modules import ModuleRuns
 
 # The draws of an evaluation have this in the place of an epoch, whatever epoch it
 # follows: equal weights always get equal scores.
 _EVALUATION = 2**32
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What all runs are called with in a step, and what they should answer.
-
-    Attributes:
-        x: The nodes' features.
-        graph: The edges, or those of each layer.
-        labels: The classes of the nodes that the loss is about.
-        edge_index: The edges as a plain tensor, for a user's own module.
-        edge_inputs: Edge features and weights by the name of their argument.
-        rows: The rows of these nodes in a model's output; None for the first ones.
-        x_by_run: Whether every run has features of its own: [runs, nodes, channels].
-        share: What the mean loss of these nodes counts in the loss of all processes;
-            None where there is one process.
-        share_of_rows: Likewise, what the mean gate counts.
-    """
-
-    x: Any
-    graph: Any
-    labels: Tensor
-    edge_index: Tensor | None = None
-    edge_inputs: dict[str, Tensor] = field(default_factory=dict)
-    rows: Tensor | None = None
-    x_by_run: bool = False
-    share: Tensor | float | None = None
-    share_of_rows: float = 1.0
-
-
-# A batch that all runs share, or one for each.
-BatchOfRuns = Batch | list[Batch]
-
-
-class WholeGraph:
-    """The whole graph as the only batch of every epoch.
-
-    Args:
-        dataset: The graph.
-        config: Settings of the runs.
-        task: What is predicted.
-        seeds: The seeds of the runs.
-        preparation: What is done to their features; None for nothing.
-
-    Attributes:
-        batch: The batch.
-        targets: What the class scores of all nodes are judged by.
-        in_channels: Features per node; those of the shared space of a typed graph.
-        edge_dim: Features per edge; None where the method takes none.
-        node_types: The node types of a typed graph, the one to classify first.
-    """
-
-    is_whole = True
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        config: RunConfig,
-        task: NodeClasses,
-        seeds: Sequence[int] = (),
-        preparation: Preparation | None = None,
-    ) -> None:
-        x: Any = features_of(dataset, config, task.device)
-        own = None
-        # A typed graph is refused before.
-        if preparation is not None and not isinstance(x, TypedFeatures):
-            own = preparation.features_of(x, seeds)
-        edge_index = None
-        if config.source_hash is not None:
-            edge_index = dataset.data.edge_index.long().to(task.device)
-        rows = {name: nodes.to(task.device) for name, nodes in task.nodes.items()}
-        self.targets = Targets(rows, task.labels)
-        self.batch = Batch(
-            x if own is None else own,
-            graph_of(dataset, config, task.device),
-            task.labels["train"],
-            edge_index,
-            edge_inputs_of(dataset, config, task.device),
-            rows=rows["train"],
-            x_by_run=own is not None,
-        )
-        self.in_channels = in_channels_of(dataset, config)
-        self.edge_dim = edge_dim_of(self.batch.edge_inputs)
-        self.node_types = types_of(dataset)
-
-    def __len__(self) -> int:
-        return 1
-
-    @property
-    def example(self) -> Batch:
-        """A batch that a model can be called with."""
-        return self.batch
-
-    def logits(self, runs: Any) -> Logits:
-        """Class scores of all nodes in evaluation, for each run."""
-        logits: Logits = runs.logits(self.batch)
-        return logits
-
-    def gate_means(self, runs: StackedRuns) -> Tensor:
-        """The mean gate of each layer that has one, over all nodes, [runs, layers]."""
-
-        def take(model: NodeClassifier) -> Tensor:
-            convs: Any = model.convs
-            gated = [conv for conv in convs if conv.gate is not None]
-            return torch.stack([conv.gate_means.take() for conv in gated])
-
-        return runs.observe(self.batch, take, records_gates=True)
-
-
-class GraphPerRun:
-    """A whole graph for each run, as the only batch of every epoch.
-
-    Args:
-        graphs: The graphs; features and classes are of the same number in all.
-
-    Attributes:
-        batch: The batch of each run.
-        targets: What the class scores of each run are judged by.
-    """
-
-    is_whole = True
-
-    def __init__(self, graphs: Sequence[WholeGraph]) -> None:
-        self.batch = [graph.batch for graph in graphs]
-        self.targets = [graph.targets for graph in graphs]
-
-    def __len__(self) -> int:
-        return 1
-
-    def logits(self, runs: Any) -> Logits:
-        """Class scores of all nodes in evaluation, for each run."""
-        logits: Logits = runs.logits(self.batch)
-        return logits
 
 
 class LargeGraph:
@@ -253,11 +111,9 @@ class LargeGraph:
         self, runs: ModuleRuns, on_batch: Callable[[int], None] | None = None
     ) -> Tensor:
         """Class scores from batches; the function gets the number of nodes of each."""
-        config = self._config
-        assert config.fanout is not None
-        assert config.eval_batch_size is not None
-        sampler = self.graph.sampler(
-            self._nodes, config.fanout, config.eval_batch_size, self._seed
+        assert self._config.eval_batch_size is not None
+        sampler = self._sampler(
+            self._nodes, self._config.eval_batch_size, training=False
         )
         sampler.set_epoch(_EVALUATION)
         labels = torch.zeros(self._nodes.size(0), dtype=torch.int64)
@@ -269,6 +125,25 @@ class LargeGraph:
             if on_batch is not None:
                 on_batch(count)
         return torch.cat(logits)
+
+    def _sampler(
+        self, nodes: Tensor, batch_size: int, *, training: bool, **options: Any
+    ) -> NeighborSampler:
+        """A loader of batches of nodes, those of the target type of a typed graph."""
+        graph, fanout = self.graph, self._config.fanout
+        assert fanout is not None
+        is_typed = graph.target is not None
+        return NeighborSampler(
+            graph.data,
+            fanout,
+            batch_size,
+            (graph.target, nodes) if is_typed else nodes,
+            seed=self._seed,
+            shuffle=training,
+            training=training,
+            topology=graph.topologies if is_typed else graph.topology,
+            **options,
+        )
 
     def gate_means(self, runs: ModuleRuns) -> Tensor:
         """The mean gate of each layer that has one, [1, layers].
@@ -333,13 +208,10 @@ class SampledBatches(LargeGraph):
         world_size: int = 1,
     ) -> None:
         super().__init__(graph, config, task, seed)
-        assert config.fanout is not None
         assert config.batch_size is not None
-        self.sampler = graph.sampler(
+        self.sampler = self._sampler(
             task.nodes["train"],
-            config.fanout,
             -(-config.batch_size // world_size),
-            seed,
             training=True,
             rank=rank,
             world_size=world_size,
@@ -360,9 +232,3 @@ class SampledBatches(LargeGraph):
             drawn: A batch of the sampler, or one with its fields made elsewhere.
         """
         return Batch(*self.graph.inputs(drawn, self.task.labels["train"]))
-
-
-def edge_dim_of(edge_inputs: dict[str, Tensor]) -> int | None:
-    """Features per edge; None without edge features."""
-    edge_attr = edge_inputs.get("edge_attr")
-    return None if edge_attr is None else edge_attr.size(1)

@@ -15,8 +15,8 @@ from tempergat.base import UserError, is_out_of_memory
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.evaluate import RANKING_METRICS
+from tempergat.training.graphs.typed import node_types_of
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.typed_graphs import node_types_of
 
 # Parameters of the C library's `mallopt`, and how they are set: no block comes straight
 # from the system, nothing is given back, and all threads share what is free.

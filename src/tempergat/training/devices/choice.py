@@ -10,9 +10,9 @@ from tempergat.base import UserError
 from tempergat.data import Dataset
 from tempergat.nn import AttentionLayer
 from tempergat.ops import compile_ahead
-from tempergat.training.inputs import are_sparse
-from tempergat.training.memory import stored_elements
-from tempergat.training.models import single_model
+from tempergat.training.devices.memory import stored_elements
+from tempergat.training.graphs.inputs import are_sparse
+from tempergat.training.runs.models import single_model
 from tempergat.training.settings.config import RunConfig
 
 

@@ -17,16 +17,16 @@ from torch_geometric.data import Data, HeteroData
 from tempergat.data import Dataset
 from tempergat.nn import Features, NodeType, TypedFeatures, TypedNodeClassifier
 from tempergat.ops import tensor_cache
-from tempergat.sampling import LayerGraphs, NeighborSampler, NodeFeatures, Topology
-from tempergat.training.inputs import (
+from tempergat.sampling import LayerGraphs, NodeFeatures, Topology
+from tempergat.training.graphs.inputs import (
     edge_inputs_of,
     in_channels_of,
     prepared_features,
     row_transform,
     types_of,
 )
+from tempergat.training.graphs.typed import union_edges
 from tempergat.training.settings.config import RunConfig
-from tempergat.training.typed_graphs import union_edges
 
 # Edges on a GPU may take this share of its free memory; beyond it, batches are drawn
 # on the CPU.
@@ -75,48 +75,13 @@ class SampledGraph:
         features: NodeFeatures = self.data.x
         return features
 
-    def sampler(
-        self,
-        seeds: Tensor,
-        fanout: tuple[int, ...],
-        batch_size: int,
-        seed: int,
-        *,
-        training: bool = False,
-        rank: int = 0,
-        world_size: int = 1,
-    ) -> NeighborSampler:
-        """A loader of batches.
-
-        Args:
-            seeds: The nodes to make batches of; those of the target type.
-            fanout: Neighbours per hop.
-            batch_size: Seeds per batch and rank.
-            seed: The seed of all draws.
-            training: Whether for training, with another order in every epoch.
-            rank: Which of several processes this is.
-            world_size: Number of these processes.
-        """
-        return NeighborSampler(
-            self.data,
-            fanout,
-            batch_size,
-            seeds if self.target is None else (self.target, seeds),
-            shuffle=training,
-            seed=seed,
-            training=training,
-            rank=rank,
-            world_size=world_size,
-            topology=self.topology if self.target is None else self.topologies,
-        )
-
     def inputs(
         self, drawn: Any, labels: Tensor
     ) -> tuple[Any, LayerGraphs, Tensor, Tensor | None, dict[str, Tensor]]:
         """What a model is called with for a batch: the first attributes of `Batch`.
 
         Args:
-            drawn: A batch of a `sampler`, or one with its fields that was made
+            drawn: A batch of a `NeighborSampler`, or one with its fields that was made
                 elsewhere.
             labels: The classes of all seeds of the sampler.
         """

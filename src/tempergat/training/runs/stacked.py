@@ -1,9 +1,8 @@
-"""The models of some runs: stacked weights, or a list of modules.
+"""Runs with stacked weights, and what they share with runs that have a module each.
 
-Stacked, the parameters of all runs have a first dimension and the model is mapped over
-it; the attention op folds that dimension into its heads. Runs share no arithmetic, so
-one that diverges does not affect the others. Modules are trained one after the other:
-those of users, which may do anything, and those that are trained on samples.
+The parameters of all runs have a first dimension and the model is mapped over it; the
+attention op folds that dimension into its heads. Runs share no arithmetic, so one that
+diverges does not affect the others.
 """
 
 from __future__ import annotations
@@ -16,20 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from tempergat.base import UserError
-from tempergat.nn import METHODS, NodeClassifier, TypedNodeClassifier, gate_penalty
+from tempergat.nn import METHODS, NodeClassifier, gate_penalty
 from tempergat.ops import fold_in
-from tempergat.training.batches import Batch, BatchOfRuns
-from tempergat.training.models import (
-    State,
-    explain_errors,
-    initial_states,
-    require_logits,
-    seeded_generators,
-    taken_edge_inputs,
-    tensors_of,
-)
-from tempergat.training.optimizer import clip_gradients, clip_stacked
+from tempergat.training.graphs.batches import Batch, BatchOfRuns
+from tempergat.training.optimizer import clip_stacked
+from tempergat.training.runs.models import State, initial_states
 from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import NodeClasses, Targets
 
@@ -37,9 +27,6 @@ Result = TypeVar("Result")
 
 # Class scores of all runs: [runs, nodes, classes], or [nodes, classes] of each.
 Logits = Tensor | list[Tensor]
-# Added to the seed of a user's module in a scoring pass, where training adds the number
-# of the step.
-_SCORING = -1
 
 
 class Runs:
@@ -73,13 +60,6 @@ class Runs:
         self.model = model
         self.is_own = config.source_hash is not None
         self.has_gates = not self.is_own and METHODS[config.method].gate is not None
-
-    @property
-    def has_learned_values(self) -> bool:
-        """Whether the models have temperatures or gates."""
-        if self.is_own:
-            return False
-        return self.has_gates or METHODS[self.config.method].temperature is not None
 
     def each(
         self,
@@ -221,11 +201,11 @@ class StackedRuns(Runs):
 
     def observe(
         self,
-        batch: Batch,
-        look: Callable[[NodeClassifier], Result],
+        batch: BatchOfRuns,
+        look: Callable[[NodeClassifier], Tensor],
         *,
         records_gates: bool = False,
-    ) -> Result:
+    ) -> Tensor:
         """Values that the layers of each run record in a forward pass in evaluation.
 
         Args:
@@ -239,16 +219,15 @@ class StackedRuns(Runs):
             What `look` returned, for all runs: [runs, ...].
         """
 
-        def passed(state: State, seed: Tensor, x: Any, batch: Batch) -> Result:
+        def passed(state: State, seed: Tensor, x: Any, batch: Batch) -> Tensor:
             # Layers record their mean gates only where gradients are computed.
             with torch.set_grad_enabled(records_gates):
                 self._call(state, x, batch)
             return look(self.model)
 
         self.model.eval()
-        result = self._over_runs(passed, batch)
-        assert not isinstance(result, list)
-        return result
+        values = self._over_runs(passed, batch)
+        return torch.stack(values) if isinstance(values, list) else values
 
     def _call(
         self, state: State, x: Any, batch: Batch, dropout_seed: Tensor | None = None
@@ -283,140 +262,3 @@ class StackedRuns(Runs):
         mapped = vmap(of_run, randomness="error")
         result: Result = mapped(state, self._seed_tensor, *own)
         return result
-
-
-class ModuleRuns(Runs):
-    """Runs with a module each, trained one after the other without vectorising.
-
-    Args:
-        task: What is predicted.
-        config: Settings of the runs; those of the model itself have no effect on a
-            user's own modules.
-        seeds: The seeds, one module each.
-        modules: The modules with their initial weights.
-        example: A user's modules are called with it once: lazy layers draw their
-            weights then.
-        prefixed: Whether the names of parameters begin with the number of their run.
-
-    Raises:
-        UserError: A user's module cannot be called, returns something else than class
-            scores, or has nothing to train.
-    """
-
-    def __init__(
-        self,
-        task: NodeClasses,
-        config: RunConfig,
-        seeds: Sequence[int],
-        modules: Sequence[nn.Module],
-        example: Batch | None = None,
-        *,
-        prefixed: bool = False,
-    ) -> None:
-        super().__init__(task, config, seeds, modules[0])
-        self.modules: list[Any] = [module.to(task.device) for module in modules]
-        self._seed_tensors = [torch.tensor(seed, device=task.device) for seed in seeds]
-        if example is not None:
-            with torch.no_grad():
-                self.logits(example)
-        self.parameters = {
-            f"{run}.{name}" if prefixed else name: parameter
-            for run, module in enumerate(self.modules)
-            for name, parameter in module.named_parameters()
-            if parameter.requires_grad
-        }
-        if not self.parameters:
-            raise UserError(
-                f"{config.method} has no parameters to train; give a module with some"
-            )
-        if isinstance(self.model, TypedNodeClassifier):
-            # A step then costs the time of the nodes in its batch.
-            for table in self.model.tables:
-                table.sparse = True  # type: ignore[assignment]
-            names = self.parameters
-            self.tables = tuple(name for name in names if name.startswith("tables."))
-
-    @property
-    def state(self) -> State:
-        """Parameters and buffers of all runs, [runs, ...] each."""
-        states = [tensors_of(module) for module in self.modules]
-        if len(states) == 1:
-            return {name: value.unsqueeze(0) for name, value in states[0].items()}
-        return {name: torch.stack([s[name] for s in states]) for name in states[0]}
-
-    @torch.no_grad()
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Sets parameters and buffers of all runs to those of a `state`."""
-        for run, module in enumerate(self.modules):
-            for name, value in tensors_of(module).items():
-                value.copy_(state[name][run])
-
-    @contextmanager
-    def at(self, state: State) -> Iterator[None]:
-        """Gives the models other parameters and buffers inside the block."""
-        current = {name: value.clone() for name, value in self.state.items()}
-        self.load_state(state)
-        try:
-            yield
-        finally:
-            self.load_state(current)
-
-    def backward(self, batch: BatchOfRuns, step: Tensor) -> Tensor:
-        """Adds the gradients of each run's loss; returns the losses, [runs].
-
-        Args:
-            batch: What is trained on, shared by all runs or one for each.
-            step: The number of the step since the runs began, 0-d int64; with a run's
-                seed, it fixes dropout masks, or seeds the random numbers of a user's
-                module.
-        """
-        losses = []
-        for run, module in enumerate(self.modules):
-            module.train()
-            with self._user_code(run, step):
-                one = batch[run] if isinstance(batch, list) else batch
-                loss = self._loss(module, self._call(run, one, step), one)
-                loss.backward()  # type: ignore[no-untyped-call]
-            losses.append(loss.detach())
-        return torch.stack(losses)
-
-    def clip_gradients(self, most: float) -> None:
-        """Scales down the gradient of each run whose norm exceeds a limit."""
-        for module in self.modules:
-            clip_gradients(module.parameters(), most)
-
-    def logits(self, batch: BatchOfRuns) -> list[Tensor]:
-        """Class scores of all nodes of a batch in evaluation, for each run."""
-        logits = []
-        for run, module in enumerate(self.modules):
-            module.eval()
-            with self._user_code(run, _SCORING):
-                one = batch[run] if isinstance(batch, list) else batch
-                logits.append(self._call(run, one))
-        return logits
-
-    def _call(self, run: int, batch: Batch, step: Tensor | None = None) -> Tensor:
-        module = self.modules[run]
-        if self.is_own:
-            x = batch.x[run] if batch.x_by_run else batch.x
-            edges = taken_edge_inputs(module, batch.edge_inputs)
-            logits = module(x, batch.edge_index, **edges)
-            expected = [x.size(0), self.task.num_classes]
-            return require_logits(self.config.method, logits, expected)
-        seed = None if step is None else fold_in(self._seed_tensors[run], step)
-        options = {"dropout_seed": seed, **batch.edge_inputs}
-        scores: Tensor = module(batch.x, batch.graph, **options)
-        return scores
-
-    @contextmanager
-    def _user_code(self, run: int, step: Tensor | int) -> Iterator[None]:
-        """Seeds torch's generators for a user's module, and explains its errors."""
-        if not self.is_own:
-            yield
-            return
-        seed = int(fold_in(torch.tensor(self.seeds[run]), int(step)))
-        with (
-            seeded_generators(seed, self.task.device),
-            explain_errors(self.config.method),
-        ):
-            yield

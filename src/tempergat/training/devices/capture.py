@@ -17,7 +17,7 @@ import torch
 
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.ops import gpu_sampling
-from tempergat.training.padded_step import PaddedStep, Room
+from tempergat.training.devices.padded_step import PaddedStep, Room
 
 if TYPE_CHECKING:
     from tempergat.training.loop import Loop

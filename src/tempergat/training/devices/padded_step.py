@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tempergat.ops import Graph, fold_in, fold_numbers
-from tempergat.training.batches import Batch
+from tempergat.training.graphs.batches import Batch
 
 if TYPE_CHECKING:
     from tempergat.training.loop import Loop

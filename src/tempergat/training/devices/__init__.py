@@ -1,0 +1,1 @@
+"""Devices: their choice, their memory, and work as CUDA graphs."""

@@ -1,0 +1,1 @@
+"""What models are called with: features and edges of whole graphs, and batches."""

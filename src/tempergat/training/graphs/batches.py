@@ -1,0 +1,166 @@
+"""What runs are trained on: batches, and whole graphs as the batch of every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from tempergat.data import Dataset
+from tempergat.nn import NodeClassifier, NodeType, TypedFeatures
+from tempergat.training.graphs.inputs import (
+    edge_inputs_of,
+    features_of,
+    graph_of,
+    in_channels_of,
+    types_of,
+)
+from tempergat.training.settings.config import RunConfig
+from tempergat.training.tasks import NodeClasses, Targets
+
+if TYPE_CHECKING:
+    from tempergat.training.preparation import Preparation
+    from tempergat.training.runs.stacked import Logits
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What all runs are called with in a step, and what they should answer.
+
+    Attributes:
+        x: The nodes' features.
+        graph: The edges, or those of each layer.
+        labels: The classes of the nodes that the loss is about.
+        edge_index: The edges as a plain tensor, for a user's own module.
+        edge_inputs: Edge features and weights by the name of their argument.
+        rows: The rows of these nodes in a model's output; None for the first ones.
+        x_by_run: Whether every run has features of its own: [runs, nodes, channels].
+        share: What the mean loss of these nodes counts in the loss of all processes;
+            None where there is one process.
+        share_of_rows: Likewise, what the mean gate counts.
+    """
+
+    x: Any
+    graph: Any
+    labels: Tensor
+    edge_index: Tensor | None = None
+    edge_inputs: dict[str, Tensor] = field(default_factory=dict)
+    rows: Tensor | None = None
+    x_by_run: bool = False
+    share: Tensor | float | None = None
+    share_of_rows: float = 1.0
+
+
+# A batch that all runs share, or one for each.
+BatchOfRuns = Batch | list[Batch]
+
+
+class OneBatch:
+    """The same batch in every epoch, of whole graphs.
+
+    Attributes:
+        batch: The batch, shared by all runs or one for each.
+        targets: What the class scores of all nodes are judged by; likewise.
+        in_channels: Features per node; those of the shared space of a typed graph.
+        edge_dim: Features per edge; None where the method takes none.
+        node_types: The node types of a typed graph, the one to classify first.
+    """
+
+    is_whole = True
+    batch: Any
+    targets: Any
+    in_channels: int
+    edge_dim: int | None
+    node_types: tuple[NodeType, ...] | None
+
+    def __len__(self) -> int:
+        return 1
+
+    def logits(self, runs: Any) -> Logits:
+        """Class scores of all nodes in evaluation, for each run."""
+        logits: Logits = runs.logits(self.batch)
+        return logits
+
+    def gate_means(self, runs: Any) -> Tensor:
+        """The mean gate of each layer that has one, over all nodes, [runs, layers]."""
+
+        def take(model: NodeClassifier) -> Tensor:
+            convs: Any = model.convs
+            gated = [conv for conv in convs if conv.gate is not None]
+            return torch.stack([conv.gate_means.take() for conv in gated])
+
+        means: Tensor = runs.observe(self.batch, take, records_gates=True)
+        return means
+
+
+class WholeGraph(OneBatch):
+    """The whole graph as the only batch of every epoch.
+
+    Args:
+        dataset: The graph.
+        config: Settings of the runs.
+        task: What is predicted.
+        seeds: The seeds of the runs.
+        preparation: What is done to their features; None for nothing.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        config: RunConfig,
+        task: NodeClasses,
+        seeds: Sequence[int] = (),
+        preparation: Preparation | None = None,
+    ) -> None:
+        x: Any = features_of(dataset, config, task.device)
+        own = None
+        # A typed graph is refused before.
+        if preparation is not None and not isinstance(x, TypedFeatures):
+            own = preparation.features_of(x, seeds)
+        edge_index = None
+        if config.source_hash is not None:
+            edge_index = dataset.data.edge_index.long().to(task.device)
+        rows = {name: nodes.to(task.device) for name, nodes in task.nodes.items()}
+        self.targets = Targets(rows, task.labels)
+        self.batch = Batch(
+            x if own is None else own,
+            graph_of(dataset, config, task.device),
+            task.labels["train"],
+            edge_index,
+            edge_inputs_of(dataset, config, task.device),
+            rows=rows["train"],
+            x_by_run=own is not None,
+        )
+        self.in_channels = in_channels_of(dataset, config)
+        self.edge_dim = edge_dim_of(self.batch.edge_inputs)
+        self.node_types = types_of(dataset)
+
+    @property
+    def example(self) -> Batch:
+        """A batch that a model can be called with."""
+        batch: Batch = self.batch
+        return batch
+
+
+class GraphPerRun(OneBatch):
+    """A whole graph for each run, as the only batch of every epoch.
+
+    Args:
+        graphs: The graphs; features and classes are of the same number in all.
+    """
+
+    def __init__(self, graphs: Sequence[WholeGraph]) -> None:
+        self.batch = [graph.batch for graph in graphs]
+        self.targets = [graph.targets for graph in graphs]
+        self.in_channels = graphs[0].in_channels
+        self.edge_dim = graphs[0].edge_dim
+        self.node_types = graphs[0].node_types
+
+
+def edge_dim_of(edge_inputs: dict[str, Tensor]) -> int | None:
+    """Features per edge; None without edge features."""
+    edge_attr = edge_inputs.get("edge_attr")
+    return None if edge_attr is None else edge_attr.size(1)

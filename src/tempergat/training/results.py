@@ -1,0 +1,176 @@
+"""The records of finished runs: scores, curves and how they were made."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch_geometric
+
+import tempergat
+from tempergat.data import Dataset
+from tempergat.training.devices.choice import device_name
+from tempergat.training.learned_values import Measure, count_gates, layer_records
+from tempergat.training.loop import COLUMNS, Loop
+from tempergat.training.record import LayerRecord, Run, Scores, numerics_of
+from tempergat.training.tasks import SPLITS
+
+# More points than this are not seen in a figure.
+_MOST_POINTS = 50
+_DIGITS = 5
+
+
+def finished_runs(
+    loop: Loop,
+    dataset: Dataset | Sequence[Dataset],
+    start: float,
+    at_epochs: Mapping[int, Sequence[LayerRecord]] | None = None,
+    rules: Sequence[str] = (),
+    measure: Measure | None = None,
+) -> list[Run]:
+    """The records of a finished training, one per run.
+
+    Args:
+        loop: All its epochs are done.
+        dataset: The graph it was trained on, or that of each run.
+        start: `time.perf_counter()` at its start.
+        at_epochs: What the runs had learned at some epochs. If there are any, a run
+            keeps that, and the same at its last epoch.
+        rules: Selection rules at whose epochs it does so as well.
+        measure: Further values of every layer; None for none.
+    """
+    count, rule = len(loop.runs.seeds), loop.config.selection
+    # Waits for the device: before this, the epochs may be queued and not computed.
+    history = loop.history.cpu().numpy()
+    shared = _shared_facts(loop, (time.perf_counter() - start) / count)
+    selected = layer_records(loop, loop.best, measure)
+    last = layer_records(loop, loop.current, measure if at_epochs else None)
+    by_rule = {r: layer_records(loop, loop.best_by(r), measure) for r in rules}
+    evaluation = loop.evaluation(loop.best)
+    gate_counts = count_gates(loop, loop.best)
+    datasets = [dataset] * count if isinstance(dataset, Dataset) else dataset
+    runs = []
+    for slot, (graph, failed_epoch) in enumerate(
+        zip(datasets, loop.failed_epoch.tolist(), strict=True)
+    ):
+        rows = history[:, slot]
+        outcome: dict[str, Any]
+        if failed_epoch:
+            outcome = {
+                "status": "failed",
+                "failed_epoch": failed_epoch,
+                "reason": _failure_reason(rows[failed_epoch - 1], failed_epoch),
+            }
+        else:
+            epochs = chosen_epochs(rows)
+            learned = None
+            if at_epochs:
+                learned = {epoch: values[slot] for epoch, values in at_epochs.items()}
+                learned |= {epochs[r]: values[slot] for r, values in by_rule.items()}
+                learned = dict(sorted({**learned, len(rows): last[slot]}.items()))
+            outcome = {
+                "scores": scores_by_rule(rows),
+                "selected": selected[slot],
+                "last": last[slot],
+                "layers_at_epochs": learned,
+                "curves": thinned_curves(rows),
+                "gate_counts": gate_counts[slot],
+                "confusion": tuple(map(tuple, evaluation["confusion"][slot].tolist())),
+                "metrics": {
+                    name: {rule: Scores(epochs[rule], *scores[slot].tolist())}
+                    for name, scores in evaluation.items()
+                    if name != "confusion"
+                },
+            }
+        runs.append(
+            Run(
+                dataset=graph.name,
+                fingerprint=graph.fingerprint,
+                training_nodes=graph.count("train"),
+                seed=loop.runs.seeds[slot],
+                **outcome,
+                **shared,
+            )
+        )
+    return runs
+
+
+def _shared_facts(loop: Loop, time_s: float) -> dict[str, Any]:
+    """What the records of all runs of a training have in common."""
+    config, device = loop.config, loop.device
+    memory = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
+    return {
+        "method": config.method,
+        "config": config.model_dump(mode="json"),
+        "time_s": time_s,
+        "memory_bytes": memory,
+        "device": device_name(device),
+        "numerics": numerics_of(device_name(device)),
+        "versions": versions(),
+        "parameter_count": sum(p.numel() for p in loop.runs.model.parameters()),
+    }
+
+
+def chosen_epochs(history: np.ndarray) -> dict[str, int]:
+    """The epoch, from 1, that each selection rule chooses for one run.
+
+    Args:
+        history: One run's rows of `Loop.history`, [epochs, columns].
+    """
+    columns = dict(zip(COLUMNS, history.T, strict=True))
+    # numpy's argmax and argmin return the first of equal values.
+    return {
+        "best_val_accuracy": int(np.argmax(columns["val"])) + 1,
+        "last_epoch": len(history),
+        "best_val_loss": int(np.argmin(columns["val_loss"])) + 1,
+    }
+
+
+def thinned_curves(history: np.ndarray) -> dict[str, tuple[float, ...]]:
+    """At most fifty epochs, the first and the last among them, evenly spread.
+
+    Args:
+        history: One run's rows of `Loop.history`, [epochs, columns].
+
+    Returns:
+        The epochs as `epoch`, from 1, and the values by column.
+    """
+    count = min(len(history), _MOST_POINTS)
+    places = np.unique(np.linspace(0, len(history) - 1, count).round().astype(int))
+    curves = {"epoch": tuple(float(place + 1) for place in places)}
+    for name, values in zip(COLUMNS, history[places].T, strict=True):
+        curves[name] = tuple(float(f"{value:.{_DIGITS}g}") for value in values)
+    return curves
+
+
+def scores_by_rule(history: np.ndarray) -> dict[str, Scores]:
+    """Scores by selection rule; history is one run's, [epochs, columns]."""
+    return {
+        rule: Scores(
+            epoch,
+            *(float(history[epoch - 1, COLUMNS.index(split)]) for split in SPLITS),
+        )
+        for rule, epoch in chosen_epochs(history).items()
+    }
+
+
+def _failure_reason(row: np.ndarray, epoch: int) -> str:
+    """Why a run failed, from the row of its history at the failed epoch."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    name, loss = "loss", values["loss"]
+    if math.isfinite(loss):
+        name, loss = "validation loss", values["val_loss"]
+    return f"the {name} was {loss} at epoch {epoch}"
+
+
+def versions() -> dict[str, str]:
+    """Versions of the packages that take part in a run."""
+    modules = (tempergat, torch, torch_geometric, np)
+    return {"python": platform.python_version()} | {
+        module.__name__: str(module.__version__) for module in modules
+    }

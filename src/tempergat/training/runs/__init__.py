@@ -1,0 +1,1 @@
+"""The models of some runs, and a user's own modules."""
