@@ -30,7 +30,7 @@ from benchmarks.origin import machine
 from tempergat.data import Dataset
 from tempergat.ops import Graph
 from tempergat.training import RunConfig, load_recipe
-from tempergat.training.graphs.typed import typed_inputs, union_edges
+from tempergat.training.graphs.inputs import typed_inputs, union_edges
 from tempergat.training.groups import make_loop
 
 FIELDS = (

@@ -98,7 +98,7 @@ FAULTS = (
         "training/results.py",
         'np.argmax(columns["val"])',
         'np.argmax(columns["test"])',
-        "training/test_groups.py::test_the_score_is_that_of_the_first_best_epoch",
+        "training/test_results.py::test_the_score_is_that_of_the_first_best_epoch",
     ),
     Fault(
         "runs under one noise are taken for runs under another",

@@ -25,13 +25,13 @@ def graph() -> Dataset:
 
 
 def assert_follows(loop: Loop, slot: int, plain: dict[str, torch.Tensor]) -> None:
-    found = loop.history[:, slot].cpu()
+    history = loop.history[:, slot].cpu()
     expected = plain["history"]
     torch.testing.assert_close(
-        found[:, LOSSES], expected[:, LOSSES], rtol=2e-4, atol=2e-5
+        history[:, LOSSES], expected[:, LOSSES], rtol=2e-4, atol=2e-5
     )
     # Scores may differ where two classes are tied within rounding: by one node.
-    scores = found[:, len(LOSSES) :] - expected[:, len(LOSSES) :]
+    scores = history[:, len(LOSSES) :] - expected[:, len(LOSSES) :]
     assert (scores.abs() < 0.1).all()
     assert (scores.abs() > 1e-9).float().mean() < 0.05
     for name, value in loop.current.items():
@@ -81,8 +81,8 @@ def test_each_seed_has_batch_statistics_of_its_own() -> None:
     # A bias before batch normalisation has no gradient but rounding, which Adam
     # blows up; the training loss does not depend on it.
     column = COLUMNS.index("loss")
-    found, expected = loop.history[:, 1, column], plain["history"][:, column]
-    torch.testing.assert_close(found, expected, rtol=2e-4, atol=2e-5)
+    losses, expected = loop.history[:, 1, column], plain["history"][:, column]
+    torch.testing.assert_close(losses, expected, rtol=2e-4, atol=2e-5)
     name = "norms.0.module.running_var"
     torch.testing.assert_close(loop.current[name][1], plain[name], rtol=1e-3, atol=1e-4)
     assert int(loop.current["norms.0.module.num_batches_tracked"][1]) == 50

@@ -17,7 +17,7 @@ PROGRAM = """
 import sys
 import torch
 from tempergat.ops.gpu import sampling as kernels
-from tempergat.training.devices.padded_step import PaddedStep, Room
+from tempergat.training.devices.padded_step import PaddedStep
 from tests.support.run_settings import config, loop_of
 
 method, norm, (layers, epochs) = sys.argv[1], sys.argv[2], map(int, sys.argv[3:])
@@ -33,8 +33,7 @@ for runs in (plain.runs, other.runs):
     # makes it.
     for conv in list(runs.model.convs)[:-1]:
         conv.bias.register_hook(torch.zeros_like)
-room = Room((16, 90, 150), (70, 300))
-step = PaddedStep(other, kernels, room)
+step = PaddedStep(other, kernels, (16, 90, 150), (70, 300))
 step._has_loops = True
 for epoch in range(epochs):
     step.begin_epoch()
@@ -56,7 +55,7 @@ assert int(step.step) == len(plain.batches)
 # A batch that does not fit changes nothing, and neither do those after it.
 plain = loop_of(settings)
 before = {k: v.clone() for k, v in plain.state().items()}
-step = PaddedStep(plain, kernels, Room((16, 17, 30), (70, 300)))
+step = PaddedStep(plain, kernels, (16, 17, 30), (70, 300))
 step.begin_epoch()
 for _ in range(2):
     step.run()

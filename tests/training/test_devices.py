@@ -7,19 +7,20 @@ import pytest
 import torch
 
 from tempergat.data import Dataset, load
-from tempergat.training import compile_kernels, devices, load_recipe
+from tempergat.training import compile_kernels, load_recipe
+from tempergat.training.devices import choice
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What is compiled, without a GPU."""
-    found: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def note(op: str, heads: int, channels: int, **others: Any) -> None:
-        found.append({"op": op, "heads": heads, "channels": channels, **others})
+        calls.append({"op": op, "heads": heads, "channels": channels, **others})
 
-    monkeypatch.setattr(devices, "compile_ahead", note)
-    return found
+    monkeypatch.setattr(choice, "compile_ahead", note)
+    return calls
 
 
 @pytest.fixture(scope="module")

@@ -108,8 +108,8 @@ class TakesFeatures(nn.Module):
         self.conv = GATConv(in_channels, out_channels, edge_dim=2)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
-        found: Tensor = self.conv(x, edge_index, edge_attr)
-        return found
+        out: Tensor = self.conv(x, edge_index, edge_attr)
+        return out
 
 
 class TakesNothing(nn.Module):
@@ -120,14 +120,14 @@ class TakesNothing(nn.Module):
         self.lin = nn.Linear(in_channels, out_channels)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        found: Tensor = self.lin(x)
-        return found
+        out: Tensor = self.lin(x)
+        return out
 
 
 def test_a_users_module_gets_what_its_forward_takes_and_others_are_named(
     tmp_path: Path,
 ) -> None:
-    found = tempergat.compare(
+    out = tempergat.compare(
         graph_with_edges(),
         ["gcn", "gat", "mlp", TakesFeatures, TakesNothing],
         runs=2,
@@ -135,7 +135,7 @@ def test_a_users_module_gets_what_its_forward_takes_and_others_are_named(
         progress=False,
         settings={"epochs": 2},
     )
-    notes = " ".join(found.notes)
+    notes = " ".join(out.notes)
     assert "edge features (a, b) are not used by gcn, mlp, TakesNothing" in notes
     weight = "edge weight (w) is not used by gat, mlp, TakesFeatures, TakesNothing"
     assert weight in notes

@@ -45,14 +45,14 @@ def test_words_come_back_as_words(graph: Dataset, options: dict[str, Any]) -> No
     nodes = np.arange(60)
     classifier = GraphClassifier(graph, method="gat", **options).fit(nodes, y[:60])
     rest = np.arange(60, 90)
-    found = classifier.predict(rest)
-    assert set(found) <= set(WORDS)
+    predicted = classifier.predict(rest)
+    assert set(predicted) <= set(WORDS)
     assert list(classifier.classes_) == list(WORDS)
-    assert classifier.score(rest, y[60:]) == np.mean(found == y[60:]) > 0.6
+    assert classifier.score(rest, y[60:]) == np.mean(predicted == y[60:]) > 0.6
     shares = classifier.predict_proba(rest)
     assert shares.shape == (30, 3)
     np.testing.assert_allclose(shares.sum(1), 1.0, rtol=1e-5)
-    assert list(classifier.classes_[shares.argmax(1)]) == list(found)
+    assert list(classifier.classes_[shares.argmax(1)]) == list(predicted)
     assert classifier.model_.class_names == tuple(WORDS)
 
 
@@ -93,9 +93,9 @@ def test_labels_of_other_nodes_are_not_used(
     other.train_mask[:] = True
     bare = Data(x=other.x, edge_index=other.edge_index)
     for data in (other, bare):
-        found = GraphClassifier(data, "gat", **options).fit(nodes, y)
+        fitted = GraphClassifier(data, "gat", **options).fit(nodes, y)
         np.testing.assert_array_equal(
-            found.predict_proba(range(90)), expected.predict_proba(range(90))
+            fitted.predict_proba(range(90)), expected.predict_proba(range(90))
         )
     held = expected.model_.run
     assert held.scores["best_val_accuracy"].test == held.scores["best_val_accuracy"].val
@@ -165,9 +165,9 @@ def test_a_mistake_is_one_line(
     message: str,
 ) -> None:
     classifier = GraphClassifier(graph, **{**options, **changes})
-    with pytest.raises(UserError, match=message) as found:
+    with pytest.raises(UserError, match=message) as refused:
         classifier.fit(nodes, y)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_continuous_targets_and_unfitted_classifiers_are_refused_as_usual(

@@ -38,8 +38,8 @@ def trained_model(method, **options):
 def test_every_method_gives_what_it_gives_on_the_whole_graph(method, chunk):
     model = trained_model(method, norm="batch", residual=True)
     expected = model(X, EDGES)
-    found = infer_layerwise(model, X, Topology.of(EDGES, NODES), chunk=chunk)
-    torch.testing.assert_close(found, expected)
+    scores = infer_layerwise(model, X, Topology.of(EDGES, NODES), chunk=chunk)
+    torch.testing.assert_close(scores, expected)
 
 
 @torch.no_grad()
@@ -48,8 +48,8 @@ def test_every_method_gives_what_it_gives_on_the_whole_graph(method, chunk):
 def test_jumping_knowledge_and_normalisation_over_all_nodes(jk, norm):
     model = trained_model("temp_gated", norm=norm, jk=jk)
     nodes = torch.tensor([5, 59, 0, 7])
-    found = infer_layerwise(model, X, Graph(EDGES, NODES), chunk=16, nodes=nodes)
-    torch.testing.assert_close(found, model(X, EDGES)[nodes])
+    scores = infer_layerwise(model, X, Graph(EDGES, NODES), chunk=16, nodes=nodes)
+    torch.testing.assert_close(scores, model(X, EDGES)[nodes])
 
 
 @torch.no_grad()
@@ -57,11 +57,11 @@ def test_edge_features_and_weights_are_used():
     attr = torch.randn(EDGES.size(1), 2)
     weight = torch.rand(EDGES.size(1)) + 0.1
     attention = build_model("gatv2", 6, 8, 3, heads=2, edge_dim=2).eval()
-    found = infer_layerwise(attention, X, EDGES, chunk=9, edge_attr=attr)
-    torch.testing.assert_close(found, attention(X, EDGES, attr))
+    scores = infer_layerwise(attention, X, EDGES, chunk=9, edge_attr=attr)
+    torch.testing.assert_close(scores, attention(X, EDGES, attr))
     gcn = build_model("gcn", 6, 8, 3).eval()
-    found = infer_layerwise(gcn, X, EDGES, chunk=9, edge_weight=weight)
-    torch.testing.assert_close(found, gcn(X, EDGES, edge_weight=weight))
+    scores = infer_layerwise(gcn, X, EDGES, chunk=9, edge_weight=weight)
+    torch.testing.assert_close(scores, gcn(X, EDGES, edge_weight=weight))
 
 
 @torch.no_grad()
@@ -70,25 +70,25 @@ def test_features_may_be_sparse_or_mapped_from_a_file(tmp_path):
     np.save(tmp_path / "x.npy", X.numpy())
     features = NodeFeatures.open(tmp_path / "x.npy")
     expected = model(X, EDGES)
-    found = infer_layerwise(model, features, EDGES, chunk=16)
-    torch.testing.assert_close(found, expected)
+    scores = infer_layerwise(model, features, EDGES, chunk=16)
+    torch.testing.assert_close(scores, expected)
     sparse = NodeFeatures(X.to_sparse_csr())
-    found = infer_layerwise(model, sparse, EDGES, chunk=16)
-    torch.testing.assert_close(found, expected)
+    scores = infer_layerwise(model, sparse, EDGES, chunk=16)
+    torch.testing.assert_close(scores, expected)
 
 
 @torch.no_grad()
 def test_a_hub_ends_its_chunk_early_and_the_mode_is_kept(monkeypatch):
-    from tempergat.training import layerwise
+    from tempergat.training.graphs import layerwise
 
     monkeypatch.setattr(layerwise, "_EDGES_PER_TARGET", 1)
     model = trained_model("gat").train()
     seen = []
-    found = infer_layerwise(
+    scores = infer_layerwise(
         model, X, EDGES, chunk=16, on_layer=lambda *call: seen.append(call)
     )
     assert model.training
-    torch.testing.assert_close(found, model.eval()(X, EDGES))
+    torch.testing.assert_close(scores, model.eval()(X, EDGES))
     sizes = [rows.size(0) for number, _, rows in seen if number == 0]
     assert sum(sizes) == NODES
     assert min(sizes) < max(sizes) <= 16
@@ -105,8 +105,8 @@ def test_layer_by_layer_equals_the_whole_graph_on_a_gpu(method, place):
     features = NodeFeatures(data.x.to(place), CUDA)
     topology = Topology.of(data.edge_index.to(place), data.num_nodes)
     for keep_on in (None, "cpu"):
-        found = infer_layerwise(model, features, topology, chunk=16, keep_on=keep_on)
-        torch.testing.assert_close(found.to(CUDA), expected, rtol=1e-4, atol=1e-5)
+        scores = infer_layerwise(model, features, topology, chunk=16, keep_on=keep_on)
+        torch.testing.assert_close(scores.to(CUDA), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.gpu

@@ -67,7 +67,7 @@ def test_metrics_of_all_runs_at_once_equal_those_of_scikit_learn(
 ) -> None:
     labels, logits = drawn(classes, ties=ties, absent=absent and classes > 2)
     probabilities = logits.softmax(-1)
-    found = {
+    ours = {
         "f1": vmap(lambda x: macro_f1(x.argmax(-1), labels, classes))(logits),
         "auc": vmap(lambda p: roc_auc(p, labels))(probabilities),
         "ap": vmap(lambda p: average_precision(p, labels))(probabilities),
@@ -93,7 +93,7 @@ def test_metrics_of_all_runs_at_once_equal_those_of_scikit_learn(
             ),
         }
         for name, value in expected.items():
-            assert float(found[name][run]) == pytest.approx(value, abs=1e-12), name
+            assert float(ours[name][run]) == pytest.approx(value, abs=1e-12), name
 
 
 def test_roc_auc_of_many_classes_is_scikit_learns_one_against_the_rest() -> None:

@@ -61,8 +61,8 @@ def test_runs_of_many_seeds_follow_torchs_adamw_schedule_and_clipping(own: bool)
         # The limit acts in some steps and not in others.
         assert min(norms) < settings.clip_norm < max(norms)
         for name, value in expected.items():
-            found = loop.current[name][slot]
-            torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-5, msg=name)
+            trained = loop.current[name][slot]
+            torch.testing.assert_close(trained, value, rtol=1e-4, atol=1e-5, msg=name)
 
 
 def test_a_run_with_a_schedule_continues_where_it_stopped():

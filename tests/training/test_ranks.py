@@ -98,8 +98,8 @@ def test_two_processes_follow_the_losses_of_one(
     assert one.keys() == two.keys()
     for name, value in one.items():
         # Full training keeps the moments of a stack of runs.
-        found = two[name].view_as(value)
-        torch.testing.assert_close(found, value, rtol=1e-4, atol=1e-6, msg=name)
+        ours = two[name].view_as(value)
+        torch.testing.assert_close(ours, value, rtol=1e-4, atol=1e-6, msg=name)
 
 
 @pytest.mark.slow

@@ -273,10 +273,10 @@ def test_losses_on_a_gpu_are_those_of_the_cpu(method, eval_batch_size):
         **SAMPLED,
         **OPTIMIZER,
     )
-    found, expected = (
+    on_gpu, expected = (
         trained_loop(settings, device=device).history.cpu() for device in (CUDA, CPU)
     )
-    torch.testing.assert_close(found[..., :2], expected[..., :2], rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(on_gpu[..., :2], expected[..., :2], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.gpu
@@ -286,5 +286,5 @@ def test_a_captured_full_batch_step_has_schedule_and_limit_of_the_gradient():
     for device in (CPU, CUDA):
         runs = train_group(small_graph(), settings, [0, 1], device)
         ends[device] = [run.last.temperatures for run in runs]
-    for found, expected in zip(ends[CUDA], ends[CPU], strict=True):
-        assert found == pytest.approx(expected, rel=1e-3)
+    for on_gpu, expected in zip(ends[CUDA], ends[CPU], strict=True):
+        assert on_gpu == pytest.approx(expected, rel=1e-3)

@@ -54,24 +54,24 @@ def model(companies: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedM
 
 def scaled(values: Tensor, columns: tuple[int, ...]) -> Tensor:
     """Some columns centred and divided by their deviation."""
-    found = values.clone()
+    columns_scaled = values.clone()
     for at in columns:
         column = values[:, at].double()
-        found[:, at] = (column - column.mean()) / column.std(correction=0)
-    return found
+        columns_scaled[:, at] = (column - column.mean()) / column.std(correction=0)
+    return columns_scaled
 
 
 @pytest.mark.filterwarnings("ignore:.*edge column since is not used")
 def test_a_table_of_different_scales_is_learned_unless_scaling_is_turned_off(
     companies: Path,
 ) -> None:
-    found = trained(companies)
-    assert found.run.scores["best_val_accuracy"].test > 0.9
-    assert found.config.scale_features
+    model = trained(companies)
+    assert model.run.scores["best_val_accuracy"].test > 0.9
+    assert model.config.scale_features
     given = trained(companies, scale=False)
     assert given.run.scores["best_val_accuracy"].test < 0.7
     assert not given.config.scale_features
-    assert given.run.fingerprint == found.run.fingerprint
+    assert given.run.fingerprint == model.run.fingerprint
 
 
 def test_settings_of_other_graphs_keep_their_hash(companies: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_new_graph_is_scaled_like_the_training_graph(
     rows = [",".join([*c[:3], str(1e6 * float(c[3])), *c[4:]]) for c in cells]
     (other / "nodes.csv").write_text("\n".join([header, *rows]))
     with pytest.warns(UserWarning, match="the mean of revenue is .* convert it"):
-        found = model.predict_proba(other)
+        probabilities = model.predict_proba(other)
     new = model.read_graph(other).data
     both = torch.cat([graph.data.x, new.x])
     mean, deviation = graph.data.x.mean(dim=0), graph.data.x.std(dim=0, correction=0)
@@ -140,7 +140,7 @@ def test_a_new_graph_is_scaled_like_the_training_graph(
     since = graph.data.edge_attr
     edge_attr = (new.edge_attr - since.mean()) / since.std(correction=0)
     logits = model.module(x[240:], new.edge_index, edge_attr=edge_attr)
-    torch.testing.assert_close(found, logits.softmax(dim=-1))
+    torch.testing.assert_close(probabilities, logits.softmax(dim=-1))
 
 
 def test_batches_and_the_explorer_show_what_the_model_sees(
@@ -164,10 +164,10 @@ def test_batches_and_the_explorer_show_what_the_model_sees(
         return compute(module, data)
 
     monkeypatch.setattr(model_record, "model_values", spy)
-    found = model_record.record(model, graph)
+    record = model_record.record(model, graph)
     torch.testing.assert_close(seen[0].x, wanted)
     torch.testing.assert_close(seen[0].edge_attr, edges)
-    assert found.right == int((model.predict(graph) == graph.data.y).sum())
+    assert record.right == int((model.predict(graph) == graph.data.y).sum())
 
 
 def test_node_types_are_scaled_in_training_and_predictions(tmp_path: Path) -> None:
@@ -180,18 +180,18 @@ def test_node_types_are_scaled_in_training_and_predictions(tmp_path: Path) -> No
     edges = [f"a{n % 8},p{n}" for n in range(40)]
     table = "\n".join(["source,target", *edges])
     (folder / "edges_author__paper.csv").write_text(table)
-    found = trained(folder, settings={**SETTINGS, "epochs": 3})
+    model = trained(folder, settings={**SETTINGS, "epochs": 3})
     graph = read(folder)
     x = {kind: scaled(graph.data[kind].x, (0,)) for kind in ("paper", "author")}
-    full = features_of(graph, found.config, CPU)
+    full = features_of(graph, model.config, CPU)
     torch.testing.assert_close(full.inputs, (x["paper"], x["author"]))
-    sampled = sampled_graph(graph, found.config, CPU)
+    sampled = sampled_graph(graph, model.config, CPU)
     rows_of_paper = sampled.data["paper"].x.rows(torch.arange(40))
     torch.testing.assert_close(rows_of_paper, x["paper"])
-    loaded = tempergat.load_model(found.save(tmp_path))
-    assert torch.equal(loaded.predict(folder), found.predict(graph))
+    loaded = tempergat.load_model(model.save(tmp_path))
+    assert torch.equal(loaded.predict(folder), model.predict(graph))
     scores = loaded(graph.data.x_dict, graph.data.edge_index_dict)
-    assert torch.equal(scores.argmax(dim=-1), found.predict(graph))
+    assert torch.equal(scores.argmax(dim=-1), model.predict(graph))
     batch = next(
         iter(NeighborSampler(graph.data, [-1], 40, ("paper", torch.arange(40))))
     )
@@ -230,10 +230,10 @@ def test_comparisons_and_the_classifier_scale_and_mention_runs_without(
         "progress": False,
     }
     given = tempergat.compare(companies, scale=False, **arguments)
-    found = tempergat.compare(companies, **arguments)
+    results = tempergat.compare(companies, **arguments)
     assert "scale_features" not in given.runs[0].config
-    assert found.runs[0].config["scale_features"]
-    assert any("with other settings" in note for note in found.notes)
+    assert results.runs[0].config["scale_features"]
+    assert any("with other settings" in note for note in results.notes)
     # One x for all seeds and splits: the runs are those of the scaled graph.
     graph = read(companies)
     settings = settings_on(config("gat"), graph)

@@ -1,4 +1,4 @@
-"""Training on typed graphs, on all nodes and on samples; checkpoints, predictions."""
+"""Typed graphs: as one graph, training, checkpoints, predictions."""
 
 from pathlib import Path
 
@@ -9,12 +9,83 @@ from torch_geometric.data import HeteroData
 import tempergat
 from tempergat.base import UserError
 from tempergat.data import Dataset, as_dataset
+from tempergat.nn import build_typed_model
 from tempergat.ops import Graph
-from tempergat.training import Loop, RunConfig, load_recipe, train_group
-from tempergat.training.graphs.typed import typed_inputs, union_edges
+from tempergat.training import (
+    CHECKPOINT_NAME,
+    Loop,
+    RunConfig,
+    load_recipe,
+    train_group,
+)
+from tempergat.training.graphs.inputs import (
+    node_types_of,
+    typed_inputs,
+    union_edges,
+    union_graphs,
+)
 from tempergat.training.optimizer import TableAdam, clip_gradients
-from tests.support.run_settings import CPU, loop_of
+from tests.support.run_settings import CPU, loop_of, train_run
 from tests.support.typed_graph import typed_graph
+
+
+def test_the_target_type_comes_first_and_every_edge_keeps_its_ends() -> None:
+    data = typed_graph()
+    names = [kind.name for kind in node_types_of(data, "venue")]
+    assert names[0] == "venue"
+    assert sorted(names) == sorted(data.node_types)
+    edges = union_edges(data, "venue")
+    starts, start = {}, 0
+    for name in names:
+        starts[name] = start
+        start += data[name].num_nodes
+    expected = {
+        (starts[source] + a, starts[end] + b)
+        for (source, _, end), store in zip(
+            data.edge_types, data.edge_stores, strict=True
+        )
+        for a, b in store.edge_index.T.tolist()
+    }
+    assert {tuple(edge) for edge in edges.T.tolist()} == expected
+    assert edges.size(1) == data.num_edges
+
+
+def test_types_without_features_have_no_input() -> None:
+    data = typed_graph()
+    inputs = typed_inputs(data, "paper", lambda x, _: x * 2)
+    kinds = node_types_of(data, "paper")
+    for kind, values in zip(kinds, inputs.inputs, strict=True):
+        if kind.name == "author":
+            assert values is None
+        else:
+            assert torch.equal(values, data[kind.name].x * 2)
+    assert inputs.num_targets == data["paper"].num_nodes
+
+
+@pytest.mark.parametrize("method", ["gcn", "gat", "temp_gated_v2", "mlp"])
+@pytest.mark.parametrize("layers", [1, 2, 4])
+def test_graphs_by_layer_give_the_scores_of_the_whole_graph(
+    method: str, layers: int
+) -> None:
+    data = typed_graph()
+    kinds = node_types_of(data, "paper")
+    model = build_typed_model(method, kinds, 8, 2, num_layers=layers, heads=2).eval()
+    x = typed_inputs(data, "paper", lambda x, _: x)
+    graphs = union_graphs(
+        data, "paper", layers, torch.device("cpu"), whole=method == "gcn"
+    )
+    if layers > 1:
+        assert graphs[-1].num_dst == data["paper"].num_nodes
+    whole = Graph(union_edges(data, "paper"), data.num_nodes)
+    torch.testing.assert_close(model(x, graphs), model(x, whole))
+
+
+def test_types_that_no_target_can_see_are_not_computed() -> None:
+    data = typed_graph()
+    assert node_types_of(data, "paper")[-1].name == "review"
+    graphs = union_graphs(data, "paper", 3, torch.device("cpu"))
+    assert all(graph.num_dst <= data.num_nodes - 5 for graph in graphs)
+
 
 SAMPLED = {"training": "sampled", "fanout": (4, 3), "batch_size": 16, "epochs": 4}
 
@@ -30,15 +101,11 @@ def config(method: str = "temp_gated", **changes: object) -> RunConfig:
     return full_config(method, **{**SAMPLED, **changes})
 
 
-def trained(**options: object) -> tempergat.TrainedModel:
-    settings = {"epochs": 15, "hidden": 8, "heads": 2}
-    options = {"settings": settings, "device": "cpu", "progress": False, **options}
-    return tempergat.train(typed_graph(), "temp_gated", **options)
-
-
 @pytest.fixture(scope="module")
 def model() -> tempergat.TrainedModel:
-    return trained()
+    settings = {"epochs": 15, "hidden": 8, "heads": 2}
+    options = {"settings": settings, "device": "cpu", "progress": False}
+    return tempergat.train(typed_graph(), "temp_gated", **options)
 
 
 def full_logits(loop: Loop, dataset: Dataset) -> torch.Tensor:
@@ -80,7 +147,7 @@ def test_exact_evaluation_of_sparse_features_is_that_of_dense_ones(
     normalize: bool,
 ) -> None:
     settings = config(normalize_features=normalize)
-    found = []
+    logits = []
     for is_sparse in (False, True):
         data = typed_graph()
         data["paper"].x = data["paper"].x.relu()
@@ -88,8 +155,8 @@ def test_exact_evaluation_of_sparse_features_is_that_of_dense_ones(
             data["paper"].x = data["paper"].x.to_sparse_csr()
         loop = loop_of(settings, graph=as_dataset(data))
         with torch.no_grad():
-            found += loop.batches.logits(loop.runs)
-    torch.testing.assert_close(found[1], found[0])
+            logits += loop.batches.logits(loop.runs)
+    torch.testing.assert_close(logits[1], logits[0])
 
 
 @pytest.mark.parametrize("evaluation", [None, 32])
@@ -163,26 +230,27 @@ def test_sparse_gradients_count_in_the_limit_of_the_norm() -> None:
     torch.testing.assert_close(table.grad.to_dense(), torch.tensor([0.0, 0.8]))
 
 
-def test_a_stopped_run_on_samples_continues_to_the_same_weights(tmp_path: Path) -> None:
-    settings = config("gat", epochs=3)
+@pytest.mark.parametrize(
+    "settings",
+    [full_config("temp_gated", epochs=6), config("gat", epochs=3)],
+    ids=["full", "sampled"],
+)
+def test_a_stopped_run_continues_to_the_same_bytes(
+    settings: RunConfig, tmp_path: Path
+) -> None:
     dataset = as_dataset(typed_graph())
-
-    def train(folder: Path, **options: object) -> dict[str, torch.Tensor]:
-        model = tempergat.training.single.training.train_model(
-            dataset, settings, 0, CPU, folder, checkpoint_every=1, **options
-        )
-        return model.module.state_dict()
-
-    whole = train(tmp_path / "whole")
 
     def stop(epoch: int) -> None:
         if epoch == 2:
             raise KeyboardInterrupt
 
+    train_run(settings, tmp_path / "whole", dataset)
+    part = {"graph": dataset, "checkpoint_every": 1}
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "part", on_epoch=stop)
-    for name, value in train(tmp_path / "part").items():
-        assert torch.equal(value, whole[name]), name
+        train_run(settings, tmp_path / "part", on_epoch=stop, **part)
+    train_run(settings, tmp_path / "part", **part)
+    files = [tmp_path / name / CHECKPOINT_NAME for name in ("whole", "part")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 @pytest.mark.parametrize("method", ["gcn", "gat", "temp_gated", "gated_temp_v2"])
@@ -197,22 +265,6 @@ def test_seeds_trained_together_equal_seeds_trained_alone(method: str) -> None:
         assert run.selected.temperatures == pytest.approx(
             alone.selected.temperatures, abs=1e-3
         )
-
-
-def test_a_stopped_run_continues_to_the_same_weights(
-    model: tempergat.TrainedModel, tmp_path: Path
-) -> None:
-
-    def stop(epoch: int) -> None:
-        if epoch == 9:
-            raise KeyboardInterrupt
-
-    # The checkpoint is written every 50 epochs, and at the start.
-    with pytest.raises(KeyboardInterrupt):
-        trained(out=tmp_path, progress=stop)
-    again = trained(out=tmp_path)
-    for name, value in model.module.state_dict().items():
-        assert torch.equal(value, again.module.state_dict()[name]), name
 
 
 def test_a_saved_model_predicts_as_before_and_needs_no_labels(

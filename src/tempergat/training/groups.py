@@ -20,12 +20,11 @@ from tempergat.training.exchange import Exchange, GraphPart, prepare_ranks
 from tempergat.training.graphs.batches import WholeGraph
 from tempergat.training.graphs.sampled import sampled_graph
 from tempergat.training.graphs.sampled_batches import SampledBatches
-from tempergat.training.learned_values import layer_records
 from tempergat.training.loop import Loop
 from tempergat.training.preparation import Preparation
 from tempergat.training.ranks import Ranks
 from tempergat.training.record import Run
-from tempergat.training.results import finished_runs
+from tempergat.training.results import finished_runs, layer_records
 from tempergat.training.runs.models import single_model
 from tempergat.training.runs.modules import ModuleRuns
 from tempergat.training.runs.stacked import StackedRuns

@@ -88,9 +88,7 @@ class Loop:
         self._loss_sum = torch.zeros((), dtype=torch.float64, device=device)
         self._seeds_seen = torch.zeros((), dtype=torch.int64, device=device)
         self._advance: Callable[[], None] | None = None
-        self.captured: CapturedSteps | None = None
-        if refusal(self) is None:
-            self.captured = CapturedSteps(self)
+        self.captured = CapturedSteps(self) if refusal(self) is None else None
 
     @property
     def current(self) -> State:
@@ -145,13 +143,12 @@ class Loop:
                 epoch may not have finished yet.
         """
         last = self.config.epochs if until is None else min(until, self.config.epochs)
-        left = last - self.epochs_done
         if self._advance is None:
             self._advance = self._one_epoch
             if self.runs.can_be_captured:
                 times = self.config.epochs - self.epochs_done
                 self._advance = replayed(self._one_epoch, self.device, times)
-        for _ in range(left):
+        for _ in range(last - self.epochs_done):
             # On a GPU this check would make the host wait.
             if self.device.type == "cpu" and self.all_failed:
                 break
@@ -338,9 +335,9 @@ class Loop:
             }
             if moments:
                 self.optimizer.state[parameter] = moments
-        self.runs.load_state(_with_prefix("current.", state))
-        for name, value in _with_prefix("best.", state).items():
-            self.best[name].copy_(value)
+        self.runs.load_state({k: state[f"current.{k}"] for k in self.current})
+        for name, value in self.best.items():
+            value.copy_(state[f"best.{name}"])
         for name, value in self._progress.items():
             value.copy_(state[name])
         self.epochs_done = int(self.epoch)
@@ -350,11 +347,3 @@ class Loop:
             self.steps_done = int(state["steps_done"])
         if self.captured is not None:
             self.captured = CapturedSteps(self)
-
-
-def _with_prefix(prefix: str, state: State) -> State:
-    return {
-        name.removeprefix(prefix): value
-        for name, value in state.items()
-        if name.startswith(prefix)
-    }

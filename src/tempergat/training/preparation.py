@@ -20,7 +20,7 @@ from tempergat.training.settings.config import RunConfig
 from tempergat.training.tasks import refuse_typed
 
 if TYPE_CHECKING:
-    from tempergat.training.learned_values import Measure
+    from tempergat.training.results import Measure
 
 
 @dataclass(frozen=True)

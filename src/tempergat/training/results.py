@@ -1,25 +1,35 @@
-"""The records of finished runs: scores, curves and how they were made."""
+"""The records of finished runs: scores, curves, learned values, how they were made."""
 
 from __future__ import annotations
 
 import math
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 import torch_geometric
+from torch import Tensor
 
 import tempergat
 from tempergat.data import Dataset
+from tempergat.nn import AttentionLayer, NodeClassifier, temperature_of
 from tempergat.training.devices.choice import device_name
-from tempergat.training.learned_values import Measure, count_gates, layer_records
 from tempergat.training.loop import COLUMNS, Loop
 from tempergat.training.record import LayerRecord, Run, Scores, numerics_of
+from tempergat.training.runs.models import State
+from tempergat.training.runs.stacked import StackedRuns
 from tempergat.training.tasks import SPLITS
 
+# Takes a loop and the parameters and buffers of its runs at some epoch; returns for
+# each run further attributes of its `LayerRecord`.
+Measure = Callable[[Loop, State], list[dict[str, tuple[float, ...]]]]
+# Equal parts from 0, closed, to 1, open.
+BINS = 20
+
+Counts = tuple[tuple[int, ...], ...]
 # More points than this are not seen in a figure.
 _MOST_POINTS = 50
 _DIGITS = 5
@@ -98,6 +108,99 @@ def finished_runs(
             )
         )
     return runs
+
+
+@torch.no_grad()
+def layer_records(
+    loop: Loop, state: State, measure: Measure | None = None
+) -> list[LayerRecord]:
+    """What each run has learned, at given parameters and buffers, in evaluation.
+
+    Args:
+        loop: The runs.
+        state: Parameters and buffers, like `Loop.best`.
+        measure: Further values of every layer; None for none.
+    """
+    runs = loop.runs
+
+    def compute() -> State:
+        nothing = torch.empty(len(runs.seeds), 0, device=loop.device)
+        values = {"temperatures": nothing, "gate_means": nothing}
+        if not runs.is_own:
+            values["temperatures"] = temperatures_of(state, nothing)
+        if runs.has_gates:
+            with runs.at(state):
+                values["gate_means"] = loop.batches.gate_means(runs)
+        return values
+
+    values = loop.from_first(compute)
+    measured = [{}] * len(runs.seeds) if measure is None else measure(loop, state)
+    return [
+        LayerRecord(tuple(temperatures), tuple(gate_means), **further)
+        for temperatures, gate_means, further in zip(
+            values["temperatures"].tolist(),
+            values["gate_means"].tolist(),
+            measured,
+            strict=True,
+        )
+    ]
+
+
+def temperatures_of(state: State, nothing: Tensor) -> Tensor:
+    """The temperature of each layer, averaged over heads, [runs, layers].
+
+    Args:
+        state: Parameters and buffers, [runs, ...] each.
+        nothing: [runs, 0]; what is returned for methods without temperature.
+    """
+    names = (f"convs.{layer}.theta" for layer in range(len(state)))
+    temperatures = [
+        # [runs] or, with one temperature per head, [runs, heads].
+        temperature_of(state[name].detach()).reshape(nothing.size(0), -1).mean(1)
+        for name in names
+        if name in state
+    ]
+    return torch.stack(temperatures, dim=1) if temperatures else nothing
+
+
+def count_gates(loop: Loop, state: State) -> list[Counts | None]:
+    """For each run and layer, how many gates lie in each part, in evaluation.
+
+    Args:
+        loop: The runs. Only those that are stacked and on a graph without node types
+            are counted.
+        state: Parameters and buffers, like `Loop.best`.
+
+    Returns:
+        One entry per run; None for all where the gates are not counted, or where the
+        method has none.
+    """
+    layers: list[AttentionLayer] = []
+    if isinstance(loop.runs, StackedRuns) and loop.batches.node_types is None:
+        convs = [c for c in loop.runs.model.convs if isinstance(c, AttentionLayer)]
+        layers = [conv for conv in convs if conv.gate is not None]
+    if not layers:
+        return [None] * len(loop.runs.seeds)
+    counts_by_layer: list[Tensor] = []
+
+    def count(layer: Any, inputs: tuple[Any, ...], _: Any) -> None:
+        part = (layer.gate_logit(inputs[0]).sigmoid() * BINS).long()
+        part = part.clamp(max=BINS - 1)
+        counts = [(part == number).sum() for number in range(BINS)]
+        counts_by_layer.append(torch.stack(counts))
+
+    def take(_: NodeClassifier) -> Tensor:
+        counts = torch.stack(counts_by_layer)
+        counts_by_layer.clear()
+        return counts
+
+    hooks = [layer.register_forward_hook(count) for layer in layers]
+    try:
+        counts = loop.observe(state, take)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [tuple(map(tuple, run)) for run in counts.tolist()]
 
 
 def _shared_facts(loop: Loop, time_s: float) -> dict[str, Any]:

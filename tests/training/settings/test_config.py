@@ -103,9 +103,9 @@ def test_methods_on_gatv2_can_have_settings_of_their_own(tmp_path: Path) -> None
 def test_a_wrong_recipe_is_refused_in_one_line(
     tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UserError, match=message) as found:
+    with pytest.raises(UserError, match=message) as refused:
         load_recipe(recipe_file(tmp_path, **change))
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_text_that_is_no_recipe_is_refused(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_numbers_may_be_written_without_a_point(tmp_path: Path) -> None:
 def test_values_that_python_cannot_hold_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(text)
-    with pytest.raises(UserError, match=r"recipe .*mine.yaml is not YAML") as found:
+    with pytest.raises(UserError, match=r"recipe .*mine.yaml is not YAML") as refused:
         load_recipe(path)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("act", get_args(Activation))

@@ -71,9 +71,9 @@ def test_without_settings_the_recipe_stays_as_it_is() -> None:
 def test_a_setting_out_of_its_range_is_refused_with_the_range(
     settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UserError) as found:
+    with pytest.raises(UserError) as refused:
         make_overrides(settings)
-    assert message in str(found.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(

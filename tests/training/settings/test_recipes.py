@@ -72,8 +72,8 @@ def test_there_is_a_recipe_for_each_of_the_eleven_datasets() -> None:
 
 @pytest.mark.parametrize("dataset", ATTENTION)
 def test_attention_settings_are_the_papers(dataset: str) -> None:
-    found = recipe(dataset)
-    attention = found["attention"]
+    values = recipe(dataset)
+    attention = values["attention"]
     hidden = attention.get("channels_per_head", attention.get("hidden_channels"))
     assert (
         attention["epochs"],
@@ -82,14 +82,14 @@ def test_attention_settings_are_the_papers(dataset: str) -> None:
         hidden,
         attention["feature_dropout"],
         attention["learning_rate"],
-        found["runs"],
+        values["runs"],
     ) == ATTENTION[dataset]
     assert attention["init_temp"] == 1.0
     assert attention["gate_bias_init"] == 0.0
     citation = dataset in ("cora", "citeseer", "pubmed")
     assert attention["gate_penalty"] == (1e-5 if citation else 1e-6)
-    assert found["dataset"] == dataset
-    assert found["metric"] == ("micro_f1" if dataset == "reddit" else "accuracy")
+    assert values["dataset"] == dataset
+    assert values["metric"] == ("micro_f1" if dataset == "reddit" else "accuracy")
 
 
 @pytest.mark.parametrize("dataset", GCN)
@@ -106,9 +106,9 @@ def test_gcn_settings_are_the_papers(dataset: str) -> None:
 
 @pytest.mark.parametrize("dataset", ATTENTION)
 def test_sampling_is_the_papers(dataset: str) -> None:
-    found = recipe(dataset)
-    assert found["training"] == ("sampled" if dataset in SAMPLING else "full")
-    for block in (found["attention"], found["gcn"]):
+    values = recipe(dataset)
+    assert values["training"] == ("sampled" if dataset in SAMPLING else "full")
+    for block in (values["attention"], values["gcn"]):
         if dataset not in SAMPLING:
             assert "fanout" not in block
             continue
@@ -135,12 +135,12 @@ TRAINING = [p for p in sorted(RECIPES.rglob("*.yaml")) if p.parent.name != "stud
 def test_every_recipe_opens_with_what_to_expect_and_holds_numbers(path: Path) -> None:
     text = path.read_text()
     assert text.startswith("# Expected")
-    found = yaml.safe_load(text)
+    values = yaml.safe_load(text)
     numbers = ("learning_rate", "weight_decay", "feature_dropout", "gate_penalty")
-    for block in (found["attention"], found["gcn"]):
+    for block in (values["attention"], values["gcn"]):
         for key in numbers:
             # YAML reads 1e-5 without a point as text.
             assert isinstance(block.get(key, 0.0), float), key
     # The layers' own default is another.
-    for name in {"attention", "gatv2"} & found.keys():
-        assert found[name]["gate_bias_init"] == 0.0
+    for name in {"attention", "gatv2"} & values.keys():
+        assert values[name]["gate_bias_init"] == 0.0

@@ -56,9 +56,9 @@ def test_a_trained_model_prepares_the_graph_as_in_training(trained: Train) -> No
         x=data.x / data.x.sum(dim=1, keepdim=True), edge_index=data.edge_index
     )
     expected = tempergat.attention(model.module, normalised)
-    found = tempergat.attention(model, data)
-    assert [layer.layer for layer in found] == ["convs.0", "convs.1"]
-    for a, b in zip(found, expected, strict=True):
+    layers = tempergat.attention(model, data)
+    assert [layer.layer for layer in layers] == ["convs.0", "convs.1"]
+    for a, b in zip(layers, expected, strict=True):
         torch.testing.assert_close(a.weights, b.weights)
         torch.testing.assert_close(a.self_loops, b.self_loops)
         assert torch.equal(a.edge_index, data.edge_index)
@@ -110,9 +110,9 @@ def test_a_typed_model_gives_coefficients_by_edge_type(trained: Train) -> None:
     model = trained(data)
     edges = data.edge_index_dict
     counts = {kind: data[kind].num_nodes for kind in data.node_types}
-    found = tempergat.attention(model, data)
-    assert len(found) == 2
-    for layer in found:
+    layers = tempergat.attention(model, data)
+    assert len(layers) == 2
+    for layer in layers:
         assert list(layer.weights) == data.edge_types
         for total in incoming(layer, edges, counts).values():
             torch.testing.assert_close(total, torch.ones_like(total))
@@ -121,7 +121,7 @@ def test_a_typed_model_gives_coefficients_by_edge_type(trained: Train) -> None:
     for kind in data.edge_types:
         orders[kind] = torch.randperm(data[kind].edge_index.size(1))
         other[kind].edge_index = data[kind].edge_index[:, orders[kind]]
-    for a, b in zip(found, tempergat.attention(model, other), strict=True):
+    for a, b in zip(layers, tempergat.attention(model, other), strict=True):
         for kind, order in orders.items():
             torch.testing.assert_close(a.weights[kind][order], b.weights[kind])
 
@@ -157,9 +157,9 @@ def test_a_users_own_module_is_called_as_in_training(trained: Train) -> None:
         return TemperGATConv(in_channels, out_channels)
 
     data = small_graph()
-    (found,) = tempergat.attention(trained(data, build), data)
-    assert found.weights.shape == (data.num_edges, 1)
-    assert not found.from_model
+    (layer,) = tempergat.attention(trained(data, build), data)
+    assert layer.weights.shape == (data.num_edges, 1)
+    assert not layer.from_model
 
 
 def test_mistakes_are_said_in_one_line(trained: Train) -> None:

@@ -102,8 +102,8 @@ def test_a_matrix_is_used_by_position_and_that_is_said(
     expected = quietly(model, tmp_path / "training")
     bare = type(data)(x=data.x, edge_index=data.edge_index)
     with pytest.warns(UserWarning, match=r"in the order of training: age, height, inc"):
-        found = model.predict(bare)
-    assert torch.equal(found, expected)
+        classes = model.predict(bare)
+    assert torch.equal(classes, expected)
 
 
 def test_a_model_without_names_is_used_by_position_and_that_is_said() -> None:
@@ -217,9 +217,11 @@ def test_other_columns_are_named_before_what_is_in_them(
     lines = table.read_text().splitlines()
     lines = [f"{lines[0]},organ", *(f"{line},liver" for line in lines[1:])]
     table.write_text("\n".join(lines))
-    with pytest.raises(UserError, match=r"a lacks age and has tissue, organ") as found:
+    with pytest.raises(
+        UserError, match=r"a lacks age and has tissue, organ"
+    ) as refused:
         model.read_graph(graph)
-    assert "liver" not in str(found.value)
+    assert "liver" not in str(refused.value)
     # With the same columns, it is the value that is wrong.
     same = write_table("b")
     text = (same / "nodes.csv").read_text()

@@ -94,10 +94,10 @@ def test_a_model_from_a_folder_predicts_the_same(
     model: TrainedModel, tmp_path: Path
 ) -> None:
     model.save_pretrained(tmp_path / "saved")
-    found = tempergat.from_pretrained(tmp_path / "saved", device="cpu")
+    again = tempergat.from_pretrained(tmp_path / "saved", device="cpu")
     data = small_graph().data
-    assert torch.equal(found.predict_proba(data), model.predict_proba(data))
-    assert found.run.scores == model.run.scores
+    assert torch.equal(again.predict_proba(data), model.predict_proba(data))
+    assert again.run.scores == model.run.scores
     loaded = tempergat.load_model(tmp_path / "saved", device="cpu")
     assert torch.equal(loaded.predict_proba(data), model.predict_proba(data))
 
@@ -108,9 +108,9 @@ def test_the_folder_of_a_training_run_is_read_too(tmp_path: Path) -> None:
     trained = train(
         small_graph(), recipe=recipe, device="cpu", progress=False, out=folder
     )
-    found = tempergat.from_pretrained(folder, device="cpu")
+    again = tempergat.from_pretrained(folder, device="cpu")
     assert torch.equal(
-        found.predict(small_graph().data), trained.predict(small_graph().data)
+        again.predict(small_graph().data), trained.predict(small_graph().data)
     )
 
 
@@ -121,9 +121,9 @@ def test_a_pushed_model_is_loaded_by_its_name(
     assert page == "https://hub.example/someone/shops"
     card = (remote / "someone/shops/README.md").read_text()
     assert 'tempergat.from_pretrained("someone/shops")' in card
-    found = tempergat.from_pretrained("someone/shops", revision="main", device="cpu")
+    again = tempergat.from_pretrained("someone/shops", revision="main", device="cpu")
     data = small_graph().data
-    assert torch.equal(found.predict_proba(data), model.predict_proba(data))
+    assert torch.equal(again.predict_proba(data), model.predict_proba(data))
 
 
 def test_a_pickle_in_a_repository_is_never_read(remote: Path) -> None:

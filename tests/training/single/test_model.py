@@ -67,10 +67,10 @@ def test_forward_prepares_its_input_as_in_training(model: TrainedModel) -> None:
 
 def test_probabilities_sum_to_one(model: TrainedModel) -> None:
     graph = small_graph()
-    found = model.predict_proba(graph)
-    assert found.shape == (60, 3)
-    torch.testing.assert_close(found.sum(1), torch.ones(60))
-    assert torch.equal(found.argmax(1), model.predict(graph))
+    shares = model.predict_proba(graph)
+    assert shares.shape == (60, 3)
+    torch.testing.assert_close(shares.sum(1), torch.ones(60))
+    assert torch.equal(shares.argmax(1), model.predict(graph))
 
 
 def test_a_graph_without_labels_is_classified(model: TrainedModel) -> None:
@@ -192,9 +192,9 @@ def test_typed_graphs_are_refused_and_the_remedy_works(model: TrainedModel) -> N
     typed["paper"].x = torch.ones(4, 12)
     typed["paper"].y = torch.tensor([0, 1, 0, 1])
     typed["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
-    with pytest.raises(UserError, match=r"give data\.to_homogeneous\(\)") as found:
+    with pytest.raises(UserError, match=r"give data\.to_homogeneous\(\)") as refused:
         model.predict(typed)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(refused.value)
     with pytest.warns(UserWarning, match="edge_type is not used"):
         assert model.predict(typed.to_homogeneous()).shape == (4,)
 

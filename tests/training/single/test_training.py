@@ -1,4 +1,4 @@
-"""One run: checkpoints, continuing after a kill, predictions."""
+"""One run: checkpoints, continuing after a kill, predictions, trackers."""
 
 import hashlib
 import os
@@ -7,18 +7,34 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 from tempergat.base.errors import UserError
-from tempergat.training import CHECKPOINT_NAME, predict, train_group
+from tempergat.training import (
+    CHECKPOINT_NAME,
+    TensorBoardTracker,
+    WandbTracker,
+    predict,
+    train_group,
+)
+from tempergat.training.loop import COLUMNS
+from tempergat.training.single import checkpoint
 from tempergat.training.single.checkpoint import read, write
 from tests.support.interrupted_run import train
-from tests.support.run_settings import config, small_graph, train_run
+from tests.support.run_settings import CPU, config, small_graph, train_run
 
-CPU = torch.device("cpu")
 ROOT = Path(__file__).parents[3]
+SETTINGS = config(epochs=2)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> checkpoint.Checkpoint:
+    """The checkpoint of a run with `SETTINGS`, which lies in the test's folder."""
+    train_run(SETTINGS, tmp_path)
+    return read(tmp_path / CHECKPOINT_NAME)
 
 
 def kill_at(folder: Path, epochs: int, epoch: int) -> None:
@@ -73,9 +89,8 @@ def test_a_run_alone_has_the_scores_it_has_in_a_group(tmp_path: Path) -> None:
     together = train_group(small_graph(), settings, [2, 3], CPU)[1]
     assert alone.selected_epoch == together.selected_epoch
     assert alone.scores == together.scores
-    found = torch.tensor(alone.selected.gate_means)
-    expected = torch.tensor(together.selected.gate_means)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    gates, expected = (torch.tensor(r.selected.gate_means) for r in (alone, together))
+    torch.testing.assert_close(gates, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_time_counts_all_stretches_of_a_run(tmp_path: Path) -> None:
@@ -116,20 +131,20 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
         ("gat", 0, 80, "graph or split"),
     ],
 )
+@pytest.mark.usefixtures("saved")
 def test_the_checkpoint_of_another_run_is_not_continued(
     tmp_path: Path, method: str, seed: int, nodes: int, named: str
 ) -> None:
-    train_run(config(epochs=2), tmp_path)
-    with pytest.raises(UserError, match=f"another run: its {named} is") as found:
+    with pytest.raises(UserError, match=f"another run: its {named} is") as refused:
         train_run(
             config(method, epochs=2), tmp_path, graph=small_graph(nodes), seed=seed
         )
     for option in ("--out", "out=", "--no-resume", "resume=False"):
-        assert option in str(found.value)
+        assert option in str(refused.value)
 
 
+@pytest.mark.usefixtures("saved")
 def test_the_checkpoint_of_another_graph_names_the_graphs(tmp_path: Path) -> None:
-    train_run(config(epochs=2), tmp_path)
     other = replace(small_graph(80), name="shops")
     with pytest.raises(UserError, match=r"it was trained on .*csbm.*, not on shops; "):
         train_run(config(epochs=3), tmp_path, graph=other)
@@ -151,10 +166,17 @@ def test_predictions_are_those_of_the_selected_epoch(
         )
 
 
-def test_predictions_refuse_a_graph_with_other_features(tmp_path: Path) -> None:
-    train_run(config(epochs=2), tmp_path)
+@pytest.mark.usefixtures("saved")
+def test_predictions_refuse_other_features_and_scores_that_are_no_numbers(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(UserError, match=r"has 5 features per node, but .* on 12"):
         predict(tmp_path, small_graph(d=5))
+    beyond = small_graph()
+    beyond.data.x.fill_(3e38)
+    message = r"no finite scores for 60 of 60 nodes .*; scale"
+    with pytest.raises(UserError, match=message):
+        predict(tmp_path, beyond)
 
 
 def test_every_flipped_bit_and_every_cut_is_refused(tmp_path: Path) -> None:
@@ -206,52 +228,48 @@ def other_tensors() -> dict[str, torch.Tensor]:
     ],
 )
 def test_a_valid_file_with_other_content_is_a_one_line_error(
-    tmp_path: Path, tensors: dict[str, Any], facts: dict[str, Any], message: str
+    tmp_path: Path,
+    saved: checkpoint.Checkpoint,
+    tensors: dict[str, Any],
+    facts: dict[str, Any],
+    message: str,
 ) -> None:
-    settings = config(epochs=2)
-    train_run(settings, tmp_path)
-    path = tmp_path / CHECKPOINT_NAME
-    saved = read(path)
     changed = {k: v for k, v in {**saved.tensors, **tensors}.items() if v is not None}
-    write(path, changed, {**saved.metadata, **facts})
-    for use in (
-        lambda: predict(tmp_path, small_graph()),
-        lambda: train_run(settings, tmp_path),
+    write(tmp_path / CHECKPOINT_NAME, changed, {**saved.metadata, **facts})
+    for use, arguments in (
+        (predict, (tmp_path, small_graph())),
+        (train_run, (SETTINGS, tmp_path)),
     ):
-        with pytest.raises(UserError, match=message) as found:
-            use()
-        assert "\n" not in str(found.value)
-        assert "--no-resume" in str(found.value)
+        with pytest.raises(UserError, match=message) as refused:
+            use(*arguments)
+        assert "\n" not in str(refused.value)
+        assert "--no-resume" in str(refused.value)
 
 
-def test_a_checkpoint_with_one_more_tensor_is_not_continued(tmp_path: Path) -> None:
-    settings = config(epochs=2)
-    train_run(settings, tmp_path)
-    path = tmp_path / CHECKPOINT_NAME
-    saved = read(path)
+def test_a_checkpoint_with_one_more_tensor_is_not_continued(
+    tmp_path: Path, saved: checkpoint.Checkpoint
+) -> None:
     more = {**saved.tensors, "best.more": torch.ones(1)}
-    write(path, more, saved.metadata)
+    write(tmp_path / CHECKPOINT_NAME, more, saved.metadata)
     with pytest.raises(UserError, match=r"holds best\.more, which this run does not"):
-        train_run(settings, tmp_path)
+        train_run(SETTINGS, tmp_path)
 
 
-def test_the_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> None:
-    settings = config(epochs=2)
-    train_run(settings, tmp_path)
+def test_the_checkpoint_of_another_version_is_named_as_such(
+    tmp_path: Path, saved: checkpoint.Checkpoint
+) -> None:
     path = tmp_path / CHECKPOINT_NAME
-    saved = read(path)
-    facts = {
+    later = {
         **saved.metadata,
         "config": {**saved.metadata["config"], "tomorrow": None},
         "versions": {"tempergat": "9.1.0"},
     }
-    write(path, saved.tensors, facts)
-    for use in (
-        lambda: predict(tmp_path, small_graph()),
-        lambda: train_run(settings, tmp_path),
-    ):
-        with pytest.raises(UserError, match=r"tomorrow.* made by tempergat 9\.1\.0"):
-            use()
+    write(path, saved.tensors, later)
+    message = r"tomorrow.* made by tempergat 9\.1\.0"
+    with pytest.raises(UserError, match=message):
+        predict(tmp_path, small_graph())
+    with pytest.raises(UserError, match=message):
+        train_run(SETTINGS, tmp_path)
     older = {**saved.metadata, "versions": {"tempergat": "0.0.1"}}
     del older["label_name"]
     write(path, saved.tensors, older)
@@ -261,19 +279,6 @@ def test_the_checkpoint_of_another_version_is_named_as_such(tmp_path: Path) -> N
     path.write_bytes(content.replace(b"checkpoint 1", b"checkpoint 2"))
     with pytest.raises(UserError, match="a later version of tempergat writes"):
         predict(tmp_path, small_graph())
-
-
-def test_predictions_that_are_no_numbers_are_not_given_as_classes(
-    tmp_path: Path,
-) -> None:
-    graph = small_graph()
-    train_run(config(epochs=2), tmp_path, graph=graph)
-    beyond = small_graph()
-    beyond.data.x = torch.full_like(graph.data.x, 3e38)
-    with pytest.raises(
-        UserError, match=r"no finite scores for 60 of 60 nodes .*; scale"
-    ):
-        predict(tmp_path, beyond)
 
 
 def test_a_run_that_fails_is_stopped_there(tmp_path: Path) -> None:
@@ -290,16 +295,84 @@ def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
         predict(tmp_path / "nowhere", small_graph())
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("")
+def test_a_file_in_place_of_the_folder_is_named_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
     epochs: list[int] = []
-    with pytest.raises(UserError, match=r"cannot write .*file"):
-        train_run(config(epochs=1), in_the_way, on_epoch=epochs.append)
+    message = r"cannot write .*run.* a file is where its folder should be"
+    with pytest.raises(UserError, match=message):
+        train_run(SETTINGS, tmp_path / "run", on_epoch=epochs.append)
     assert epochs == []
 
 
-def test_a_file_in_place_of_the_output_folder_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("a file")
-    with pytest.raises(UserError, match="a file is where its folder should be"):
-        train_run(config(epochs=2), tmp_path / "run")
+class Killed(BaseException):
+    pass
+
+
+def test_a_run_stopped_within_an_epoch_makes_the_same_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(
+        "temp_gated",
+        training="sampled",
+        fanout=(3, 2),
+        batch_size=5,
+        epochs=3,
+        feature_dropout=0.3,
+    )
+    train_run(settings, tmp_path / "whole")
+    module = "tempergat.training.single.run_file._MOST_SECONDS_BETWEEN_CHECKPOINTS"
+    monkeypatch.setattr(module, 0.0)
+    writes: list[object] = []
+
+    def write_and_stop(*arguments: Any) -> None:
+        write(*arguments)
+        writes.append(arguments)
+        if len(writes) == 4:
+            raise Killed
+
+    monkeypatch.setattr(checkpoint, "write", write_and_stop)
+    with pytest.raises(Killed):
+        train_run(settings, tmp_path / "stopped")
+    stopped = read(tmp_path / "stopped" / CHECKPOINT_NAME)
+    assert int(stopped.tensors["steps_done"]) == 3
+    train_run(settings, tmp_path / "stopped")
+    assert digest(tmp_path / "stopped") == digest(tmp_path / "whole")
+
+
+def test_without_its_package_the_extra_of_a_tracker_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("tensorboard", "wandb"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=r"tensorboard .* 'tempergat\[track\]'"):
+        TensorBoardTracker(tmp_path)
+    with pytest.raises(UserError, match=r"wandb .* 'tempergat\[track\]'"):
+        WandbTracker("project", {})
+
+
+def test_tensorboard_files_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    tracker = TensorBoardTracker(tmp_path)
+    tracker.log(1, {"loss": 0.5})
+    tracker.finish()
+    assert list(tmp_path.glob("events.out.tfevents.*"))
+
+
+def test_wandb_files_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    tracker = WandbTracker("project", {"method": "gat"}, tmp_path)
+    tracker.log(1, {"loss": 0.5})
+    tracker.finish()
+    assert list(tmp_path.glob("wandb/offline-run-*"))
+
+
+def test_trackers_take_every_epoch(tmp_path: Path) -> None:
+    tracker = Mock()
+    train_run(config(epochs=3), tmp_path, tracker=tracker)
+    rows = [(call.args[0], set(call.args[1])) for call in tracker.log.mock_calls]
+    assert rows == [(epoch, set(COLUMNS)) for epoch in (1, 2, 3)]
+    assert all(0.0 <= call.args[1]["val"] <= 1.0 for call in tracker.log.mock_calls)
+    tracker.finish.assert_called_once_with()

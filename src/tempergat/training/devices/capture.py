@@ -17,7 +17,7 @@ import torch
 
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.ops import gpu_sampling
-from tempergat.training.devices.padded_step import PaddedStep, Room
+from tempergat.training.devices.padded_step import PaddedStep
 
 if TYPE_CHECKING:
     from tempergat.training.loop import Loop
@@ -187,10 +187,9 @@ class CapturedSteps:
         """Records a step with room for all batches so far."""
         loop = self._loop
         device = loop.device
-        nodes = tuple(map(_with_margin, self._nodes[1:]))
+        nodes = (loop.batches.sampler.batch_size, *map(_with_margin, self._nodes[1:]))
         edges = tuple(map(_with_margin, self._edges))
-        room = Room((loop.batches.sampler.batch_size, *nodes), edges)
-        step = PaddedStep(loop, gpu_sampling(device), room)
+        step = PaddedStep(loop, gpu_sampling(device), nodes, edges)
         step.begin_epoch()
         stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         graph = torch.cuda.CUDAGraph()

@@ -15,7 +15,7 @@ from tempergat.base import UserError, is_out_of_memory
 from tempergat.data import Dataset
 from tempergat.nn import BACKBONES, METHODS
 from tempergat.training.evaluate import RANKING_METRICS
-from tempergat.training.graphs.typed import node_types_of
+from tempergat.training.graphs.inputs import node_types_of
 from tempergat.training.settings.config import RunConfig
 
 # Parameters of the C library's `mallopt`, and how they are set: no block comes straight

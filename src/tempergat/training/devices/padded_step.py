@@ -9,7 +9,7 @@ and all later ones leave the model, the optimizer and the counters as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -24,38 +24,34 @@ if TYPE_CHECKING:
 _NO_LABEL = -100
 
 
-class Room(NamedTuple):
-    """What the arrays of a step have room for.
-
-    Attributes:
-        nodes: Nodes up to each hop, the seeds first. The last row of all but the seeds
-            must stay free.
-        edges: Edges up to each hop.
-    """
-
-    nodes: tuple[int, ...]
-    edges: tuple[int, ...]
-
-
 class PaddedStep:
     """The next step of an epoch, whatever its batch; reads no value back.
 
     Args:
         loop: What is trained.
         kernels: The module of the GPU kernels that sample.
-        room: What there is room for.
+        most_nodes: For how many nodes up to each hop there is room, the seeds first.
+            The last row of all but the seeds must stay free.
+        most_edges: For how many edges up to each hop there is room.
 
     Attributes:
         step: The number of the step in the epoch, 0-d int64.
         misfit: Whether a batch did not fit, 0-d float32; 1 until it is set to 0.
     """
 
-    def __init__(self, loop: Loop, kernels: Any, room: Room) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        kernels: Any,
+        most_nodes: tuple[int, ...],
+        most_edges: tuple[int, ...],
+    ) -> None:
         device, sampler = loop.device, loop.batches.sampler
-        self._loop, self._kernels, self._room = loop, kernels, room
+        self._loop, self._kernels = loop, kernels
+        self._room = most_nodes, most_edges
         self._topology = loop.batches.graph.topology
         self._fanout = list(sampler.fanout)
-        self._batch = room.nodes[0]
+        self._batch = most_nodes[0]
         self._has_loops = _has_self_loops(self._topology.pointer, self._topology.source)
         places = len(sampler) * self._batch
         self._seeds = torch.full((places,), -1, dtype=torch.int64, device=device)
@@ -66,9 +62,9 @@ class PaddedStep:
         self.misfit = torch.zeros((), device=device)
         hops = len(self._fanout)
         # The seeds always fit. Of other nodes, the last row stays free.
-        nodes = (0, 2**30, *(count - 1 for count in room.nodes[1:]))
+        nodes = (0, 2**30, *(count - 1 for count in most_nodes[1:]))
         self._most_nodes = torch.tensor(nodes, dtype=torch.int32, device=device)
-        edges = torch.tensor((0, *room.edges), dtype=torch.int32)
+        edges = torch.tensor((0, *most_edges), dtype=torch.int32)
         self._most_edges = edges.to(device)
         assert len(nodes) == hops + 2
 
@@ -105,7 +101,8 @@ class PaddedStep:
 
     def sample(self) -> tuple[tuple[Graph, ...], Tensor, Tensor, Tensor]:
         """The layers' graphs, nodes, labels and number of seeds of the batch."""
-        kernels, room, hops = self._kernels, self._room, len(self._fanout)
+        kernels, hops = self._kernels, len(self._fanout)
+        most_nodes, most_edges = self._room
         device = self._seeds.device
         places = self.step * self._batch + torch.arange(self._batch, device=device)
         seeds = self._seeds.index_select(0, places)
@@ -134,7 +131,7 @@ class PaddedStep:
         for depth in range(min(len(model.convs), hops + 1)):
             outer = min(depth + 1, hops)
             sizes = kernels.Sizes(
-                room.nodes[outer], room.nodes[depth], room.edges[min(depth, hops - 1)]
+                most_nodes[outer], most_nodes[depth], most_edges[min(depth, hops - 1)]
             )
             graph = kernels.padded_graph(
                 batch, depth, sizes, self_loops=self_loops, training=True

@@ -63,7 +63,8 @@ class OneBatch:
 
     Attributes:
         batch: The batch, shared by all runs or one for each.
-        targets: What the class scores of all nodes are judged by; likewise.
+        targets: What the class scores of all nodes are judged by; a list with a batch
+            for each run.
         in_channels: Features per node; those of the shared space of a typed graph.
         edge_dim: Features per edge; None where the method takes none.
         node_types: The node types of a typed graph, the one to classify first.

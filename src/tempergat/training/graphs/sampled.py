@@ -18,14 +18,15 @@ from tempergat.data import Dataset
 from tempergat.nn import Features, NodeType, TypedFeatures, TypedNodeClassifier
 from tempergat.ops import tensor_cache
 from tempergat.sampling import LayerGraphs, NodeFeatures, Topology
+from tempergat.training.graphs.batches import Batch
 from tempergat.training.graphs.inputs import (
     edge_inputs_of,
     in_channels_of,
     prepared_features,
     row_transform,
     types_of,
+    union_edges,
 )
-from tempergat.training.graphs.typed import union_edges
 from tempergat.training.settings.config import RunConfig
 
 # Edges on a GPU may take this share of its free memory; beyond it, batches are drawn
@@ -75,10 +76,8 @@ class SampledGraph:
         features: NodeFeatures = self.data.x
         return features
 
-    def inputs(
-        self, drawn: Any, labels: Tensor
-    ) -> tuple[Any, LayerGraphs, Tensor, Tensor | None, dict[str, Tensor]]:
-        """What a model is called with for a batch: the first attributes of `Batch`.
+    def batch_of(self, drawn: Any, labels: Tensor) -> Batch:
+        """What a model is called with for a batch.
 
         Args:
             drawn: A batch of a `NeighborSampler`, or one with its fields that was made
@@ -101,7 +100,8 @@ class SampledGraph:
             seeds = drawn[self.target].input_id
         if graph.source.device != device:
             graph = graph.to(device, non_blocking=True)
-        return x, graph, labels[seeds.to(labels.device)], edge_index, edge_inputs
+        labels = labels[seeds.to(labels.device)]
+        return Batch(x, graph, labels, edge_index, edge_inputs)
 
     def first_inputs(self, model: TypedNodeClassifier) -> NodeFeatures | Tensor:
         """What the first layer gets for all nodes; typed, in the shared space."""

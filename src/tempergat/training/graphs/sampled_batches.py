@@ -119,7 +119,7 @@ class LargeGraph:
         labels = torch.zeros(self._nodes.size(0), dtype=torch.int64)
         logits = []
         for drawn in sampler:
-            batch = Batch(*self.graph.inputs(drawn, labels))
+            batch = self.graph.batch_of(drawn, labels)
             count = batch.labels.size(0)
             logits.append(runs.logits(batch)[0][:count].detach())
             if on_batch is not None:
@@ -231,4 +231,4 @@ class SampledBatches(LargeGraph):
         Args:
             drawn: A batch of the sampler, or one with its fields made elsewhere.
         """
-        return Batch(*self.graph.inputs(drawn, self.task.labels["train"]))
+        return self.graph.batch_of(drawn, self.task.labels["train"])

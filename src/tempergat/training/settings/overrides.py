@@ -76,7 +76,9 @@ class Overrides:
                 of sampled training is given for full training.
         """
         is_own = config.source_hash is not None
-        has_attention = not is_own and _has_attention(config.method)
+        has_attention = False
+        if not is_own:
+            has_attention = BACKBONES[METHODS[config.method].backbone].has_attention
         changes: dict[str, Any] = {}
         for name, value in self.settings.items():
             if is_own and SETTINGS[name].of_model:
@@ -181,10 +183,6 @@ def _sampling(config: RunConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in usual.items()
         if name not in changes and getattr(config, name) is None
     }
-
-
-def _has_attention(method: str) -> bool:
-    return BACKBONES[METHODS[method].backbone].has_attention
 
 
 def _require_whole_heads(hidden: int, heads: int) -> None:

@@ -237,7 +237,13 @@ def recipe_for(
     """
     if isinstance(recipe, Recipe):
         return "given", recipe
-    name = _name_for(graph) if recipe is None else str(recipe)
+    name, entry = "default", _entry_of(graph)
+    if recipe is not None:
+        name = str(recipe)
+    elif entry is not None:
+        own = (entry.recipe or entry.name).replace("_", "-")
+        known = recipe_names()
+        name = next((r for r in (f"paper/{own}", own) if r in known), name)
     return name, load_recipe(name)
 
 
@@ -285,15 +291,6 @@ def _name_of(graph: object) -> str | None:
     if isinstance(graph, Dataset):
         return graph.name
     return graph if isinstance(graph, str) else None
-
-
-def _name_for(graph: object) -> str:
-    entry = _entry_of(graph)
-    if entry is None:
-        return "default"
-    name = (entry.recipe or entry.name).replace("_", "-")
-    known = recipe_names()
-    return next((r for r in (f"paper/{name}", name) if r in known), "default")
 
 
 def _shipped() -> dict[str, Traversable]:

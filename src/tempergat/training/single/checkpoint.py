@@ -184,6 +184,23 @@ def require_progress(
         raise UserError(f"{path} holds scores that are not from 0 to 1; {TRAIN_AGAIN}")
 
 
+def refuse_failed(what: str, failed_epoch: int | None) -> None:
+    """Refuses to use a run that failed.
+
+    Args:
+        what: The run, in words.
+        failed_epoch: The epoch at which it failed; None or 0 if it did not.
+
+    Raises:
+        UserError: It failed.
+    """
+    if failed_epoch:
+        raise UserError(
+            f"{what} failed at epoch {failed_epoch}, where its loss was not a finite "
+            "number; train it again with a lower learning rate"
+        )
+
+
 def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} {list(tensor.shape)}"
 

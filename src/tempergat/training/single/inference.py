@@ -28,10 +28,10 @@ from tempergat.training.graphs.inputs import (
     row_transform,
     scaled_edges,
     types_of,
+    union_edges,
 )
 from tempergat.training.graphs.layerwise import infer_layerwise
 from tempergat.training.graphs.sampled import batch_inputs, parts_of
-from tempergat.training.graphs.typed import union_edges
 from tempergat.training.runs.user_modules import (
     call_user_module,
     explain_errors,

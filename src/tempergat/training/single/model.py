@@ -163,8 +163,7 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
         """
-        if self.run.status == "failed":
-            raise UserError(failed_run_message("the run", self.run.failed_epoch))
+        checkpoint.refuse_failed("the run", self.run.failed_epoch)
         return read_for_prediction(data, self._metadata, read_options, labelled)
 
     def predict(
@@ -348,11 +347,3 @@ class TrainedModel(nn.Module):
                 "trained on"
             )
         return logits
-
-
-def failed_run_message(what: str, epoch: int | None) -> str:
-    """The message that a run failed."""
-    return (
-        f"{what} failed at epoch {epoch}, where its loss was not a finite number; "
-        "train it again with a lower learning rate"
-    )

@@ -13,9 +13,8 @@ from torch.nn.parameter import is_lazy
 from tempergat.base import UserError, one_line
 from tempergat.data import GraphInput, ReadOptions
 from tempergat.training.devices.choice import choose_device
-from tempergat.training.learned_values import temperatures_of
 from tempergat.training.record import LayerRecord, Run
-from tempergat.training.results import scores_by_rule
+from tempergat.training.results import scores_by_rule, temperatures_of
 from tempergat.training.runs.models import State, single_model, tensors_of
 from tempergat.training.runs.user_modules import (
     BuildModule,
@@ -25,7 +24,7 @@ from tempergat.training.runs.user_modules import (
 )
 from tempergat.training.single import checkpoint, hub
 from tempergat.training.single.metadata import Metadata, read_metadata
-from tempergat.training.single.model import TrainedModel, failed_run_message
+from tempergat.training.single.model import TrainedModel
 
 
 def load_model(
@@ -191,9 +190,7 @@ def _refuse_untrained(path: Path, tensors: Mapping[str, Tensor]) -> None:
     Raises:
         UserError: The run has no weights to predict with.
     """
-    failed_epoch = int(tensors["failed_epoch"])
-    if failed_epoch:
-        raise UserError(failed_run_message(f"the run of {path}", failed_epoch))
+    checkpoint.refuse_failed(f"the run of {path}", int(tensors["failed_epoch"]))
     if int(tensors["epoch"]) == 0:
         raise UserError(
             f"the run of {path} was stopped before its first checkpoint; continue it "

@@ -34,7 +34,7 @@ class RunFile:
         start: `time.perf_counter()` at its start.
 
     Attributes:
-        start: Likewise, as if all stretches of the run had been one.
+        start: When the run would have started if all its stretches were one.
     """
 
     def __init__(
