@@ -25,12 +25,17 @@ def write_zip(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    "others",
+    [{}, {"README.md": b""}, {"__MACOSX/top/._y": b"0", ".DS_Store": b""}],
+    ids=lambda others: "+".join(others),
+)
+@pytest.mark.parametrize("top", ["top/", ""])
 def test_top_folder_is_dropped_and_only_named_members_are_written(
-    tmp_path: Path,
+    top: str, others: dict[str, bytes], tmp_path: Path
 ) -> None:
-    archive = write_zip(
-        tmp_path / "a.zip", {"top/raw/x": b"1", "top/y": b"2", "top/other": b"3"}
-    )
+    members = {f"{top}raw/x": b"1", f"{top}y": b"2", f"{top}other": b"3"}
+    archive = write_zip(tmp_path / "a.zip", {**others, **members})
     unpack(archive, tmp_path / "out", ("raw/x", "y"))
     found = [p for p in (tmp_path / "out").rglob("*") if p.is_file()]
     names = {str(path.relative_to(tmp_path / "out")) for path in found}

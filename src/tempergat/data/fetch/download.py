@@ -219,7 +219,7 @@ def difference(path: Path, file: RemoteFile) -> str:
 
 
 def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
-    """Unpacks the named members; the archive's single top folder, if any, is dropped.
+    """Unpacks the named members; the top folder that holds them, if any, is dropped.
 
     Every member is checked against its checksum in the archive. The members get their
     final names only when all of them are complete. Nothing else is written, and an
@@ -240,7 +240,7 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
     try:
         try:
             with explain_full_disk(folder), zipfile.ZipFile(archive) as opened:
-                infos = _by_member_name(archive, opened)
+                infos = _by_member_name(archive, opened, members)
                 for member in members:
                     if member not in infos:
                         raise DamagedFile(
@@ -264,25 +264,28 @@ def unpack(archive: Path, folder: Path, members: tuple[str, ...]) -> None:
 
 
 def _by_member_name(
-    archive: Path, opened: zipfile.ZipFile
+    archive: Path, opened: zipfile.ZipFile, members: tuple[str, ...]
 ) -> dict[str, zipfile.ZipInfo]:
-    files = [info for info in opened.infolist() if not info.is_dir()]
-    for info in files:
+    """The files of an archive, without the top folder that holds the members.
+
+    Other files at the top, like a README or the `__MACOSX` of another system, do not
+    matter.
+    """
+    files = {}
+    for info in opened.infolist():
         path = PurePosixPath(info.filename)
         is_link = (info.external_attr >> 16) & 0o170000 == 0o120000
+        if info.is_dir():
+            continue
         if path.is_absolute() or ".." in path.parts or is_link or "\\" in str(path):
             raise UserError(
                 f"{archive} holds {info.filename!r}, which would be written outside "
                 "its folder; the archive is hostile, so delete it"
             )
-    tops = {PurePosixPath(info.filename).parts[0] for info in files}
-    nested = all(len(PurePosixPath(info.filename).parts) > 1 for info in files)
-    drop = 1 if len(tops) == 1 and nested else 0
-    names = {}
-    for info in files:
-        parts = PurePosixPath(info.filename).parts[drop:]
-        names[str(PurePosixPath(*parts))] = info
-    return names
+        files[str(path)] = info
+    tops = dict.fromkeys(["", *(f"{PurePosixPath(name).parts[0]}/" for name in files)])
+    top = max(tops, key=lambda folder: sum(folder + name in files for name in members))
+    return {n.removeprefix(top): i for n, i in files.items() if n.startswith(top)}
 
 
 def _extract(opened: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> None:

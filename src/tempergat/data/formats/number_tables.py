@@ -40,32 +40,57 @@ def read_numbers(
             lines = [stream.readline() for _ in range(header_lines + 1)]
         separator = "," if "," in lines[-1] else None
         columns = columns or len(lines[-1].split(separator))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-            # Otherwise numpy would cut 1.5 to 1.
-            warnings.simplefilter("error", DeprecationWarning)
-            table = np.loadtxt(
-                path,
-                dtype,
-                comments=None,
-                delimiter=separator,
-                skiprows=header_lines,
-                ndmin=2,
-                encoding="utf-8",
-            )
+        try:
+            table = _parse(path, dtype, separator, header_lines)
+        except ValueError:
+            if not np.issubdtype(dtype, np.integer):
+                raise
+            table = _as_integers(_parse(path, np.float64, separator, header_lines))
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise DamagedFile(path, f"is a damaged file ({first_line(error)})") from error
     except ValueError as error:
         row = _row_of(str(error)) + header_lines
         raise DamagedFile(
-            f"{path}, row {row}", f"does not hold {columns} numbers"
+            f"{path}, row {row}", f"does not hold {columns} {_kind(dtype)}"
         ) from error
     if table.size and table.shape[1] != columns:
         where = f"{path}, row {header_lines + 1}"
-        raise DamagedFile(where, f"does not hold {columns} numbers")
+        raise DamagedFile(where, f"does not hold {columns} {_kind(dtype)}")
     if rows is not None and len(table) != rows:
         raise DamagedFile(path, f"has {len(table)} rows, but the graph has {rows}")
     return table.reshape(-1, columns)
+
+
+def _kind(dtype: type[np.generic]) -> str:
+    return "whole numbers" if np.issubdtype(dtype, np.integer) else "numbers"
+
+
+def _parse(
+    path: Path, dtype: type[np.generic], separator: str | None, header_lines: int
+) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+        # Otherwise numpy would cut 1.5 to 1.
+        warnings.simplefilter("error", DeprecationWarning)
+        return np.loadtxt(
+            path,
+            dtype,
+            comments=None,
+            delimiter=separator,
+            skiprows=header_lines,
+            ndmin=2,
+            encoding="utf-8",
+        )
+
+
+def _as_integers(table: np.ndarray) -> np.ndarray:
+    """Whole numbers that are written with a decimal point, like `736389.0`."""
+    # Beyond, floats do not hold every whole number.
+    is_whole = (np.rint(table) == table) & (np.abs(table) < 2**53)
+    if not is_whole.all():
+        row = int(np.flatnonzero(~is_whole.all(axis=1))[0])
+        raise ValueError(f"no whole numbers at row {row + 1}")
+    return table.astype(np.int64)
 
 
 def _row_of(message: str) -> int:

@@ -1,7 +1,6 @@
 """OGB's node-property graphs, from the gzipped tables of the raw archives."""
 
 import gzip
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ from torch_geometric.data import Data, HeteroData
 
 from tempergat.data.dataset import MASKS, UNLABELLED
 from tempergat.data.features import as_tensor
-from tempergat.data.formats.errors import DamagedFile
 from tempergat.data.formats.graphs import (
     add_relation,
     make_graph,
@@ -70,7 +68,7 @@ def read_mag(paths: dict[str, Path]) -> HeteroData:
     Citations get edges in both directions within their type; the other three relations
     each get a reverse type. Only papers have features.
     """
-    counts = read_header_table(paths["raw/num-node-dict.csv.gz"])
+    counts = _node_counts(paths["raw/num-node-dict.csv.gz"])
     papers = counts["paper"]
     features = paths["raw/node-feat/paper/node-feat.csv.gz"]
     data = HeteroData()
@@ -128,13 +126,9 @@ def _mask(path: Path, num_nodes: int) -> np.ndarray:
     return mask
 
 
-def read_header_table(path: Path) -> dict[str, int]:
-    """Reads a gzipped table of one header line and one row of whole numbers."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            header, values = (stream.readline().strip().split(",") for _ in range(2))
-        return {name: int(v) for name, v in zip(header, values, strict=True)}
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise DamagedFile(
-            path, f"is not a header and a row of whole numbers ({error})"
-        ) from error
+def _node_counts(path: Path) -> dict[str, int]:
+    """The number of nodes of each type: a line of names above one of numbers."""
+    (counts,) = read_numbers(path, np.int64, rows=1, header_lines=1)
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        names = stream.readline().strip().split(",")
+    return dict(zip(names, counts.tolist(), strict=True))
