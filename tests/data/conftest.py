@@ -101,7 +101,17 @@ def require_raw_files(name: str, root: Path) -> None:
         pytest.skip(f"needs the raw files of {name} in a folder of TEMPERGAT_MIRROR")
 
 
-def served(server: Server, name: str, nodes: int, *contents: bytes) -> Entry:
+def made_up(name: str, nodes: int, classes: int, **facts: object) -> Entry:
+    """The entry of a dataset that describes a graph made up by a test."""
+    counts = ("num_edges", "paper_edges", "num_features", "node_types", "edge_types")
+    unknown = dict.fromkeys(counts)
+    sizes = {"num_nodes": nodes, "num_classes": classes, "split_sizes": ()}
+    return dataclasses.replace(CATALOG[name], **{**unknown, **sizes, **facts})
+
+
+def served(
+    server: Server, name: str, nodes: int, classes: int, *contents: bytes
+) -> Entry:
     """The entry of a dataset, its files coming from the test's server."""
     entry = CATALOG[name]
     files = []
@@ -110,4 +120,4 @@ def served(server: Server, name: str, nodes: int, *contents: bytes) -> Entry:
         # The made-up file has another size and checksum than the published one.
         here = f"{server.url}/{file.name}"
         files.append(dataclasses.replace(file, url=here, size=None, sha256=None))
-    return dataclasses.replace(entry, files=tuple(files), num_nodes=nodes)
+    return made_up(name, nodes, classes, files=tuple(files))

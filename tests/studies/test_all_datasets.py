@@ -38,7 +38,7 @@ def ogb(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
     short = name.removeprefix("ogbn-")
     split = "time" if short == "arxiv" else "sales_ranking"
     archive = raw_layouts.ogb_homogeneous(short, split, EDGES, FEATURES, LABELS, PARTS)
-    return load_entry(served(server, name, NODES, archive), root)
+    return load_entry(served(server, name, NODES, 4, archive), root)
 
 
 def reddit(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
@@ -46,7 +46,7 @@ def reddit(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
     edges = np.array(EDGES).T
     both = np.concatenate([edges, edges[::-1]], axis=1)
     archive = raw_layouts.reddit(both, FEATURES.astype(np.float64), LABELS, types)
-    return load_entry(served(server, name, NODES, archive), root)
+    return load_entry(served(server, name, NODES, 4, archive), root)
 
 
 def mag(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
@@ -59,7 +59,9 @@ def mag(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
     }
     years = 2010 + np.arange(NODES) % 10
     archive = raw_layouts.ogb_mag(counts, relations, FEATURES, LABELS, years, PARTS)
-    entry = served(server, name, sum(counts.values()), archive)
+    entry = served(
+        server, name, sum(counts.values()), 5 if name == "mag-year" else 4, archive
+    )
     return load_entry(entry, root)
 
 
@@ -78,7 +80,7 @@ def pokec(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
     ]
     friends = [(a + 1, b + 1) for a, b in EDGES]
     contents = (raw_layouts.csv_gz(rows, "\t") for rows in (profiles, friends))
-    return load_entry(served(server, name, NODES + 10, *contents), root)
+    return load_entry(served(server, name, NODES + 10, 2, *contents), root)
 
 
 def oag(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
@@ -122,7 +124,7 @@ def oag(server: Server, name: str, root: Path) -> Dataset:  # noqa: F811
     }
     archive = raw_layouts.torch_container(content)
     contents = [archive] * len(served_files(name))
-    return load_entry(served(server, name, NODES + 9, *contents), root)
+    return load_entry(served(server, name, NODES + 9, 3, *contents), root)
 
 
 def served_files(name: str) -> tuple[object, ...]:

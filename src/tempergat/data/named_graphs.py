@@ -1,5 +1,6 @@
 """Datasets of the catalogue, read from raw files or from their processed form."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,10 @@ def open_entry(
         source=source,
         fingerprint="",
         license=entry.license,
-        notes=note_on_scales(entry.name, data),
+        notes=(
+            *_note_on_counts(entry, data, options or {}),
+            *note_on_scales(entry.name, data),
+        ),
     )
     hashes = hash_tensors(data, graph.mapped_hashes)
     # Features of processed graphs are dense; measuring that would read all of them.
@@ -127,12 +131,12 @@ def read_entry(
     chosen = [f"-{name}" for name, value in sorted(options.items()) if value]
     folder = root / entry.name / f"processed{''.join(chosen)}"
     source = f"processed in {folder}"
-    graph = _open_checked(entry, folder)
+    graph = _open_checked(entry, folder, options)
     if graph is not None:
         return graph, source
     with lock_data(root / entry.name / ".processed.lock"):
         # Another process may have written it while this one waited.
-        graph = _open_checked(entry, folder)
+        graph = _open_checked(entry, folder, options)
         if graph is None:
             graph = _rebuild(entry, root, folder, progress, options)
     if graph is None:
@@ -162,28 +166,99 @@ def _rebuild(
         ) from error
     with explain_full_disk(folder):
         write_processed(folder, data)
-    return _open_checked(entry, folder)
+    return _open_checked(entry, folder, options)
 
 
-def _open_checked(entry: Entry, folder: Path) -> UserGraph | None:
+def _open_checked(
+    entry: Entry, folder: Path, options: dict[str, Any]
+) -> UserGraph | None:
     """A processed graph, or None where there is none that is whole and fits."""
     known = is_verified(folder)
     opened = open_processed(folder, verify=not known)
-    if opened is None or not _has_size_of(entry, opened[0]):
+    if opened is None:
         return None
     data, hashes = opened
-    if not known:
-        try:
+    try:
+        if not known:
             check_entry(folder, data, entry)
-        except UserError:
-            return None
+        _refuse_other(entry, folder, data, options)
+    except UserError:
+        return None
+    if not known:
         note_verified(folder)
     return UserGraph(data, mapped_hashes=hashes)
 
 
-def _has_size_of(entry: Entry, data: Data | HeteroData) -> bool:
-    count = sum(node_counts(data).values())
-    return abs(count - entry.num_nodes) <= entry.num_nodes // 100
+def _other_counts(
+    entry: Entry, data: Data | HeteroData, options: dict[str, Any], percent: int = 0
+) -> dict[str, tuple[int, int]]:
+    """What the graph and the catalogue count differently.
+
+    Args:
+        entry: The dataset.
+        data: The graph.
+        options: The dataset's own options.
+        percent: Counts that are no farther off are left out, as are those that the
+            catalogue does not have.
+
+    Returns:
+        The count of the graph and that of the catalogue, by what is counted.
+    """
+    store = data if entry.target is None else data[entry.target]
+    is_typed = isinstance(data, HeteroData)
+    # A directed graph has each edge once, as the paper counts them.
+    num_edges = entry.paper_edges if options.get("directed") else entry.num_edges
+    counts = {
+        "nodes": (sum(node_counts(data).values()), entry.num_nodes),
+        "edges": (data.num_edges, num_edges),
+        "node types": (len(data.node_types) if is_typed else 1, entry.node_types),
+        "edge types": (len(data.edge_types) if is_typed else 1, entry.edge_types),
+        "features": (store.x.shape[1] if "x" in store else 0, entry.num_features),
+    }
+    if store.get("y") is not None and len(store.y):
+        counts["classes"] = (int(store.y.max()) + 1, entry.num_classes)
+    parts = ("training", "validation", "test")
+    for part, mask, size in zip(parts, MASKS, entry.split_sizes, strict=False):
+        if mask in store:
+            first = store[mask] if store[mask].dim() == 1 else store[mask][:, 0]
+            counts[f"{part} nodes"] = (int(first.sum()), size)
+    return {
+        name: (seen, expected)
+        for name, (seen, expected) in counts.items()
+        if expected is not None and abs(seen - expected) > expected * percent // 100
+    }
+
+
+def _refuse_other(
+    entry: Entry, path: Path, data: Data | HeteroData, options: dict[str, Any]
+) -> None:
+    """Refuses a graph of which a count is over 1 % off: it is another dataset's."""
+    others = _other_counts(entry, data, options, percent=1)
+    if others:
+        raise UserError(
+            f"{path} holds a graph of {_counted(others, 0)}, but {entry.name} has "
+            f"{_counted(others, 1)}; it belongs to another dataset or is damaged, so "
+            "fetch the right one"
+        )
+
+
+def _note_on_counts(
+    entry: Entry, data: Data | HeteroData, options: dict[str, Any]
+) -> tuple[str, ...]:
+    """A note where counts differ a little, as those of another version would."""
+    others = _other_counts(entry, data, options)
+    if not others:
+        return ()
+    return (
+        f"{entry.name} was read with {_counted(others, 0)}, but {_counted(others, 1)} "
+        "were published; its files may be of another version, so compare results with "
+        "published ones with care",
+    )
+
+
+def _counted(others: Mapping[str, tuple[int, int]], at: int) -> str:
+    """The counts that were seen (0) or expected (1), in words."""
+    return " and ".join(f"{counts[at]} {name}" for name, counts in others.items())
 
 
 def check_entry(where: Path, data: Data | HeteroData, entry: Entry) -> None:
@@ -247,14 +322,10 @@ def _read_raw(
         raise DamagedFile(
             where, f"does not hold {entry.name} ({first_line(error)})"
         ) from error
-    if _has_size_of(entry, data):
-        check_entry(where, data, entry)
-        return data, f"read from {first.parent}"
-    if entry.swapped_files:
+    is_other = "nodes" in _other_counts(entry, data, options, percent=1)
+    if is_other and entry.swapped_files:
         other = replace(entry, files=entry.swapped_files, swapped_files=())
         return _read_raw(other, root, progress, options)
-    raise UserError(
-        f"{first} holds a graph of {sum(node_counts(data).values())} nodes, but "
-        f"{entry.name} has {entry.num_nodes}; it belongs to another dataset, so fetch "
-        "the right one"
-    )
+    check_entry(where, data, entry)
+    _refuse_other(entry, first, data, options)
+    return data, f"read from {first.parent}"

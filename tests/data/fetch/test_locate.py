@@ -17,7 +17,7 @@ from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.dataset import hash_array
 from tempergat.data.fetch.locate import availability, data_root, is_local, obtain
 from tempergat.data.named_graphs import load_entry
-from tests.data.conftest import Server, require_raw_files
+from tests.data.conftest import Server, made_up, require_raw_files
 from tests.support import raw_layouts
 
 EDGES = [(0, 1), (1, 2), (3, 0), (2, 1)]
@@ -33,7 +33,7 @@ def arxiv_archive() -> bytes:
 def arxiv(url: str, sha256: str | None = None) -> Entry:
     entry = CATALOG["ogbn-arxiv"]
     file = dataclasses.replace(entry.files[0], url=url, sha256=sha256)
-    return dataclasses.replace(entry, files=(file,), num_nodes=4)
+    return made_up("ogbn-arxiv", 4, 2, files=(file,))
 
 
 NOWHERE = "http://127.0.0.1:9/arxiv.zip"
@@ -150,9 +150,10 @@ from pathlib import Path
 from tempergat.data.catalog.entries import CATALOG
 from tempergat.data.dataset import hash_array
 from tempergat.data.named_graphs import load_entry
+from tests.data.conftest import made_up
 entry = CATALOG["ogbn-arxiv"]
 file = dataclasses.replace(entry.files[0], url=sys.argv[1], sha256=sys.argv[2])
-entry = dataclasses.replace(entry, files=(file,), num_nodes=4)
+entry = made_up("ogbn-arxiv", 4, 2, files=(file,))
 print("ready", flush=True)
 sys.stdin.readline()
 print(load_entry(entry, Path(sys.argv[3])).fingerprint)

@@ -20,7 +20,7 @@ from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.data.catalog.entries import CATALOG, Entry
 from tempergat.data.named_graphs import load_entry
-from tests.data.conftest import Server, served
+from tests.data.conftest import Server, made_up, served
 from tests.support import raw_layouts
 
 pytestmark = pytest.mark.usefixtures("no_mirror")
@@ -37,9 +37,11 @@ def split_masks(count: int) -> dict[str, np.ndarray]:
     return {mask: parts == part for part, mask in enumerate(MASKS)}
 
 
-def from_server(server: Server, name: str, files: dict[str, bytes]) -> Entry:
+def from_server(
+    server: Server, name: str, files: dict[str, bytes], classes: int = 2
+) -> Entry:
     assert [file.name for file in CATALOG[name].files] == list(files)
-    return served(server, name, NODES, *files.values())
+    return served(server, name, NODES, classes, *files.values())
 
 
 def assert_same(dataset: Dataset, expected: Data) -> None:
@@ -165,7 +167,7 @@ def test_facebook_has_a_class_for_every_kind_of_page(
             rows,
         )
     )
-    entry = from_server(server, "facebook", {"facebook_large.zip": archive})
+    entry = from_server(server, "facebook", {"facebook_large.zip": archive}, 4)
     data = load_entry(entry, tmp_path).data
     assert data.y.tolist() == [node % 4 for node in range(NODES)]
     assert torch.equal(data.x.to_dense(), torch.eye(NODES))
@@ -195,7 +197,7 @@ def test_class_of_no_split_is_left_out(server: Server, tmp_path: Path) -> None:
         mask[:, 5] = False
     content = raw_layouts.heterophilous(EDGES, WORDS, labels, masks)
     entry = from_server(server, "texas_4_classes", {"texas_4_classes.npz": content})
-    data = load_entry(replace(entry, num_classes=2), tmp_path).data
+    data = load_entry(entry, tmp_path).data
     assert data.y.tolist() == [-1 if n == 5 else n % 2 for n in range(NODES)]
 
 
@@ -250,7 +252,7 @@ def test_copies_are_found_in_the_folder_of_the_dataset_alone(
     renamed = dict(
         zip(("edges.csv", "features.json", "target.csv"), files.values(), strict=True)
     )
-    entry = replace(CATALOG["facebook"], num_nodes=NODES)
+    entry = made_up("facebook", NODES, 4)
     closed = tuple(replace(f, url="http://127.0.0.1:9/none") for f in entry.files)
     entry = replace(entry, files=closed)
     mirror = tmp_path / "mirror"

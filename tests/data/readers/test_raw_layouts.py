@@ -1,6 +1,7 @@
 """Every dataset that must be downloaded, end to end, from small archives."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,7 @@ def arxiv(server: Server) -> Entry:
     archive = raw_layouts.ogb_homogeneous(
         "arxiv", "time", EDGES, FEATURES, LABELS, PARTS
     )
-    return served(server, "ogbn-arxiv", 4, archive)
+    return served(server, "ogbn-arxiv", 4, 3, archive)
 
 
 def test_arxiv_is_symmetrised_unless_directed(server: Server, tmp_path: Path) -> None:
@@ -64,9 +65,76 @@ def test_products_has_both_directions_of_every_listed_edge(
     archive = raw_layouts.ogb_homogeneous(
         "products", "sales_ranking", listed, FEATURES, LABELS, PARTS
     )
-    data = load_entry(served(server, "ogbn-products", 4, archive), tmp_path).data
+    data = load_entry(served(server, "ogbn-products", 4, 3, archive), tmp_path).data
     both = sorted(listed + [(b, a) for a, b in listed])
     assert data.edge_index.T.tolist() == [list(pair) for pair in both]
+
+
+def test_counts_and_nodes_may_be_written_with_a_decimal_point(
+    server: Server, tmp_path: Path
+) -> None:
+    entry = arxiv(server)
+    expected = load_entry(entry, tmp_path).fingerprint
+    raw = tmp_path / "ogbn-arxiv" / "raw" / "raw"
+    decimal = [[f"{node}.0" for node in edge] for edge in EDGES]
+    (raw / "edge.csv.gz").write_bytes(raw_layouts.csv_gz(decimal))
+    (raw / "num-node-list.csv.gz").write_bytes(raw_layouts.csv_gz([("4.0",)]))
+    shutil.rmtree(tmp_path / "ogbn-arxiv" / "processed")
+    assert load_entry(entry, tmp_path).fingerprint == expected
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"num_nodes": 9}, "graph of 4 nodes, but ogbn-arxiv has 9 nodes"),
+        ({"num_edges": 300}, "graph of 6 edges, but ogbn-arxiv has 300 edges"),
+        ({"num_features": 128}, "graph of 3 features, but ogbn-arxiv has 128 features"),
+        ({"num_classes": 40}, "graph of 3 classes, but ogbn-arxiv has 40 classes"),
+        ({"node_types": 2}, "graph of 1 node types, but ogbn-arxiv has 2 node types"),
+        ({"edge_types": 2}, "graph of 1 edge types, but ogbn-arxiv has 2 edge types"),
+        ({"split_sizes": (2, 2, 1)}, "1 validation nodes, but .* 2 validation nodes"),
+        (
+            {"num_features": 128, "num_edges": 300},
+            "graph of 6 edges and 3 features, but .* 300 edges and 128 features; it "
+            "belongs to another dataset or is damaged, so fetch the right one",
+        ),
+    ],
+)
+def test_graph_with_other_counts_than_the_catalogue_is_refused(
+    facts: dict[str, object], message: str, server: Server, tmp_path: Path
+) -> None:
+    entry = arxiv(server)
+    assert not load_entry(entry, tmp_path).notes
+    other = dataclasses.replace(entry, **facts)
+    with pytest.raises(UserError, match=message):
+        load_entry(other, tmp_path)
+    # Whole graphs that were processed earlier are compared too.
+    assert load_entry(entry, tmp_path).data.num_nodes == 4
+
+
+def test_count_of_another_version_is_noted(server: Server, tmp_path: Path) -> None:
+    ring = [(node, (node + 1) % 300) for node in range(300)]
+    parts = {"train": [0, 3], "valid": [1], "test": [2]}
+    features, labels = np.ones((300, 2)), np.arange(300) % 3
+    archive = raw_layouts.ogb_homogeneous(
+        "products", "sales_ranking", ring, features, labels, parts
+    )
+    entry = served(server, "ogbn-products", 300, 3, archive)
+    entry = dataclasses.replace(entry, num_edges=602, split_sizes=(2, 1, 1))
+    for _ in range(2):
+        (note,) = load_entry(entry, tmp_path).notes
+        assert "read with 600 edges, but 602 edges were published" in note
+
+
+def test_directed_arxiv_has_the_edges_of_the_paper(
+    server: Server, tmp_path: Path
+) -> None:
+    entry = dataclasses.replace(arxiv(server), num_edges=6, paper_edges=4)
+    assert not load_entry(entry, tmp_path).notes
+    assert not load_entry(entry, tmp_path, options={"directed": True}).notes
+    wrong = dataclasses.replace(entry, paper_edges=9)
+    with pytest.raises(UserError, match=r"graph of 4 edges, but .* 9 edges"):
+        load_entry(wrong, tmp_path / "elsewhere", options={"directed": True})
 
 
 MAG_COUNTS = {"author": 3, "field_of_study": 2, "institution": 2, "paper": 10}
@@ -88,7 +156,9 @@ def mag(server: Server, name: str) -> Entry:
         YEARS,
         {"train": list(range(8)), "valid": [8], "test": [9]},
     )
-    return served(server, name, sum(MAG_COUNTS.values()), archive)
+    return served(
+        server, name, sum(MAG_COUNTS.values()), 5 if name == "mag-year" else 3, archive
+    )
 
 
 def check_reverse_edges(dataset: Dataset) -> None:
@@ -148,7 +218,7 @@ def test_reddit_takes_its_split_from_the_node_types(
     archive = raw_layouts.reddit(
         edges, FEATURES.astype(np.float64), LABELS, np.array([1, 2, 3, 1])
     )
-    dataset = load_entry(served(server, "reddit", 4, archive), tmp_path)
+    dataset = load_entry(served(server, "reddit", 4, 3, archive), tmp_path)
     assert dataset.metric == "micro_f1"
     assert dataset.data.x.dtype == torch.float32
     assert torch.equal(dataset.data.edge_index.long(), torch.from_numpy(edges))
@@ -183,7 +253,7 @@ PROFILES = [
 def pokec(server: Server, friends: list[tuple[int, int]]) -> Entry:
     profiles = raw_layouts.csv_gz(PROFILES, "\t")
     relationships = raw_layouts.csv_gz(friends, "\t")
-    return served(server, "pokec", 5, profiles, relationships)
+    return served(server, "pokec", 5, 2, profiles, relationships)
 
 
 def test_pokec_has_users_clubs_and_their_features(
@@ -272,7 +342,7 @@ def oag_content(papers: int = 4) -> dict[str, object]:
 
 
 def oag(server: Server, name: str, nodes: int, content: object) -> Entry:
-    return served(server, name, nodes, raw_layouts.torch_container(content))
+    return served(server, name, nodes, 2, raw_layouts.torch_container(content))
 
 
 def test_oag_is_read_without_pandas_or_torch(server: Server, tmp_path: Path) -> None:
@@ -347,6 +417,8 @@ def test_a_pickle_written_by_pandas_is_read(server: Server, tmp_path: Path) -> N
         ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1), (1, 9)]), "edge.*row 2"),
         ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1), (1, "x")]), "edge.*row 2"),
         ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1, 2)]), "edge.*row 1"),
+        ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1), (1, 1.5)]), "edge.*row 2"),
+        ("raw/edge.csv.gz", raw_layouts.csv_gz([(0, 1), (1, 2.0**60)]), "edge.*row 2"),
         ("raw/edge.csv.gz", b"no gzip", "edge.*damaged"),
         ("raw/node-feat.csv.gz", raw_layouts.csv_gz(FEATURES[:2].tolist()), "2 rows"),
         ("raw/node-label.csv.gz", raw_layouts.csv_gz([(0,), ("",)] * 2), "label"),

@@ -4,7 +4,6 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,19 @@ import numpy as np
 import pytest
 
 from tempergat.base.errors import UserError
-from tempergat.data.catalog.entries import RemoteFile, find_entry
+from tempergat.data.catalog.entries import RemoteFile
 from tempergat.data.dataset import hash_array
 from tempergat.data.named_graphs import load_entry
+from tests.data.conftest import made_up
 from tests.support.full_disk import full_above
 
 NODES = 6
 RING = [[(node + 1) % NODES, (node - 1) % NODES] for node in range(NODES)]
-ENTRY = replace(
-    find_entry("amazon_photo"),
+ENTRY = made_up(
+    "amazon_photo",
+    NODES,
+    2,
     files=(RemoteFile("g.npz", "https://example.invalid/g.npz"),),
-    num_nodes=NODES,
-    num_classes=2,
     keep_processed=True,
 )
 

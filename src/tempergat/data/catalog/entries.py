@@ -52,7 +52,7 @@ class Entry:
         num_nodes: Number of nodes, all types together.
         num_edges: Number of directed edges as loaded, all types together; None where
             it is only known once the graph has been loaded.
-        num_features: Features of the classified nodes.
+        num_features: Features of the classified nodes; None where it is not known.
         num_classes: Number of classes.
         split: Description of the split.
         folders: Where a mirror may keep the files, relative to it.
@@ -62,12 +62,14 @@ class Entry:
             `"roc_auc"`.
         license: Licence as stated by the source.
         num_splits: Number of official splits; 0 where a split must be made.
+        split_sizes: How many nodes of the official split, or of the first of them, are
+            for training, validation and testing; empty where it is not known.
         made_split: The split that is made where there is no official one.
         stratified: Whether a split that is made divides every class alike. Those of
             datasets with stored runs do not.
         target: Node type that is classified; None in a homogeneous graph.
-        node_types: Number of node types.
-        edge_types: Number of edge types, reverse ones included.
+        node_types: Number of node types; None where it is not known.
+        edge_types: Number of edge types, reverse ones included; None likewise.
         paper_edges: The count the paper prints, where it differs from `num_edges`.
         h2_index: The H2Index the paper prints.
         keep_processed: Whether the graph is kept as memory-mapped arrays.
@@ -83,7 +85,7 @@ class Entry:
     reader: str
     num_nodes: int
     num_edges: int | None
-    num_features: int
+    num_features: int | None
     num_classes: int
     split: str
     folders: tuple[str, ...]
@@ -92,11 +94,12 @@ class Entry:
     metric: str = "accuracy"
     license: str = "none stated"
     num_splits: int = 1
+    split_sizes: tuple[int, ...] = ()
     made_split: str = "60/20/20"
     stratified: bool = False
     target: str | None = None
-    node_types: int = 1
-    edge_types: int = 1
+    node_types: int | None = 1
+    edge_types: int | None = 1
     paper_edges: int | None = None
     h2_index: float | None = None
     keep_processed: bool = False
