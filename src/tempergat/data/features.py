@@ -25,6 +25,8 @@ _MOST_TIMES = 100.0
 # A column whose mean is farther away, in deviations, may have another unit.
 _FAR = 5.0
 _ROWS_AT_ONCE = 1 << 14
+# Numbers that lie within fewer steps of float32 lose much of what they say.
+_FEWEST_STEPS = 1000
 
 
 def csr_tensor(
@@ -161,6 +163,25 @@ def column_kinds(block: np.ndarray) -> list[str]:
     kinds = np.where(binary, "0-1", "number")
     kinds = np.where((block == block[:1]).all(axis=0), "constant", kinds)
     return list(kinds.tolist())
+
+
+def is_lost_in_float32(wide: np.ndarray, narrow: np.ndarray) -> bool:
+    """Whether numbers that differ become one number, or nearly so, in float32.
+
+    Such are times in seconds, which are large beside their differences.
+
+    Args:
+        wide: Numbers of one column, in a wider type.
+        narrow: The same in float32.
+    """
+    finite = wide[np.isfinite(wide)]
+    if not len(finite):
+        return False
+    low, high = finite.min(), finite.max()
+    step = float(np.spacing(np.float32(max(abs(low), abs(high)))))
+    if low == high or high - low > _FEWEST_STEPS * step:
+        return False
+    return len(np.unique(finite)) > len(np.unique(narrow[np.isfinite(narrow)]))
 
 
 def _without_zeros(sums: Tensor) -> Tensor:

@@ -116,6 +116,8 @@ GRAPH = '<graphml><graph edgedefault="undirected">{}</graph></graphml>'
         ),
         (GRAPH.format(""), "no column label"),
         ("\x00", "not well-formed"),
+        ('<?xml version="1.0" encoding="UTF-7"?><graphml/>', "not well-formed"),
+        ('<?xml version="1.0" encoding="none"?><graphml/>', "not well-formed"),
         ("<a>" * 100_000, "not well-formed"),
     ],
 )

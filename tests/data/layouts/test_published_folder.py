@@ -51,6 +51,17 @@ def test_pages_are_read_with_their_words_as_features(tmp_path: Path) -> None:
     assert data.num_edges == 8
 
 
+def test_vectors_of_0_and_1_are_no_lists_of_words(tmp_path: Path) -> None:
+    vectors = {
+        "0": [0, 1, 1, 0],
+        "1": [1, 1, 1, 1],
+        "2": [0, 0, 0, 0],
+        "3": [1, 0, 0, 0],
+    }
+    x = load(write(tmp_path / "g", words=vectors)).data.x.to_dense()
+    assert x.tolist() == list(vectors.values())
+
+
 def test_users_are_numbered_by_the_published_column(tmp_path: Path) -> None:
     dataset = load(write(tmp_path / "g", USERS, EDGES.replace("id_1,id_2", "from,to")))
     assert dataset.node_ids == ("2", "0", "3", "1")

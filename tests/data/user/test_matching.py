@@ -6,7 +6,12 @@ import pytest
 import torch
 
 from tempergat import ReadOptions, UserError
-from tempergat.data import Dataset, as_dataset, match_features
+from tempergat.data import (
+    Dataset,
+    as_dataset,
+    match_features,
+    refuse_other_columns,
+)
 from tempergat.data.features import as_layout
 
 NAMES = ("age", "colour=blue", "colour=green", "colour=red", "size")
@@ -49,6 +54,14 @@ def test_other_names_are_refused(text: str, line: str, tmp_path: Path) -> None:
     found = table(tmp_path / "g", text, **options)
     with pytest.raises(UserError, match=line):
         match_features(found, NAMES)
+
+
+def test_numbers_in_columns_called_like_words_are_not_made_up(tmp_path: Path) -> None:
+    graph = table(tmp_path / "g", "a=1,b\n1,3\n2,4\n")
+    with pytest.raises(UserError, match="lacks a=2, a=3"):
+        match_features(graph, ("a=1", "a=2", "a=3", "b"))
+    with pytest.raises(UserError, match="lacks a=2"):
+        refuse_other_columns(tmp_path / "g", ("a=1", "a=2", "b"), None)
 
 
 def test_features_without_names_are_taken_in_order_and_it_is_said() -> None:

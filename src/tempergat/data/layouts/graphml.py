@@ -104,7 +104,8 @@ class _Parser:
         try:
             with open(self._path, "rb") as stream:
                 self._parser.ParseFile(stream)
-        except expat.ExpatError as error:
+        except (expat.ExpatError, ValueError, LookupError) as error:
+            # An encoding that expat or Python does not know is one of the latter.
             raise UserError(
                 f"{self._path} is not well-formed GraphML ({error}); save it again"
             ) from error

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
-from tempergat.base import UserError, counted, explain_unreadable, first_line
+from tempergat.base import UserError, counted, explain_unreadable, first_line, listed
 from tempergat.data.dataset import MASKS, HowRead
 from tempergat.data.formats.numpy_files import native_numbers
 from tempergat.data.layouts.pt_classes import SavedArray, loadable_graphs
@@ -137,7 +138,7 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
                 "used; leave --edge-features and --edge-weight out "
                 f"{in_python('edge_features', 'edge_weight')}"
             )
-        return read
+        return replace(read, notes=(*read.notes, *_notes_on_types(source, data)))
     ends = data.get("edge_index")
     if not isinstance(ends, Tensor) or ends.dim() != 2:
         # What is wrong with the edges is said where they are checked.
@@ -150,6 +151,32 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
     return with_edge_columns(
         read, source, names, lambda name: data[name].numpy(), options
     )
+
+
+def _notes_on_types(source: str, data: HeteroData) -> tuple[str, ...]:
+    """Notes on edge attributes and one-way edges of a graph with node types."""
+    notes: tuple[str, ...] = ()
+    unused = [
+        f"{name} of {'__'.join(kind)}"
+        for kind in data.edge_types
+        for name in data[kind]
+        if name in ("edge_attr", "edge_weight")
+    ]
+    if unused:
+        notes += (
+            f"{source}: {listed(unused)} not used, because edge features and weights "
+            "are not used in typed graphs",
+        )
+    ends = {(source, target) for source, _, target in data.edge_types}
+    one_way = [
+        "__".join(kind) for kind in data.edge_types if (kind[2], kind[0]) not in ends
+    ]
+    if one_way:
+        notes += (
+            f"{source}: edges of {listed(one_way)} lead one way and are followed so; "
+            "torch_geometric.transforms.ToUndirected adds the reverse edges",
+        )
+    return notes
 
 
 def _how_read(data: Data | HeteroData, target: str | None) -> HowRead:

@@ -128,7 +128,13 @@ def _read_word_lists(
     if missing is not None:
         problem = f"has no list for the node {missing!r}"
         raise GraphError(path, problem, "give it a list of words, which may be empty")
-    words = [_words(path, node, lists[node]) for node in positions]
+    are_dense = _are_dense(list(lists.values()))
+    words = [
+        np.flatnonzero(lists[node]) if are_dense else _words(path, node, lists[node])
+        for node in positions
+    ]
+    if are_dense:
+        num_words = max(num_words, len(next(iter(lists.values()))))
     indptr = np.cumsum([0, *(len(row) for row in words)])
     indices = np.concatenate([np.empty(0, dtype=np.int64), *words])
     columns = max(num_words, int(indices.max()) + 1 if len(indices) else 0)
@@ -158,6 +164,19 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         (repeated, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"it lists the node {repeated!r} twice")
     return lists
+
+
+def _are_dense(lists: list[Any]) -> bool:
+    """Whether the lists are vectors of 0 and 1, all of one length.
+
+    A list of words names each once, so the words 0 and 1 make no list of three.
+    """
+    lengths = {len(each) if isinstance(each, list) else 0 for each in lists}
+    return (
+        len(lengths) == 1
+        and min(lengths) > 2
+        and all(type(v) is int and v in (0, 1) for each in lists for v in each)
+    )
 
 
 def _words(path: Path, node: str, words: Any) -> np.ndarray:

@@ -115,13 +115,15 @@ def node_columns(table: Table, options: ReadOptions, labelled: bool) -> NodeColu
             features = [
                 name
                 for name in features
-                if name not in parts and _role_named(name) != "split_column"
+                if name not in parts and _role_named(table, name) != "split_column"
             ]
         if labelled and not masks and roles["split_column"] is None:
             _refuse_incomplete_split(table, features, parts)
         _refuse_unclear(table, features, roles, masks, parts, labelled)
         if not labelled:
-            features = [n for n in features if n not in parts and not _role_named(n)]
+            features = [
+                n for n in features if n not in parts and not _role_named(table, n)
+            ]
     if labelled and roles["label"] is None:
         raise NoLabels(
             f"{table.path} has no column label, only "
@@ -163,10 +165,19 @@ def edge_ends(table: Table) -> tuple[str, str]:
     return plain[source], plain[target]
 
 
-def _role_named(name: str) -> str | None:
+def _role_named(table: Table, name: str) -> str | None:
     """Whether a column has the name of an id, a label or a split: which of them."""
     plain = plain_name(name)
+    if plain == "y" and _has_coordinates(table):
+        return None
     return next((role for role, names in _NAMES.items() if plain in names), None)
+
+
+def _has_coordinates(table: Table) -> bool:
+    """Whether the column y may belong to x: both are beside a further column."""
+    plain = {plain_name(name) for name in table.columns}
+    roles = {name for role in ("id", "split_column") for name in _NAMES[role]}
+    return {"x", "y"} <= plain and bool(plain - {"x", "y"} - roles)
 
 
 def _find_role(
@@ -180,7 +191,15 @@ def _find_role(
             return None
         return find_column(table, given, role)
     names = _NAMES[role]
-    alike = [name for name in table.columns if plain_name(name) in names]
+    alike = [n for n in table.columns if plain_name(n) in names]
+    if role == "label" and _has_coordinates(table):
+        alike = [name for name in alike if plain_name(name) != "y"]
+        if not alike and labelled:
+            raise UserError(
+                f"{table.path} has the columns x and y and others, so y may be the "
+                f"label or a coordinate; choose the label with --label "
+                f"{in_python('label')}"
+            )
     exact = [name for name in alike if name == names[0]]
     first = [name for name in alike if plain_name(name) == names[0]]
     for choice in (exact, first, alike):
@@ -266,7 +285,7 @@ def _refuse_unclear(
 ) -> None:
     """Refuses a feature that has the name of a label, an id or a split."""
     for name in features:
-        kind = "split_column" if name in parts else _role_named(name)
+        kind = "split_column" if name in parts else _role_named(table, name)
         if kind is None or (not labelled and kind != "id"):
             continue
         chosen = roles[kind]

@@ -258,9 +258,11 @@ def _iter_parquet(path: Path) -> Iterator[Table]:
                 columns = {}
                 for name in names:
                     values = np.empty(len(batch), dtype=object)
-                    values[:] = [
-                        "" if v is None else v for v in batch[name].to_pylist()
-                    ]
+                    column = batch[name]
+                    if pyarrow.types.is_binary(column.type):
+                        # Some programs save texts as bytes.
+                        column = column.cast(pyarrow.string())
+                    values[:] = ["" if v is None else v for v in column.to_pylist()]
                     columns[name] = values
                 numbers = first_row + np.arange(len(batch))
                 yield Table(path, columns, numbers)

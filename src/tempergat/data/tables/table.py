@@ -9,12 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from tempergat.base import UserError, listed
+from tempergat.data.features import is_lost_in_float32
 from tempergat.data.user.options import Problems, in_python, option_flag
 from tempergat.data.user.splits import split_part
 
 LEAVE_OUT = f"leave the column out with --features {in_python('features')}"
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(e[+-]?\d+)?\s*", re.IGNORECASE)
+# A mark before three digits may be that of thousands.
+_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2}[.,]\d{3}\s*")
 
 
 @dataclass
@@ -99,7 +102,12 @@ def as_numbers(
         UserError: A value is not a number; the message names file, row and column.
     """
     column = table.columns[name]
+    if table.decimal_comma:
+        _refuse_thousands(table, name)
     try:
+        if _holds_underscores(column):
+            # Python takes 10_0 for a hundred.
+            raise ValueError
         wide = column.astype(np.float64)
         for word in missing:
             with contextlib.suppress(ValueError):
@@ -125,7 +133,51 @@ def as_numbers(
             f"drop the row, or {LEAVE_OUT}"
         )
         problems.add(UserError(problem))
+    elif problems is not None and is_lost_in_float32(wide, values):
+        problem = (
+            f"{table.path}: {name} holds numbers like {column[0]!r}, whose differences "
+            "are lost in 32 bits; subtract the smallest of them from all, or "
+            f"{LEAVE_OUT}"
+        )
+        problems.add(UserError(problem))
     return values
+
+
+def _holds_underscores(column: np.ndarray) -> bool:
+    try:
+        return "_" in "".join(column.tolist())
+    except TypeError:
+        return any("_" in value for value in column if isinstance(value, str))
+
+
+def _refuse_thousands(table: Table, name: str) -> None:
+    """Refuses 28,000 and 28.000 where the table does not show what the mark is.
+
+    A comma or point that is followed by any other number of digits is a decimal one.
+    """
+    for row, value in enumerate(table.columns[name]):
+        if not isinstance(value, str) or not _THOUSANDS.fullmatch(value):
+            continue
+        mark = "," if "," in value else "."
+        texts = (v for column in table.columns.values() for v in column)
+        if any(_is_decimal(text, mark) for text in texts):
+            return
+        plain = value.replace(mark, "").strip()
+        raise UserError(
+            f"{table.at(row)}: {name} is {value!r}, which may be {plain} or "
+            f"{value.strip().replace(mark, '.')} in another country; write numbers "
+            "without marks of thousands, or some with fewer decimals"
+        )
+
+
+def _is_decimal(text: object, mark: str) -> bool:
+    """Whether a text shows that a mark is the decimal one."""
+    return (
+        isinstance(text, str)
+        and re.fullmatch(rf"\s*[+-]?\d*[{mark}]\d+(e[+-]?\d+)?\s*", text.lower())
+        is not None
+        and not _THOUSANDS.fullmatch(text)
+    )
 
 
 def _remedy_for_words(name: str, column: np.ndarray) -> str:
@@ -149,6 +201,8 @@ def _number_of(value: object, decimal_comma: bool, missing: frozenset[str]) -> f
     if not isinstance(value, str):
         return float(value)  # type: ignore[arg-type]
     word = value.strip().lower()
+    if "_" in word and word not in missing:
+        raise ValueError(word)
     if word in missing:
         return math.nan
     if word in _TRUTH:

@@ -13,8 +13,11 @@ from tempergat.data.user.options import MISSING, ReadOptions, in_python, missing
 
 # A column of whole numbers with gaps is often saved as 1.0 and so on.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,18})(?:\.0*)?")
-# More classes than this, most of them of one node, are hardly classes.
-_MANY = 50
+_LISTS = {"[": "]", "{": "}", "(": ")"}
+_CODE = re.compile(r"0[0-9]+")
+# More classes than this, of fewer nodes each, are hardly classes.
+_MANY = 20
+_FEW_NODES = 10
 REGRESSION = (
     "continuous targets are not supported; give one class per node, as a word or a "
     "whole number"
@@ -100,9 +103,11 @@ def classes_of_texts(
     if not given:
         raise NoLabels(f"{source} has no label in any row; label some nodes")
     _refuse_several(texts, at)
-    are_numbers = _is_number(given[0])
+    # 0111 and 111 are different codes, and the same number.
+    are_codes = any(map(_CODE.fullmatch, {*given}))
+    are_numbers = _is_number(given[0]) and not are_codes
     for row, text in enumerate(texts):
-        if text == "":
+        if text == "" or are_codes:
             continue
         if _is_number(text) != are_numbers:
             kind = "number" if are_numbers else "word"
@@ -116,6 +121,7 @@ def classes_of_texts(
     if are_numbers:
         matches = [_INTEGER.fullmatch(text) for text in texts]
         values = np.array([0 if m is None else int(m[1]) for m in matches], np.int64)
+        _refuse_counts(source, given)
         labels, numbers, notes = classes_of_numbers(source, values, texts != "")
         return labels, numbers, (*notes, *_note_on_minus_one(source, values))
     names = tuple(sorted(set(given)))
@@ -186,6 +192,13 @@ def _notes(
                 f"{source}: {words} are different classes although they differ only "
                 "in case or spaces; write them alike if they are one"
             )
+    shared = next((m for m in (",", "/", " ") if _share_parts(names, m)), None)
+    if shared is not None:
+        several = next(name for name in names if shared in name)
+        notes.append(
+            f"{source}: {several!r} is a class of its own beside others of the same "
+            f"parts; {MULTI_LABEL}"
+        )
     nodes = sum(counts.values())
     if len(names) > _MANY and 2 * len(names) > nodes:
         notes.append(
@@ -196,8 +209,33 @@ def _notes(
     return tuple(notes)
 
 
+def _refuse_counts(source: str, given: list[str]) -> None:
+    """Refuses many different numbers, each the label of few nodes."""
+    different = {*given}
+    if len(different) > _MANY and len(given) < _FEW_NODES * len(different):
+        first = sorted(different, key=float)[:3]
+        raise UserError(
+            f"{source}: the label has {len(different)} different numbers "
+            f"({', '.join(first)}, ...) on {len(given)} nodes, like a count or an age; "
+            f"choose another column with --label {in_python('label')}, or write "
+            "classes as words, like c1"
+        )
+
+
+def _share_parts(names: tuple[str, ...], mark: str) -> bool:
+    """Whether each part of classes like `a,b` is part of another class as well."""
+    several = [name for name in names if mark in name.strip()]
+    if not several:
+        return False
+    parts = Counter(p.strip() for name in names for p in {*name.split(mark)})
+    return all(parts[p.strip()] > 1 for name in several for p in name.split(mark))
+
+
 def _refuse_several(texts: np.ndarray, at: Callable[[int], str]) -> None:
-    """Refuses labels like `a;b`, where a part occurs in different labels."""
+    """Refuses labels like `a;b`, where a part occurs in different labels, and lists."""
+    for row, text in enumerate(texts):
+        if text[:1] in _LISTS and text[-1:] == _LISTS[text[0]]:
+            raise UserError(f"{at(row)}: label is {text!r}; {MULTI_LABEL}")
     for mark in ";|":
         if not any(mark in text for text in texts):
             continue

@@ -83,10 +83,14 @@ def _return_probabilities(edge_index: np.ndarray, num_nodes: int) -> Tensor:
     return torch.from_numpy(returned)
 
 
-def telling_features(x: Tensor, labels: Tensor, nodes: Tensor) -> list[int]:
-    """The features each of which alone tells the class of all given nodes.
+def telling_features(
+    x: Tensor, labels: Tensor, nodes: Tensor
+) -> tuple[list[int], bool]:
+    """The features that tell the class of all given nodes.
 
-    Such a feature has a range of values for every class, apart from all others.
+    A feature tells the classes if each has a range of values apart from all others.
+    Otherwise several features may do so together, if each class has a feature that
+    tells it from the rest, as where the label is there once more as 0-1 columns.
 
     Args:
         x: Features, dense or sparse.
@@ -94,24 +98,40 @@ def telling_features(x: Tensor, labels: Tensor, nodes: Tensor) -> list[int]:
         nodes: Which nodes count, by number.
 
     Returns:
-        Positions of columns of `x`.
+        Positions of columns of `x`, and whether each of them alone tells the class.
     """
     classes = labels[nodes].numpy()
     if len(nodes) < _FEWEST_NODES or classes.min() == classes.max():
-        return []
+        return [], True
     # Almost every feature fails on a few nodes already.
     rng = np.random.default_rng(0)
     order = rng.choice(len(nodes), min(_SAMPLE, len(nodes)), replace=False)
-    candidates = _telling(_dense_rows(x, nodes[order]), classes[order])
+    sample = _dense_rows(x, nodes[order])
+    candidates = np.union1d(
+        _telling(sample, classes[order]), _telling_together(sample, classes[order])
+    ).astype(np.int64)
     if not len(candidates):
-        return []
+        return [], True
     values = np.concatenate(
         [
             _dense_rows(x, block)[:, candidates]
             for block in torch.split(nodes, max(1, 2**22 // max(1, x.shape[1])))
         ]
     )
-    return [int(candidates[column]) for column in _telling(values, classes)]
+    alone = candidates[_telling(values, classes)]
+    if len(alone):
+        return alone.tolist(), True
+    return candidates[_telling_together(values, classes)].tolist(), False
+
+
+def _telling_together(values: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The columns that tell some class from the rest, if there are some for each."""
+    columns: list[np.ndarray] = []
+    for number in np.unique(classes):
+        columns.append(_telling(values, classes == number))
+        if not len(columns[-1]):
+            return np.empty(0, np.int64)
+    return np.unique(np.concatenate(columns))
 
 
 def _dense_rows(x: Tensor, nodes: Tensor) -> np.ndarray:
@@ -170,18 +190,27 @@ def match_features(
         return replace(dataset, notes=(*dataset.notes, one_line(note)))
     wanted = {name: position for position, name in enumerate(names)}
     other = [name for name in own_names if name not in wanted]
-    seen, encoded = _one_hot_columns(names), _one_hot_columns(own_names)
+    options = dataset.read_options
+    one_hot = () if options is None or node_type != dataset.target else options.one_hot
+    seen, encoded = (
+        {_one_hot_column(name, one_hot) for name in several}
+        for several in (names, own_names)
+    )
     for name in other:
-        column, _, word = name.partition("=")
-        if column in seen and name != column:
+        column = _one_hot_column(name, one_hot)
+        if column is not None and column in seen:
             raise UserError(
-                f"{where}: {column} holds {word!r}, which no training node had; "
-                "replace it by a word that was seen in training, or train again"
+                f"{where}: {column} holds {name.removeprefix(f'{column}=')!r}, which "
+                "no training node had; replace it by a word that was seen in "
+                "training, or train again"
             )
     missing = [
         name
         for name in names
-        if name not in own_names and not ("=" in name and _column(name) in encoded)
+        if name not in own_names
+        and (
+            (column := _one_hot_column(name, one_hot)) is None or column not in encoded
+        )
     ]
     _refuse_differences(where, missing, other)
     positions = np.array([wanted[name] for name in own_names], dtype=np.int64)
@@ -222,7 +251,11 @@ def refuse_other_columns(
     except UserError:
         # What is wrong with the table itself is said by its reader.
         return
-    known = {name if name in own_names else _column(name): None for name in names}
+    one_hot = () if options is None else options.one_hot
+    known = {
+        name if name in own_names else _one_hot_column(name, one_hot) or name: None
+        for name in names
+    }
     missing = [name for name in known if name not in own_names]
     other = [name for name in own_names if name not in known]
     _refuse_differences(str(folder), missing, other)
@@ -254,10 +287,12 @@ def _reordered(x: Tensor, positions: np.ndarray, width: int) -> Tensor:
     return csr_tensor(pointers, columns[order], x.values().numpy()[order], width)
 
 
-def _column(name: str) -> str:
-    return name.partition("=")[0]
+def _one_hot_column(name: str, one_hot: Sequence[str]) -> str | None:
+    """The column of words that a feature `column=word` comes from; None if it is none.
 
-
-def _one_hot_columns(names: Sequence[str]) -> set[str]:
-    """The columns of the features that are called `column=word`."""
-    return {_column(name) for name in names if "=" in name}
+    A column of numbers may have such a name, too.
+    """
+    columns = (
+        column for column in one_hot if name.lower().startswith(f"{column.lower()}=")
+    )
+    return next(columns, None)

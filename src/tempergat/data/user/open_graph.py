@@ -75,6 +75,7 @@ from tempergat.data.user.validate import (
     count_nodes,
     drop_unused_classes,
     normalise,
+    note_unseen_classes,
 )
 
 USER_SUFFIXES = (".pt", ".npz", ".graphml")
@@ -170,6 +171,7 @@ def with_splits(
         masks = given_masks(name, read.store) if use_masks else {}
         read = drop_unused_classes(name, read, masks)
         read = _with_note_on_leaks(name, read, masks)
+        read = note_unseen_classes(name, read, masks)
     shared = {field.name for field in fields(Dataset)} & vars(read).keys()
     unsplit = Dataset(
         name=name,
@@ -235,7 +237,7 @@ def _with_note_on_leaks(
     known = store.y != UNLABELLED
     if masks:
         known = known & masks[MASKS[0]].reshape(len(known), -1)[:, 0]
-    telling = telling_features(x, store.y, torch.nonzero(known)[:, 0])
+    telling, is_alone = telling_features(x, store.y, torch.nonzero(known)[:, 0])
     if not telling:
         return read
     names = [
@@ -246,6 +248,10 @@ def _with_note_on_leaks(
         f"{name}: the feature {listed(names)} alone tells the class of all training "
         "nodes, so it may be the label in other words; leave it out with --features "
         f"{in_python('features')}"
+        if is_alone
+        else f"{name}: the features {listed(names)} together tell the class of all "
+        "training nodes, so they may be the label in other words; leave them out with "
+        f"--features {in_python('features')}"
     )
     return replace(read, notes=(*read.notes, note))
 

@@ -10,8 +10,8 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage
 
 from tempergat.base import UserError, first_line, listed
-from tempergat.data.dataset import UNLABELLED
-from tempergat.data.features import csr_tensor
+from tempergat.data.dataset import MASKS, UNLABELLED
+from tempergat.data.features import csr_tensor, is_lost_in_float32
 from tempergat.data.formats.errors import GraphError
 from tempergat.data.user.edges import merged_note, order_edges, set_direction
 from tempergat.data.user.labels import (
@@ -24,6 +24,7 @@ from tempergat.data.user.labels import (
 )
 from tempergat.data.user.node_features import make_features
 from tempergat.data.user.options import ReadOptions, in_python
+from tempergat.data.user.splits import numbered_splits
 from tempergat.data.user.user_graph import UserGraph
 
 
@@ -273,6 +274,36 @@ def drop_unused_classes(
     return replace(read, class_names=kept_names, notes=(*read.notes, note))
 
 
+def note_unseen_classes(
+    source: str, read: UserGraph, masks: Mapping[str, Tensor]
+) -> UserGraph:
+    """Adds a note on classes of validation or test nodes without a training node.
+
+    Args:
+        source: Where the graph came from, for the note.
+        read: The graph, with checked labels.
+        masks: The masks of all splits; empty where a split will be made.
+    """
+    labels = read.store.y.numpy()
+    names = read.class_names or tuple(map(str, range(int(labels.max()) + 1)))
+    unseen: dict[str, None] = {}
+    for split in numbered_splits(masks) or ([dict(masks)] if masks else []):
+        known = np.unique(labels[split[MASKS[0]].numpy()])
+        other = np.unique(labels[(split[MASKS[1]] | split[MASKS[2]]).numpy()])
+        others = np.setdiff1d(other[other != UNLABELLED], known)
+        # Training nodes of one class are refused, whatever the others are.
+        unseen |= {names[at]: None for at in others if len(known) > 1}
+    if not unseen:
+        return read
+    word = "class" if len(unseen) == 1 else "classes"
+    note = (
+        f"{source}: no training node is of {word} {listed(list(unseen))}, so no method "
+        "can classify those nodes of the test or validation set; --split 60/20/20 "
+        "makes a split with all classes"
+    )
+    return replace(read, notes=(*read.notes, note))
+
+
 def check_features(source: str, data: Data | HeteroData) -> None:
     """Checks features and makes them float32, in place.
 
@@ -295,7 +326,18 @@ def check_features(source: str, data: Data | HeteroData) -> None:
                 f"{where} has {x.shape[0]} rows, but y has {labels.shape[0]}",
                 "give both one row per node",
             )
-        store.x = _checked_sparse(source, where, x.float())
+        narrow = x.float()
+        if x.layout == torch.strided and x.dtype in (torch.float64, torch.int64):
+            columns = zip(x.T.numpy(), narrow.T.numpy(), strict=True)
+            lost = [at for at, pair in enumerate(columns) if is_lost_in_float32(*pair)]
+            if lost:
+                raise GraphError(
+                    f"{source}:",
+                    f"column {lost[0]} of {where} holds numbers like "
+                    f"{x[0, lost[0]].item():g}, whose differences are lost in 32 bits",
+                    "subtract the smallest of them from all",
+                )
+        store.x = _checked_sparse(source, where, narrow)
 
 
 def _checked_sparse(source: str, where: str, x: Tensor) -> Tensor:
