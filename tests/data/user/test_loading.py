@@ -144,7 +144,6 @@ def test_pt_and_npz_hold_the_same_graph(tmp_path: Path) -> None:
     assert torch.equal(first.data.x, data.x)
 
 
-@pytest.mark.filterwarnings("ignore:.*lead one way")
 def test_heterogeneous_pt_is_read_and_its_target_found(tmp_path: Path) -> None:
     data = HeteroData()
     data["paper"].x = torch.randn(3, 2)
@@ -245,7 +244,6 @@ def test_number_of_nodes_set_by_loading_is_not_part_of_the_fingerprint(
     assert load(tmp_path / "counted.pt").fingerprint == expected
 
 
-@pytest.mark.filterwarnings("ignore:.*lead one way")
 def test_every_node_type_has_a_number_of_nodes_or_is_named(tmp_path: Path) -> None:
     data = HeteroData()
     data["paper"].y = torch.tensor([0, 1, 1])

@@ -138,7 +138,7 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
                 "used; leave --edge-features and --edge-weight out "
                 f"{in_python('edge_features', 'edge_weight')}"
             )
-        return replace(read, notes=(*read.notes, *_notes_on_types(source, data)))
+        return replace(read, notes=(*read.notes, *_note_on_types(source, data)))
     ends = data.get("edge_index")
     if not isinstance(ends, Tensor) or ends.dim() != 2:
         # What is wrong with the edges is said where they are checked.
@@ -153,30 +153,20 @@ def from_pyg(source: str, graph: Data | HeteroData, options: ReadOptions) -> Use
     )
 
 
-def _notes_on_types(source: str, data: HeteroData) -> tuple[str, ...]:
-    """Notes on edge attributes and one-way edges of a graph with node types."""
-    notes: tuple[str, ...] = ()
+def _note_on_types(source: str, data: HeteroData) -> tuple[str, ...]:
+    """A note on edge attributes of a graph with node types."""
     unused = [
         f"{name} of {'__'.join(kind)}"
         for kind in data.edge_types
         for name in data[kind]
         if name in ("edge_attr", "edge_weight")
     ]
-    if unused:
-        notes += (
-            f"{source}: {listed(unused)} not used, because edge features and weights "
-            "are not used in typed graphs",
-        )
-    ends = {(source, target) for source, _, target in data.edge_types}
-    one_way = [
-        "__".join(kind) for kind in data.edge_types if (kind[2], kind[0]) not in ends
-    ]
-    if one_way:
-        notes += (
-            f"{source}: edges of {listed(one_way)} lead one way and are followed so; "
-            "torch_geometric.transforms.ToUndirected adds the reverse edges",
-        )
-    return notes
+    if not unused:
+        return ()
+    return (
+        f"{source}: {listed(unused)} not used, because edge features and weights are "
+        "not used in typed graphs",
+    )
 
 
 def _how_read(data: Data | HeteroData, target: str | None) -> HowRead:

@@ -64,6 +64,11 @@ def normalise(source: str, read: UserGraph, options: ReadOptions) -> UserGraph:
                 f"directed is False, but {source} has the edge type {kind}; add the "
                 "reverse edges with torch_geometric.transforms.ToUndirected"
             )
+    if read.target is not None and all(t[2] != read.target for t in data.edge_types):
+        notes += (
+            f"{source}: no edge leads to {read.target}, so no method uses the edges; "
+            "add the reverse edges, in PyG with transforms.ToUndirected",
+        )
     read = replace(read, undirected=undirected, notes=notes)
     return _with_features(source, read, options)
 
