@@ -187,10 +187,6 @@ def _fields_beside(model: type[BaseModel], location: list[str]) -> list[str]:
 
     for part in location[:-1]:
         annotation = model.model_fields[part].annotation
-        kinds = (annotation, *get_args(annotation))
-        model = next(
-            kind
-            for kind in kinds
-            if isinstance(kind, type) and issubclass(kind, BaseModel)
-        )
+        kinds = [k for k in (annotation, *get_args(annotation)) if isinstance(k, type)]
+        model = next(kind for kind in kinds if issubclass(kind, BaseModel))
     return list(model.model_fields)

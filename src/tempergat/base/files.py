@@ -58,10 +58,8 @@ def write_bytes(path: Path, content: bytes) -> None:
         _write_into_stream(sys.stdout, content)
     elif path.is_dir():
         raise _is_folder(path)
-    elif (descriptor := _own_descriptor(path)) is not None:
-        _write_into_descriptor(path, descriptor, content)
-    elif _is_special(path):
-        _write_into_special(path, content)
+    elif (descriptor := _own_descriptor(path)) is not None or _is_special(path):
+        _write_into_open(path, descriptor, content)
     else:
         _replace(_target(path), content)
 
@@ -137,23 +135,21 @@ def _target(path: Path) -> Path:
         ) from error
 
 
-def _write_into_special(path: Path, content: bytes) -> None:
+def _write_into_open(path: Path, descriptor: int | None, content: bytes) -> None:
+    """Writes into an open file of this process, or into what is no regular file."""
     try:
-        # Not created: where it has just vanished, that is an error.
-        with os.fdopen(os.open(path, os.O_WRONLY), "wb", buffering=0) as file:
-            _write_all(file.fileno(), content)
-    except OSError as error:
-        raise _no_writing_into(path, error) from error
-
-
-def _write_into_descriptor(path: Path, descriptor: int, content: bytes) -> None:
-    try:
-        if descriptor == sys.stdout.fileno():
+        if descriptor is None:
+            # Not created: where it has just vanished, that is an error.
+            with os.fdopen(os.open(path, os.O_WRONLY), "wb", buffering=0) as file:
+                _write_all(file.fileno(), content)
+        elif descriptor == sys.stdout.fileno():
             _write_into_stream(sys.stdout, content)
         else:
             _write_all(descriptor, content)
     except OSError as error:
-        raise _no_writing_into(path, error) from error
+        raise UserError(
+            f"cannot write into {path}: {error.strerror}; give the name of a file"
+        ) from error
 
 
 def _write_into_stream(stream: TextIO, content: bytes) -> None:
@@ -171,12 +167,6 @@ def _write_all(descriptor: int, content: bytes) -> None:
     left = memoryview(content)
     while left:
         left = left[os.write(descriptor, left) :]
-
-
-def _no_writing_into(path: Path, error: OSError) -> UserError:
-    return UserError(
-        f"cannot write into {path}: {error.strerror}; give the name of a file"
-    )
 
 
 def _replace(path: Path, content: bytes) -> None:

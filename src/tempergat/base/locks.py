@@ -9,7 +9,6 @@ import os
 import struct
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tempergat.base.errors import UserError
@@ -39,12 +38,7 @@ class _LockFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self._file)
 
 
@@ -96,14 +90,9 @@ class GroupLocks(_LockFile):
         )
         _used_by_this_process.add(self._path)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         _used_by_this_process.discard(self._path)
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
 
     def acquire(self, group: int, *, wait: bool) -> bool:
         """Acquires the lock of a group.

@@ -33,7 +33,9 @@ def printable(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(
-        _escaped(letter) if _is_unsafe(letter) and letter not in keep else letter
+        letter.encode("unicode_escape").decode("ascii")
+        if _is_unsafe(letter) and letter not in keep
+        else letter
         for letter in text
     )
 
@@ -44,7 +46,10 @@ def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
     The end is kept, because messages end with the remedy.
     """
     line = printable(text)
-    return line if len(line) <= longest else _without_middle(line, longest)
+    if len(line) <= longest:
+        return line
+    kept = longest - len(" ... ")
+    return f"{line[: kept - kept // 2]} ... {line[-(kept // 2) :]}"
 
 
 def shown(value: Any) -> str:
@@ -62,15 +67,6 @@ def _is_unsafe(letter: str) -> bool:
     # Code points ending in FFFE and FFFF are no characters; XML cannot hold them.
     is_none = ord(letter) & 0xFFFE == 0xFFFE
     return is_none or unicodedata.category(letter) in _UNSAFE
-
-
-def _escaped(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
-
-
-def _without_middle(text: str, longest: int) -> str:
-    kept = longest - len(" ... ")
-    return f"{text[: kept - kept // 2]} ... {text[-(kept // 2) :]}"
 
 
 def counted(number: int, word: str) -> str:

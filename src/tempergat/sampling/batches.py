@@ -45,11 +45,8 @@ def make_batch(
 
     node_types = data.node_types if isinstance(data, HeteroData) else [seed_type]
     for number, kind in enumerate(node_types):
-        store, out, n_id = (
-            store_of(data, kind),
-            store_of(batch, kind),
-            hops.n_id[number],
-        )
+        store, out = store_of(data, kind), store_of(batch, kind)
+        n_id = hops.n_id[number]
         for key, value in store.items():
             if isinstance(value, NodeFeatures):
                 out[key] = value.rows(n_id)
@@ -81,11 +78,10 @@ def make_batch(
 
 def _gathered(store: BaseStorage, key: str, value: Any, index: Tensor) -> Any:
     """The rows of an attribute that belong to a batch."""
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor | np.ndarray):
         dim = store._parent().__cat_dim__(key, value, store)
-        return gather(value, index, dim)
-    if isinstance(value, np.ndarray):
-        dim = store._parent().__cat_dim__(key, value, store)
+        if isinstance(value, Tensor):
+            return gather(value, index, dim)
         return torch.from_numpy(np.take(value, index.cpu().numpy(), axis=dim))
     if isinstance(value, list | tuple):
         return [value[k] for k in index.tolist()]

@@ -67,17 +67,9 @@ def sample_on_gpu(
     key: Key,
     replace: bool,
 ) -> SampledHops:
-    """Samples by the GPU kernels.
+    """Samples by a module of GPU kernels, with `reference.sample`'s arguments.
 
-    Args:
-        kernels: The module of the kernels; the rest is as for `reference.sample`.
-        relations: The edges of each type, on the device.
-        num_nodes: The number of nodes of each type.
-        seed_type: The number of the seeds' node type.
-        seeds: Different nodes, int64, on any device.
-        fanout: How many neighbours of a node are drawn, by relation and hop.
-        key: Seed, epoch and step.
-        replace: Whether a neighbour may be drawn more than once.
+    The relations are on the device, the seeds on any.
     """
     device = relations[0].pointer.device
     seeds = seeds.to(device)

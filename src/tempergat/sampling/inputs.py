@@ -14,14 +14,20 @@ from tempergat.base import UserError, suggest_one_of
 from tempergat.sampling.topology import Topology
 
 
-def check_numbers(
-    batch_size: int, rank: int, world_size: int, prefetch: int, seed: int
+def check_data_and_numbers(
+    data: Any, batch_size: int, rank: int, world_size: int, prefetch: int, seed: int
 ) -> None:
-    """Refuses numbers that a sampler cannot have.
+    """Refuses what is not a graph of PyG, and numbers that a sampler cannot have.
 
     Raises:
-        UserError: One of them is out of its range.
+        UserError: The data is neither ``Data`` nor ``HeteroData``, or a number is out
+            of its range.
     """
+    if not isinstance(data, Data | HeteroData):
+        raise UserError(
+            "data must be a Data or HeteroData of torch_geometric, got "
+            f"{type(data).__name__}"
+        )
     for name, value, least in (
         ("batch_size", batch_size, 1),
         ("world_size", world_size, 1),
@@ -35,19 +41,6 @@ def check_numbers(
     if not 0 <= rank < world_size:
         raise UserError(
             f"rank must be from 0 to world_size - 1 = {world_size - 1}, got {rank!r}"
-        )
-
-
-def check_data(data: Any) -> None:
-    """Refuses what is not a graph of PyG.
-
-    Raises:
-        UserError: It is neither ``Data`` nor ``HeteroData``.
-    """
-    if not isinstance(data, Data | HeteroData):
-        raise UserError(
-            "data must be a Data or HeteroData of torch_geometric, got "
-            f"{type(data).__name__}"
         )
 
 

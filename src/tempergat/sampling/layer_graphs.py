@@ -176,17 +176,12 @@ class LayerGraphs:
         # More layers than hops change nothing any more.
         most = len(self.edges_per_hop)
         depths = [min(depth, most) for depth in range(num_layers - 1, -1, -1)]
-        missing = [
-            depth
-            for depth in dict.fromkeys(depths)
-            if (depth, self_loops) not in self._made
-        ]
+        keys = [(depth, self_loops) for depth in depths]
+        missing = [key for key in dict.fromkeys(keys) if key not in self._made]
         if missing:
-            for depth, graph in zip(
-                missing, self._make(missing, self_loops), strict=True
-            ):
-                self._made[depth, self_loops] = graph
-        return tuple(self._made[depth, self_loops] for depth in depths)
+            graphs = self._make([depth for depth, _ in missing], self_loops)
+            self._made |= zip(missing, graphs, strict=True)
+        return tuple(self._made[key] for key in keys)
 
     def prepare(self, wanted: set[tuple[int, bool]]) -> None:
         """Makes graphs ahead.

@@ -19,8 +19,7 @@ from tempergat.sampling import engine
 from tempergat.sampling.batches import make_batch
 from tempergat.sampling.draws import Key, shuffled
 from tempergat.sampling.inputs import (
-    check_data,
-    check_numbers,
+    check_data_and_numbers,
     checked_device,
     checked_fanout,
     checked_seeds,
@@ -103,8 +102,7 @@ class NeighborSampler:
         transform: Callable[[Any], Any] | None = None,
         topology: Topology | dict[EdgeType, Topology] | None = None,
     ) -> None:
-        check_data(data)
-        check_numbers(batch_size, rank, world_size, prefetch, seed)
+        check_data_and_numbers(data, batch_size, rank, world_size, prefetch, seed)
         if replace and labor:
             raise UserError(
                 "labor=True draws without replacement; leave out replace or labor"

@@ -221,22 +221,20 @@ def any_beats(
     Returns:
         None where no method has two pairs with the baseline.
     """
-    against = {method: baseline for method in scores if method != baseline}
     one_sided = [
         c.t_p / 2.0 if c.difference > 0.0 else 1.0 - c.t_p / 2.0
-        for c in compare_pairs(scores, against, test_to_train)
+        for c in compare_to_baseline(scores, baseline, test_to_train)
         if c.t_p is not None and c.difference is not None
     ]
     return min(holm(one_sided)) < ALPHA if one_sided else None
 
 
 def compare_to_baseline(
-    scores: Mapping[str, PairScores], baseline: str
+    scores: Mapping[str, PairScores], baseline: str, test_to_train: float = 0.0
 ) -> list[PairedComparison]:
     """Compares every other method with one baseline."""
-    return compare_pairs(
-        scores, {method: baseline for method in scores if method != baseline}
-    )
+    others = {method: baseline for method in scores if method != baseline}
+    return compare_pairs(scores, others, test_to_train)
 
 
 def _compare_together(
@@ -249,14 +247,22 @@ def _compare_together(
         _compare(method, scores[method], baseline, scores[baseline], test_to_train)
         for method, baseline in pairs
     ]
+    corrected = zip(
+        holm([comparison.t_p for comparison in uncorrected]),
+        holm([comparison.plain_p_holm for comparison in uncorrected]),
+        holm([comparison.wilcoxon_p for comparison in uncorrected]),
+        strict=True,
+    )
     return [
-        _with_verdict(comparison, t_p, plain_p, wilcoxon_p)
-        for comparison, t_p, plain_p, wilcoxon_p in zip(
-            uncorrected,
-            holm([comparison.t_p for comparison in uncorrected]),
-            holm([comparison.plain_p_holm for comparison in uncorrected]),
-            holm([comparison.wilcoxon_p for comparison in uncorrected]),
-            strict=True,
+        replace(
+            comparison,
+            t_p_holm=t_p,
+            plain_p_holm=plain_p,
+            wilcoxon_p_holm=wilcoxon_p,
+            verdict=_verdict(comparison.difference, t_p),
+        )
+        for comparison, (t_p, plain_p, wilcoxon_p) in zip(
+            uncorrected, corrected, strict=True
         )
     ]
 
@@ -338,21 +344,9 @@ def _correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _with_verdict(
-    comparison: PairedComparison,
-    t_p_holm: float | None,
-    plain_p_holm: float | None,
-    wilcoxon_p_holm: float | None,
-) -> PairedComparison:
-    verdict: Verdict = "within noise"
-    if t_p_holm is None or comparison.difference is None:
-        verdict = "too few runs"
-    elif t_p_holm < ALPHA:
-        verdict = "better" if comparison.difference > 0 else "worse"
-    return replace(
-        comparison,
-        t_p_holm=t_p_holm,
-        plain_p_holm=plain_p_holm,
-        wilcoxon_p_holm=wilcoxon_p_holm,
-        verdict=verdict,
-    )
+def _verdict(difference: float | None, t_p_holm: float | None) -> Verdict:
+    if t_p_holm is None or difference is None:
+        return "too few runs"
+    if t_p_holm >= ALPHA:
+        return "within noise"
+    return "better" if difference > 0 else "worse"

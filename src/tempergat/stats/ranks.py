@@ -90,27 +90,17 @@ def average_ranks(scores: Mapping[str, Mapping[str, float]]) -> RankTable:
                     "or the dataset out of the ranking"
                 )
     difference = critical_difference(len(methods), len(scores))
-    ranks = {
-        dataset: dict(
-            zip(
-                methods,
-                # Rounding makes equal scores tie, whatever their last bits.
-                scipy.stats.rankdata(
-                    [-round(row[method], 9) for method in methods]
-                ).tolist(),
-                strict=True,
-            )
-        )
-        for dataset, row in scores.items()
-    }
-    average = {
-        method: float(np.mean([row[method] for row in ranks.values()]))
-        for method in methods
-    }
+    ranks = {}
+    for dataset, row in scores.items():
+        # Rounding makes equal scores tie, whatever their last bits.
+        rounded = [-round(row[method], 9) for method in methods]
+        of_methods = scipy.stats.rankdata(rounded).tolist()
+        ranks[dataset] = dict(zip(methods, of_methods, strict=True))
+    columns = {m: [row[m] for row in ranks.values()] for m in methods}
+    average = {method: float(np.mean(column)) for method, column in columns.items()}
     friedman = friedman_p = None
     if len(methods) >= 3 and any(len(set(row.values())) > 1 for row in ranks.values()):
-        columns = [[row[method] for row in ranks.values()] for method in methods]
-        result = scipy.stats.friedmanchisquare(*columns)
+        result = scipy.stats.friedmanchisquare(*columns.values())
         friedman, friedman_p = float(result.statistic), float(result.pvalue)
     return RankTable(
         dict(sorted(average.items(), key=lambda item: item[1])),

@@ -1,4 +1,5 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
 """Sparse features times weights on CUDA devices, through Triton.
 
 One program owns some pieces of rows of the result and a slice of the channels of one
@@ -37,39 +38,23 @@ _ITEMS = 8
 
 
 @triton.jit(do_not_specialize=["width"])
-def _used_kernel(  # type: ignore[no-untyped-def]
-    x_ptr, used_ptr, width, BLOCK: tl.constexpr
-):
+def _used_kernel(x_ptr, used_ptr, width, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    found = tl.zeros([BLOCK], tl.int32)
+    nonzero = tl.zeros([BLOCK], tl.int32)
     for first in range(0, width, BLOCK):
         column = first + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * width + column, mask=column < width, other=0.0)
-        found |= (x != 0.0).to(tl.int32)
-    tl.store(used_ptr + row, tl.max(found, axis=0).to(tl.int8))
+        nonzero |= (x != 0.0).to(tl.int32)
+    tl.store(used_ptr + row, tl.max(nonzero, axis=0).to(tl.int8))
 
 
 @triton.jit(do_not_specialize=["sets", "channels", "stored", "num_items"])
-def _aggregate_kernel(  # type: ignore[no-untyped-def]
-    items_ptr,
-    other_ptr,
-    position_ptr,
-    values_ptr,
-    used_ptr,
-    x_ptr,
-    part_ptr,
-    out_ptr,
-    sets,
-    channels,
-    stored,
-    num_items,
-    BLOCK_E: tl.constexpr,
-    BLOCK_W: tl.constexpr,
-    ITEMS: tl.constexpr,
-    EXACT: tl.constexpr,
-    IN_ORDER: tl.constexpr,
-    SKIP: tl.constexpr,
-):
+def _aggregate_kernel(
+    items_ptr, other_ptr, position_ptr, values_ptr, used_ptr, x_ptr, part_ptr, out_ptr,
+    sets, channels, stored, num_items,
+    BLOCK_E: tl.constexpr, BLOCK_W: tl.constexpr, ITEMS: tl.constexpr,
+    EXACT: tl.constexpr, IN_ORDER: tl.constexpr, SKIP: tl.constexpr,
+):  # fmt: skip
     if EXACT:
         # So that the compiler sees by what offsets can be divided.
         channels = channels // BLOCK_W * BLOCK_W

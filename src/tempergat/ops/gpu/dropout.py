@@ -1,4 +1,5 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
 """Dropout on CUDA devices, through Triton."""
 
 import triton
@@ -13,20 +14,11 @@ _TILE = 1024
 
 
 @triton.jit(do_not_specialize=["rows", "width", "columns", "threshold"])
-def _dropout_kernel(  # type: ignore[no-untyped-def]
-    x_ptr,
-    seeds_ptr,
-    out_ptr,
-    rows,
-    width,
-    columns,
-    threshold,
-    scale,
-    SHARED: tl.constexpr,
-    BY_FOUR: tl.constexpr,
-    BLOCK_R: tl.constexpr,
-    BLOCK_W: tl.constexpr,
-):
+def _dropout_kernel(
+    x_ptr, seeds_ptr, out_ptr, rows, width, columns, threshold, scale,
+    SHARED: tl.constexpr, BY_FOUR: tl.constexpr,
+    BLOCK_R: tl.constexpr, BLOCK_W: tl.constexpr,
+):  # fmt: skip
     if BY_FOUR:
         # So that four numbers are stored at once.
         width = width // 4 * 4

@@ -183,14 +183,9 @@ def _group_kernel(
 
 @triton.jit(
     do_not_specialize=[
-        "num_dst",
-        "num_src",
-        "longest",
-        "target_programs",
-        "more",
-        "cut",
+        "num_dst", "num_src", "longest", "target_programs", "more", "cut",
     ]
-)
+)  # fmt: skip
 def _cut_kernel(
     pointer_ptr, sums_ptr, items_ptr, merges_ptr, num_dst, num_src, longest,
     target_programs, more, cut, BLOCK: tl.constexpr,

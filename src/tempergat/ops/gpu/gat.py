@@ -251,9 +251,9 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     second = att_dst if z_dst is None else None
     vectors = Vectors(att_src, second, theta)
     dscores = (dscore_src,) if second is None else (dscore_src, dscore_dst)
-    datt_src, found, dtheta = scores.backward(z, vectors, dscores, dz, add=True)
-    if found is not None:
-        datt_dst = found
+    datt_src, dsecond, dtheta = scores.backward(z, vectors, dscores, dz, add=True)
+    if dsecond is not None:
+        datt_dst = dsecond
     if att_dst is not None and z_dst is not None:
         dz_dst, vectors = torch.empty_like(z_dst), Vectors(att_dst, None, theta)
         datt_dst, _, more = scores.backward(

@@ -1,4 +1,5 @@
 # mypy: allow-untyped-calls, allow-untyped-decorators
+# mypy: disable-error-code="no-untyped-def, assignment"
 """Weights' gradients of many models on CUDA devices, through Triton.
 
 Each is a product over all nodes of two narrow matrices. The libraries' batched products
@@ -22,21 +23,11 @@ _PROGRAMS = 2048
 
 
 @triton.jit(do_not_specialize=["rows", "models", "per_chunk", "outs", "features"])
-def _outer_kernel(  # type: ignore[no-untyped-def]
-    dout_ptr,
-    x_ptr,
-    part_ptr,
-    rows,
-    models,
-    per_chunk,
-    outs,
-    features,
-    BLOCK_N: tl.constexpr,
-    BLOCK_O: tl.constexpr,
-    BLOCK_F: tl.constexpr,
-    OUTS_BY_FOUR: tl.constexpr,
-    FEATURES_BY_FOUR: tl.constexpr,
-):
+def _outer_kernel(
+    dout_ptr, x_ptr, part_ptr, rows, models, per_chunk, outs, features,
+    BLOCK_N: tl.constexpr, BLOCK_O: tl.constexpr, BLOCK_F: tl.constexpr,
+    OUTS_BY_FOUR: tl.constexpr, FEATURES_BY_FOUR: tl.constexpr,
+):  # fmt: skip
     # So that four numbers are read at once.
     num_outs = outs // 4 * 4 if OUTS_BY_FOUR else outs
     num_features = features // 4 * 4 if FEATURES_BY_FOUR else features

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempergat.ops.gpu.launch import divide_up, launch, power_of_two
+from tempergat.ops.gpu.launch import launch, power_of_two
 
 # A fanout up to this is drawn for many nodes by one program.
 WIDEST_TILE = 64
@@ -283,8 +283,3 @@ def draw_edges(
             (replace, width, 256),
             warps=max(1, min(16, width // 128)),
         )
-
-
-def programs_of(rows: int, fanout: int) -> int:
-    """How many programs expand so many nodes."""
-    return max(1, divide_up(rows, block_of(fanout)))

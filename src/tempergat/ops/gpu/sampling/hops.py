@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tempergat.base import UserError
+from tempergat.ops.gpu.launch import divide_up
 from tempergat.ops.gpu.sampling import draws, nodes
 from tempergat.ops.graph import Relation
 
@@ -186,7 +187,7 @@ class _Batch:
         self.relations, self.fanout, self.replace = relations, fanout, replace
         types = len(num_nodes)
         # Rows begin at a multiple of 16 bytes, on which compiled kernels rely.
-        width = (len(fanout[0]) + 2 + 3) // 4 * 4
+        width = divide_up(len(fanout[0]) + 2, 4) * 4
         self.counts = seeds.new_zeros(types + len(relations), width, dtype=torch.int32)
         self.nodes, self.edges = self.counts[:types], self.counts[types:]
         words = [nodes.words_of(count) for count in num_nodes]
@@ -223,8 +224,8 @@ class _Batch:
         drawn, bounds = [], self.bounds
         for number, relation in enumerate(self.relations):
             fanout, kind = self.fanout[number][hop], relation.target_type
-            programs = draws.programs_of(bounds.new[kind], fanout)
-            sums = self.nodes.new_empty(programs)
+            programs = divide_up(bounds.new[kind], draws.block_of(fanout))
+            sums = self.nodes.new_empty(max(1, programs))
             targets = (self.n_id[kind].tensor, self.nodes[kind], relation.pointer)
             draws.count_edges(*targets, sums, hop, fanout, self.replace)
             new = int(sums.sum()) if self.reads else bounds.drawn(number, hop)
