@@ -36,7 +36,7 @@ from tempergat.sampling import (
     reference,
     sample,
 )
-from tempergat.sampling.loader import made_ahead
+from tempergat.sampling.loader import prefetched
 from tempergat.sampling.reference import SampledHops
 from tempergat.training.graphs.layerwise import infer_layerwise
 from tempergat.training.graphs.sampled import SampledGraph
@@ -123,7 +123,7 @@ def timed(call: Callable[[int], Any], device: str, repeats: int) -> float:
     threads = torch.get_num_threads()
     ahead = 2 * threads if device == "cpu" else 0
     start = time.perf_counter()
-    for _ in made_ahead(call, range(2, repeats + 2), ahead, threads):
+    for _ in prefetched(call, range(2, repeats + 2), ahead, threads):
         pass
     wait(device)
     return (time.perf_counter() - start) / repeats * 1000

@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "tempergat"
-ALLOWED = SOURCE / "ops" / "torch_internals.py"
+ALLOWED = "ops/torch_internals.py"
 # Private attributes of tensors, which no import leads to.
 OF_TENSORS = {"_version", "_base", "_is_view", "_typed_storage"}
+
+
+def modules() -> Iterator[tuple[str, str]]:
+    """Name and text of every module."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), path.read_text()
 
 
 def _is_private(name: str) -> bool:
@@ -55,51 +61,33 @@ def private_torch_names(source: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "is_private"),
     [
-        "import torch\ntorch._C.f()",
-        "import torch._dynamo",
-        "import torch.utils._pytree as pytree",
-        "from torch.utils import _pytree as pytree",
-        "from torch._dynamo import OptimizedModule",
-        "from torch.autograd import forward_ad\nforward_ad._current_level",
-        "def f(x):\n    return x._version",
+        ("import torch\ntorch._C.f()", True),
+        ("import torch._dynamo", True),
+        ("import torch.utils._pytree as pytree", True),
+        ("from torch.utils import _pytree as pytree", True),
+        ("from torch._dynamo import OptimizedModule", True),
+        ("from torch.autograd import forward_ad\nforward_ad._current_level", True),
+        ("def f(x):\n    return x._version", True),
+        ("import torch\ntorch.__version__", False),
+        ("import torch\ntorch.nn.functional.linear", False),
+        ("class A:\n    def f(self):\n        return self._rows", False),
     ],
 )
-def test_a_private_name_of_torch_is_reported(line: str) -> None:
-    assert list(private_torch_names(line))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import torch\ntorch.__version__",
-        "import torch\ntorch.nn.functional.linear",
-        "class A:\n    def f(self):\n        return self._rows",
-    ],
-)
-def test_a_public_name_of_torch_is_not_reported(line: str) -> None:
-    assert not list(private_torch_names(line))
+def test_only_a_private_name_of_torch_is_reported(line: str, is_private: bool) -> None:
+    assert bool(list(private_torch_names(line))) == is_private
 
 
 def test_private_names_of_torch_are_used_in_one_file_only() -> None:
-    found = [
-        f"{path.relative_to(SOURCE)}:{name}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        if path != ALLOWED
-        for name in private_torch_names(path.read_text())
-    ]
-    assert found == []
+    used = {name: list(private_torch_names(text)) for name, text in modules()}
+    assert used.pop(ALLOWED)
+    assert [f"{name}:{line}" for name in used for line in used[name]] == []
 
 
 def test_commands_print_through_one_function_that_escapes_control_characters() -> None:
-    output = SOURCE / "cli" / "ui" / "output.py"
-    found = [
-        str(path.relative_to(SOURCE))
-        for path in sorted((SOURCE / "cli").rglob("*.py"))
-        if path != output and "typer.echo(" in path.read_text()
-    ]
-    assert found == []
+    printing = [n for n, text in modules() if n[:4] == "cli/" and "typer.echo(" in text]
+    assert printing == ["cli/ui/output.py"]
 
 
 def opened_to_write(source: str) -> Iterator[str]:
@@ -124,24 +112,22 @@ def opened_to_write(source: str) -> Iterator[str]:
 def test_files_are_written_by_one_function() -> None:
     # Parts of downloads, which are continued, and what a compiler works with.
     others = {"data/fetch/archives.py", "data/fetch/download.py", "ops/cpu/build.py"}
-    found = [
+    writing = [
         f"{name}:{call}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        if (name := path.relative_to(SOURCE).as_posix()) not in others
-        and name != "base/files.py"
-        for call in opened_to_write(path.read_text())
-        if "os.devnull" not in path.read_text()
+        for name, text in modules()
+        if name not in (*others, "base/files.py") and "os.devnull" not in text
+        for call in opened_to_write(text)
     ]
-    assert found == []
+    assert writing == []
 
 
 def test_links_are_followed_only_where_the_user_gave_the_path() -> None:
-    found = [
-        path.relative_to(SOURCE).as_posix()
-        for path in sorted(SOURCE.rglob("*.py"))
-        if {"write_text", "write_bytes"} & {*_imported(path.read_text())}
+    following = [
+        name
+        for name, text in modules()
+        if {"write_text", "write_bytes"} & {*_imported(text)}
     ]
-    assert [name for name in found if not name.startswith("base/")] == [
+    assert [name for name in following if not name.startswith("base/")] == [
         "cli/ui/output.py",
         "comparison/comparison.py",
         "comparison/explorer/node_picture.py",

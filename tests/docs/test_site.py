@@ -1,11 +1,10 @@
 """The site that `make docs` builds, in a real browser."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.browser import browser, opened
+from tests.support.browser import opened
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
@@ -18,12 +17,6 @@ pytestmark = [
         not (SITE / "index.html").exists(), reason="the site is not built: make docs"
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[object]:
-    with browser() as running:
-        yield running
 
 
 @pytest.mark.parametrize("page", sorted(PAGES), ids=str)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tempergat import NeighborSampler, UserError
-from tempergat.sampling.loader import made_ahead
+from tempergat.sampling.loader import prefetched
 from tests.sampling.graphs import random_data, random_typed_data
 
 
@@ -26,7 +26,7 @@ def test_results_come_in_order_and_ahead_of_the_caller() -> None:
         time.sleep(0.002 * (step % 2))
         return step * 10
 
-    results = made_ahead(make, range(9), 3, 2)
+    results = prefetched(make, range(9), 3, 2)
     assert next(results) == 0
     assert len(own_threads()) == 2
     deadline = time.monotonic() + 5
@@ -43,7 +43,7 @@ def test_an_error_in_a_thread_reaches_the_caller() -> None:
             raise MemoryError("no memory for step 3")
         return step
 
-    results = made_ahead(make, range(9), 2, 2)
+    results = prefetched(make, range(9), 2, 2)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(MemoryError, match="no memory for step 3"):
         next(results)

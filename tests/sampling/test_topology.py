@@ -170,34 +170,19 @@ def _array(name: str, values: Any) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (
-            _cut("source.npy"),
-            r"source.npy is damaged .* bytes are fewer than its header",
-        ),
+        (_cut("source.npy"), "source.npy is damaged .* bytes are fewer than its he"),
         (_cut("pointer.npy"), r"pointer.npy is damaged .* bytes are fewer"),
         (_cut("topology.json"), r"topology.json is damaged: it does not say how many"),
         (_set(num_edges=1499), r"source.npy is damaged|pointer.npy is damaged"),
         (_set(num_src=-1), "topology.json is damaged"),
         (_set(arrays=["pointer", "../source"]), "topology.json is damaged"),
-        (
-            _set(version=9),
-            r"another version of tempergat \(format 9, this one reads 1\)",
-        ),
-        (
-            _array("source.npy", np.zeros(1500)),
-            "source.npy is damaged: it holds torch.fl",
-        ),
-        (
-            _array("source.npy", np.zeros((2, 750), int)),
-            r"has shape \[2, 750\] and not",
-        ),
+        (_set(version=9), r"another version .* \(format 9, this one reads 1\)"),
+        (_array("source.npy", np.zeros(1500)), "is damaged: it holds torch.float64"),
+        (_array("source.npy", np.zeros((2, 750), int)), r"has shape \[2, 750\] and"),
         (_array("source.npy", [{}] * 1500), "source.npy is damaged or no .npy file"),
         (_array("pointer.npy", np.zeros(201, int)), "it does not span all edges"),
         (lambda folder: (folder / "source.npy").unlink(), "cannot read .*source.npy"),
-        (
-            lambda folder: (folder / "topology.json").unlink(),
-            "make the folder with Topol",
-        ),
+        (lambda folder: (folder / "topology.json").unlink(), "with Topology.save"),
     ],
 )
 def test_damage_is_refused_in_one_line(

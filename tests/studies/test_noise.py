@@ -1,4 +1,4 @@
-"""The planned tests of docs/noise.md, made once more with csv and scipy."""
+"""Page's test, and the planned tests of docs/noise.md, once more with csv and scipy."""
 
 import csv
 import json
@@ -14,6 +14,7 @@ from scipy import stats
 from studies import results
 from studies.noise import tables
 from studies.noise.tables import FRESH, PLANNED, SECOND, gain_tests, trends
+from studies.noise.trends import page_p, rises
 from studies.results import result_path
 
 DATASETS = ("cora", "citeseer", "pubmed")
@@ -94,3 +95,24 @@ def test_the_papers_fourth_dataset_gets_a_panel_once_it_has_runs(
     assert [title for title in titles if title] == [
         *(f"{dataset}, 10 seeds" for dataset in (*DATASETS, "ogbn-arxiv"))
     ]
+
+
+def rising_values() -> np.ndarray:
+    return np.arange(5.0) + 0.4 * np.random.default_rng(0).standard_normal((6, 5))
+
+
+def test_page_s_test_is_two_sided() -> None:
+    rising = rising_values()
+    one_sided = stats.page_trend_test(rising, method="asymptotic").pvalue
+    assert page_p(rising) == pytest.approx(2 * one_sided)
+    assert page_p(-rising) == pytest.approx(page_p(rising))
+    assert page_p(np.ones((6, 5))) == 1.0
+
+
+def test_values_that_differ_in_the_last_bits_show_no_trend() -> None:
+    assert page_p(np.ones((6, 5)) + 1e-15 * np.arange(5.0)) == 1.0
+
+
+def test_the_sign_of_the_trend_is_that_of_the_ranks() -> None:
+    assert rises(rising_values())
+    assert not rises(-rising_values())

@@ -11,10 +11,10 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from tempergat.cli import main
 
@@ -52,15 +52,15 @@ class Block:
 def blocks_of(page: Path) -> list[Block]:
     """All fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
-    found = []
+    blocks = []
     for match in _BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
+        info, code = match["info"], match["code"]
         if match["setup"] is not None:
-            found.append(Block(page, line, "python", frozenset(), match["setup"]))
-            continue
-        language, *marks = match["info"].split() or [""]
-        found.append(Block(page, line, language, frozenset(marks), match["code"]))
-    return found
+            info, code = "python", match["setup"]
+        language, *marks = info.split() or [""]
+        blocks.append(Block(page, line, language, frozenset(marks), code))
+    return blocks
 
 
 def run_page(page: Path) -> dict[str, Any]:
@@ -96,35 +96,20 @@ def run_page(page: Path) -> dict[str, Any]:
 def run_commands(block: Block) -> None:
     """Runs the lines of a shell block that call `tempergat`; others are left out."""
     for line in commands_of(block):
-        with _arguments(shlex.split(line, comments=True)):
-            status = _status()
+        status: object = 0
+        try:
+            with mock.patch.object(sys, "argv", shlex.split(line, comments=True)):
+                main()
+        except SystemExit as ended:
+            status = ended.code
         place = f"{block.page.name}:{block.line}"
         assert not status, f"{place}: {line} ended with {status}"
-
-
-def _status() -> object:
-    """How the command ended, with the arguments of this process."""
-    try:
-        main()
-    except SystemExit as ended:
-        return ended.code
-    return 0
 
 
 def commands_of(block: Block) -> list[str]:
     """The calls of `tempergat` in a shell block; continued lines are one."""
     lines = block.code.replace("\\\n", " ").splitlines()
     return [line for line in lines if line.startswith("tempergat ")]
-
-
-@contextlib.contextmanager
-def _arguments(words: list[str]) -> Iterator[None]:
-    before = sys.argv
-    sys.argv = words
-    try:
-        yield
-    finally:
-        sys.argv = before
 
 
 def _trimmed(text: str) -> list[str]:

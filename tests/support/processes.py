@@ -14,7 +14,6 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _COMMAND = """
@@ -89,12 +88,7 @@ class ProcessStarter:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()

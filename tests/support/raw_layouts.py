@@ -15,9 +15,12 @@ from tempergat.data.readers.pokec import CLUB_TYPES
 Rows = Iterable[Sequence[object]]
 
 
+def csv(rows: Rows, separator: str = ",") -> bytes:
+    return "".join(separator.join(map(str, row)) + "\n" for row in rows).encode()
+
+
 def csv_gz(rows: Rows, separator: str = ",") -> bytes:
-    lines = "".join(separator.join(map(str, row)) + "\n" for row in rows)
-    return gzip.compress(lines.encode(), mtime=0)
+    return gzip.compress(csv(rows, separator), mtime=0)
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
@@ -224,16 +227,12 @@ def webkb(
     masks: dict[str, np.ndarray],
 ) -> dict[str, bytes]:
     """The files of a WebKB graph in geom-gcn, by name."""
-    nodes = "".join(
-        f"{node}\t{','.join(map(str, row))}\t{label}\n"
-        for node, (row, label) in enumerate(
-            zip(words.tolist(), labels.tolist(), strict=True)
-        )
-    )
-    ends = "".join(f"{source}\t{target}\n" for source, target in edges)
+    values = [",".join(map(str, row)) for row in words.tolist()]
+    nodes = zip(range(len(values)), values, labels.tolist(), strict=True)
+    heading = ("node_id", "feature", "label")
     files = {
-        "out1_node_feature_label.txt": f"node_id\tfeature\tlabel\n{nodes}".encode(),
-        "out1_graph_edges.txt": f"node_id\tnode_id\n{ends}".encode(),
+        "out1_node_feature_label.txt": csv([heading, *nodes], "\t"),
+        "out1_graph_edges.txt": csv([("node_id", "node_id"), *edges], "\t"),
     }
     for number in range(len(masks["train_mask"])):
         chosen = {key: mask[number].astype(np.uint8) for key, mask in masks.items()}
@@ -266,15 +265,12 @@ def attributed(
     """The archive of an attributed network; classes are numbered from 1 in it."""
     matrix = io.BytesIO()
     scipy.sparse.save_npz(matrix, scipy.sparse.csr_matrix(features))
-    pairs = "".join(f"{source} {target}\n" for source, target in edges)
-    lines = "".join(f"{node} {label + 1}\n" for node, label in enumerate(labels))
-    return zipped(
-        {
-            f"{name}.attr/attrs.npz": matrix.getvalue(),
-            f"{name}.attr/edgelist.txt": pairs.encode(),
-            f"{name}.attr/labels.txt": lines.encode(),
-        }
-    )
+    members = {
+        f"{name}.attr/attrs.npz": matrix.getvalue(),
+        f"{name}.attr/edgelist.txt": csv(edges, " "),
+        f"{name}.attr/labels.txt": csv(enumerate(labels + 1), " "),
+    }
+    return zipped(members)
 
 
 def musae(
@@ -286,14 +282,8 @@ def musae(
     words_end: str = "_features",
 ) -> dict[str, bytes]:
     """The three files of a MUSAE graph, by their names in the archive."""
-    heading = [("id_1", "id_2"), *edges]
-    table = [columns, *rows]
     return {
-        f"{prefix}_edges.csv": _csv(heading),
+        f"{prefix}_edges.csv": csv([("id_1", "id_2"), *edges]),
         f"{prefix}{words_end}.json": json.dumps(words).encode(),
-        f"{prefix}_target.csv": _csv(table),
+        f"{prefix}_target.csv": csv([columns, *rows]),
     }
-
-
-def _csv(rows: Rows) -> bytes:
-    return "".join(",".join(map(str, row)) + "\n" for row in rows).encode()

@@ -1,6 +1,7 @@
 """Compares a layer or model with a slow one that is known to be right."""
 
 import copy
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,25 +29,21 @@ def assert_same(ours: nn.Module, theirs: nn.Module | None, *inputs: Any) -> None
     _compare_with(theirs, inputs, _results(ours, ours, inputs))
 
 
-def assert_same_traced(ours: nn.Module, theirs: nn.Module | None, *inputs: Any) -> None:
-    """`assert_same` of a model that is traced by torch.compile as a whole."""
-    _assert_same_compiled(ours, theirs, inputs, "aot_eager")
-
-
 def assert_same_compiled(
-    ours: nn.Module, theirs: nn.Module | None, *inputs: Any
+    ours: nn.Module,
+    theirs: nn.Module | None,
+    *inputs: Any,
+    backend: str = "inductor",
 ) -> None:
-    """`assert_same` of a model that inductor compiles."""
-    _assert_same_compiled(ours, theirs, inputs, "inductor")
-
-
-def _assert_same_compiled(
-    ours: nn.Module, theirs: nn.Module | None, inputs: Any, backend: str
-) -> None:
+    """`assert_same` of a model that torch.compile compiles as a whole."""
     theirs = _prepare(ours, theirs, inputs)
     torch._dynamo.reset()
     compiled = torch.compile(ours, fullgraph=True, backend=backend)
     _compare_with(theirs, inputs, _results(compiled, ours, inputs))
+
+
+# Traces the model, and compiles nothing.
+assert_same_traced = partial(assert_same_compiled, backend="aot_eager")
 
 
 def assert_same_under_vmap(

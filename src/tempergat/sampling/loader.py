@@ -168,7 +168,7 @@ class NeighborSampler:
         epoch, start = self.epoch, self.start_step
         self.set_epoch(epoch + 1)
         order = self.order(epoch)
-        return made_ahead(
+        return prefetched(
             lambda step: self._make(order, epoch, step),
             range(start, len(self)),
             # A GPU works in the background anyway.
@@ -248,7 +248,7 @@ class NeighborSampler:
         )
 
 
-def made_ahead(
+def prefetched(
     make: Callable[[int], T], steps: Iterable[int], ahead: int, threads: int
 ) -> Iterator[T]:
     """Yields ``make(step)`` for each step, in order.

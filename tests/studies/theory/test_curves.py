@@ -1,4 +1,4 @@
-"""The tables of both theorems and of settings outside them."""
+"""The tables of both theorems and of settings outside them, and their figures."""
 
 import pytest
 
@@ -12,6 +12,7 @@ from studies.theory.curves import (
 from studies.theory.model import MissingNoise, standard_setting
 from studies.theory.rows import to_csv
 from studies.theory.study import Effort, analyse
+from studies.theory.tables import FIGURES
 
 SETTING = standard_setting(coordinates=4, neighbours=6)
 TEMPERATURES = [2.0 ** (half / 2) for half in range(-4, 17)]
@@ -63,3 +64,12 @@ def test_the_whole_analysis_makes_every_table_of_the_results():
     made = analyse(Effort(4000, 2000, 2000, 2000, 2, 2, noises))
     for name, table in made.items():
         assert to_csv(table).splitlines()[0] == ",".join(read_csv(f"theory/{name}.csv"))
+
+
+@pytest.mark.parametrize("name", ["theory/gate_rho", "theory/scenarios"])
+def test_every_curve_of_a_legend_looks_different_without_its_colour(name):
+    lines = FIGURES[name]().axes[-1].get_lines()
+    looks = {
+        (line.get_marker(), line.get_markerfacecolor() == "white") for line in lines
+    }
+    assert len(looks) == len(lines) == 8

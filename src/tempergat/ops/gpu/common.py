@@ -32,13 +32,13 @@ class Dropout(NamedTuple):
     on: bool
 
 
-def dropout_of(rate: float, seed: Tensor | None) -> Dropout:
+def dropout_arguments(rate: float, seed: Tensor | None) -> Dropout:
     """The kernels' arguments for dropout at this rate."""
     scale = 1.0 / (1.0 - rate) if rate < 1.0 else float("nan")
     return Dropout(seed, drop_threshold(rate), scale, rate > 0.0)
 
 
-def dense(x: Tensor | None) -> Tensor | None:
+def contiguous_or_none(x: Tensor | None) -> Tensor | None:
     """The tensor as one block of memory, as kernels address it; None stays None."""
     return None if x is None else x.contiguous()
 

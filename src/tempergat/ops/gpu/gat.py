@@ -15,8 +15,8 @@ from tempergat.ops.gpu import scores
 from tempergat.ops.gpu.common import (
     Tile,
     choose_tile,
-    dense,
-    dropout_of,
+    contiguous_or_none,
+    dropout_arguments,
     keep_factor,
     load_item,
     logit_gradient,
@@ -112,7 +112,7 @@ def _forward_kernel(
 
 def forward(call: Forward) -> tuple[Tensor, ...]:
     """Output [T, H, C], log-sum-exp [T, H, 2], weights [E, H] and the nodes' scores."""
-    z, att_src, att_dst, z_dst, edge_score, theta = map(dense, call.inputs)
+    z, att_src, att_dst, z_dst, edge_score, theta = map(contiguous_or_none, call.inputs)
     assert z is not None
     assert att_src is not None
     targets, score_dst = call.by_target.pointer.size(0) - 1, None
@@ -241,7 +241,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         table: What `statistics` would return, where it is known already.
     """
     saved = call.saved
-    z, att_src, att_dst, z_dst, _, theta = map(dense, saved.inputs)
+    z, att_src, att_dst, z_dst, _, theta = map(contiguous_or_none, saved.inputs)
     assert z is not None
     assert att_src is not None
     heads, channels = att_src.shape
@@ -273,8 +273,8 @@ def _edge_gradients(
     saved, (negative_slope,) = call.saved, call.settings
     by_target, by_source, out = saved.by_target, saved.by_source, saved.out
     assert by_source is not None
-    dout, dweights = call.dout.contiguous(), dense(call.dweights)
-    edge_score, score_src = dense(saved.inputs[4]), saved.state[0]
+    dout, dweights = call.dout.contiguous(), contiguous_or_none(call.dweights)
+    edge_score, score_src = contiguous_or_none(saved.inputs[4]), saved.state[0]
     has_dst = saved.inputs[2] is not None
     _, heads, channels = z.shape
     dz = torch.empty_like(z)
@@ -285,14 +285,14 @@ def _edge_gradients(
         du = score_src.new_empty(by_source.other.size(0), heads)
     else:
         du = torch.zeros_like(edge_score)
-    dropout = dropout_of(call.dropout, saved.dropout_seed)
+    dropout = dropout_arguments(call.dropout, saved.dropout_seed)
     tile = _tile(z)
     target_plan, plan = schedule(by_target.pointer), schedule(by_source.pointer)
     if table is None:
         call = call._replace(dout=dout, dweights=dweights)
         table = statistics(call, forward, **statistics_options(saved))
-    part = plan.room(dscore_src, heads * channels)
-    part_score = plan.room(dscore_src, heads)
+    part = plan.new_partials(dscore_src, heads * channels)
+    part_score = plan.new_partials(dscore_src, heads)
     launch(
         _backward_kernel,
         (plan.items.size(0), divide_up(heads, tile.heads)),

@@ -18,8 +18,8 @@ from torch import Tensor
 from tempergat.ops.calls import Backward, Saved
 from tempergat.ops.gpu.common import (
     Tile,
-    dense,
-    dropout_of,
+    contiguous_or_none,
+    dropout_arguments,
     keep_factor,
     load_item,
     tile_of_row,
@@ -275,8 +275,10 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     saved, (negative_slope,) = call.saved, call.settings
     by_target, by_source = saved.by_target, saved.by_source
     assert by_source is not None
-    dout, dweights = call.dout.contiguous(), dense(call.dweights)
-    z_src, z_dst, given, edge, edge_x, edge_map, theta = map(dense, saved.inputs)
+    dout, dweights = call.dout.contiguous(), contiguous_or_none(call.dweights)
+    z_src, z_dst, given, edge, edge_x, edge_map, theta = map(
+        contiguous_or_none, saved.inputs
+    )
     assert z_src is not None
     assert z_dst is not None
     assert given is not None
@@ -292,7 +294,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
         tile, stages = features_tile(z_src, width), 1
         most_programs = min(most_programs, _FEATURE_PROGRAMS)
     blocks = divide_up(heads, tile.heads)
-    dropout = dropout_of(call.dropout, saved.dropout_seed)
+    dropout = dropout_arguments(call.dropout, saved.dropout_seed)
     numbers = (dropout.threshold, dropout.keep_scale, float(negative_slope), heads)
     flags = (edge is not None, width, dweights is not None, dropout.on, stages)
     constants = (*tile.constants(heads, channels), *flags)
@@ -305,7 +307,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
 
     items = target_plan.items.size(0)
     programs = min(items, most_programs)
-    part = target_plan.room(att, heads * channels)
+    part = target_plan.new_partials(att, heads * channels)
     datt = att.new_empty(programs, heads, channels)
     edges, dedge_x, dmap = 0, None, None
     if edge_x is not None:
@@ -327,7 +329,7 @@ def backward(call: Backward, table: Tensor | None = None) -> tuple[Tensor, ...]:
     merge_sum(target_plan, part, dz_dst)
 
     plan = schedule(by_source.pointer)
-    part = plan.room(att, heads * channels)
+    part = plan.new_partials(att, heads * channels)
     launch(
         _source_kernel,
         (plan.items.size(0), blocks),

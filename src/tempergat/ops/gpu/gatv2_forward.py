@@ -14,7 +14,7 @@ from tempergat.ops.calls import Forward
 from tempergat.ops.gpu.common import (
     Tile,
     choose_tile,
-    dense,
+    contiguous_or_none,
     keep_factor,
     load_item,
     tile_of_row,
@@ -169,7 +169,7 @@ def forward(call: Forward) -> tuple[Tensor, Tensor, Tensor]:
     else:
         width = edge_x.size(1)
         tile = features_tile(z_src, width)
-    divided = divide(att.contiguous(), dense(theta))
+    divided = divide(att.contiguous(), contiguous_or_none(theta))
     inputs = (z_src, z_dst, divided, edge, edge_x, map_by_feature(edge_map))
     call = call._replace(inputs=inputs)
     return attend(_forward_kernel, tile, call, (edge is not None, width))

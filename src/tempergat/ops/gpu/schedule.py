@@ -39,7 +39,7 @@ class Schedule(NamedTuple):
     merges: Tensor
     num_partials: int
 
-    def room(self, like: Tensor, *shape: int) -> Tensor:
+    def new_partials(self, like: Tensor, *shape: int) -> Tensor:
         """Memory for the partial results, float32 of this shape each.
 
         Args:

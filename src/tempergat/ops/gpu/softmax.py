@@ -13,8 +13,8 @@ from tempergat.ops.calls import Forward
 from tempergat.ops.gpu.common import (
     Dropout,
     Tile,
-    dense,
-    dropout_of,
+    contiguous_or_none,
+    dropout_arguments,
     keep_factor,
     load_item,
 )
@@ -204,8 +204,8 @@ def attend(
     """
     pointer, other, position, edge_id = call.by_target
     (negative_slope,), weights = call.settings, call.weights
-    inputs = [dense(x) for x in call.inputs]
-    dropout = dropout_of(call.dropout, call.dropout_seed)
+    inputs = [contiguous_or_none(x) for x in call.inputs]
+    dropout = dropout_arguments(call.dropout, call.dropout_seed)
     z = inputs[0]
     assert z is not None
     rows, (_, heads, channels) = pointer.size(0) - 1, z.shape
@@ -215,8 +215,8 @@ def attend(
     edges = other.size(0) if weights else 0
     logit = lse.new_zeros(edges, heads) if edges else lse.new_empty(0, heads)
     plan = schedule(pointer)
-    part = plan.room(lse, heads * channels)
-    part_statistics = plan.room(lse, 2, heads)
+    part = plan.new_partials(lse, heads * channels)
+    part_statistics = plan.new_partials(lse, 2, heads)
     launch(
         kernel,
         (plan.items.size(0), divide_up(heads, tile.heads)),

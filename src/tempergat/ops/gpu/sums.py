@@ -122,7 +122,7 @@ def segment_sum(
     """
     heads = value.size(1)
     out = value.new_empty(num_rows, heads)
-    part = plan.room(out, heads)
+    part = plan.new_partials(out, heads)
     block = min(32, power_of_two(heads))
     grid = (plan.items.size(0), divide_up(heads, block))
     flags = (factor is not None, via is not None)

@@ -94,13 +94,13 @@ def sample(
     return batch.finish()
 
 
-class _Room:
+class _GrowingArray:
     """An array that grows."""
 
     def __init__(self, start: Tensor) -> None:
         self.tensor = start
 
-    def for_all(self, count: int) -> Tensor:
+    def with_room(self, count: int) -> Tensor:
         """The array, with room for so many numbers."""
         old = self.tensor
         if old.size(0) < count:
@@ -195,29 +195,29 @@ class _Batch:
         self.visited, self.fresh = (torch.split(x, words) for x in both)
         new = self.counts.new_empty
         self.row_of = [new(count) for count in num_nodes]
-        self.n_id = [_Room(seeds.new_empty(0)) for _ in num_nodes]
-        self.pointer = [_Room(self.counts.new_zeros(1)) for _ in relations]
-        self.source = [_Room(new(0)) for _ in relations]
-        self.target = [_Room(new(0)) for _ in relations]
-        self.slot = [_Room(seeds.new_empty(0)) for _ in relations]
+        self.n_id = [_GrowingArray(seeds.new_empty(0)) for _ in num_nodes]
+        self.pointer = [_GrowingArray(self.counts.new_zeros(1)) for _ in relations]
+        self.source = [_GrowingArray(new(0)) for _ in relations]
+        self.target = [_GrowingArray(new(0)) for _ in relations]
+        self.slot = [_GrowingArray(seeds.new_empty(0)) for _ in relations]
         facts = (relations, num_nodes, seed_type, seeds.size(0), fanout, replace)
         self.bounds, largest = Bounds(*facts), Bounds(*facts)
         largest.add_all()
         self.reads = not largest.are_small
         if not self.reads:
             self._make_room(largest)
-        first = self.n_id[seed_type].for_all(seeds.size(0))
+        first = self.n_id[seed_type].with_room(seeds.size(0))
         row_of, visited = self.row_of[seed_type], self.visited[seed_type]
         nodes.begin(seeds.contiguous(), self.nodes[seed_type], first, row_of, visited)
 
     def _make_room(self, largest: Bounds) -> None:
         for room, count in zip(self.n_id, largest.nodes, strict=True):
-            room.for_all(count)
+            room.with_room(count)
         for number, count in enumerate(largest.edges):
             kind = self.relations[number].target_type
-            self.pointer[number].for_all(largest.nodes[kind] + 1)
+            self.pointer[number].with_room(largest.nodes[kind] + 1)
             for rooms in (self.source, self.target, self.slot):
-                rooms[number].for_all(count)
+                rooms[number].with_room(count)
 
     def expand(self, hop: int, key: Tensor) -> None:
         """Draws the neighbours of the nodes that the hop before has found."""
@@ -232,10 +232,10 @@ class _Batch:
             drawn.append(new)
             room = bounds.edges[number] + new
             edges = [
-                rooms[number].for_all(room)
+                rooms[number].with_room(room)
                 for rooms in (self.source, self.target, self.slot)
             ]
-            pointer = self.pointer[number].for_all(bounds.nodes[kind] + 1)
+            pointer = self.pointer[number].with_room(bounds.nodes[kind] + 1)
             source = relation.source_type
             draws.draw_edges(
                 (*targets, relation.source, key, sums),
@@ -251,7 +251,7 @@ class _Batch:
                 self.fresh[kind],
                 self.visited[kind],
                 self.nodes[kind],
-                self.n_id[kind].for_all(count),
+                self.n_id[kind].with_room(count),
                 self.row_of[kind],
                 hop,
             )
