@@ -24,14 +24,16 @@ sys.stdin.readline()
 """
 
 
+def start(kind: str, path: Path) -> "subprocess.Popen[str]":
+    """A process that says when it holds a lock, and ends when it is killed."""
+    command = [sys.executable, "-c", HOLD, kind, str(path)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+
 def hold(kind: str, path: Path) -> "subprocess.Popen[str]":
-    """A process that holds a lock until it is killed or reads a line."""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, kind, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    """A process that holds a lock."""
+    holder = start(kind, path)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     return holder
@@ -60,12 +62,7 @@ def test_a_released_group_can_be_acquired_by_another_process(tmp_path: Path) -> 
 def test_a_file_lock_waits_for_the_process_that_holds_it(tmp_path: Path) -> None:
     path = tmp_path / "folder" / ".lock"
     with FileLock(path, ""):
-        waiting = subprocess.Popen(
-            [sys.executable, "-c", HOLD, "file", str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        waiting = start("file", path)
         with pytest.raises(subprocess.TimeoutExpired):
             waiting.wait(timeout=1)
     with waiting:

@@ -1,4 +1,4 @@
-"""YAML files cannot take time or memory beyond their size."""
+"""YAML files cannot take time or memory beyond their size, and errors show the line."""
 
 import time
 from pathlib import Path
@@ -34,10 +34,23 @@ def test_aliases_that_stand_for_too_many_values_are_refused_at_once(
     assert len(str(raised.value)) < 400
 
 
-def test_an_alias_to_itself_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "loop.yaml"
-    file.write_text("a: &a [*a]")
-    with pytest.raises(UserError, match="part of"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &a [*a]", "part of"),
+        ("a: 1\nb: 2\na: 3", r"a occurs twice .* line 3, column 1: a: 3 \^"),
+        ("a: [1, 2\nb: 3", r"line 2, column 1: b: 3 \^|line 2, column 2: b: 3 \^"),
+        ("[" * 200_000, "too deeply nested"),
+        ("a: !!python/name:os.system x", "could not determine a constructor"),
+        ("1\ta: 1", "cannot start any token"),
+    ],
+)
+def test_what_is_no_yaml_of_settings_is_refused_with_its_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=message):
         read_yaml(file, "the recipe")
 
 

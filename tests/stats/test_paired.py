@@ -8,11 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from tempergat.stats import compare_pairs, compare_to_baseline, holm, summarise
+from tempergat.stats import (
+    PairedComparison,
+    compare_pairs,
+    compare_to_baseline,
+    holm,
+    summarise,
+)
+
+Scores = dict[int, float | None]
 
 
-def by_seed(scores: list[float]) -> dict[int, float | None]:
+def by_seed(scores: list[float]) -> Scores:
     return dict(enumerate(scores))
+
+
+def compared(gat: Scores, gated: Scores) -> PairedComparison:
+    (comparison,) = compare_to_baseline({"gat": gat, "gated": gated}, "gat")
+    return comparison
 
 
 def test_a_summary_worked_by_hand() -> None:
@@ -71,10 +84,7 @@ def test_holm_never_lowers_a_p_and_keeps_their_order(p_values: list[float]) -> N
 def test_a_paired_comparison_worked_by_hand() -> None:
     # Differences 1, 2, 3: mean 2, standard deviation 1, t = 2 sqrt(3) with 2 degrees
     # of freedom, whose two-sided p is 1 - t / sqrt(t^2 + 2) = 0.0742.
-    (found,) = compare_to_baseline(
-        {"gat": by_seed([10.0, 20.0, 30.0]), "gated": by_seed([11.0, 22.0, 33.0])},
-        "gat",
-    )
+    found = compared(by_seed([10.0, 20.0, 30.0]), by_seed([11.0, 22.0, 33.0]))
     assert found.difference == pytest.approx(2.0)
     assert found.effect_size == pytest.approx(2.0)
     t = 2 * math.sqrt(3)
@@ -114,9 +124,7 @@ def test_comparisons_agree_with_scipy() -> None:
 
 def test_a_method_that_loses_is_called_worse() -> None:
     base = np.random.default_rng(0).normal(80, 1, 20)
-    (found,) = compare_to_baseline(
-        {"gat": by_seed(base.tolist()), "gated": by_seed((base - 1).tolist())}, "gat"
-    )
+    found = compared(by_seed(base.tolist()), by_seed((base - 1).tolist()))
     assert found.verdict == "worse"
 
 
@@ -139,28 +147,26 @@ def test_the_correction_can_take_a_verdict_away() -> None:
 def test_a_failed_run_drops_its_pair_and_is_counted() -> None:
     base = by_seed([80.0, 81.0, 82.0, 83.0])
     other = by_seed([81.0, 83.0, 82.5, 99.0]) | {3: None}
-    (found,) = compare_to_baseline({"gat": base, "gated": other}, "gat")
+    found = compared(base, other)
     assert (found.pairs, found.lost_pairs) == (3, 1)
     assert found.difference == pytest.approx((1.0 + 2.0 + 0.5) / 3)
 
 
 def test_runs_without_a_partner_are_not_paired() -> None:
-    (found,) = compare_to_baseline(
-        {"gat": {0: 1.0, 1: 2.0, 2: 3.0}, "gated": {1: 3.0, 2: 5.0, 7: 9.0}}, "gat"
-    )
+    found = compared({0: 1.0, 1: 2.0, 2: 3.0}, {1: 3.0, 2: 5.0, 7: 9.0})
     assert (found.pairs, found.lost_pairs, found.difference) == (2, 2, 1.5)
 
 
 def test_too_few_pairs_are_called_that() -> None:
-    (found,) = compare_to_baseline({"gat": {0: 1.0}, "gated": {0: 5.0}}, "gat")
+    found = compared({0: 1.0}, {0: 5.0})
     assert (found.t_p, found.verdict, found.difference) == (None, "too few runs", 4.0)
-    (found,) = compare_to_baseline({"gat": {0: 1.0}, "gated": {1: 5.0}}, "gat")
+    found = compared({0: 1.0}, {1: 5.0})
     assert (found.pairs, found.difference) == (0, None)
 
 
 def test_equal_scores_are_within_noise() -> None:
     same = by_seed([80.0, 81.0, 82.0])
-    (found,) = compare_to_baseline({"gat": same, "gated": dict(same)}, "gat")
+    found = compared(same, dict(same))
     assert (found.t_p, found.wilcoxon_p, found.effect_size) == (1.0, 1.0, 0.0)
     assert found.verdict == "within noise"
 
@@ -172,9 +178,9 @@ def test_equal_scores_are_within_noise() -> None:
 def test_the_same_gain_in_every_pair_is_judged_by_how_many_there_are(
     pairs: int, p: float, verdict: str
 ) -> None:
-    gat = {seed: 70.0 + seed for seed in range(pairs)}
-    gated = {seed: score + 2.5 for seed, score in gat.items()}
-    (found,) = compare_to_baseline({"gat": gat, "gated": gated}, "gat")
+    gat = by_seed([70.0 + seed for seed in range(pairs)])
+    gated = by_seed([72.5 + seed for seed in range(pairs)])
+    found = compared(gat, gated)
     assert (found.t_p, found.wilcoxon_p) == pytest.approx((p, p))
     assert (found.effect_size, found.verdict) == (None, verdict)
 
@@ -184,9 +190,7 @@ def test_equal_differences_are_ties_whatever_their_last_bits() -> None:
     base = [80.2, 70.1, 60.3, 50.5, 40.7, 30.9, 75.2, 65.2]
     steps = [0.1, 0.1, -0.1, 0.1, 0.2, -0.2, 0.2, 0.3]
     gained = [round(b + s, 1) for b, s in zip(base, steps, strict=True)]
-    (found,) = compare_to_baseline(
-        {"gat": by_seed(base), "gated": by_seed(gained)}, "gat"
-    )
+    found = compared(by_seed(base), by_seed(gained))
     assert found.wilcoxon_p == pytest.approx(scipy_stats.wilcoxon(steps).pvalue)
 
 
@@ -202,7 +206,7 @@ def test_any_scores_can_be_compared_without_a_warning(
 ) -> None:
     base: dict[int, float | None] = {i: a / 10 for i, (a, _) in enumerate(pairs)}
     other = {i: None if b is None else b / 10 for i, (_, b) in enumerate(pairs)}
-    (found,) = compare_to_baseline({"gat": base, "gated": other}, "gat")
+    found = compared(base, other)
     assert found.pairs + found.lost_pairs == len(pairs)
     for value in (found.t_p, found.wilcoxon_p, found.t_p_holm, found.wilcoxon_p_holm):
         assert value is None or 0.0 <= value <= 1.0
