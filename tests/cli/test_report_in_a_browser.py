@@ -76,7 +76,7 @@ def test_the_numbers_are_those_of_the_store(
         assert float(cells["temp_gated"]["difference"]) == pytest.approx(
             difference.mean(), abs=0.005
         )
-        dots = page.locator("figure").first.locator("circle.dot title")
+        dots = page.locator("figure").first.locator(".wide circle.dot title")
         shown = sorted(float(t.split(": ")[1]) for t in dots.all_text_contents())
         every = sorted(np.concatenate(list(scores.values())).round(2).tolist())
         assert shown == pytest.approx(every, abs=0.006)

@@ -16,7 +16,7 @@ from tempergat.comparison.html_report.line_charts import (
 )
 from tempergat.comparison.results import dataset_result
 from tests.support.made_up_comparisons import comparison
-from tests.support.made_up_runs import study
+from tests.support.made_up_runs import METHODS, study
 
 
 def test_the_band_is_the_deviation_of_the_tables() -> None:
@@ -86,6 +86,30 @@ def test_a_long_name_of_a_method_is_cut_and_kept_in_full_for_the_pointer() -> No
     )
     assert ">a_method_of_the_…</text>" in drawn
     assert f"<title>{name}: mean " in drawn
+
+
+def test_names_stand_above_their_dots_on_a_phone() -> None:
+    drawn = strips_chart(comparison().result, "gat", svg.NARROW)
+    assert 'viewBox="0 0 380 ' in drawn
+    places = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)]
+    assert min(places) < 60
+    assert max(places) < 330
+    names = re.findall(r'<text x="14" y="[\d.]+" class="name">(\w+)<', drawn)
+    assert names == ["gcn", "gat", "gated"]
+
+
+def test_of_many_methods_each_has_a_panel_beside_its_backbone() -> None:
+    (first, *_) = comparison().runs
+    runs = [replace(first, method=method) for method in METHODS]
+    for width, per_row in ((svg.WIDE, 4), (svg.NARROW, 2)):
+        drawn = curves_chart(runs, METHODS, "accuracy", width) or ""
+        titles = re.findall(r'x="([\d.]+)" y="\d+" class="name strong">(\w+)<', drawn)
+        assert sorted(name for _, name in titles) == sorted(METHODS)
+        assert len({x for x, _ in titles}) == per_row
+        # One line each, those of eight variants with that of the backbone.
+        assert drawn.count('class="line ') == len(METHODS) + 8 + 1
+        assert drawn.count(">its backbone</text>") == 1
+        assert float(re.findall(r'viewBox="0 0 ([\d.]+)', drawn)[0]) <= 1.4 * width
 
 
 def test_a_learning_curve_is_cut_where_the_axis_begins() -> None:

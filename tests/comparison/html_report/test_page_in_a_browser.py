@@ -143,6 +143,26 @@ def test_nothing_is_wider_than_the_page(
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_figures_fit_a_phone_and_their_letters_can_be_read(
+    chromium: "Browser", tmp_path: Path
+) -> None:
+    both = Comparisons((comparison("cora"), comparison("citeseer")))
+    path = both.to_report(tmp_path / "all.html")
+    view = {"width": 390, "height": 844}
+    with opened(chromium, path, viewport=view) as page:
+        measured = page.evaluate(
+            "[...document.querySelectorAll('figure svg')].map((svg) => "
+            "[svg.getBoundingClientRect(), svg.viewBox.baseVal.width])"
+            ".filter(([box]) => box.width).map(([box, width]) => "
+            "[box.left, box.right, box.width / width])"
+        )
+    assert len(measured) > 10
+    for left, right, scale in measured:
+        assert left >= 0
+        assert right <= 390
+        assert scale >= 0.59
+
+
 def test_every_control_is_reached_by_the_keyboard(page: "Page") -> None:
     page.keyboard.press("Tab")
     reached = set()

@@ -22,8 +22,9 @@ COSTS = {
     "memory": ("peak memory of its group of runs (MiB)", "memory_bytes", 2.0**20),
     "parameters": ("trained parameters", "parameter_count", 1.0),
 }
-_WIDTH = 760.0
 _STRIP_LEFT, _STRIP_RIGHT, _STRIP_TOP, _STRIP_ROW = 150.0, 74.0, 14.0, 34.0
+# On a phone, where names stand above their rows.
+_NARROW_LEFT, _NARROW_ROW = 14.0, 48.0
 # Dots of neighbouring runs lie at different heights of a row.
 _HEIGHTS = (-6.0, 3.0, -2.0, 6.0, 0.0, -4.0, 5.0)
 _COST_LEFT, _COST_RIGHT, _COST_TOP, _COST_BOTTOM, _COST_HEIGHT = (
@@ -34,42 +35,53 @@ _LETTER = 7.5
 _GATE_WIDTH, _GATE_HEIGHT, _GATE_LEFT, _GATE_TOP = 150.0, 64.0, 130.0, 30.0
 # From one histogram to the next, to the right and down.
 _GATE_COLUMN, _GATE_ROW = 176.0, 104.0
-_RANK_SIDE, _RANK_AXIS, _RANK_ROW, _GROUPS_TOP, _GROUP_ROW = (
-    190.0, 46.0, 22.0, 66.0, 9.0,
+_RANK_SIDE, _NARROW_RANK_SIDE, _RANK_AXIS, _RANK_ROW, _GROUPS_TOP, _GROUP_ROW = (
+    190.0, 152.0, 46.0, 22.0, 66.0, 9.0,
 )  # fmt: skip
 
 
-def strips_chart(result: DatasetResult, baseline: str | None) -> str:
+def strips_chart(
+    result: DatasetResult, baseline: str | None, width: float = svg.WIDE
+) -> str:
     """Every run as a dot, with means and intervals; a row per method that has runs.
 
     Args:
         result: The result of one dataset.
         baseline: The method whose mean is drawn through all rows.
+        width: Of the figure.
     """
     rows = [r for r in result.results if r.scores]
-    bottom = _STRIP_TOP + _STRIP_ROW * len(rows)
+    is_wide = width >= svg.WIDE
+    left, height = (_STRIP_LEFT, _STRIP_ROW) if is_wide else (_NARROW_LEFT, _NARROW_ROW)
+    bottom = _STRIP_TOP + height * len(rows)
     scores = [score for row in rows for score in row.scores.values()]
     low, high = svg.padded(scores, within=(0.0, 100.0))
-    scale = svg.Scale(low, high, _STRIP_LEFT, _WIDTH - _STRIP_RIGHT)
+    scale = svg.Scale(low, high, left, width - _STRIP_RIGHT)
     metric = METRIC_NAMES[result.metric]
-    parts = svg.x_axis(
-        scale, bottom, _STRIP_TOP, svg.ticks(low, high, 7), f"test {metric} (%)"
-    )
+    ticks = svg.ticks(low, high, 7 if is_wide else 4)
+    parts = svg.x_axis(scale, bottom, _STRIP_TOP, ticks, f"test {metric} (%)")
     means = {row.method: row.summary.mean for row in rows}
     if baseline is not None and means.get(baseline) is not None:
         x = scale(means[baseline] or 0.0)
         parts.append(svg.line(x, _STRIP_TOP, x, bottom, "reference"))
     for number, row in enumerate(rows):
-        parts += _strip(row, result, scale, _STRIP_TOP + _STRIP_ROW * (number + 0.5))
+        top = _STRIP_TOP + height * number
+        y = top + height - _STRIP_ROW / 2
+        parts.append(
+            svg.method_name(left - 12, y + 4, row.method)
+            if is_wide
+            else svg.text(left, top + 11, row.method, class_="name")
+        )
+        parts += _strip(row, result, scale, y)
     name = f"Test {metric} of every run by method"
-    return svg.drawing(_WIDTH, bottom + 48, name, parts)
+    return svg.drawing(width, bottom + 48, name, parts)
 
 
 def _strip(
     row: MethodResult, result: DatasetResult, scale: svg.Scale, y: float
 ) -> list[str]:
     colour = svg.colour_of(row.method, result.methods)
-    parts = [svg.method_name(_STRIP_LEFT - 12, y + 4, row.method)]
+    parts = []
     for place, (seed, score) in enumerate(row.scores.items()):
         words = svg.title(f"{row.method}, seed {seed}: {percent(score)}")
         height = y + _HEIGHTS[place % len(_HEIGHTS)]
@@ -85,17 +97,19 @@ def _strip(
         parts.append(svg.line(low, y, high, y, f"interval {colour}"))
         words += f", 95 % interval {interval_text(row.summary, result.splits)}"
     parts.append(svg.mark(row.method, scale(mean), y, colour, words))
-    right = _WIDTH - _STRIP_RIGHT + 12
-    return [*parts, svg.text(right, y + 4, percent(mean), class_="value")]
+    return [*parts, svg.text(scale.end + 12, y + 4, percent(mean), class_="value")]
 
 
-def cost_chart(result: DatasetResult, runs: Sequence[Run], cost: str) -> str | None:
+def cost_chart(
+    result: DatasetResult, runs: Sequence[Run], cost: str, width: float = svg.WIDE
+) -> str | None:
     """The scatter of means against one cost; None where it was not recorded.
 
     Args:
         result: The scores.
         runs: The runs they are from.
         cost: What is on the horizontal axis, on a logarithmic scale: a key of `COSTS`.
+        width: Of the figure.
     """
     axis, attribute, unit = COSTS[cost]
     costs = _mean_costs(runs, attribute, unit)
@@ -109,7 +123,7 @@ def cost_chart(result: DatasetResult, runs: Sequence[Run], cost: str) -> str | N
     left, right = svg.padded([math.log10(value) for _, _, value in shown], 0.1)
     if right - left < 0.5:
         left, right = (left + right) / 2 - 0.25, (left + right) / 2 + 0.25
-    x = svg.Scale(left, right, _COST_LEFT, _WIDTH - _COST_RIGHT)
+    x = svg.Scale(left, right, _COST_LEFT, width - _COST_RIGHT)
     low, high = svg.padded([mean for _, mean, _ in shown], 0.1)
     y = svg.Scale(low, high, _COST_BOTTOM, _COST_TOP)
     ticks = svg.log_ticks(10.0**left, 10.0**right)
@@ -128,7 +142,7 @@ def cost_chart(result: DatasetResult, runs: Sequence[Run], cost: str) -> str | N
         colour = svg.colour_of(row.method, result.methods)
         parts.append(svg.mark(row.method, *marks[row.method], colour, words))
     name = f"Test {metric} against {axis} by method"
-    return svg.drawing(_WIDTH, _COST_HEIGHT, name, [*parts, *_names_beside(marks)])
+    return svg.drawing(width, _COST_HEIGHT, name, [*parts, *_names_beside(marks)])
 
 
 def _mean_costs(
@@ -216,25 +230,33 @@ def _histogram(shares: np.ndarray, left: float, top: float, colour: str) -> list
     return parts
 
 
-def ranks_chart(table: RankTable) -> str:
+def ranks_chart(table: RankTable, width: float = svg.WIDE) -> str:
     """The methods on an axis of average ranks, with the critical difference.
 
     A bar joins methods whose average ranks differ by less than the critical difference.
 
     Args:
         table: Average ranks, best first.
+        width: Of the figure.
     """
     methods = tuple(table.average)
-    x = svg.Scale(1.0, float(max(len(methods), 2)), _RANK_SIDE, _WIDTH - _RANK_SIDE)
+    is_wide = width >= svg.WIDE
+    side = _RANK_SIDE if is_wide else _NARROW_RANK_SIDE
+    x = svg.Scale(1.0, float(max(len(methods), 2)), side, width - side)
     axis = _RANK_AXIS
     parts = [svg.line(x.start, axis, x.end, axis, "axis")]
-    for tick in range(1, len(methods) + 1):
+    for tick in range(1, len(methods) + 1, math.ceil(16 / (x(2.0) - x(1.0)))):
         parts.append(svg.line(x(tick), axis - 5, x(tick), axis, "axis"))
         parts.append(svg.text(x(tick), axis - 10, str(tick), class_="tick middle"))
     reach = min(x.end, x.start + (x(1.0 + table.critical_difference) - x(1.0)))
     words = f"critical difference {table.critical_difference:.2f}"
-    parts.append(svg.line(x.start, 12, reach, 12, "interval c0"))
-    parts.append(svg.text(reach + 8, 16, words, class_="tick"))
+    bar = 12 if is_wide else 20
+    parts.append(svg.line(x.start, bar, reach, bar, "interval c0"))
+    parts.append(
+        svg.text(reach + 8, 16, words, class_="tick")
+        if is_wide
+        else svg.text(width / 2, 11, words, class_="tick middle")
+    )
     groups = indistinct_groups(table)
     for number, (first, last) in enumerate(groups):
         y = _GROUPS_TOP - 8 + number * _GROUP_ROW
@@ -256,4 +278,4 @@ def ranks_chart(table: RankTable) -> str:
             else svg.text(end + 6, y + 4, f"{rank:.2f} {method}", class_="name"),
         ]
     name = "Average ranks with critical difference"
-    return svg.drawing(_WIDTH, top + half * _RANK_ROW, name, parts)
+    return svg.drawing(width, top + half * _RANK_ROW, name, parts)

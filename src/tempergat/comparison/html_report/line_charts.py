@@ -1,7 +1,7 @@
 """Values over epochs: learning curves, temperatures and gates, in panels with bands."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -18,7 +18,13 @@ LEARNED = {
 }
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2")
 _OTHER_METHODS = "other methods"
-_PANEL, _GAP, _LEFT, _TOP, _HEIGHT, _BELOW = 300.0, 56.0, 44.0, 44.0, 180.0, 48.0
+_GAP, _LEFT, _TOP, _BELOW = 56.0, 44.0, 44.0, 48.0
+# Panels in a row, the width of each and its height.
+_LARGE, _SMALL = (3, 300.0, 180.0), (4, 190.0, 120.0)
+_NARROW_LARGE, _NARROW_SMALL = (1, 318.0, 180.0), (2, 132.0, 110.0)
+# A panel with more lines is divided into panels of one method each.
+_MOST_LINES = 3
+_BACKBONE = "its backbone"
 _LEGEND_ROW, _LEGEND_COLUMN = 20.0, 150.0
 # Width of a letter of the legend, and of the line before it.
 _LETTER, _SAMPLE = 7.5, 50.0
@@ -51,14 +57,21 @@ class Line:
 
 
 def curves_chart(
-    runs: Sequence[Run], methods: tuple[str, ...], metric: str
+    runs: Sequence[Run],
+    methods: tuple[str, ...],
+    metric: str,
+    width: float = svg.WIDE,
 ) -> str | None:
     """Validation scores, with a panel for each backbone; None where none was recorded.
+
+    Where a backbone has many methods, every method has a panel, with a thin line for
+    its backbone.
 
     Args:
         runs: All runs.
         methods: The methods of the report, in order.
         metric: The metric's name.
+        width: Of the page.
     """
     by_backbone: dict[str, list[Line]] = {}
     for line in lines_of(runs, methods, _validation):
@@ -76,16 +89,36 @@ def curves_chart(
             if backbone in names:
                 title = f"{backbone} and its variants"
         panels[title] = lines
+    lines = [line for lines in panels.values() for line in lines]
+    sizes = (_LARGE, _NARROW_LARGE)
+    if max(map(len, panels.values())) > _MOST_LINES:
+        sizes = (_SMALL, _NARROW_SMALL)
+        panels = {line.name: _with_backbone(line, lines) for line in lines}
     return _panels_chart(
         panels,
         f"Validation {metric} over epochs by method",
         f"validation {metric} (%)",
-        lowest=_lowest([line for lines in panels.values() for line in lines]),
+        sizes[width < svg.WIDE],
+        lowest=_lowest(lines),
     )
 
 
+def _with_backbone(line: Line, lines: Sequence[Line]) -> list[Line]:
+    """A method's line, solid, over a grey one of its backbone without a band."""
+    known = METHODS.get(line.name)
+    other = [one for one in lines if known and one.name == known.backbone != line.name]
+    below = [
+        replace(b, name=_BACKBONE, colour="c0", dash="4 3", low=b.mean, high=b.mean)
+        for b in other
+    ]
+    return [*below, replace(line, dash="")]
+
+
 def learned_chart(
-    runs: Sequence[Run], methods: tuple[str, ...], what: str
+    runs: Sequence[Run],
+    methods: tuple[str, ...],
+    what: str,
+    width: float = svg.WIDE,
 ) -> str | None:
     """Learned values, with a panel for each layer; None where no run recorded them.
 
@@ -93,12 +126,14 @@ def learned_chart(
         runs: All runs.
         methods: The methods of the report, in order.
         what: A key of `LEARNED`.
+        width: Of the page.
     """
     panels: dict[str, list[Line]] = {}
     while lines := lines_of(runs, methods, partial(_learned, what, len(panels))):
         panels[f"layer {len(panels) + 1}"] = lines
     title, label = LEARNED[what]
-    return _panels_chart(panels, title, label) if panels else None
+    size = _LARGE if width >= svg.WIDE else _NARROW_LARGE
+    return _panels_chart(panels, title, label, size) if panels else None
 
 
 def _validation(run: Run) -> Mapping[int, float]:
@@ -176,15 +211,16 @@ def _panels_chart(
     panels: Mapping[str, Sequence[Line]],
     name: str,
     label: str,
+    size: tuple[int, float, float],
     lowest: float | None = None,
 ) -> str:
     """Panels with one vertical axis, and the legend below them.
 
     Args:
-        panels: Lines by the panel's title, from left to right, three panels in a row,
-            or two where there are four.
+        panels: Lines by the panel's title, from left to right.
         name: What the figure shows, for screen readers.
         label: The name of the vertical axis.
+        size: Panels in a row at most, the width of each and its height.
         lowest: Where the vertical axis begins; lines are cut there. The least value
             when left out.
     """
@@ -192,30 +228,38 @@ def _panels_chart(
     edges = [edge for line in every for edge in (line.low, line.high)]
     low, high = svg.padded([value for edge in edges for value in edge])
     low = low if lowest is None else lowest
-    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    most, panel, tall = size
+    columns = 2 if len(panels) == 4 and most == 3 else min(len(panels), most)
     rows = -(-len(panels) // columns)
     parts = []
     for number, (title, lines) in enumerate(panels.items()):
-        x = _LEFT + (number % columns) * (_PANEL + _GAP)
-        y = _TOP + (number // columns) * (_HEIGHT + _BELOW + _TOP)
-        scale = svg.Scale(low, high, y + _HEIGHT, y)
-        parts += _panel(title, lines, x, scale, label)
-    below = rows * (_TOP + _HEIGHT + _BELOW) + 14
-    width = _LEFT + columns * _PANEL + (columns - 1) * _GAP + 18
-    legend, height = _legend({line.name: line for line in every}, below, width)
+        x = _LEFT + (number % columns) * (panel + _GAP)
+        y = _TOP + (number // columns) * (tall + _BELOW + _TOP)
+        scale = svg.Scale(low, high, y + tall, y)
+        parts += _panel(title, lines, (x, x + panel), scale, label)
+    below = rows * (_TOP + tall + _BELOW) + 14
+    width = _LEFT + columns * panel + (columns - 1) * _GAP + 18
+    # A panel's title is the name of its only method.
+    named = {line.name: line for line in every if line.name not in panels}
+    legend, height = _legend(named, below, width) if named else ([], 0.0)
     return svg.drawing(width, below + height, name, [*parts, *legend])
 
 
 def _panel(
-    title: str, lines: Sequence[Line], left: float, y: svg.Scale, label: str
+    title: str,
+    lines: Sequence[Line],
+    ends: tuple[float, float],
+    y: svg.Scale,
+    label: str,
 ) -> list[str]:
     epochs = [epoch for line in lines for epoch in line.epochs]
-    x = svg.Scale(min(epochs), max(epochs), left, left + _PANEL)
-    whole = [tick for tick in svg.ticks(x.low, x.high, 4) if tick == round(tick)]
+    x = svg.Scale(min(epochs), max(epochs), *ends)
+    count = 4 if x.end - x.start > 200 else 3
+    whole = [tick for tick in svg.ticks(x.low, x.high, count) if tick == round(tick)]
     parts = [
-        svg.text(left, y.end - 26, title, class_="name strong"),
+        svg.text(x.start, y.end - 26, title, class_="name strong"),
         *svg.x_axis(x, y.start, y.end, whole, "epoch"),
-        *svg.y_axis(y, left, left + _PANEL, svg.ticks(y.low, y.high, 4), label),
+        *svg.y_axis(y, x.start, x.end, svg.ticks(y.low, y.high, 4), label),
     ]
     for line in lines:
         upper, lower = (

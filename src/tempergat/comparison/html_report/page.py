@@ -2,10 +2,11 @@
 
 import html
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 
 from tempergat import __version__
+from tempergat.comparison.html_report import svg
 
 # Nothing may be loaded from anywhere; what the page shows is inside it.
 _POLICY = (
@@ -92,6 +93,18 @@ def figure(title: str, content: str, caption: str) -> str:
         f"{scrolled(content, title)}<figcaption>{html.escape(caption)}</figcaption>"
         f'<p class="buttons">{buttons}</p></figure>'
     )
+
+
+def for_both_widths(draw: Callable[[float], str | None]) -> str:
+    """A drawing for large pages and one for phones; empty where there is none.
+
+    Args:
+        draw: Draws it at a width.
+    """
+    wide, narrow = draw(svg.WIDE), draw(svg.NARROW)
+    if not wide:
+        return ""
+    return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
 
 
 def facts_list(facts: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tempergat.base import UserError
@@ -29,6 +30,7 @@ from tempergat.comparison.html_report.page import (
     copy_buttons,
     facts_list,
     figure,
+    for_both_widths,
     limits,
     page_html,
 )
@@ -145,7 +147,9 @@ def _figures_of_several(comparisons: "Comparisons") -> list[str]:
         if ranks.friedman_p is not None:
             caption += f" Friedman's test over all methods: p = {ranks.friedman_p:.3g}."
         title = f"Average ranks over {count} graphs"
-        figures.append(figure(title, ranks_chart(ranks), caption))
+        figures.append(
+            figure(title, for_both_widths(partial(ranks_chart, ranks)), caption)
+        )
     return figures
 
 
@@ -231,19 +235,21 @@ def _figures(comparison: "Comparison") -> list[str]:
     band = "Means over runs; bands are one standard deviation to each side."
     charts = {
         "Every run": (
-            strips_chart(result, comparison.baseline),
+            for_both_widths(partial(strips_chart, result, comparison.baseline)),
             "Each dot is a run, each shape a mean"
             f"{' with its 95 % interval' if has_bars else ''}. Circles have neither "
             "temperature nor gate, triangles a temperature, squares a gate, diamonds "
             "both.",
         ),
         "Learning curves": (
-            curves_chart(runs, methods, METRIC_NAMES[result.metric]),
+            for_both_widths(
+                partial(curves_chart, runs, methods, METRIC_NAMES[result.metric])
+            ),
             f"{band} The axis begins at the least value after the first tenth of the "
             "epochs.",
         ),
         **{
-            title: (learned_chart(runs, methods, what), band)
+            title: (for_both_widths(partial(learned_chart, runs, methods, what)), band)
             for what, (title, _) in LEARNED.items()
         },
         "Gates at the selected epoch": (
@@ -291,10 +297,11 @@ def _confusions(
 
 
 def _cost_charts(comparison: "Comparison") -> dict[str, str]:
+    result, runs = comparison.result, comparison.runs
     charts = {
-        name: cost_chart(comparison.result, comparison.runs, name) for name in COSTS
+        name: for_both_widths(partial(cost_chart, result, runs, name)) for name in COSTS
     }
-    return {name: chart for name, chart in charts.items() if chart is not None}
+    return {name: chart for name, chart in charts.items() if chart}
 
 
 def _how_to_repeat(comparison: "Comparison", command: str | None) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from tempergat.nn import METHODS
 
+# Widths of figures on a large page and on a phone.
+WIDE, NARROW = 760.0, 380.0
 # Steps between ticks, times a power of ten.
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 # Letters of a method's name that fit beside a figure.

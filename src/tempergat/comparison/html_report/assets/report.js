@@ -92,7 +92,7 @@
   };
   const save = (button) => {
     const figure = button.closest("figure");
-    const svg = [...figure.querySelectorAll("svg")].find((found) => !found.closest("[hidden]"));
+    const svg = [...figure.querySelectorAll("svg")].find((one) => one.getClientRects().length);
     const graph = button.closest("section").getAttribute("aria-label");
     const name = `${graph} ${figure.dataset.name}`.replace(/[^\w-]+/g, "_");
     const source = aloneSvg(svg);
