@@ -46,6 +46,7 @@ bench: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt $(wildcard CMakeLists.txt src/tempergat/ops/cpu/csrc/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tempergat needs Python 3.11 or newer, found $$($(PYTHON) --version); set PYTHON=..."; exit 1; }
+	@echo "installing into .venv and compiling the CPU kernels: a few minutes"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	@touch $@

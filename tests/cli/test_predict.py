@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+import tempergat
+from tempergat.training.single import inference
 from tests.cli.conftest import Command
 from tests.support.tiny_graph import write_recipe
 
@@ -131,3 +134,35 @@ def test_a_typed_folder_is_refused_by_a_model_of_one_type(
     assert ended.status == 2
     assert "typed has tables of node types, but the model was trained on" in ended.err
     assert "give a folder with nodes.csv and edges.csv" in ended.err
+
+
+def test_the_last_hidden_features_are_written_beside_the_classes(
+    command: Command, trained: Path
+) -> None:
+    ended = command("predict", trained, "mine", "--embeddings", "hidden.npy")
+    assert ended.status == 0, ended.err
+    assert "wrote labels.csv and hidden.npy" in ended.out
+    hidden = np.load("hidden.npy")
+    assert command("predict", trained, "mine", "--embeddings", "h.csv").status == 0
+    rows = rows_of(Path("h.csv").read_text())
+    assert [row.pop("node") for row in rows] == [f"n{node}" for node in range(24)]
+    np.testing.assert_allclose([list(map(float, r.values())) for r in rows], hidden)
+    model = tempergat.load_model(trained)
+    last = model.module.convs[-1]
+    graph = model.read_graph("mine")
+    edge_index = graph.data.edge_index
+    scores = last(torch.from_numpy(hidden), edge_index).argmax(dim=-1)
+    assert scores.tolist() == model.predict("mine").tolist()
+    # Large graphs and models of sampled training go layer by layer, in chunks.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inference, "_MOST_NODES_AT_ONCE", 3)
+        np.testing.assert_allclose(model.embed("mine"), hidden, rtol=1e-5, atol=1e-6)
+
+
+def test_embeddings_go_to_a_file_of_a_known_kind(
+    command: Command, trained: Path
+) -> None:
+    ended = command("predict", trained, "mine", "--embeddings", "hidden.pt")
+    assert ended.status == 2
+    assert "give a file that ends in .npy or .csv" in ended.err
+    assert not Path("labels.csv").exists()

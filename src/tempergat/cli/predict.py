@@ -1,12 +1,13 @@
 """`tempergat predict`: classes of nodes from a checkpoint."""
 
+import io
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempergat.base import UserError, is_standard_output
+from tempergat.base import UserError, is_standard_output, write_bytes
 from tempergat.cli.options.groups import Reading, with_reading_options
 from tempergat.cli.options.shared import (
     DatasetName,
@@ -50,6 +51,14 @@ def predict(
             "--probabilities", help="Add a column with the probability of each class."
         ),
     ] = False,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the last hidden features, a row per node: FILE.npy, or "
+            "FILE.csv with the nodes' names.",
+            metavar="FILE",
+        ),
+    ] = None,
     *,
     reading: Reading,
     device: DeviceName = "auto",
@@ -77,6 +86,8 @@ def predict(
             "them"
         )
     require_writable_file(path)
+    if embeddings is not None:
+        _check_embeddings_file(embeddings)
     model = load_model(checkpoint, device=parse_device(device))
     graph = model.read_graph(data, reading.options())
     print_notes(graph)
@@ -86,6 +97,8 @@ def predict(
     classes = [words[number] for number in model.predict(graph).tolist()]
     nodes = graph.node_ids or tuple(map(str, range(len(classes))))
     shares = model.predict_proba(graph) if probabilities else None
+    if embeddings is not None:
+        write_bytes(embeddings, _embeddings(nodes, model.embed(graph), embeddings))
     write_output(_csv(nodes, classes, words, shares), out, path)
     per_class = Counter(classes)
     counts = {word: per_class[word] for word in words if word in per_class}
@@ -98,6 +111,7 @@ def predict(
                 "read": describe_reading(graph),
                 "notes": list(graph.notes),
                 "file": str(path),
+                **({"embeddings": str(embeddings)} if embeddings else {}),
             }
         )
         return
@@ -105,7 +119,31 @@ def predict(
     line = f"{graph.name}: {len(classes):,} nodes, {listed}"
     echo_beside(line, path)
     if not to_screen:
-        echo(f"wrote {path}")
+        echo(f"wrote {path}{f' and {embeddings}' if embeddings else ''}")
+
+
+def _check_embeddings_file(path: Path) -> None:
+    if path.suffix not in (".npy", ".csv"):
+        raise UserError(
+            f"--embeddings {path} ends in {path.suffix or 'nothing'}; give a file that "
+            "ends in .npy or .csv"
+        )
+    require_writable_file(path)
+
+
+def _embeddings(nodes: tuple[str, ...], values: "Tensor", path: Path) -> bytes:
+    """Hidden features as the content of a .npy file, or of a CSV with nodes' names."""
+    if path.suffix == ".csv":
+        from tempergat.base import csv_text
+
+        rows = zip(nodes, values.tolist(), strict=True)
+        lines = [{"node": n, **{f"h{k}": v for k, v in enumerate(h)}} for n, h in rows]
+        return csv_text(lines).encode()
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.save(buffer, values.numpy())
+    return buffer.getvalue()
 
 
 def _csv(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .models import BackboneName as BackboneName
     from .models import NodeClassifier as NodeClassifier
     from .models import build_model as build_model
+    from .models import hidden_features as hidden_features
     from .penalty import gate_penalty as gate_penalty
     from .projection import Features as Features
     from .sides import Sides as Sides

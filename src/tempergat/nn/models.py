@@ -298,6 +298,23 @@ class NodeClassifier(nn.Module):
         scores: Tensor = h
         return scores
 
+    def embed(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The last hidden features of all nodes, [num_nodes, hidden_channels].
+
+        They are the input of the layer that gives the class scores: after
+        normalisation and activation, and after dropout in training mode.
+
+        Args:
+            *args: Those of :meth:`forward`.
+            **kwargs: Those of :meth:`forward`.
+
+        Raises:
+            ValueError: The model has one layer, and no hidden features.
+        """
+        with hidden_features(self) as parts:
+            self(*args, **kwargs)
+        return torch.cat(parts)
+
     def _check_edge_weight(self, sampled: list[int] | None) -> None:
         if not BACKBONES[self.method.backbone].takes_edge_weight:
             raise ValueError(
@@ -318,6 +335,29 @@ class NodeClassifier(nn.Module):
         if seed is None and any(rate > 0.0 for rate in rates):
             return draw_seed(device)
         return seed
+
+
+@contextmanager
+def hidden_features(model: NodeClassifier) -> Iterator[list[Tensor]]:
+    """Collects the inputs of the layer that gives the class scores, call by call.
+
+    Raises:
+        ValueError: The model has one layer, and no hidden features.
+    """
+    last: Any = getattr(model, "classifier", None) or model.lin or model.convs[-1]
+    if last is model.convs[0]:
+        raise ValueError("a model of one layer has no hidden features; give it two")
+    parts: list[Tensor] = []
+
+    def keep(_: nn.Module, args: tuple[Any, ...]) -> None:
+        rows = getattr(args[1], "num_dst", None) if len(args) > 1 else None
+        parts.append(args[0][:rows])
+
+    handle = last.register_forward_pre_hook(keep)
+    try:
+        yield parts
+    finally:
+        handle.remove()
 
 
 @contextmanager

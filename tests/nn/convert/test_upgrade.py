@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn.utils import prune
 from torch_geometric.nn import (
+    AttentiveFP,
     GAT,
     GATConv,
     GATv2Conv,
@@ -283,16 +284,28 @@ def with_its_own_forward():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MyConv(6, 5), "MyConv is a subclass"),
-        (with_its_own_forward, r"has its own forward\(\)"),
+        (lambda: MyConv(6, 5), "0.0, a MyConv, is a subclass"),
+        (with_its_own_forward, r"0.0, a GATConv, has its own forward\(\)"),
     ],
 )
 def test_layers_that_users_changed_are_left_alone_with_a_warning(make, message):
     layer = make()
-    model = torch.nn.ModuleList([layer])
+    model = torch.nn.ModuleList([torch.nn.ModuleList([layer])])
     with pytest.warns(UserWarning, match=message):
         assert upgrade(model) == []
-    assert model[0] is layer
+    assert model[0][0] is layer
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_layer_that_pyg_itself_excludes_from_explanations_is_replaced():
+    model = AttentiveFP(6, 5, 1, edge_dim=3, num_layers=2, num_timesteps=2).eval()
+    x, edge_index = torch.randn(10, 6), torch.randint(0, 10, (2, 30))
+    inputs = x, edge_index, torch.randn(30, 3), torch.arange(10) // 5
+    before = model(*inputs)
+    upgrade(model)
+    assert isinstance(model.mol_conv, TemperGATConv)
+    assert model.mol_conv.explain is False
+    torch.testing.assert_close(model(*inputs), before)
 
 
 def test_lazy_layers_are_refused_and_nothing_is_changed():

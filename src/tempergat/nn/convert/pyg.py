@@ -97,25 +97,32 @@ _REPLACEMENTS: dict[type[nn.Module], type[AttentionLayer]] = {
 
 def _find(model: nn.Module) -> list[tuple[nn.Module, str, nn.Module]]:
     places = []
-    for parent in model.modules():
+    for path, parent in model.named_modules():
         for name, child in parent._modules.items():
             if not isinstance(child, (GATConv, GATv2Conv)):
                 continue
-            patched = [
-                n for n in child.__dict__ if callable(getattr(type(child), n, None))
-            ]
+            own = {n for n in child.__dict__ if callable(getattr(type(child), n, None))}
+            patched = own - _set_by_explain(child)
             if type(child) in _REPLACEMENTS and not patched:
                 places.append((parent, name, child))
                 continue
             problem = "is a subclass of PyG's layer"
             if patched:
-                problem = f"has its own {', '.join(patched)}()"
+                problem = f"has its own {', '.join(sorted(patched))}()"
             warnings.warn(
-                f"{type(child).__name__} {problem} and was left as it is: an upgrade "
-                f"could lose its changes",
+                f"{path}{'.' if path else ''}{name}, a {type(child).__name__}, "
+                f"{problem} and was left as it is: an upgrade could lose its changes",
                 stacklevel=3,
             )
     return places
+
+
+def _set_by_explain(layer: Any) -> set[str]:
+    """Methods that PyG put on a layer whose `explain` was set; they are its own."""
+    function = getattr(layer.__dict__.get("propagate"), "__func__", None)
+    names = ("_orig_propagate", "_jinja_propagate")
+    known = [getattr(type(layer), name, None) for name in names]
+    return {"propagate"} if function is not None and function in known else set()
 
 
 def _refuse_nothing_to_do(model: nn.Module) -> None:
@@ -212,8 +219,11 @@ def _adopt(old: Any, new: AttentionLayer) -> None:
     new._buffers.update(old._buffers)
     new._non_persistent_buffers_set |= old._non_persistent_buffers_set
     new.aggr = old.aggr
-    for name in old.__dict__.keys() - new.__dict__.keys():
+    skipped = new.__dict__.keys() | _set_by_explain(old)
+    for name in old.__dict__.keys() - skipped:
         setattr(new, name, old.__dict__[name])
+    if old.explain is not None:
+        new.explain = old.explain
     # The dictionaries themselves, so that a user's handles can still remove hooks.
     for name in old.__dict__:
         if "hook" in name:

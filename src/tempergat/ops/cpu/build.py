@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 from tempergat.base import UserError
@@ -29,6 +30,13 @@ ISA_FLAGS = {
     "avx2": ("-mavx2", "-mfma"),
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma"),
 }
+KERNELS = (
+    "gatv2_backward",
+    "gat_backward",
+    "gatv2_forward",
+    "gat_forward",
+    "aggregate",
+)
 
 # OpenMP is left to the process, so that torch's own threads are used.
 _UNDEFINED = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ()
@@ -84,14 +92,22 @@ def _compile(compiler: str, folder: Path, name: str) -> Path:
     isas = list(ISA_FLAGS) if x86 else ["generic"]
     common = [compiler, *FLAGS, *_openmp(compiler, folder), "-c"]
     main = [*common, *(["-DTEMPERGAT_X86"] if x86 else [])]
-    commands = [[*main, str(sources / "library.cpp"), "-o", f"{folder}/library.o"]]
-    for isa in isas:
-        flags = [*ISA_FLAGS[isa], f"-DTEMPERGAT_ISA={isa}"]
-        source = str(sources / "kernels.cpp")
-        commands.append([*common, *flags, source, "-o", f"{folder}/{isa}.o"])
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    objects = [f"{folder}/library.o"]
+    commands = [[*main, str(sources / "library.cpp"), "-o", *objects]]
+    for kernel, isa in product(KERNELS, isas):
+        made = f"{folder}/{kernel}_{isa}.o"
+        parts = [f"-DTEMPERGAT_ISA={isa}", f"-DTEMPERGAT_KERNEL={kernel}"]
+        flags = [*ISA_FLAGS[isa], *parts, str(sources / "kernels.cpp")]
+        commands.append([*common, *flags, "-o", made])
+        objects.append(made)
+    cores = os.cpu_count() or 1
+    print(
+        f"compiling the CPU kernels: {len(commands)} files on {cores} cores, about "
+        f"{max(1, round(4 / cores))} min",
+        flush=True,
+    )
+    with ThreadPoolExecutor(cores) as pool:
         list(pool.map(_run, commands))
-    objects = [f"{folder}/{part}.o" for part in ("library", *isas)]
     library = folder / name
     _run([compiler, "-shared", *_UNDEFINED, *objects, "-o", str(library)])
     return library

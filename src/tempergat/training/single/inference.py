@@ -18,6 +18,7 @@ from tempergat.nn import (
     caller_edge_ids,
     caller_edges,
     edge_order,
+    hidden_features,
 )
 from tempergat.ops import Graph
 from tempergat.training.graphs.inputs import (
@@ -81,6 +82,25 @@ def logits_of(module: nn.Module, metadata: Metadata, dataset: Dataset) -> Tensor
     assert isinstance(x, Tensor)
     with explain_errors(config.method):
         return call_user_module(config.method, module, x, edge_index, edges, classes)
+
+
+def embeddings_of(module: nn.Module, metadata: Metadata, dataset: Dataset) -> Tensor:
+    """The last hidden features of all nodes of a graph; arguments of `logits_of`.
+
+    Raises:
+        UserError: The model is a user's own module, or has one layer.
+    """
+    if not isinstance(module, NodeClassifier):
+        raise UserError(
+            f"{metadata.config.method} is your own module, whose hidden features only "
+            "you know; call the module itself (model.module)"
+        )
+    try:
+        with hidden_features(module) as parts:
+            logits_of(module, metadata, dataset)
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    return torch.cat(parts)
 
 
 def _edge_inputs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from tempergat.training.single.graph_inputs import read_for_prediction, typed_da
 from tempergat.training.single.inference import (
     call_on_batch,
     call_on_dataset,
+    embeddings_of,
     is_sampled_batch,
     logits_of,
 )
@@ -178,7 +179,7 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
         """
-        return self._logits(data, read_options).argmax(dim=-1).cpu()
+        return self._on_graph(logits_of, data, read_options).argmax(dim=-1).cpu()
 
     def predict_proba(
         self, data: GraphInput, read_options: ReadOptions | None = None
@@ -195,7 +196,28 @@ class TrainedModel(nn.Module):
         Raises:
             UserError: The graph does not fit the model, or the run has failed.
         """
-        return self._logits(data, read_options).softmax(dim=-1).cpu()
+        return self._on_graph(logits_of, data, read_options).softmax(dim=-1).cpu()
+
+    def embed(
+        self, data: GraphInput, read_options: ReadOptions | None = None
+    ) -> Tensor:
+        """The last hidden features of every node, on the CPU.
+
+        They are what the layer that gives the class scores takes, after normalisation
+        and activation.
+
+        Args:
+            data: What `read_graph` reads.
+            read_options: Options that differ from those of the training graph.
+
+        Returns:
+            [num_nodes, hidden_channels].
+
+        Raises:
+            UserError: The graph does not fit the model, the run has failed, or the
+                model has one layer or is a user's own module.
+        """
+        return self._on_graph(embeddings_of, data, read_options).cpu()
 
     def graph_call(self, graph: Any) -> GraphCall:
         """How the classifier is called, for `tempergat.attention`.
@@ -331,19 +353,25 @@ class TrainedModel(nn.Module):
             inputs = f"{len(metadata.types)} node types"
         return f"{inputs}, {metadata.num_classes} classes", outcome
 
-    def _logits(self, data: GraphInput, read_options: ReadOptions | None) -> Tensor:
+    def _on_graph(
+        self,
+        compute: Callable[[nn.Module, Metadata, Dataset], Tensor],
+        data: GraphInput,
+        read_options: ReadOptions | None,
+    ) -> Tensor:
+        """What is computed for every node of a graph, all of it finite."""
         dataset = self.read_graph(data, read_options)
         known = data.notes if isinstance(data, Dataset) else ()
         new = tuple(note for note in dataset.notes if note not in known)
         warn_of_notes(replace(dataset, notes=new))
         self.eval()
         with torch.no_grad():
-            logits = logits_of(self.module, self._metadata, dataset)
-        unknown = int((~logits.isfinite().all(dim=-1)).sum())
+            values = compute(self.module, self._metadata, dataset)
+        unknown = int((~values.isfinite().all(dim=-1)).sum())
         if unknown:
             raise UserError(
-                f"the model gives no finite scores for {unknown} of {logits.size(0)} "
+                f"the model gives no finite scores for {unknown} of {values.size(0)} "
                 f"nodes of {dataset.name}; scale its features like those it was "
                 "trained on"
             )
-        return logits
+        return values
