@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn.utils import prune
 from torch_geometric.nn import (
-    AttentiveFP,
     GAT,
+    AttentiveFP,
     GATConv,
     GATv2Conv,
     GCNConv,

@@ -103,7 +103,7 @@ def _compile(compiler: str, folder: Path, name: str) -> Path:
     cores = os.cpu_count() or 1
     print(
         f"compiling the CPU kernels: {len(commands)} files on {cores} cores, about "
-        f"{max(1, round(4 / cores))} min",
+        f"{max(1, round(5 / cores))} min",
         flush=True,
     )
     with ThreadPoolExecutor(cores) as pool:
