@@ -120,11 +120,11 @@ def test_the_highest_mean_is_called_best_only_where_the_answer_says_so() -> None
         assert rows[2][0] == f"gated {badge} GAT + gate after attention"
 
 
-def test_every_run_is_a_dot() -> None:
-    dots = [
-        attributes for tag, attributes in _Page(comparison()).tags if tag == "circle"
-    ]
-    assert sum("dot" in (attributes["class"] or "") for attributes in dots) == 24
+def test_every_run_is_a_dot_on_large_pages_and_on_phones() -> None:
+    _, wide, narrow = re.split(
+        r'<div class="(?:wide|narrow)">', comparison().to_html()
+    )[:3]
+    assert [part.count('class="dot ') for part in (wide, narrow)] == [24, 24]
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
