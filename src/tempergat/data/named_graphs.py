@@ -19,7 +19,7 @@ from tempergat.data.dataset import (
 )
 from tempergat.data.features import note_on_scales, set_layout
 from tempergat.data.fetch.download import Progress
-from tempergat.data.fetch.locate import lock_data, obtain
+from tempergat.data.fetch.locate import is_local, lock_data, obtain
 from tempergat.data.formats.errors import DamagedFile, GraphError
 from tempergat.data.processed import (
     is_verified,
@@ -308,6 +308,9 @@ def check_entry(where: Path, data: Data | HeteroData, entry: Entry) -> None:
 def _read_raw(
     entry: Entry, root: Path, progress: Progress | None, options: dict[str, Any]
 ) -> tuple[Data | HeteroData, str]:
+    other = replace(entry, files=entry.swapped_files, swapped_files=())
+    if other.files and is_local(other, root) and not is_local(entry, root):
+        entry, other = other, replace(other, files=())
     paths = obtain(entry, root, progress)
     first = next(iter(paths.values()))
     where = first if len(paths) == 1 else first.parent
@@ -323,8 +326,7 @@ def _read_raw(
             where, f"does not hold {entry.name} ({first_line(error)})"
         ) from error
     is_other = "nodes" in _other_counts(entry, data, options, percent=1)
-    if is_other and entry.swapped_files:
-        other = replace(entry, files=entry.swapped_files, swapped_files=())
+    if is_other and other.files:
         return _read_raw(other, root, progress, options)
     check_entry(where, data, entry)
     _refuse_other(entry, first, data, options)

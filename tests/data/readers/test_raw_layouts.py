@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import HeteroData
@@ -13,8 +14,10 @@ from torch_geometric.transforms import ToUndirected
 from tempergat.base.errors import UserError
 from tempergat.data import Dataset
 from tempergat.data.catalog.entries import CATALOG, Entry
+from tempergat.data.dataset import fingerprint
 from tempergat.data.named_graphs import load_entry
 from tempergat.data.readers.ogb import even_quantiles
+from tempergat.data.readers.pickled import read_oag
 from tempergat.data.readers.pokec import CLUB_TYPES
 from tests.data.conftest import Server, served
 from tests.support import raw_layouts
@@ -377,10 +380,15 @@ def test_oag_chem_and_engineering_are_distinguished_by_their_counts(
     swapped = dataclasses.replace(swapped, url=f"{server.url}/{swapped.name}")
     entry = dataclasses.replace(entry, swapped_files=(swapped,))
     assert load_entry(entry, tmp_path).data["paper"].num_nodes == 150
+    # H2GB reads chemistry from the file that is called engineering.
     assert [name for name, _ in server.requests] == [
-        "OAG_Chemistry.pt",
         "OAG_Engineering.pt",
+        "OAG_Chemistry.pt",
     ]
+    (tmp_path / "one/oag-chem/raw").mkdir(parents=True)
+    content = server.files.pop("OAG_Chemistry.pt")
+    (tmp_path / "one/oag-chem/raw/OAG_Chemistry.pt").write_bytes(content)
+    assert load_entry(entry, tmp_path / "one").data["paper"].num_nodes == 150
     lone = dataclasses.replace(entry, swapped_files=())
     with pytest.raises(UserError, match="graph of 12 nodes, but oag-chem has 152"):
         load_entry(lone, tmp_path / "elsewhere")
@@ -397,18 +405,61 @@ def test_oag_file_that_names_other_classes_is_refused(
     assert not (tmp_path / "hacked").exists()
 
 
-def test_a_pickle_written_by_pandas_is_read(server: Server, tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
+# Written by these versions on Python 3.7 and 3.11: with defaultdicts of functions where
+# dill is named, and lists in place of arrays in two of them.
+WRITTEN = sorted((Path(__file__).parents[2] / "fixtures" / "oag").glob("*.pt"))
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
+def test_oag_is_read_whichever_versions_wrote_it(path: Path) -> None:
+    data = read_oag({path.name: path})
+    assert fingerprint(data) == fingerprint(read_oag({"x": WRITTEN[0]}))
+    assert data["paper"].x.tolist() == [[float(row)] * 4 for row in range(4)]
+    assert data["paper"].y.tolist() == [0, -1, 0, 1]
+    assert data["paper"].year.tolist() == [2015, 2016, 2017, 2018]
+    written = data["author", "AP_write_first", "paper"].edge_index
+    assert written.T.tolist() == [[1, 2], [0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("owner", ["os", "posix"])
+def test_oag_file_of_dill_runs_nothing(owner: str, tmp_path: Path) -> None:
+    named, call = raw_layouts._Named, raw_layouts._Call
+    module = call(named("dill._dill", "_import_module"), owner)
+    shell = call(named("dill._dill", "_get_attr"), module, "system")
+    content = {"extra": call(shell, f"touch {tmp_path}/hacked")}  # type: ignore[arg-type]
+    path = tmp_path / "g.pt"
+    path.write_bytes(raw_layouts.torch_container(content))
+    with pytest.raises(UserError, match=rf"a reference to {owner}\.system.*trust"):
+        read_oag({"g.pt": path})
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_oag_file_that_cannot_be_read_is_saved_again_as_the_error_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     content = oag_content()
-    names = np.array(["p0", "p1", "p2", "p3"], dtype=object)
-    columns = pandas.Index(["id", "time", "emb"], dtype=object)
-    table = pandas.DataFrame(
-        {0: pandas.Series(names, dtype=object), 1: range(2015, 2019), 2: embeddings(4)}
-    )
-    table.columns = columns
-    content["node_feature"]["paper"] = table  # type: ignore[index]
-    dataset = load_entry(oag(server, "oag-cs", 6, content), tmp_path)
-    assert dataset.store.year.tolist() == [2015, 2016, 2017, 2018]
+    for kind, numbers in content["node_forward"].items():  # type: ignore[attr-defined]
+        # This version of pandas saves words as objects of Arrow.
+        columns = {"id": list(numbers), "emb": list(embeddings(len(numbers)))}
+        if kind == "paper":
+            columns["time"] = list(range(2015, 2019))
+        content["node_feature"][kind] = pd.DataFrame(columns)  # type: ignore[index]
+    monkeypatch.chdir(tmp_path)
+    torch.save(content, "g.pt")
+    with pytest.raises(UserError, match="asks to load pandas") as caught:
+        read_oag({"g.pt": Path("g.pt")})
+    assert "delete" not in str(caught.value)
+    exec(str(caught.value).split("`")[1], {})
+    assert read_oag({"g.pt": Path("g.pt")})["paper"].y.tolist() == [0, -1, 0, 1]
+
+
+@pytest.mark.parametrize("cut", [0, 10, 300, 1500])
+def test_truncated_oag_file_is_one_line(cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "g.pt"
+    path.write_bytes(WRITTEN[0].read_bytes()[:cut])
+    with pytest.raises(UserError, match=r"g\.pt .*trust the file") as caught:
+        read_oag({"g.pt": path})
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

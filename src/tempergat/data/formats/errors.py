@@ -30,9 +30,12 @@ class DamagedFile(GraphError):
         where: The file, or the file and the row.
         problem: What is wrong with it, as the rest of a sentence about it.
         both: Whether it contradicts another file, so that either may be damaged.
+        remedy: What to do, where that is not to get the file again.
     """
 
-    def __init__(self, where: Path | str, problem: str, *, both: bool = False) -> None:
+    def __init__(
+        self, where: Path | str, problem: str, *, both: bool = False, remedy: str = ""
+    ) -> None:
         it = "both files" if both else "it"
-        remedy = f"replace {it} by a good copy, or delete {it} to download again"
-        super().__init__(where, problem, remedy)
+        again = f"replace {it} by a good copy, or delete {it} to download again"
+        super().__init__(where, problem, remedy or again)

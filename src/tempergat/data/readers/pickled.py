@@ -1,11 +1,13 @@
 """Graphs in pickles, read without running code: Planetoid's, and the subsets of OAG.
 
-H2GB publishes the subsets of the Open Academic Graph. Each file is a pickle inside
-torch's zip container: `node_forward` numbers the nodes of every type, `node_feature` is
-one pandas table per type with the columns `id`, `emb` and, for papers, `time`, and
-`edge_list[target][source][relation]` maps a target to its sources. It is read without
-pandas and torch: the few classes that a table consists of are read as plain records,
-and any other class is an error.
+H2GB publishes the subsets of the Open Academic Graph. Each file is a pickle in torch's
+container: `node_forward` numbers the nodes of every type, `node_feature` is one pandas
+table per type with the columns `id`, `emb` and, for papers, `time`, and
+`edge_list[target][source][relation]` maps a target to its sources. Which versions wrote
+it is not known, so both containers are read (a zip file since torch 1.6, pickles in a
+row before), tables of pandas before and since 1.3, and what dill writes in place of
+pickle. Nothing is run: the few classes that a table consists of, and the functions that
+dill saves, are read as plain records, and any other name is an error.
 """
 
 import pickle
@@ -19,6 +21,7 @@ import numpy as np
 import scipy.sparse
 from torch_geometric.data import Data, HeteroData
 
+from tempergat.base import first_line
 from tempergat.data.dataset import UNLABELLED
 from tempergat.data.features import as_tensor
 from tempergat.data.formats.errors import DamagedFile
@@ -107,9 +110,11 @@ def _edges(path: Path, num_nodes: int) -> np.ndarray:
 class _Record:
     """A pickled object reduced to the arguments and the state it was given."""
 
+    arguments: tuple[Any, ...] = ()
+    state: Any = None
+
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
-        self.state: Any = None
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
@@ -120,12 +125,19 @@ class _Table(_Record):
         """A column of a pickled table.
 
         The state holds a manager of blocks; a block is a matrix with one row per
-        column, and the positions of those columns in the table.
+        column, and the positions of those columns in the table. Before pandas 1.3 the
+        manager has them in its state, since then they are its arguments.
         """
-        blocks, axes = self.state["_mgr"].arguments
+        manager = self.state.get("_mgr") or self.state["_data"]
+        if manager.arguments:
+            blocks, axes = manager.arguments
+            parts = [block.arguments[:2] for block in blocks]
+        else:
+            kept = manager.state[3]["0.14.1"]
+            axes = kept["axes"]
+            parts = [(block["values"], block["mgr_locs"]) for block in kept["blocks"]]
         position = list(axes[0].arguments[1]["data"]).index(name)
-        for block in blocks:
-            values, places = block.arguments[:2]
+        for values, places in parts:
             if isinstance(places, slice):
                 places = range(places.start, places.stop, places.step or 1)
             for row, place in enumerate(places):
@@ -139,6 +151,30 @@ def _plain_dict(*_factory: object) -> dict[Any, Any]:
     return {}
 
 
+class _Module(str):
+    """A module that dill names; it is not imported."""
+
+
+def _attribute(owner: object, name: str) -> Any:
+    """What dill looks up in a module, if it is on the list."""
+    if not isinstance(owner, _Module):
+        return _Record
+    if (owner, name) not in _ALLOWED:
+        raise pickle.UnpicklingError(f"a reference to {owner}.{name}")
+    return _ALLOWED[owner, name]
+
+
+def _type_by_name(name: str) -> Any:
+    """The type that dill calls like this; those of functions are plain records."""
+    return {"slice": slice, "dict": dict, "list": list, "int": int}.get(name, _Record)
+
+
+def _filled_array(make: Any, arguments: Any, state: Any, *_attributes: object) -> Any:
+    array = make(*arguments)
+    array.__setstate__(state)
+    return array
+
+
 _ALLOWED: Mapping[tuple[str, str], Any] = {
     **PLAIN_DATA,
     ("builtins", "slice"): slice,
@@ -146,8 +182,16 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
     ("builtins", "int"): int,
     ("__builtin__", "int"): int,
     ("collections", "defaultdict"): _plain_dict,
-    ("numpy.core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
-    ("numpy._core.multiarray", "scalar"): np.float64(0).__reduce__()[0],
+    # dill names the compiled module.
+    **{
+        (f"numpy.{package}.{module}", name): builder
+        for package in ("core", "_core")
+        for module in ("multiarray", "_multiarray_umath")
+        for name, builder in (
+            ("_reconstruct", np.empty(0).__reduce__()[0]),
+            ("scalar", np.float64(0).__reduce__()[0]),
+        )
+    },
     ("pandas.core.frame", "DataFrame"): _Table,
     ("pandas", "DataFrame"): _Table,
     ("pandas.core.internals.managers", "BlockManager"): _Record,
@@ -158,7 +202,25 @@ _ALLOWED: Mapping[tuple[str, str], Any] = {
     ("pandas", "RangeIndex"): _Record,
     ("pandas.core.indexes.range", "RangeIndex"): _Record,
     ("pandas.core.indexes.numeric", "Int64Index"): _Record,
+    ("dill._dill", "_import_module"): _Module,
+    ("dill._dill", "_get_attr"): _attribute,
+    ("dill._dill", "_load_type"): _type_by_name,
+    ("dill._dill", "_create_array"): _filled_array,
+    ("dill._dill", "_create_function"): _Record,
+    ("dill._dill", "_create_code"): _Record,
+    ("dill._dill", "_create_cell"): _Record,
+    # The global names of the functions.
+    ("__builtin__", "__main__"): _Record,
 }
+_TORCH_MAGIC = 0x1950A86A20F9469CFC6C
+# A user's own Python can read what is refused here; plain data is then read.
+_SAVE_AGAIN = (
+    "if you trust the file, write it again as plain data, where H2GB reads it: `import "
+    "torch; plain = lambda v: v.to_dict('list') if hasattr(v, 'to_dict') else {{k: "
+    "plain(x) for k, x in v.items()}} if hasattr(v, 'items') else v; torch.save(plain("
+    "torch.load({name!r}, weights_only=False)), {name!r})` (torch before 1.13 has no "
+    "weights_only); otherwise get a good copy"
+)
 
 
 def read_oag(paths: dict[str, Path]) -> HeteroData:
@@ -168,29 +230,43 @@ def read_oag(paths: dict[str, Path]) -> HeteroData:
     in both directions, and every other relation gets a reverse type.
     """
     (path,) = paths.values()
-    content = _load(path)
     try:
-        return _build(content)
+        return _build(_load(path))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise DamagedFile(
-            path,
-            f"does not hold a graph as H2GB writes it ({type(error).__name__}: "
-            f"{error})",
-        ) from error
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        problem = f"does not hold a graph as H2GB writes it ({reason})"
     except pickle.UnpicklingError as error:
-        raise DamagedFile(path, f"holds {error}") from error
+        problem = f"holds {error}"
+    except DamagedFile as error:
+        problem = error.problem
+    raise DamagedFile(path, problem, remedy=_SAVE_AGAIN.format(name=path.name))
 
 
 def _load(path: Path) -> Any:
+    """The content of a file that torch saved."""
     try:
-        with zipfile.ZipFile(path) as container:
-            inside = [n for n in container.namelist() if n.endswith("/data.pkl")]
-            if len(inside) != 1:
-                raise zipfile.BadZipFile("it has no data.pkl")
-            with container.open(inside[0]) as stream:
+        with open(path, "rb") as stream:
+            if not zipfile.is_zipfile(stream):
+                stream.seek(0)
+                # A number, the version and facts about the machine come first.
+                if load_pickle_stream(stream, path, {}) != _TORCH_MAGIC:
+                    raise DamagedFile(path, "is not a file that torch saved")
+                for _ in range(2):
+                    load_pickle_stream(stream, path, PLAIN_DATA)
                 return load_pickle_stream(stream, path, _ALLOWED)
+            with zipfile.ZipFile(stream) as container:
+                inside = [n for n in container.namelist() if n.endswith("/data.pkl")]
+                if len(inside) != 1:
+                    raise zipfile.BadZipFile("it has no data.pkl")
+                with container.open(inside[0]) as member:
+                    return load_pickle_stream(member, path, _ALLOWED)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
         raise DamagedFile(path, f"is not a complete torch file ({error})") from error
+
+
+def _column(table: Any, name: str) -> Any:
+    """A column of a table that pandas saved, or of a dict of columns."""
+    return table.column(name) if isinstance(table, _Table) else table[name]
 
 
 def _build(content: dict[str, Any]) -> HeteroData:
@@ -199,10 +275,11 @@ def _build(content: dict[str, Any]) -> HeteroData:
         if kind == _VENUE:
             continue
         table = content["node_feature"][kind]
-        _require_order(kind, table.column("id"), numbers)
+        _require_order(kind, _column(table, "id"), numbers)
         data[kind].num_nodes = len(numbers)
-        features = np.empty((len(numbers), len(table.column("emb")[0])), np.float32)
-        for row, embedding in enumerate(table.column("emb")):
+        vectors = _column(table, "emb")
+        features = np.empty((len(numbers), len(vectors[0])), np.float32)
+        for row, embedding in enumerate(vectors):
             features[row] = embedding
         data[kind].x = as_tensor(features)
     for target, by_source in content["edge_list"].items():
@@ -213,7 +290,8 @@ def _build(content: dict[str, Any]) -> HeteroData:
     papers = data[_TARGET]
     venues = content["edge_list"][_VENUE][_TARGET][_LABEL_RELATION]
     labels = _journals(venues, papers.num_nodes)
-    years = np.asarray(content["node_feature"][_TARGET].column("time"), dtype=np.int64)
+    times = _column(content["node_feature"][_TARGET], "time")
+    years = np.asarray(times, dtype=np.int64)
     labelled = labels != UNLABELLED
     papers.y, papers.year = as_tensor(labels), as_tensor(years)
     papers.train_mask = as_tensor(labelled & (years <= _LAST_TRAINING_YEAR))
