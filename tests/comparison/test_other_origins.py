@@ -21,13 +21,16 @@ def test_stored_runs_from_another_device_are_counted_below_the_table(
     assert "in the store" not in repr(here)
     out = tmp_path / "out"
     with Store(out / "store.sqlite") as store:
-        store.put_group(
-            [replace(run, device="cuda (some GPU)", group_id=None) for run in here.runs]
-        )
+        runs = [replace(run, group_id=None) for run in here.runs]
+        store.put_group([replace(run, device="cuda (some GPU)") for run in runs])
+        store.put_group([replace(runs[0], numerics=7)])
     found = tempergat.compare(graph, "gat", **arguments, out=out)
     assert found.table[0]["mean"] == here.table[0]["mean"]
     assert [run.device for run in found.runs] == ["cpu", "cpu"]
-    assert "2 runs made on cuda (some GPU) are in the store" in repr(found)
+    assert (
+        "1 run made on cpu with numerics 7 and 2 runs made on cuda (some GPU) are in "
+        "the store and are not compared with these."
+    ) in found.notes
 
 
 def test_stored_runs_under_noise_have_a_table_of_their_own(tmp_path: Path) -> None:

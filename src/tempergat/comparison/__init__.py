@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from .report.tables import interval_text as interval_text
     from .results import METRIC_NAMES as METRIC_NAMES
     from .run import STORE_NAME as STORE_NAME
-    from .run import FinishedShard as FinishedShard
-    from .run import refuse_shard as refuse_shard
     from .run import run_comparisons as run_comparisons
     from .screening import SCREENED as SCREENED
     from .screening import SCREENING_EPOCHS as SCREENING_EPOCHS
@@ -41,7 +39,9 @@ if TYPE_CHECKING:
     from .screening import diagnosis_json as diagnosis_json
     from .storage.export import export_stores as export_stores
     from .storage.store import Store as Store
+    from .sweeps.shards import FinishedShard as FinishedShard
     from .sweeps.shards import Shard as Shard
+    from .sweeps.shards import refuse_shard as refuse_shard
     from .sweeps.state import Progress as Progress
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)

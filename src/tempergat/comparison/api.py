@@ -14,8 +14,8 @@ from tempergat.comparison.comparisons import Comparisons
 from tempergat.comparison.display import Lines
 from tempergat.comparison.machines.ray_workers import RayWorkers
 from tempergat.comparison.plan import MethodsArgument, make_plan, read_graphs
-from tempergat.comparison.run import FinishedShard, refuse_shard, run_comparisons
-from tempergat.comparison.sweeps.shards import Shard
+from tempergat.comparison.run import run_comparisons
+from tempergat.comparison.sweeps.shards import FinishedShard, Shard, refuse_shard
 from tempergat.data import Dataset, GraphInput, ReadOptions, warn_of_notes
 from tempergat.training import Preparation, Recipe, choose_device, make_overrides
 

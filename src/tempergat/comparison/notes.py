@@ -10,7 +10,7 @@ from tempergat.base import counted, joined, listed
 from tempergat.comparison.plan import Plan
 from tempergat.comparison.report.formats import p_value
 from tempergat.comparison.results import DatasetResult
-from tempergat.comparison.storage.groups import Origin, elsewhere_note
+from tempergat.comparison.storage.groups import Origin
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps.workers import Workers
 from tempergat.comparison.tune import Choice, notes_on_tuning, search_runs
@@ -184,8 +184,15 @@ def _notes_on_other_runs(
     same = store.count_by_origin(fingerprints, hashes, plan.seeds)
     every = store.count_by_origin(fingerprints, None, plan.seeds, plan.methods)
     used = {Origin(run.device, run.numerics) for run in runs}
-    elsewhere = elsewhere_note({o: n for o, n in same.items() if o not in used})
-    notes = [] if elsewhere is None else [elsewhere]
+    notes = []
+    elsewhere = {origin: n for origin, n in same.items() if origin not in used}
+    if elsewhere:
+        words = (f"{counted(n, 'run')} made on {o}" for o, n in elsewhere.items())
+        are = "are" if sum(elsewhere.values()) > 1 else "is"
+        notes.append(
+            f"{' and '.join(words)} {are} in the store and {are} not compared with "
+            "these."
+        )
     others = sum(every.values()) - sum(same.values())
     if others > 0:
         notes.append(

@@ -12,14 +12,12 @@ import pytest
 import torch
 
 from tempergat.base.errors import UserError
-from tempergat.comparison.storage.groups import elsewhere_note
 from tempergat.comparison.storage.store import Store
 from tempergat.comparison.sweeps import workers
 from tempergat.comparison.sweeps.state import Progress
 from tempergat.comparison.sweeps.sweep import finished_runs, sweep
 from tempergat.data import Dataset, csbm, gaussian
 from tempergat.training import (
-    NUMERICS,
     Condition,
     OutOfMemory,
     Run,
@@ -434,7 +432,7 @@ def test_runs_of_cpus_and_of_gpus_have_numerics_of_their_own() -> None:
     assert numerics_of("cuda (NVIDIA H200)") == 3
 
 
-def test_runs_made_elsewhere_are_counted_and_not_returned(store: Store) -> None:
+def test_runs_made_elsewhere_are_not_returned(store: Store) -> None:
     events: list[Progress] = []
     here = sweep(graph(), configs(), range(2), store, CPU)
     foreign = [replace(run, device="cuda (NVIDIA H200)") for run in here[:4]]
@@ -444,16 +442,6 @@ def test_runs_made_elsewhere_are_counted_and_not_returned(store: Store) -> None:
     assert len(store.runs()) == 6 + 5
     assert again == here
     assert not any(progress.epoch for progress in events)
-    for progress in events:
-        assert progress.elsewhere == {
-            ("cuda (NVIDIA H200)", NUMERICS): 4,
-            ("cpu", 7): 1,
-        }
-    assert elsewhere_note(events[0].elsewhere) == (
-        "1 run made on cpu with numerics 7 and 4 runs made on cuda (NVIDIA H200) are "
-        "in the store and are not compared with these."
-    )
-    assert elsewhere_note({}) is None
 
 
 def test_runs_of_another_device_alone_are_trained_here(

@@ -159,9 +159,9 @@ class _MergedStore(Store):
             UserError: Another process has changed the store since it was read.
         """
         there = contents[0]
-        with self._user_errors(), self._transaction():
-            rows = self._connection.execute("SELECT COUNT(*) FROM runs").fetchone()[0]
-            if self._read_groups() != there.groups or rows != len(there.runs):
+        with self._transaction():
+            ((rows,),) = self._read("SELECT COUNT(*) FROM runs")
+            if self.all_groups() != there.groups or rows != len(there.runs):
                 raise UserError(
                     f"another process has changed {self.path} during the merge; wait "
                     "until it ends, and merge again"
@@ -182,7 +182,7 @@ class _MergedStore(Store):
             The number of the group that each run belongs to.
         """
         wanted = {replace(group, id=0) for group in groups}
-        there = {replace(group, id=0): group.id for group in self._read_groups()}
+        there = {replace(group, id=0): group.id for group in self.all_groups()}
         for group, number in there.items():
             if group not in wanted:
                 self._connection.execute("DELETE FROM groups WHERE id = ?", (number,))
@@ -190,9 +190,7 @@ class _MergedStore(Store):
             if replace(group, id=0) not in there:
                 self._add_group(group.study, group.config_hashes, group.seeds)
         return {
-            key: group.id
-            for group in reversed(self._read_groups())
-            for key in group.keys
+            key: group.id for group in reversed(self.all_groups()) for key in group.keys
         }
 
 

@@ -3,11 +3,11 @@
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from tempergat.base import UserError
 from tempergat.comparison.storage.schema import (
@@ -37,12 +37,11 @@ class Database:
         self.path = Path(path)
         with self._user_errors():
             self._connection = self._copied() if read_only else self._connected()
-        try:
-            with self._user_errors():
+            try:
                 self._open(read_only)
-        except BaseException:
-            self._connection.close()
-            raise
+            except BaseException:
+                self.close()
+                raise
 
     def _connected(self) -> sqlite3.Connection:
         try:
@@ -100,32 +99,24 @@ class Database:
         # One transaction, so that another process making the tables is seen before
         # or after, not in between.
         with self._transaction("DEFERRED"):
-            application, version, tables = (
-                self._connection.execute(query).fetchone()[0]
-                for query in (
-                    "PRAGMA application_id",
-                    "PRAGMA user_version",
-                    "SELECT count(*) FROM sqlite_master",
-                )
-            )
+            ((application,),) = self._read("PRAGMA application_id")
+            ((version,),) = self._read("PRAGMA user_version")
+            ((tables,),) = self._read("SELECT count(*) FROM sqlite_master")
         if tables and application != APPLICATION_ID:
             raise UserError(
                 f"{self.path} is an SQLite file of another program; choose another "
                 "place for the store with --out (out= in Python)"
             )
-        if 0 < version < SCHEMA_VERSION:
+        if 0 < version != SCHEMA_VERSION:
+            age, reads, remedy = "an older", "reads", "move it away,"
+            if version > SCHEMA_VERSION:
+                age, reads, remedy = "a newer", "reads up to", "upgrade tempergat"
             raise UserError(
-                f"{self.path} was written by an older tempergat (store version "
-                f"{version}, this one reads {SCHEMA_VERSION}); move it away, or choose "
-                "another folder with --out (out= in Python)"
+                f"{self.path} was written by {age} tempergat (store version {version}, "
+                f"this one {reads} {SCHEMA_VERSION}); {remedy} or choose another "
+                "folder with --out (out= in Python)"
             )
-        if version > SCHEMA_VERSION:
-            raise UserError(
-                f"{self.path} was written by a newer tempergat (store version "
-                f"{version}, this one reads up to {SCHEMA_VERSION}); upgrade tempergat "
-                "or choose another folder with --out (out= in Python)"
-            )
-        verdict = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        ((verdict,),) = self._read("PRAGMA integrity_check(1)")
         if verdict != "ok":
             raise UserError(self._damaged(verdict))
         mode = "wal" if in_memory else self._write_ahead_log()
@@ -147,9 +138,8 @@ class Database:
                 query = self._connection.execute("PRAGMA journal_mode = WAL")
                 return str(query.fetchone()[0])
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY":
-                    raise
-                if time.monotonic() > give_up:
+                is_busy = error.sqlite_errorname == "SQLITE_BUSY"
+                if not is_busy or time.monotonic() > give_up:
                     raise
             time.sleep(0.005)
 
@@ -157,14 +147,20 @@ class Database:
     def _transaction(
         self, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE"
     ) -> Iterator[None]:
-        self._connection.execute(f"BEGIN {kind}")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
+        with self._user_errors():
+            self._connection.execute(f"BEGIN {kind}")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _read(self, query: str, values: Sequence[str | int] = ()) -> list[Any]:
+        """The rows that a query selects."""
+        with self._user_errors():
+            return self._connection.execute(query, values).fetchall()
 
     @contextmanager
     def _user_errors(self) -> Iterator[None]:
@@ -181,25 +177,20 @@ class Database:
             if not name:
                 raise UserError(self._damaged(str(error))) from error
             if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                remedy = (
-                    f"another process has held it for {BUSY_TIMEOUT_S:.0f} s; wait for "
-                    "it to end"
-                )
+                held = f"another process has held it for {BUSY_TIMEOUT_S:.0f} s"
+                remedy = f"{held}; wait for it to end"
             elif name.startswith(
                 ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")
             ):
-                remedy = (
-                    "make its folder writable or choose another with --out (out= in "
-                    "Python)"
-                )
+                other = "choose another with --out (out= in Python)"
+                remedy = f"make its folder writable or {other}"
             elif name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
                 remedy = "check the disk and its free space, then run again"
             else:
                 # The tables have other columns than the ones that were made.
                 raise UserError(self._damaged(str(error))) from error
-            raise UserError(
-                f"cannot use the store {self.path}: {error}; {remedy}"
-            ) from (error)
+            message = f"cannot use the store {self.path}: {error}; {remedy}"
+            raise UserError(message) from error
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
                 raise UserError(self._not_a_database(str(error))) from error

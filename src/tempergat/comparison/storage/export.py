@@ -10,16 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempergat.base import UserError, csv_text, write_into
+from tempergat.base import UserError, counted, csv_text, write_into
 from tempergat.comparison.storage.rows import EXTRAS, decode_extras, encode_extras
 from tempergat.comparison.storage.store import Store
 from tempergat.training import SELECTION_RULES, LayerRecord, Run, Scores, canonical_json
 
 _PARTS = ("epoch", "train", "val", "test")
-
-
-def _optional_int(text: str) -> int | None:
-    return int(text) if text else None
 
 
 # Columns that are attributes of a run, and how each is read.
@@ -30,32 +26,24 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "seed": int,
     "split": int,
     "status": str,
-    "failed_epoch": _optional_int,
+    "failed_epoch": lambda text: int(text) if text else None,
     "reason": lambda text: text or None,
     "time_s": float,
-    "memory_bytes": _optional_int,
+    "memory_bytes": lambda text: int(text) if text else None,
     "device": str,
     "versions": json.loads,
 }
+_LAYER_COLUMNS = {
+    f"{name}_{moment}": (moment, name)
+    for moment in ("selected", "last")
+    for name in ("temperatures", "gate_means")
+}
 COLUMNS = (
-    "dataset",
-    "fingerprint",
-    "method",
-    "seed",
-    "split",
-    "config_hash",
-    "status",
-    "failed_epoch",
-    "reason",
+    *("dataset", "fingerprint", "method", "seed", "split", "config_hash"),
+    *("status", "failed_epoch", "reason"),
     *(f"{rule}_{part}" for rule in SELECTION_RULES for part in _PARTS),
-    "temperatures_selected",
-    "gate_means_selected",
-    "temperatures_last",
-    "gate_means_last",
-    "time_s",
-    "memory_bytes",
-    "device",
-    "versions",
+    *_LAYER_COLUMNS,
+    *("time_s", "memory_bytes", "device", "versions"),
 )
 # Columns that are present only where some run has a value.
 _SHARPNESS_COLUMNS = {
@@ -89,7 +77,7 @@ class Merged:
     def sentence(self) -> str:
         """The same in words."""
         runs = sum(self.written.values())
-        parts = [f"wrote {runs} run{'' if runs == 1 else 's'} to {self.path}"]
+        parts = [f"wrote {counted(runs, 'run')} to {self.path}"]
         for done, counts in (("replaced", self.replaced), ("kept", self.kept)):
             if counts:
                 each = (f"{n} of {name}" for name, n in sorted(counts.items()))
@@ -118,9 +106,7 @@ def export_stores(stores: Sequence[Path], path: Path) -> Merged:
     """
     runs: dict[tuple[object, ...], Run] = {}
     for file in stores:
-        if not file.is_file():
-            raise UserError(f"there is no store {file}; check its path")
-        with Store(file) as store:
+        with Store(file, read_only=True) as store:
             stored = store.runs()
         for run in stored:
             short = replace(run, layers_at_epochs=None)
@@ -179,18 +165,6 @@ def _write_configs(path: Path, runs: Sequence[Run]) -> None:
     write_into(path.parent, configs_path(path).name, text)
 
 
-def _identity(run: Run) -> tuple[str, str, str, str, int, int, str]:
-    return (
-        run.dataset,
-        run.fingerprint,
-        run.method,
-        run.config_hash,
-        run.seed,
-        run.numerics,
-        run.device,
-    )
-
-
 def read_runs(path: Path) -> list[Run]:
     """The runs of a CSV that `write_runs` wrote.
 
@@ -198,10 +172,8 @@ def read_runs(path: Path) -> list[Run]:
         UserError: A file is missing, or has other content than `write_runs` wrote.
     """
     try:
-        text, configs_text = (
-            path.read_bytes().decode(),
-            configs_path(path).read_text("utf-8"),
-        )
+        text = path.read_bytes().decode()
+        configs_text = configs_path(path).read_text("utf-8")
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not text ({error}); export again") from error
     except OSError as error:
@@ -233,21 +205,23 @@ def read_runs(path: Path) -> list[Run]:
     return runs
 
 
+def _identity(run: Run) -> tuple[Any, ...]:
+    names = ("dataset", "fingerprint", "method", "config_hash", "seed", "numerics")
+    return (*(getattr(run, name) for name in names), run.device)
+
+
 def _to_row(run: Run) -> dict[str, Any]:
     row: dict[str, Any] = {
         **{name: getattr(run, name) for name in (*_READERS, "config_hash")},
-        "temperatures_selected": _join(run.selected.temperatures),
-        "gate_means_selected": _join(run.selected.gate_means),
-        "temperatures_last": _join(run.last.temperatures),
-        "gate_means_last": _join(run.last.gate_means),
         "versions": json.dumps(dict(run.versions), sort_keys=True),
     }
     for rule in SELECTION_RULES:
         scores = run.scores.get(rule)
         for part in _PARTS:
             row[f"{rule}_{part}"] = None if scores is None else getattr(scores, part)
-    for name, (moment, attribute) in _SHARPNESS_COLUMNS.items():
-        if values := getattr(getattr(run, moment), attribute):
+    for name, (moment, attribute) in (_LAYER_COLUMNS | _SHARPNESS_COLUMNS).items():
+        values = getattr(getattr(run, moment), attribute)
+        if values or name in _LAYER_COLUMNS:
             row[name] = _join(values)
     for name, value in encode_extras(run).items():
         if name in _EXTRA_COLUMNS:

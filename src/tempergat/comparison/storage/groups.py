@@ -1,13 +1,14 @@
-"""What identifies a run, and the groups of runs that train together."""
+"""What identifies a run, and the groups of runs that train together, as rows too."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tempergat.base import counted
-from tempergat.training import NUMERICS, Run
+from tempergat.comparison.storage.rows import distinct, integer, text
+from tempergat.comparison.storage.schema import check_row, with_checksum
+from tempergat.training import NUMERICS, Run, canonical_json
 
 # Fingerprint, method, numerics and device: what the runs of a group share.
 Study = tuple[str, str, int, str]
@@ -23,18 +24,6 @@ class Origin(NamedTuple):
         if self.numerics == NUMERICS:
             return self.device
         return f"{self.device} with numerics {self.numerics}"
-
-
-def elsewhere_note(elsewhere: Mapping[Origin, int]) -> str | None:
-    """A sentence about stored runs that are not used; None where there are none."""
-    if not elsewhere:
-        return None
-    counts = " and ".join(
-        f"{counted(count, 'run')} made on {origin}"
-        for origin, count in elsewhere.items()
-    )
-    are = "are" if sum(elsewhere.values()) > 1 else "is"
-    return f"{counts} {are} in the store and {are} not compared with these."
 
 
 class RunKey(NamedTuple):
@@ -89,3 +78,23 @@ def even_groups(seeds: Sequence[int], most: int) -> list[Sequence[int]]:
     count = -(-len(seeds) // most)
     cuts = [-(-len(seeds) * number // max(count, 1)) for number in range(count + 1)]
     return [seeds[a:b] for a, b in pairwise(cuts)]
+
+
+def group_row(
+    study: Study, config_hashes: Sequence[str], seeds: Sequence[int]
+) -> tuple[Any, ...]:
+    """The columns of a group's row but for its number."""
+    lists = (canonical_json(list(config_hashes)), canonical_json(list(seeds)))
+    return with_checksum((*study, *lists))
+
+
+def group_of(row: Sequence[Any]) -> Group:
+    """The group of a row.
+
+    Raises:
+        ValueError: The row does not match its checksum, or holds no group.
+    """
+    id_, fingerprint, method, numerics, device, hashes, seeds, _ = row
+    check_row(row[1:], f"of group {id_}")
+    keys, numbers = distinct(hashes, text), distinct(seeds, integer)
+    return Group(id_, fingerprint, method, keys, numbers, device, numerics)

@@ -15,10 +15,8 @@ from tempergat.comparison.storage.schema import RUN_COLUMNS, check_row, with_che
 from tempergat.training import (
     Condition,
     LayerRecord,
-    MatmulPrecision,
     Run,
     Scores,
-    Status,
     canonical_json,
 )
 
@@ -27,7 +25,7 @@ Confusion = tuple[tuple[int, ...], ...]
 # Far above what is trained; a damaged store may say more.
 _MOST_CLASSES = 10_000
 # The columns that a run has as attributes too; then come its record and a checksum.
-_PLAIN_COLUMNS = RUN_COLUMNS[:-2]
+_PLAIN_COLUMNS = tuple(RUN_COLUMNS)[:-2]
 
 
 def encode(run: Run) -> tuple[Any, ...]:
@@ -48,13 +46,13 @@ def decode(row: Sequence[Any]) -> Run:
     which = f"of {columns['method']} seed {columns['seed']}"
     check_row(row, which)
     try:
-        record = by_name(json.loads(text(row[-2])), _unchanged)
+        record = by_name(json.loads(text(row[-2])))
         run = Run(
             dataset=text(columns["dataset"]),
             fingerprint=text(columns["fingerprint"]),
             method=text(columns["method"]),
             seed=integer(columns["seed"]),
-            status=_status(columns["status"]),
+            status=_one_of("done", "failed")(columns["status"]),
             group_id=or_none(columns["group_id"], integer),
             **{name: field.decode(record[name]) for name, field in _RECORD.items()},
             **decode_extras(record),
@@ -107,7 +105,7 @@ def decode_confusion(record: Any) -> Confusion:
         if any(len(row) != len(rows) for row in rows):
             raise ValueError("a confusion matrix is not square")
         return rows
-    sparse = by_name(record, _unchanged)
+    sparse = by_name(record)
     if sparse.keys() != {"classes", "cells"}:
         raise ValueError("a confusion matrix holds other values than its cells")
     classes = integer(sparse["classes"])
@@ -120,6 +118,10 @@ def decode_confusion(record: Any) -> Confusion:
         true, predicted, count = cell
         filled[true][predicted] = count
     return tuple(map(tuple, filled))
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def text(value: Any) -> str:
@@ -159,7 +161,7 @@ def listed(value: Any, item: Callable[[Any], Item]) -> tuple[Item, ...]:
     return tuple(item(each) for each in value)
 
 
-def by_name(value: Any, item: Callable[[Any], Item]) -> dict[str, Item]:
+def by_name(value: Any, item: Callable[[Any], Any] = _unchanged) -> dict[str, Any]:
     """A JSON object whose values are checked by `item`."""
     if not isinstance(value, dict):
         raise ValueError("something else is in the place of a JSON object")
@@ -171,22 +173,13 @@ def or_none(value: Any, item: Callable[[Any], Item]) -> Item | None:
     return None if value is None else item(value)
 
 
-def _unchanged(value: Any) -> Any:
-    return value
+def _one_of(*words: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if value not in words:
+            raise ValueError(f"something else is in the place of {' or '.join(words)}")
+        return value
 
-
-def _status(value: Any) -> Status:
-    if value not in ("done", "failed"):
-        raise ValueError("a run is neither done nor failed")
-    status: Status = value
-    return status
-
-
-def _precision(value: Any) -> MatmulPrecision:
-    if value not in ("highest", "high"):
-        raise ValueError("a precision has another name")
-    precision: MatmulPrecision = value
-    return precision
+    return check
 
 
 def _counts(value: Any) -> tuple[tuple[int, ...], ...]:
@@ -202,13 +195,12 @@ def _decode_scores(record: Any) -> dict[str, Scores]:
 
 
 def _decode_score(record: Any) -> Scores:
-    score = by_name(record, _unchanged)
+    score = by_name(record)
     if len(score) != len(fields(Scores)):
         raise ValueError("scores hold other values than those of the three parts")
     train = or_none(score["train"], number)
-    return Scores(
-        integer(score["epoch"]), train, number(score["val"]), number(score["test"])
-    )
+    val, test = number(score["val"]), number(score["test"])
+    return Scores(integer(score["epoch"]), train, val, test)
 
 
 def _encode_layers(layers: LayerRecord) -> dict[str, list[float | None]]:
@@ -233,7 +225,7 @@ def _decode_numbers(values: Any) -> tuple[float, ...]:
 
 
 def _decode_condition(record: Any) -> Condition:
-    condition = Condition(**by_name(record, _unchanged))
+    condition = Condition(**by_name(record))
     is_change = condition.noise == "none" and condition.change is not None
     if condition.noise not in ("gaussian", "missing") and not is_change:
         raise ValueError("a kind of noise has another name")
@@ -259,7 +251,7 @@ def _optional(item: Callable[[Any], Any]) -> _Field:
 
 # Written for every run.
 _RECORD = {
-    "config": _Field(dict, lambda record: by_name(record, _unchanged)),
+    "config": _Field(dict, lambda record: by_name(record)),
     "scores": _Field(_encode_scores, _decode_scores),
     "failed_epoch": _optional(integer),
     "reason": _optional(text),
@@ -274,7 +266,7 @@ _RECORD = {
 # Written only where they differ from their default.
 EXTRAS = {
     "condition": _Field(lambda condition: condition.facts, _decode_condition),
-    "matmul_precision": _Field(_unchanged, _precision, "highest"),
+    "matmul_precision": _Field(_unchanged, _one_of("highest", "high"), "highest"),
     "numerics": _Field(_unchanged, integer, 1),
     "parameter_count": _Field(_unchanged, integer),
     "curves": _Field(

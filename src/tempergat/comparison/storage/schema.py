@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tempergat.training import canonical_json
@@ -11,68 +11,49 @@ SCHEMA_VERSION = 3
 # Distinguishes these files from other SQLite files: "tgat" in ASCII.
 APPLICATION_ID = 0x74676174
 
-RUN_COLUMNS = (
-    "fingerprint",
-    "method",
-    "config_hash",
-    "seed",
-    "numerics",
-    "device",
-    "dataset",
-    "status",
-    "group_id",
-    "record",
-    "checksum",
-)
-GROUP_COLUMNS = (
-    "id",
-    "fingerprint",
-    "method",
-    "numerics",
-    "device",
-    "config_hashes",
-    "seeds",
-    "checksum",
-)
-NAME_COLUMNS = ("name", "graph", "checksum")
+_TEXT = "TEXT NOT NULL"
+_NUMBER = "INTEGER NOT NULL"
+# The columns of each table and their types. The last is a checksum of the others.
+RUN_COLUMNS = {
+    "fingerprint": _TEXT,
+    "method": _TEXT,
+    "config_hash": _TEXT,
+    "seed": _NUMBER,
+    "numerics": _NUMBER,
+    "device": _TEXT,
+    "dataset": _TEXT,
+    "status": "TEXT NOT NULL CHECK (status IN ('done', 'failed'))",
+    "group_id": "INTEGER REFERENCES groups (id)",
+    "record": _TEXT,
+    "checksum": _TEXT,
+}
+GROUP_COLUMNS = {
+    "id": "INTEGER PRIMARY KEY",
+    "fingerprint": _TEXT,
+    "method": _TEXT,
+    "numerics": _NUMBER,
+    "device": _TEXT,
+    "config_hashes": _TEXT,
+    "seeds": _TEXT,
+    "checksum": _TEXT,
+}
+NAME_COLUMNS = {"name": "TEXT PRIMARY KEY", "graph": _TEXT, "checksum": _TEXT}
 
-_TABLES = (
-    """CREATE TABLE groups (
-    id INTEGER PRIMARY KEY,
-    fingerprint TEXT NOT NULL,
-    method TEXT NOT NULL,
-    numerics INTEGER NOT NULL,
-    device TEXT NOT NULL,
-    config_hashes TEXT NOT NULL,
-    seeds TEXT NOT NULL,
-    checksum TEXT NOT NULL
-)""",
+
+def _table(name: str, columns: Mapping[str, str], *rest: str) -> str:
+    """SQL that makes a table; a store's text of it never changes."""
+    lines = [*(f"{column} {kind}" for column, kind in columns.items()), *rest]
+    return f"CREATE TABLE {name} (\n    " + ",\n    ".join(lines) + "\n)"
+
+
+_KEY = "PRIMARY KEY (fingerprint, method, config_hash, seed, numerics, device)"
+_STATEMENTS = (
+    _table("groups", GROUP_COLUMNS),
     """CREATE INDEX groups_of_a_study
     ON groups (fingerprint, method, numerics, device)""",
-    """CREATE TABLE runs (
-    fingerprint TEXT NOT NULL,
-    method TEXT NOT NULL,
-    config_hash TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    numerics INTEGER NOT NULL,
-    device TEXT NOT NULL,
-    dataset TEXT NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('done', 'failed')),
-    group_id INTEGER REFERENCES groups (id),
-    record TEXT NOT NULL,
-    checksum TEXT NOT NULL,
-    PRIMARY KEY (fingerprint, method, config_hash, seed, numerics, device)
-) WITHOUT ROWID""",
-    """CREATE TABLE names (
-    name TEXT PRIMARY KEY,
-    graph TEXT NOT NULL,
-    checksum TEXT NOT NULL
-) WITHOUT ROWID""",
+    f"{_table('runs', RUN_COLUMNS, _KEY)} WITHOUT ROWID",
+    f"{_table('names', NAME_COLUMNS)} WITHOUT ROWID",
 )
-
-
-# Without the indexes that SQLite makes by itself.
-_STATEMENTS = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
@@ -85,23 +66,26 @@ def create_tables(connection: sqlite3.Connection) -> None:
     """
     # Another process may have made them while this one waited for the transaction.
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    statements = [sql for (sql,) in connection.execute(_STATEMENTS)]
+    # Without the indexes that SQLite makes by itself.
+    query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
+    statements = [sql for (sql,) in connection.execute(query)]
     if version == SCHEMA_VERSION:
-        if sorted(statements) != sorted(_TABLES):
+        if sorted(statements) != sorted(_STATEMENTS):
             raise ValueError("its tables were altered")
         return
     if version or statements:
         raise ValueError(f"its version is {version}, which does not fit its tables")
-    for statement in _TABLES:
+    for statement in _STATEMENTS:
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def insert_statement(table: str, columns: tuple[str, ...]) -> str:
+def insert_statement(table: str, columns: Iterable[str]) -> str:
     """SQL that inserts a row into a table, a question mark per column."""
-    marks = ", ".join("?" for _ in columns)
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+    names = list(columns)
+    marks = ", ".join("?" * len(names))
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"
 
 
 def checksum(columns: Sequence[Any]) -> str:

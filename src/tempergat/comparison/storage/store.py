@@ -6,7 +6,6 @@ results depend on the others in its group.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from tempergat.base import UserError, counted, file_stem
 from tempergat.comparison.storage.database import Database
@@ -16,8 +15,10 @@ from tempergat.comparison.storage.groups import (
     RunKey,
     Study,
     even_groups,
+    group_of,
+    group_row,
 )
-from tempergat.comparison.storage.rows import decode, distinct, encode, integer, text
+from tempergat.comparison.storage.rows import decode, encode, text
 from tempergat.comparison.storage.schema import (
     GROUP_COLUMNS,
     NAME_COLUMNS,
@@ -84,7 +85,7 @@ class Store(Database):
         if len(set(seeds)) != len(seeds):
             raise ValueError("a seed is asked for twice")
         study = (fingerprint, method, numerics, device)
-        with self._user_errors(), self._transaction():
+        with self._transaction():
             groups = self._groups_of(study, config_hash)
             cut = {key for group in groups for key in group.keys}
             cut |= self._finished(study)
@@ -99,19 +100,19 @@ class Store(Database):
 
         That is the group itself, or what another process has cut it into.
         """
-        with self._user_errors():
-            return self._parts_of(group)
+        groups = self._groups_of(group.study, group.config_hashes[0])
+        if group in groups:
+            return [group]
+        return [g for g in groups if not g.keys.isdisjoint(group.keys)]
 
     def pending(self, groups: Iterable[Group]) -> list[Group]:
         """Those groups of which some run is not in the store."""
         finished: dict[Study, set[RunKey]] = {}
         pending = []
         for group in groups:
-            study = group.study
-            if study not in finished:
-                with self._user_errors():
-                    finished[study] = self._finished(study)
-            if not group.keys <= finished[study]:
+            if group.study not in finished:
+                finished[group.study] = self._finished(group.study)
+            if not group.keys <= finished[group.study]:
                 pending.append(group)
         return pending
 
@@ -123,7 +124,7 @@ class Store(Database):
         Returns:
             How many were new.
         """
-        with self._user_errors(), self._transaction():
+        with self._transaction():
             return self._insert(runs)
 
     def put_part(self, group: Group, runs: Sequence[Run]) -> list[Group]:
@@ -141,18 +142,18 @@ class Store(Database):
         """
         size = len(runs)
         part, rest = group.seeds[:size], group.seeds[size:]
-        with self._user_errors(), self._transaction():
+        with self._transaction():
             self._insert(runs)
             # Without file locks, another process may have written first.
-            if rest and self._parts_of(group) == [group]:
+            if rest and self.parts_of(group) == [group]:
                 (config_hash,) = group.config_hashes
-                *_, seeds, signature = _group_row(group.study, [config_hash], part)
+                *_, seeds, signature = group_row(group.study, [config_hash], part)
                 self._connection.execute(
                     "UPDATE groups SET seeds = ?, checksum = ? WHERE id = ?",
                     (seeds, signature, group.id),
                 )
                 self._cut(group.study, config_hash, rest, size)
-            return self._parts_of(group)
+            return self.parts_of(group)
 
     def runs(
         self,
@@ -178,20 +179,22 @@ class Store(Database):
             device=None if origin is None else [origin.device],
             numerics=None if origin is None else [origin.numerics],
         )
-        with self._user_errors():
-            rows = self._connection.execute(
-                f"SELECT {', '.join(RUN_COLUMNS)} FROM runs {where}"
-                "ORDER BY dataset, fingerprint, method, config_hash, seed, numerics, "
-                "device",
-                values,
-            ).fetchall()
+        rows = self._read(
+            f"SELECT {', '.join(RUN_COLUMNS)} FROM runs {where}ORDER BY dataset, "
+            "fingerprint, method, config_hash, seed, numerics, device",
+            values,
+        )
         with self._altered_rows():
             return [decode(row) for row in rows]
 
-    def all_groups(self) -> list[Group]:
-        """Every group, trained or only planned, in the order they were cut."""
-        with self._user_errors():
-            return self._read_groups()
+    def all_groups(self, study: Study | None = None) -> list[Group]:
+        """Every group, or those of one study, in the order they were cut."""
+        where = "" if study is None else _OF_A_STUDY
+        columns = ", ".join(GROUP_COLUMNS)
+        query = f"SELECT {columns} FROM groups {where}ORDER BY id"
+        rows = self._read(query, study or ())
+        with self._altered_rows():
+            return [group_of(row) for row in rows]
 
     def count_by_origin(
         self,
@@ -210,12 +213,11 @@ class Store(Database):
             seed=seeds,
             method=methods,
         )
-        with self._user_errors():
-            rows = self._connection.execute(
-                f"SELECT device, numerics, count(*) FROM runs {where}"
-                "GROUP BY device, numerics ORDER BY device, numerics",
-                values,
-            ).fetchall()
+        rows = self._read(
+            f"SELECT device, numerics, count(*) FROM runs {where}"
+            "GROUP BY device, numerics ORDER BY device, numerics",
+            values,
+        )
         return {Origin(device, numerics): count for device, numerics, count in rows}
 
     def lacks(self, count: int) -> UserError:
@@ -237,8 +239,8 @@ class Store(Database):
             fingerprints: Fingerprints of the graph with each of its splits.
         """
         stem = file_stem(dataset)
-        with self._user_errors(), self._transaction():
-            owner = self._read_names("WHERE name = ?", stem).get(stem)
+        with self._transaction():
+            owner = self.all_names().get(stem)
             if owner is None and self._is_first(stem, fingerprints):
                 self._add_name(stem, graph)
                 owner = graph
@@ -246,8 +248,11 @@ class Store(Database):
 
     def all_names(self) -> dict[str, str]:
         """The fingerprint of the graph that has its tables under each name."""
-        with self._user_errors():
-            return self._read_names()
+        rows = self._read(f"SELECT {', '.join(NAME_COLUMNS)} FROM names")
+        with self._altered_rows():
+            for row in rows:
+                check_row(row, f"of the name {row[0]}")
+            return {text(name): text(graph) for name, graph, _ in rows}
 
     def _cut(
         self, study: Study, config_hash: str, seeds: Sequence[int], size: int
@@ -258,24 +263,16 @@ class Store(Database):
     def _add_group(
         self, study: Study, config_hashes: Sequence[str], seeds: Sequence[int]
     ) -> None:
-        row = (None, *_group_row(study, config_hashes, seeds))
+        row = (None, *group_row(study, config_hashes, seeds))
         self._connection.execute(insert_statement("groups", GROUP_COLUMNS), row)
 
     def _groups_of(self, study: Study, config_hash: str) -> list[Group]:
-        groups = self._read_groups(study)
+        groups = self.all_groups(study)
         return [group for group in groups if group.config_hashes == (config_hash,)]
-
-    def _parts_of(self, group: Group) -> list[Group]:
-        groups = self._groups_of(group.study, group.config_hashes[0])
-        if group in groups:
-            return [group]
-        return [g for g in groups if not g.keys.isdisjoint(group.keys)]
 
     def _finished(self, study: Study) -> set[RunKey]:
         """The keys of stored runs, failed ones included."""
-        rows = self._connection.execute(
-            f"SELECT config_hash, seed FROM runs {_OF_A_STUDY}", study
-        )
+        rows = self._read(f"SELECT config_hash, seed FROM runs {_OF_A_STUDY}", study)
         return {RunKey(*study, config_hash, seed) for config_hash, seed in rows}
 
     def _insert(self, runs: Sequence[Run]) -> int:
@@ -286,58 +283,20 @@ class Store(Database):
         )
         return self._connection.total_changes - before
 
-    def _read_groups(self, study: Study | None = None) -> list[Group]:
-        where = "" if study is None else _OF_A_STUDY
-        rows = self._connection.execute(
-            f"SELECT {', '.join(GROUP_COLUMNS)} FROM groups {where}ORDER BY id",
-            study or (),
-        ).fetchall()
-        with self._altered_rows():
-            return [_group(row) for row in rows]
-
     def _add_name(self, stem: str, graph: str) -> None:
         statement = insert_statement("names", NAME_COLUMNS)
         self._connection.execute(
             f"{statement} ON CONFLICT DO NOTHING", with_checksum((stem, graph))
         )
 
-    def _read_names(self, where: str = "", *values: str) -> dict[str, str]:
-        rows = self._connection.execute(
-            f"SELECT {', '.join(NAME_COLUMNS)} FROM names {where}", values
-        ).fetchall()
-        with self._altered_rows():
-            for row in rows:
-                check_row(row, f"of the name {row[0]}")
-            return {text(name): text(graph) for name, graph, _ in rows}
-
     def _is_first(self, stem: str, fingerprints: Collection[str]) -> bool:
         """Whether no other graph of this name has runs from before names were kept."""
-        rows = self._connection.execute(
+        rows = self._read(
             "SELECT dataset, fingerprint FROM runs "
             "GROUP BY dataset, fingerprint ORDER BY min(group_id)"
         )
         same_name = [print_ for dataset, print_ in rows if file_stem(dataset) == stem]
         return not same_name or same_name[0] in fingerprints
-
-
-def _group(row: Sequence[Any]) -> Group:
-    """The group of a row of the table.
-
-    Raises:
-        ValueError: The row does not match its checksum, or holds no group.
-    """
-    id_, fingerprint, method, numerics, device, hashes, seeds, _ = row
-    check_row(row[1:], f"of group {id_}")
-    keys, numbers = distinct(hashes, text), distinct(seeds, integer)
-    return Group(id_, fingerprint, method, keys, numbers, device, numerics)
-
-
-def _group_row(
-    study: Study, config_hashes: Sequence[str], seeds: Sequence[int]
-) -> tuple[Any, ...]:
-    """The columns of a group's row but for its number."""
-    lists = (canonical_json(list(config_hashes)), canonical_json(list(seeds)))
-    return with_checksum((*study, *lists))
 
 
 def _where(**wanted: Sequence[str | int] | None) -> tuple[str, list[str]]:

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 
-from tempergat.base import UserError
+from tempergat.base import UserError, counted
 from tempergat.comparison.storage.groups import Group
+from tempergat.training import Run
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,69 @@ class Shard:
     def takes(self, position: int) -> bool:
         """Whether it trains the group at this position in the whole sweep, from 0."""
         return position % self.of == self.number - 1
+
+
+@dataclass(frozen=True, repr=False)
+class FinishedShard:
+    """The runs that one shard of a comparison has trained; there is no table yet.
+
+    Attributes:
+        shard: Which of how many.
+        runs: Its runs, failed ones included.
+        total_runs: The runs of all shards together.
+        store: The file that keeps its runs.
+    """
+
+    shard: Shard
+    runs: list[Run]
+    total_runs: int
+    store: Path
+
+    @property
+    def failed(self) -> int:
+        """How many of its runs failed."""
+        return sum(run.status == "failed" for run in self.runs)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        return {
+            "shard": self.shard.number,
+            "shards": self.shard.of,
+            "runs": len(self.runs),
+            "failed": self.failed,
+            "total_runs": self.total_runs,
+            "store": str(self.store),
+        }
+
+    def __repr__(self) -> str:
+        failed = f", {self.failed} failed" if self.failed else ""
+        return (
+            f"shard {self.shard}: {len(self.runs)} of {counted(self.total_runs, 'run')}"
+            f"{failed}, in {self.store}; the table comes after the shards are merged: "
+            "tempergat merge STORE... --out FOLDER"
+        )
+
+
+def refuse_shard(
+    shard: Shard, *, tune: int | None, ray: str | None, out: str | Path | None
+) -> None:
+    """Refuse a shard that cannot be trained or kept, before any work.
+
+    Raises:
+        UserError: Settings are searched, a Ray cluster trains, or no folder is given.
+    """
+    if tune is not None:
+        raise UserError(
+            f"shard {shard} cannot be tuned: what a search tries depends on the scores "
+            "of all runs before; give tune or shard, or use a Ray cluster"
+        )
+    if out is None:
+        raise UserError(
+            f"shard {shard} would keep nothing; give a folder for its runs as out"
+        )
+    if ray is not None:
+        raise UserError("a shard needs no Ray cluster; give shard or ray, not both")
 
 
 def divide_groups(

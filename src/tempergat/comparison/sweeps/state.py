@@ -1,7 +1,8 @@
 """What a sweep was asked for, cut into groups, and how much of it is done."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 
@@ -35,10 +36,6 @@ class Progress:
             this sweep or another process trained them.
         time_left_s: Estimate; None until a group has trained.
         waiting: Whether another sweep trains the group and this one waits for it.
-        config: The settings of the current group.
-        elsewhere: How many runs of the same data, settings and seeds the store holds
-            that were made on another device or with other numerics. They are neither
-            used nor returned.
     """
 
     method: str | None
@@ -50,15 +47,12 @@ class Progress:
     new: tuple[Run, ...] = ()
     time_left_s: float | None = None
     waiting: bool = False
-    config: RunConfig | None = None
-    elsewhere: Mapping[Origin, int] = field(default_factory=dict)
 
 
 OnProgress = Callable[[Progress], None]
 
 
-@dataclass
-class Part:
+class Part(NamedTuple):
     """The seeds that are trained on one split."""
 
     split: int
@@ -83,7 +77,8 @@ class SweepState:
     Attributes:
         store: Where runs are stored.
         parts: The splits that have a seed, by fingerprint.
-        preparation: As given.
+        preparation: What is done to features and model before every run.
+        asked: What identifies each run that was asked for.
         groups: The groups that hold the runs, in the order of training.
     """
 
@@ -98,30 +93,28 @@ class SweepState:
         preparation: Preparation | None = None,
         shard: Shard | None = None,
     ) -> None:
-        self._seeds = sorted(seeds)
         self.store = store
-        self._origin = Origin(device_name, numerics_of(device_name))
         self.preparation = preparation
+        self._origin = Origin(device_name, numerics_of(device_name))
         # By hash, in the order given.
         self._settings = {hash_of(config, preparation): config for config in configs}
         self.parts: dict[str, Part] = {}
         graphs = {0: dataset} if isinstance(dataset, Dataset) else dataset
         numbers = list(graphs)
-        for seed in self._seeds:
+        # The graph that each seed is trained on.
+        self._fingerprints: dict[int, str] = {}
+        for seed in sorted(seeds):
             split = numbers[seed % len(numbers)]
             # Equal splits are one.
             new = Part(split, graphs[split], [])
+            self._fingerprints[seed] = new.dataset.fingerprint
             self.parts.setdefault(new.dataset.fingerprint, new).seeds.append(seed)
-        self._asked: set[RunKey] = set()
+        self.asked: set[RunKey] = set()
         self.groups = list(self._cut(device, shard))
         self._known: dict[RunKey, Run] = {}
         self._runs_done = self._work_left = 0
         # What was trained so far, in epochs of a run, and the time it took.
         self._work, self._time_s = 0, 0.0
-        self._elsewhere = store.count_by_origin(
-            list(self.parts), list(self._settings), self._seeds
-        )
-        self._elsewhere.pop(self._origin, None)
 
     def _cut(self, device: torch.device, shard: Shard | None) -> Iterator[Group]:
         prepared = self.preparation
@@ -153,15 +146,14 @@ class SweepState:
                             mine.update(seeds)
                         position += 1
                     groups, asked = divide_groups(groups, mine, asked)
-                self._asked |= {
-                    self._key(fingerprint, config_hash_, seed) for seed in asked
-                }
+                self.asked |= {self._key(config_hash_, seed) for seed in asked}
                 yield from groups
 
-    def _key(self, fingerprint: str, config_hash_: str, seed: int) -> RunKey:
+    def _key(self, config_hash_: str, seed: int) -> RunKey:
         method = self._settings[config_hash_].method
         device, numerics = self._origin
-        return RunKey(fingerprint, method, numerics, device, config_hash_, seed)
+        graph = self._fingerprints[seed]
+        return RunKey(graph, method, numerics, device, config_hash_, seed)
 
     def replace(self, group: Group, parts: Sequence[Group]) -> None:
         """Put the groups that another group was cut into in its place."""
@@ -186,20 +178,11 @@ class SweepState:
         self._time_s += time_s
 
     def runs(self) -> list[Run]:
-        """The runs asked for that were found in the store, in the order asked for."""
+        """The runs asked for that are in the store, in the order asked for."""
         keys = (
-            self._key(fingerprint, config_hash_, seed)
-            for config_hash_ in self._settings
-            for seed in self._seeds
-            for fingerprint, part in self.parts.items()
-            if seed in part.seeds
+            self._key(h, seed) for h in self._settings for seed in self._fingerprints
         )
-        return [self._known[k] for k in keys if k in self._asked and k in self._known]
-
-    @property
-    def runs_asked_for(self) -> int:
-        """How many runs were asked for."""
-        return len(self._asked)
+        return [self._known[k] for k in keys if k in self.asked and k in self._known]
 
     def look_for_new_runs(self) -> list[Run]:
         """The runs asked for that were not in the store at the last look."""
@@ -217,41 +200,43 @@ class SweepState:
                     self._known[key] = replace(
                         run, dataset=part.dataset.name, split=part.split
                     )
-                    if key in self._asked:
+                    if key in self.asked:
                         new.append(self._known[key])
         return new
 
-    def progress(self, group: Group | None) -> Progress:
-        """The state after a look for new runs in the store."""
-        new = tuple(self.look_for_new_runs())
-        left = [g for g in self.groups if not g.keys <= self._known.keys()]
-        self._work_left = sum(self.work(g) for g in left)
-        unfinished = sum(self._asked_for(g) for g in left)
-        self._runs_done = self.runs_asked_for - unfinished
-        return replace(self._progress(group, self._work_left), new=new)
+    def progress(
+        self, group: Group | None, epoch: int | None = None, *, waiting: bool = False
+    ) -> Progress:
+        """The state after an epoch of a group, or after a look into the store.
 
-    def progress_at(self, group: Group, epoch: int) -> Progress:
-        """The state after an epoch of a group."""
-        work = self._work_left - len(group.seeds) * epoch
-        return replace(self._progress(group, work), epoch=epoch)
-
-    def _progress(self, group: Group | None, work_left: int) -> Progress:
-        config = None if group is None else self.config_of(group)
-        per_epoch = self._time_s / self._work if self._work else None
+        Args:
+            group: The current group; None before the first.
+            epoch: How many epochs it has trained; None to look for new runs.
+            waiting: Whether another sweep trains the group.
+        """
+        new: list[Run] = []
+        if epoch is None:
+            new = self.look_for_new_runs()
+            left = [g for g in self.groups if not g.keys <= self._known.keys()]
+            self._work_left = sum(self.work(g) for g in left)
+            unfinished = sum(len(g.keys & self.asked) for g in left)
+            self._runs_done = len(self.asked) - unfinished
+        time_left = None
+        if self._work:
+            trained = len(group.seeds) * (epoch or 0) if group else 0
+            work_left = max(self._work_left - trained, 0)
+            time_left = self._time_s / self._work * work_left
         return Progress(
-            method=None if group is None else group.method,
+            method=group.method if group else None,
             runs_done=self._runs_done,
-            runs=self.runs_asked_for,
-            group_runs=0 if group is None else self._asked_for(group),
-            epochs=0 if config is None else config.epochs,
-            time_left_s=None if per_epoch is None else per_epoch * max(work_left, 0),
-            config=config,
-            elsewhere=self._elsewhere,
+            runs=len(self.asked),
+            group_runs=len(group.keys & self.asked) if group else 0,
+            epoch=epoch or 0,
+            epochs=self.config_of(group).epochs if group else 0,
+            new=tuple(new),
+            time_left_s=time_left,
+            waiting=waiting,
         )
-
-    def _asked_for(self, group: Group) -> int:
-        """How many of a group's runs were asked for; it is trained whole."""
-        return len(group.keys & self._asked)
 
 
 def hash_of(config: RunConfig, preparation: Preparation | None = None) -> str:

@@ -138,7 +138,7 @@ class _Sweep:
         self._report(None)
         pending = self._store.pending(self._state.groups)
         if not isinstance(place, torch.device):
-            return self._train_passes(pending, place)
+            return self._train_groups(pending, place)
         for group in pending:
             # While the first group trains, the kernels of the others are compiled.
             graph, config = self._state.dataset_of(group), self._state.config_of(group)
@@ -148,7 +148,7 @@ class _Sweep:
             # Long ones first, so that none is left when the others have finished.
             pending = sorted(pending, key=self._effort, reverse=True)
         with LocalWorkers(place, at_once) as workers:
-            return self._train_passes(pending, workers)
+            return self._train_groups(pending, workers)
 
     def _groups_at_once(self, groups: Sequence[Group], device: torch.device) -> int:
         """How many of the groups are trained at once."""
@@ -168,11 +168,25 @@ class _Sweep:
         graph, config = self._state.dataset_of(group), self._state.config_of(group)
         return self._state.work(group) * bytes_per_seed(graph, config)
 
-    def _train_passes(self, pending: list[Group], workers: Workers) -> list[Run]:
+    def _train_groups(self, pending: list[Group], workers: Workers) -> list[Run]:
+        """Train groups, then wait for those of others; return all runs asked for.
+
+        Raises:
+            OutOfMemory: A single run does not fit memory.
+            UserError: The store does not give back every run.
+        """
         with GroupLocks(self._store.path) as locks:
             for wait in (False, True):
                 pending = self._train_all(pending, workers, locks, wait)
-        return self._all_runs()
+        if self._too_large:
+            reason, *_ = self._too_large.values()
+            _, *others = (config.method for config in self._too_large)
+            also = f"; the same goes for {', '.join(others)}" if others else ""
+            raise OutOfMemory(f"{reason}{also}")
+        runs = self._state.runs()
+        if len(runs) < len(self._state.asked):
+            raise self._store.lacks(len(self._state.asked) - len(runs))
+        return runs
 
     def _train_all(
         self, groups: Sequence[Group], workers: Workers, locks: GroupLocks, wait: bool
@@ -205,7 +219,7 @@ class _Sweep:
                     self._report(group)
             if not self._started:
                 continue
-            trained, outcome = workers.wait(self._show_epoch)
+            trained, outcome = workers.wait(self._report)
             group = self._started.pop(trained.id)
             if isinstance(outcome, list):
                 parts = self._put(group, trained, outcome)
@@ -263,26 +277,8 @@ class _Sweep:
         # Never the part just trained: runs that do not come back are an error later.
         return self._store.pending(part for part in parts if part.id != group.id)
 
-    def _all_runs(self) -> list[Run]:
-        """All runs asked for.
-
-        Raises:
-            OutOfMemory: A single run does not fit memory.
-            UserError: The store does not give back every run.
-        """
-        if self._too_large:
-            reason, *_ = self._too_large.values()
-            _, *others = (config.method for config in self._too_large)
-            also = f"; the same goes for {', '.join(others)}" if others else ""
-            raise OutOfMemory(f"{reason}{also}")
-        runs = self._state.runs()
-        if len(runs) < self._state.runs_asked_for:
-            raise self._store.lacks(self._state.runs_asked_for - len(runs))
-        return runs
-
-    def _show_epoch(self, group: Group, epoch: int) -> None:
-        self._on_progress(self._state.progress_at(group, epoch))
-
-    def _report(self, group: Group | None, *, waiting: bool = False) -> None:
-        """Look for new runs in the store and show where the sweep stands."""
-        self._on_progress(replace(self._state.progress(group), waiting=waiting))
+    def _report(
+        self, group: Group | None, epoch: int | None = None, *, waiting: bool = False
+    ) -> None:
+        """Show where the sweep stands, after an epoch or a look into the store."""
+        self._on_progress(self._state.progress(group, epoch, waiting=waiting))
